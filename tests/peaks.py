@@ -80,8 +80,8 @@ def warm_up() -> None:
         multiply(dtype)
         with one_blas_thread, ThreadPoolExecutor(thread_count()) as pool:
             list(pool.map(multiply, [dtype] * thread_count()))
-    for machine in (SVR(), SVC(cache_size=1)):  # 1800 variables, several blocks
-        machine.fit(*problem(machine, 900))
+    for model in (SVR(), SVC(cache_size=1)):  # 1800 variables, several blocks
+        model.fit(*problem(model, 900))
 
 
 def problem(estimator: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -41,11 +41,11 @@ def fitted(model, X, y, **options):
     return model.fit(*args, **options)
 
 
-MACHINES = [
+SVMS = [
     SVC(C=2.0, **SHARP),
     NuSVC(nu=0.33, **SHARP),
     SVR(C=5.0, epsilon=0.05, **SHARP),
     NuSVR(C=5.0, nu=0.33, **SHARP),
     OneClassSVM(nu=0.23, **SHARP),
 ]
-each_machine = pytest.mark.parametrize("model", MACHINES, ids=lambda m: type(m).__name__)
+each_svm = pytest.mark.parametrize("model", SVMS, ids=lambda m: type(m).__name__)

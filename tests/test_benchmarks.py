@@ -132,7 +132,7 @@ def rounds(factor, noise, seed, count=15):
     ("factor", "noise", "least", "most"),
     [(1.0, 0.1, 0.0, 0.01), (1.0, 0.5, 0.0, 0.06), (1.05, 0.02, 0.0, 0.01), (1.3, 0.05, 0.99, 1.0)],
 )
-def test_a_slowdown_is_told_from_noise(factor, noise, least, most):
+def test_a_slowdown_is_distinguished_from_noise(factor, noise, least, most):
     limits = [guard.lower_limit(*rounds(factor, noise, seed)) for seed in range(400)]
     assert least <= np.mean(np.array(limits) > 1 + guard.MARGIN) <= most
 

@@ -13,16 +13,16 @@ FIT = """
 import sys; sys.path.insert(0, "tests")
 import numpy as np
 from mercer import *
-from mercer._runtime import compile_seconds, compiling
+from mercer._runtime import compile_seconds, report_compilation
 X = np.random.default_rng(0).normal(size=(120, 4))
-heard = []
-with compiling(heard.append):
+compiled = []
+with report_compilation(compiled.append):
     SVC().fit(X, X[:, 0] > 0).predict(X)
     GaussianProcessRegressor().fit(X, X[:, 0]).predict(X)
     KernelPerceptron(budget=20).fit(X, X[:, 0] > 0)
     KernelKNeighborsClassifier(kernel="laplacian").fit(X, X[:, 0] > 0).predict(X)
     SparseKernelRegressor(5).fit(X, X[:, 0])
-assert heard == [], heard
+assert compiled == [], compiled
 """
 
 
@@ -51,7 +51,7 @@ def test_the_function():
     assert told[-1].startswith(f"{len(told)} of {len(told)} fits, {found.fresh} loops compiled")
 
 
-def test_words():
+def test_str():
     some = Compiled(3, 4, 2, 1.5, ("mercer.a",), None, 0)
     assert str(some) == (
         "4 signatures of 3 loops: 2 compiled in 1.5 s; not stored, because no cache folder is "

@@ -284,7 +284,7 @@ def test_a_scale_out_of_range_is_refused(make, value):
 
 @every_set
 @pytest.mark.parametrize("value", [None, "0.1", True, [0.1], 1j])
-def test_a_scale_that_is_no_real_number_is_refused(make, value):
+def test_a_scale_that_is_not_a_real_number_is_refused(make, value):
     name = scale_name(make)
     with pytest.raises(TypeError, match=rf"{name}=.* not a real number - .* - try"):
         make(10, **{name: value})
@@ -341,7 +341,7 @@ def test_fasta(tmp_path):
         (b">one\nGA\xffTT", "not UTF-8 text: byte 7 is 0xff"),
     ],
 )
-def test_what_is_no_fasta_is_named(tmp_path, data, text):
+def test_what_is_not_fasta_is_named(tmp_path, data, text):
     (tmp_path / "s.fa").write_bytes(data)
     with pytest.raises(ValueError, match=text):
         datasets.read_fasta(str(tmp_path / "s.fa"))

@@ -156,7 +156,7 @@ def test_repr():
     assert repr(f) == "<Expansion: 2 functions on 15 points, RBF(length_scale=1.5)>"
 
 
-def test_rounding_is_no_indefiniteness():
+def test_rounding_is_not_indefiniteness():
     for seed in range(20):
         A = np.random.default_rng(seed).normal(size=(40, 3))
         shuffled = A[np.random.default_rng(seed).permutation(40)]

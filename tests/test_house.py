@@ -31,7 +31,7 @@ def run(*command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def offences(source):
+def forbidden_constructs(source):
     """Yield (line, name) for every construct in `source` that a library must not contain."""
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -64,7 +64,7 @@ def test_the_table_of_layers_is_the_contract():
     assert table == [layer for layer in layers if layer]
 
 
-def foreign(path):
+def private_imports(path):
     """Yield the imports of a module from private modules of another package."""
     package = path.relative_to(PACKAGE).parts[0]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -76,8 +76,8 @@ def foreign(path):
 
 
 @each_module
-def test_no_module_reaches_into_another_room(path):
-    assert list(foreign(path)) == []
+def test_no_module_imports_private_modules_of_another_package(path):
+    assert list(private_imports(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_module_has_docstring(path):
 
 
 @each_module
-def test_module_has_no_offence(path):
-    assert list(offences(path.read_text("utf-8"))) == []
+def test_module_has_no_forbidden_construct(path):
+    assert list(forbidden_constructs(path.read_text("utf-8"))) == []
 
 
 @each_module
-def test_module_names_no_place_on_a_machine(path):
+def test_module_contains_no_absolute_path(path):
     lines = path.read_text("utf-8").splitlines()
     assert [line for line in lines if ABSOLUTE_PATH.search(line)] == []
 
@@ -129,8 +129,8 @@ def test_module_names_no_place_on_a_machine(path):
         ("'print(x)'; model.eval(); pprint(x)  # assert", []),
     ],
 )
-def test_offences_are_found_precisely(source, names):
-    assert [name for _, name in offences(source)] == names
+def test_forbidden_constructs_are_found_precisely(source, names):
+    assert [name for _, name in forbidden_constructs(source)] == names
 
 
 @pytest.mark.parametrize(

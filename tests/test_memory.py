@@ -27,7 +27,7 @@ from mercer import (
 
 SIZES, BUDGETS = (1000, 4000, 16_000), (20, 50, 200)  # numbers of points; budgets in MiB
 # (condition, n points, budget in MiB): checks the first estimator of the zoo that satisfies it
-FEW = [
+CASES = [
     (SVC, lambda e: e.solver == "auto", 4000, 10),
     (SVR, lambda e: e.kernel == "laplacian", 1000, 20),
     (KernelRidge, lambda e: e.solver == "lstsq", 1000, 20),
@@ -38,7 +38,8 @@ FEW = [
 ]
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="only Linux lets a process forget its peak"
+    not Path("/proc/self/clear_refs").exists(),
+    reason="only Linux can reset the peak memory of a process",
 )
 
 
@@ -65,14 +66,14 @@ def over(found):
 def test_some_estimators_stay_within_their_budget():
     numbers = [
         next(i for i, e in enumerate(ESTIMATORS) if type(e) is kind and condition(e))
-        for kind, condition, *_ in FEW
+        for kind, condition, *_ in CASES
     ]
-    cells = [(number, n, budget) for number, (*_, n, budget) in zip(numbers, FEW, strict=True)]
+    cells = [(number, n, budget) for number, (*_, n, budget) in zip(numbers, CASES, strict=True)]
     found = measured(*cells)
-    assert len(found) == len(FEW)
+    assert len(found) == len(CASES)
     assert not isinstance(found[0]["fit"], str)  # 10 MiB are enough for 4000 points
-    for cell, what in zip(cells, found, strict=True):
-        assert not over(what), f"{ESTIMATORS[cell[0]]}: {what}"
+    for cell, peak in zip(cells, found, strict=True):
+        assert not over(peak), f"{ESTIMATORS[cell[0]]}: {peak}"
 
 
 @pytest.mark.memory

@@ -378,7 +378,7 @@ def test_a_gram_that_changes():
     breaks("determinism", check_gram, held(_matmat=restless))
 
 
-def test_a_gram_without_derivatives_is_no_failure():
+def test_a_gram_without_derivatives_is_not_a_failure():
     check_gram(DenseGram(NoPullback(1.2), X), Good(1.2)(X))
 
 

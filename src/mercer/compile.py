@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from . import estimators, kernels, means
 from ._errors import NotDifferentiableError
 from ._points import take
-from ._runtime import LOOPS, Progress, Step, compile_seconds, compiling, in_words
+from ._runtime import JIT_FUNCTIONS, Progress, Step, compile_seconds, in_words, report_compilation
 from .gram import gram
 
 __all__ = ["Compiled", "compile_loops", "main"]
@@ -106,10 +106,10 @@ def compile_loops(log: Callable[[str], None] | None = None) -> Compiled:
         package = importlib.import_module(f"{__package__}.{folder}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    loops = [loop for loop in LOOPS if loop.name.startswith(f"{__package__}.")]
+    loops = [loop for loop in JIT_FUNCTIONS if loop.name.startswith(f"{__package__}.")]
     before, tasks = compile_seconds(), list(_tasks())
     fresh: list[str] = []
-    with compiling(fresh.append), warnings.catch_warnings(), np.errstate(all="ignore"):
+    with report_compilation(fresh.append), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # the fits use tiny, arbitrary data
         for done, (name, task) in enumerate(tasks, start=1):
             task()

@@ -186,7 +186,7 @@ def test_the_memory_of_a_worker(client):
 # ---------------------------------------------------------------------- bad input
 
 
-def test_a_value_that_is_no_number_is_named_from_afar(client):
+def test_a_value_that_is_not_a_number_is_named_by_a_worker(client):
     with_workers(client, 2)
     bad = X.copy()
     bad[777, 1] = np.nan

@@ -226,7 +226,7 @@ def test_check_kernels_and_plan(mercer, people):
     assert "nystroem" in mercer("plan", people, "--columns", "age").out
 
 
-def test_mistakes_are_told_without_a_traceback(mercer, people):
+def test_mistakes_are_reported_without_a_traceback(mercer, people):
     for arguments, code, words in [
         (("pcaa",), 2, "Did you mean 'pca'?"),
         (("pca", people, "--colr", "x"), 2, "--color"),
@@ -255,7 +255,7 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         assert "Traceback" not in done.err
 
 
-def test_what_cannot_be_written_is_told_before_the_work(mercer, people, tmp_path):
+def test_what_cannot_be_written_is_reported_before_the_work(mercer, people, tmp_path):
     """The error comes before the fit, and names the folder that does not exist."""
     fit = ("fit", "ridge", people, "--columns", "age", "--target", "price")
     for arguments in ((*fit, "-o", "no/m.mercer"), ("pca", people, "-o", "people.csv/out")):
@@ -395,7 +395,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.data
-def test_a_file_that_nobody_here_wrote(mercer, tmp_path):
+def test_a_file_from_another_source(mercer, tmp_path):
     """Boston housing, a file without a header, works with one command."""
     path = DATA / "regression" / "uci_datasets" / "housing.csv.gz"
     if not path.exists():

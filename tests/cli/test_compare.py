@@ -77,7 +77,7 @@ def test_too_many_classes_are_drawn_in_one_colour(mercer, tmp_path):
     assert sorted(os.listdir(tmp_path / "out")) == ["comparison.csv", "comparison.png", "maps.csv"]
 
 
-def test_a_model_that_fails_is_told_and_the_others_go_on(mercer, people):
+def test_a_model_that_fails_is_reported_and_the_others_go_on(mercer, people):
     options = ("--columns", "age,price", "--models", "PPCA,PCA", "-k", "2")
     done = mercer("compare", people, *options)
     assert done.code == 0 and "warning: PPCA failed: n_components=2, but X has" in done.err

@@ -98,7 +98,7 @@ def test_the_picture(found):
     matplotlib.pyplot.close("all")
 
 
-def test_a_failure_has_a_row_of_its_own():
+def test_a_failure_has_its_own_row():
     with pytest.warns(UserWarning, match="Broken failed: no luck today; the others are compared"):
         found = compare(X, y, ["PCA", Broken(), "MDS"])
     assert list(found.maps) == ["PCA", "MDS"] == list(found.models)
@@ -241,12 +241,12 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
         (np.where(X > 5, np.inf, X), {}, "infinity"),
     ],
 )
-def test_what_cannot_be_compared_is_said(data, options, message):
+def test_what_cannot_be_compared_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         compare(data, **options)
 
 
-def test_a_constant_column_is_no_obstacle():
+def test_a_constant_column_is_not_an_obstacle():
     wide = np.c_[X, np.full(60, 2.0)]
     found = compare(wide, y, ["PCA", "kernel PCA", "PPCA", "MDS", "Sammon", QUICK])
     assert len(found.maps) == 6

@@ -80,7 +80,7 @@ def test_axes_are_principal_and_centred():
     assert abs(C[0, 1]) < 1e-10 and C[0, 0] > C[1, 1]
 
 
-def test_restarts_are_told(model):
+def test_restarts_are_reported(model):
     assert model.losses_.shape == (3,) and model.report_.certificate["restarts"] == 3
     assert model.report_.certificate["spread"] == np.ptp(model.losses_) > 0
     assert model.report_.certificate["loss"] == model.losses_.min()
@@ -124,7 +124,7 @@ def test_units_do_not_matter(model, unit):
     assert np.isfinite(scaled.inverse_transform(scaled.transform(unit * X))).all()
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(
         ConvergenceWarning, match=r"after 3 steps \(max_iter=3\) with a slope of .* more than tol="
     ):
@@ -152,7 +152,7 @@ def test_verbose(capsys):
         (X, {"activation": "sine"}, "activation"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         Autoencoder(**options).fit(data)
 

@@ -30,7 +30,7 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
     assert np.all(curve.variances_[:, 0] < 0.1)
 
 
-def test_a_map_that_says_nothing_is_said():
+def test_an_uninformative_embedding_is_reported():
     noise = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.warns(UserWarning, match="all of X is noise, .*no dimension is active"):
         model = BayesianGPLVM(2, n_inducing=5).fit(noise)
@@ -113,7 +113,7 @@ def test_what_it_says(curve, capsys):
     assert "[BayesianGPLVM] evaluation 1: " in out and "[BayesianGPLVM] bound " in out
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="at a bound of .* raise max_iter=2 or tol=1.0e-04"):
         model = BayesianGPLVM(1, max_iter=2, n_inducing=5).fit(X)
     assert model.report_.status is Status.NOT_CONVERGED
@@ -131,7 +131,7 @@ def test_an_end_before_convergence_is_said():
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         BayesianGPLVM(**options).fit(data)
 

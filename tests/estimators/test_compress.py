@@ -246,7 +246,7 @@ def test_pca_in_single_precision(digits):
     )
 
 
-def test_pca_what_is_gone_is_said(digits):
+def test_pca_lost_outputs_are_reported(digits):
     model = KernelPCA(4, kernel=RBF(2.0), fit_inverse_transform=True).fit(digits[:150])
     small = compress(model, 40, method="select")
     with pytest.raises(NotFittedError, match="neither partial_fit nor compress keeps"):

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from zoo import ESTIMATORS
 
 import mercer._runtime._jit as jit_module
-from mercer._runtime import Loop
+from mercer._runtime import JitFunction
 
 TALKATIVE = {
     repr(type(e)): e for e in ESTIMATORS if "verbose" in inspect.signature(type(e)).parameters
@@ -25,7 +25,7 @@ SECONDS = 0.2  # simulated compilation time of each function
 @pytest.fixture
 def slow(monkeypatch):
     """Delay the first call of every compiled function, as if it had to be compiled."""
-    called, real = {}, Loop.__call__
+    called, real = {}, JitFunction.__call__
 
     def call(self, *args):
         if called.setdefault(self.name, self) is self and not hasattr(self, "warm"):
@@ -36,7 +36,7 @@ def slow(monkeypatch):
                 time.sleep(SECONDS)
         return real(self, *args)
 
-    monkeypatch.setattr(Loop, "__call__", call)
+    monkeypatch.setattr(JitFunction, "__call__", call)
     yield called
     for loop in called.values():
         del loop.warm
@@ -48,7 +48,7 @@ def reports(model):
 
 
 @pytest.mark.parametrize("name", TALKATIVE)
-def test_compiling_is_told_and_not_counted(name, slow, capsys):
+def test_compiling_is_reported_and_not_counted(name, slow, capsys):
     model = clone(TALKATIVE[name])
     rng = np.random.default_rng(0)
     X = np.abs(rng.normal(size=(60, 3)))

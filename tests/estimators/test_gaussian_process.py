@@ -313,7 +313,7 @@ def test_a_parameter_of_scikit_learn_may_be_0(data):
     np.testing.assert_allclose(ours.predict(data[0]), other.predict(data[0]), atol=1e-10)
 
 
-def test_a_search_that_cannot_start_is_said():
+def test_a_search_that_cannot_start_is_reported():
     X, y = np.zeros((4, 1)), np.arange(4.0)
     model = GaussianProcessRegressor(RBF(), alpha=0.0)
     with (
@@ -521,7 +521,7 @@ def test_the_default_kernel_of_the_approximate_solvers_has_noise(solver, data):
     assert model.log_marginal_likelihood_value_ == certificate[name]
 
 
-def test_a_noise_too_small_for_the_landmarks_is_said(data):
+def test_a_noise_too_small_for_the_landmarks_is_reported(data):
     X, y = data
     with pytest.warns(ConvergenceWarning, match="times the noise unexplained") as caught:
         held(RBF(0.3), solver="nystroem", rank=5).fit(X, y)

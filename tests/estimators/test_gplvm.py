@@ -137,7 +137,7 @@ def test_what_it_says(curve, capsys):
     assert "[GPLVM] evaluation 1: " in out and "[GPLVM] log likelihood " in out
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="ended after .* raise max_iter=2 or tol=1.0e-04"):
         model = GPLVM(1, max_iter=2).fit(X)
     assert model.report_.status is Status.NOT_CONVERGED
@@ -157,17 +157,17 @@ def test_an_end_before_convergence_is_said():
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         GPLVM(**options).fit(data)
 
 
-def test_a_kernel_without_noise_is_said():
+def test_a_kernel_without_noise_is_reported():
     with pytest.raises(NotPositiveDefiniteError, match="kernel without noise: add White"):
         GPLVM(2, kernel=Linear()).fit(X)
 
 
-def test_what_cannot_be_asked_is_said(curve):
+def test_what_cannot_be_asked_is_reported(curve):
     with pytest.raises(ValueError, match="contains NaN in 3 of 60 rows"):
         curve.transform(GAPS)
     with pytest.raises(ValueError, match="places have 1 coordinates, but X has 2 columns"):

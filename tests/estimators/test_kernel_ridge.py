@@ -186,7 +186,7 @@ def test_a_singular_system_falls_back_and_says_so():
 
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
-def test_an_indefinite_kernel_is_said():
+def test_an_indefinite_kernel_is_reported():
     K = np.diag([1.0, 1.0, -1.0])
     with pytest.warns(UserWarning, match="not positive semidefinite"):
         KernelRidge(0.1, kernel="precomputed").fit(K, [1.0, 2.0, 3.0])
@@ -490,7 +490,7 @@ def test_indices_of_the_dual_basis():
     np.testing.assert_allclose(model.dual_basis(-1)(Z), model.dual_basis([79])(Z))
 
 
-def test_what_cannot_be_had_is_said():
+def test_what_cannot_be_had_is_reported():
     K = RBF(1.0)(X)
     given = KernelRidge(0.1, kernel="precomputed").fit(K, y)
     with pytest.raises(ValueError, match="standard deviations need the kernel matrix"):

@@ -303,7 +303,7 @@ def test_says_what_it_does(capsys):
     assert "converged" in text
 
 
-def test_cluster_is_a_function_of_its_own():
+def test_cluster_is_a_separate_function():
     found = cluster(Linear(), X, Lloyd(2))
     assert found.labels.shape == (300,)
     assert not found.approximate

@@ -133,7 +133,7 @@ def test_duplicates_have_one_place():
         np.testing.assert_allclose(Z[:20], Z[20:], atol=0.05)
 
 
-def test_restarts_are_told():
+def test_restarts_are_reported():
     model = MetricMDS(1, n_init=4, random_state=1, max_iter=3000).fit(X)
     assert model.stresses_.shape == (4,) and model.stress_ == model.stresses_.min()
     assert model.report_.certificate["spread"] == np.ptp(model.stresses_) > 0
@@ -225,7 +225,7 @@ def test_words_have_places():
     assert model.transform(["GATTTTACA"]).shape == (1, 2)
 
 
-def test_an_axis_without_variance_is_no_trap():
+def test_an_axis_without_variance_is_not_a_trap():
     """Points on a star: classical scaling has one axis, on which some points coincide."""
     D = np.array([[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]], dtype=float)
     assert MetricMDS(2, dissimilarity="precomputed").fit(D).stress_ < 0.06
@@ -240,7 +240,7 @@ def test_units():
         np.testing.assert_allclose(scaled.embedding_, unit * plain.embedding_, rtol=1e-6)
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match=r"after 2 steps \(max_iter=2\), where a step"):
         model = MetricMDS(2, max_iter=2).fit(X)
     assert model.report_.status.name == "NOT_CONVERGED"
@@ -279,12 +279,12 @@ ALONE = np.where((np.arange(60) == 3) | (np.arange(60)[:, None] == 3), 0.0, 1.0)
         (X, {}, ALONE, "point 3 has weight 0 with all others"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, weights, message):
+def test_what_cannot_be_fitted_is_reported(data, options, weights, message):
     with pytest.raises(ValueError, match=message):
         MetricMDS(**options).fit(data, weights=weights)
 
 
-def test_what_cannot_be_asked_is_said(model):
+def test_what_cannot_be_asked_is_reported(model):
     with pytest.raises(NotFittedError):
         MetricMDS().transform(X)
     with pytest.raises(TypeError, match="MetricMDS has no expansion_ that could be compressed"):

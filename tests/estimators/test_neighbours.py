@@ -91,7 +91,7 @@ def test_linear_kernel_is_scikit_learns_within_a_radius(weights, outlier):
     np.testing.assert_allclose(ours.predict_proba(Q), theirs.predict_proba(Q), rtol=1e-8)
 
 
-def test_label_of_outliers_that_is_no_class():
+def test_label_of_outliers_that_is_not_a_class():
     model = KernelRadiusNeighborsClassifier(0.5, outlier_label=-1).fit(X, y)
     far = np.full((1, 4), 99.0)
     assert model.predict(far).tolist() == [-1]
@@ -123,7 +123,7 @@ def test_kernels_that_fall_do(kernel):
         assert np.all(np.diff(values) <= 1e-15)
 
 
-def test_points_beyond_the_range_of_the_kernel_are_told_apart():
+def test_points_beyond_the_range_of_the_kernel_are_distinguished():
     Z = np.array([[90.0], [80.0], [100.0], [70.0]])
     model = KernelKNeighborsRegressor(2, kernel=RBF(1.0)).fit(Z, Z[:, 0])
     d, i = model.kneighbors([[0.0]])
@@ -267,7 +267,7 @@ def test_radius_below_0():
             model.radius_neighbors(Q, radius=radius)
 
 
-def test_a_budget_that_is_no_size():
+def test_a_budget_that_is_not_a_size():
     with pytest.raises(ValueError, match="max_memory must be a positive number of bytes"):
         KernelKNeighborsClassifier(max_memory="lots").fit(X, y)
 

@@ -204,7 +204,7 @@ def test_weights_of_classes():
     assert set(np.unique(streamed.dual_coef_)) == {-1.0, 50.0}
 
 
-def test_no_end_in_sight_is_said():
+def test_no_end_in_sight_is_reported():
     X, _ = labelled(100)
     noise = np.random.default_rng(0).integers(2, size=100)
     with pytest.warns(ConvergenceWarning, match="Maximum number of iteration reached"):

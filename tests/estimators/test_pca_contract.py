@@ -728,7 +728,7 @@ def test_a_summary_of_an_exact_model():
         KernelPCA(2).summary()
 
 
-def test_the_summary_marks_what_cannot_be_told_apart():
+def test_the_summary_marks_what_cannot_be_distinguished():
     corners = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     model = KernelPCA(3, kernel="rbf").fit(corners)
     assert model.eigenvalues_[0] == pytest.approx(model.eigenvalues_[1], rel=1e-14)

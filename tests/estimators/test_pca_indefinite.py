@@ -79,7 +79,7 @@ def test_all_negative():
 @every_matrix
 @every_policy
 @pytest.mark.parametrize("weights", [None, W], ids=["no weights", "weights"])
-def test_scores_have_the_mended_matrix_as_their_gram(name, policy, weights):
+def test_scores_have_the_repaired_matrix_as_their_gram(name, policy, weights):
     K = MATRICES[name]
     model = KernelPCA(kernel="precomputed", indefinite=policy)
     scores = model.fit_transform(K, sample_weight=weights)
@@ -184,7 +184,7 @@ def test_the_whole_spectrum_is_needed(policy, solver):
 
 
 @every_policy
-def test_approximations_of_what_is_no_kernel(policy):
+def test_approximations_of_what_is_not_a_kernel(policy):
     """Landmarks and features require a positive semidefinite kernel, or raise an error."""
     for solver in ("nystroem", "features"):
         model = KernelPCA(2, kernel=KERNEL, indefinite=policy, eigen_solver=solver)
@@ -195,7 +195,7 @@ def test_approximations_of_what_is_no_kernel(policy):
 
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
-def test_landmarks_refuse_what_is_no_kernel():
+def test_landmarks_refuse_what_is_not_a_kernel():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         KernelPCA(2, kernel=KERNEL, eigen_solver="nystroem", rank=40).fit(X)
 

@@ -189,7 +189,7 @@ def test_an_interrupted_block_leaves_the_stream_as_it_was(monkeypatch):
 # ---------------------------------------------------------------------- progress output
 
 
-def test_passes_are_told_with_falling_residuals(capsys):
+def test_passes_are_reported_with_falling_residuals(capsys):
     A = np.random.default_rng(0).normal(size=(1200, 6))
     model = KernelPCA(
         5, kernel="rbf", eigen_solver="krylov", storage="tiled", verbose=1, tol=1e-10
@@ -209,7 +209,7 @@ def test_passes_are_told_with_falling_residuals(capsys):
     assert "largest residual" in out.splitlines()[-1]
 
 
-def test_a_share_of_the_variance_is_told(capsys):
+def test_a_fraction_of_the_variance_is_reported(capsys):
     A = np.random.default_rng(0).normal(size=(300, 12))
     KernelPCA(0.9, kernel="rbf", gamma=0.1, eigen_solver="krylov", verbose=1).fit(A)
     out = capsys.readouterr().out
@@ -219,7 +219,7 @@ def test_a_share_of_the_variance_is_told(capsys):
     assert counts == [16 * 2**i for i in range(len(counts))]
 
 
-def test_landmarks_and_features_are_told(capsys):
+def test_landmarks_and_features_are_reported(capsys):
     A = np.random.default_rng(0).normal(size=(60_000, 2))
     KernelPCA(2, kernel="rbf", eigen_solver="nystroem", landmarks=A[:100], verbose=1, n_jobs=1).fit(
         A

@@ -141,20 +141,20 @@ def test_few_rows_and_many_columns():
     assert model.noise_variance_ == pytest.approx(variances[3:].mean(), rel=1e-10)
 
 
-def test_a_plane_without_noise_is_said():
+def test_a_plane_without_noise_is_reported():
     flat = rng.normal(size=(30, 2)) @ W.T
     with pytest.warns(UserWarning, match="which is rounding, so that the likelihood grows"):
         model = ProbabilisticPCA(2).fit(flat)
     np.testing.assert_allclose(model.inverse_transform(model.transform(flat)), flat, atol=1e-6)
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="max_iter=2 steps, and the last one still gained"):
         model = ProbabilisticPCA(2, max_iter=2).fit(GAPS)
     assert model.log_likelihoods_[-1] == pytest.approx(model.score(GAPS))
 
 
-def test_gaps_that_leave_nothing_over_are_said():
+def test_gaps_that_leave_nothing_over_are_reported():
     few = np.where(np.random.default_rng(1).random(X.shape) < 0.85, np.nan, X)[:40]
     with pytest.warns(UserWarning, match="components explain all of the .* values that are there"):
         model = ProbabilisticPCA(2).fit(few)
@@ -183,7 +183,7 @@ EMPTY = np.where(np.arange(6) == 4, np.nan, X)
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         ProbabilisticPCA(**options).fit(data)
 

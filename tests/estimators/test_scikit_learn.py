@@ -136,7 +136,7 @@ for _tests in (GPC, GPR):
             _mark = pytest.mark.filterwarnings(f"ignore:{_message}")
             _tests[_name] = _test = _mark(_test)
     _tests["test_lml_gradient"] = pytest.mark.skip(
-        reason="expected to fail there too: differences of step 1e-9 are mostly rounding"
+        reason="expected to fail in scikit-learn, too: differences of step 1e-9 are rounding"
     )(_tests["test_lml_gradient"])
 # One test passes a matrix that is not symmetric, for which mercer warns.
 PCA["test_kernel_pca_precomputed_non_symmetric"] = pytest.mark.filterwarnings(
@@ -151,18 +151,18 @@ PCA["test_nested_circles"] = pytest.mark.filterwarnings(
     "ignore:Maximum number of iteration reached"
 )(PCA["test_nested_circles"])
 
-_PROBABILITY = "the switch `probability` is deprecated there, and calibration takes its place"
-_LINEAR = "LinearSVC and LinearSVR alone, which are scikit-learn's"
-_FUNCTION = "a kernel here is a function of two points, whatever other points are asked for: "
+_PROBABILITY = "`probability` is deprecated in scikit-learn, in favour of calibration"
+_LINEAR = "tests only LinearSVC and LinearSVR, which are classes of scikit-learn"
+_FUNCTION = "in mercer, k(x, z) does not depend on other points: "
 _SKIPPED = {
     "test_probability": _PROBABILITY,
     "test_hasattr_predict_proba": _PROBABILITY,
     "test_probability_raises_futurewarning": _PROBABILITY,
     "test_svc_nusvc_probA_probB_deprecated": _PROBABILITY,
-    "test_sparse_fit_support_vectors_empty": "coefficients are dense here, for sparse points too",
-    "test_svr_errors": _FUNCTION + "one that returns 1 x 1 is taken as one, and is constant",
+    "test_sparse_fit_support_vectors_empty": "coefficients are dense in mercer, also for sparse points",
+    "test_svr_errors": _FUNCTION + "a function returning a 1 x 1 array is a constant",
     "test_custom_kernel_not_array_input": _FUNCTION
-    + "theirs is right only for a collection of points with itself",
+    + "scikit-learn's kernel is valid only for k(X, X)",
     **dict.fromkeys(
         (
             "test_linearsvr_fit_sampleweight",

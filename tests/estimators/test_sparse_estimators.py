@@ -407,7 +407,7 @@ def test_weights_are_repetitions_for_moving_vectors_too(model, target):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_a_weight_of_zero_is_no_point():
+def test_a_weight_of_zero_is_not_a_point():
     some = rng.uniform(size=150) > 0.3
     weighted = SparseKernelRegressor(5).fit(X, y, sample_weight=some.astype(float))
     chosen = SparseKernelRegressor(5).fit(X[some], y[some])

@@ -165,7 +165,7 @@ def test_a_walk_close_to_divergence_is_refused():
 
 
 @pytest.mark.parametrize("weight", [float("nan"), "x"])
-def test_a_weight_that_is_no_number_is_named(weight):
+def test_a_weight_that_is_not_a_number_is_named(weight):
     graph = nx.path_graph(3)
     graph.edges[0, 1]["weight"] = weight
     with pytest.raises(ValueError, match=r"graph 1: the edge \(0, 1\) has the weight"):

@@ -147,7 +147,7 @@ def test_what_it_says(capsys):
     assert "[tune] evaluation 1:" in capsys.readouterr().out
 
 
-def test_many_points_are_said_to_be_too_many(monkeypatch):
+def test_too_many_points_are_reported(monkeypatch):
     monkeypatch.setattr("mercer.estimators._tune._MOST", 60)
     with pytest.warns(UserWarning, match="is made on 60 of them, drawn at random"):
         found = tune(KernelRidge(kernel=RBF()), X, Y)

@@ -231,7 +231,7 @@ def test_it_finds_what_lines_miss():
 
 
 @pytest.mark.parametrize("Model", BOTH)
-def test_strings_beside_vectors(Model):
+def test_strings_and_vectors(Model):
     rng = np.random.default_rng(0)
     share = rng.uniform(0.1, 0.9, size=80)
     X = ["".join(rng.choice(list("AG"), p=[1 - p, p], size=60)) for p in share]
@@ -251,7 +251,7 @@ def test_strings_beside_vectors(Model):
 
 
 @pytest.mark.parametrize("Model", BOTH)
-def test_graphs_beside_sets(Model):
+def test_graphs_and_sets(Model):
     rng = np.random.default_rng(0)
     rings = rng.integers(0, 4, size=40)  # numbers of triangles and of tags
 

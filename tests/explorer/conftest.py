@@ -25,7 +25,7 @@ def chromium():
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = _chromium()
     if path is None:
-        pytest.skip("there is no chromium on this machine")
+        pytest.skip("chromium is not installed")
     flags = [
         "--no-sandbox",
         "--disable-gpu",

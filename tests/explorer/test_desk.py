@@ -198,7 +198,7 @@ def test_parameters_components_axes_and_the_second_map(talk):
     ],
     ids=["brackets", "negative", "graphs", "empty", "zero"],
 )
-def test_a_mistake_is_told_and_the_map_stays(talk, question, words):
+def test_a_mistake_is_reported_and_the_map_stays(talk, question, words):
     before = talk.desk.scene.maps
     talk.ask(ask="fit", **question)
     deadline = time.monotonic() + 10
@@ -213,7 +213,7 @@ def test_a_mistake_is_told_and_the_map_stays(talk, question, words):
 @pytest.mark.parametrize(
     "question", [None, 3, "fit", {}, {"ask": "no such thing"}, {"ask": ["fit"]}], ids=str
 )
-def test_what_is_no_question_is_not_heard(talk, question):
+def test_invalid_requests_are_ignored(talk, question):
     talk.desk.handle(question)
     assert talk.said == []
 

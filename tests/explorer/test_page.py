@@ -68,7 +68,7 @@ def saved(rings, tmp_path_factory):
     return path
 
 
-def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
+def test_a_page_makes_no_requests_and_escapes_hostile_text(page, saved):
     page("ex.choose(ex.mixed(i => i === 7 || i === 8, 'set'), '')")
     page("ex.hover(ex.panes[0], 7)")
     page.page.get_by_label("Colour by").select_option("name")  # the legend shows its values

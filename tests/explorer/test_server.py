@@ -48,7 +48,7 @@ def page(shared, served):
     return shared
 
 
-def test_nobody_but_the_server_is_asked(page, served):
+def test_only_the_server_receives_requests(page, served):
     query = urlsplit(served.url).query
     socket_ = served.origin.replace("http:", "ws:")
     assert page.asked == [served.url, f"{socket_}/ws?{query}"]

@@ -304,7 +304,7 @@ def test_nothing_to_search_for():
     assert value == pytest.approx(brute(KERNELS[0], X, Y, 0.0, S))
 
 
-def test_a_kernel_that_is_no_kernel():
+def test_a_kernel_that_is_not_a_kernel():
     bound = InducingBound(Distance() + White(), X, Y, landmarks=S)
     assert bound.value() == -np.inf
     assert bound.value_and_gradient()[0] == -np.inf
@@ -351,7 +351,7 @@ def test_an_unresolved_kernel():
 # ---------------------------------------------------------------------- what landmarks cannot do
 
 
-def test_landmarks_that_leave_more_than_the_noise_are_said():
+def test_landmarks_that_leave_more_than_the_noise_are_reported():
     message = r"3 landmarks leave 1\.\de\+09 times the noise unexplained, .* Add White\(\)"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
         InducingBound(RBF(0.3), X, Y, 1e-9 / 2, rank=3).posterior()
@@ -373,7 +373,7 @@ def test_an_outlier_does_not_hide_the_other_landmarks():
     np.testing.assert_allclose(got.expansion(X), want.expansion(X), atol=1e-4)
 
 
-def test_dropped_landmarks_that_matter_beside_the_noise_are_said():
+def test_dropped_landmarks_that_matter_relative_to_the_noise_are_reported():
     with pytest.warns(
         ConvergenceWarning, match=r"were dropped\), which may leave 1.0e-12 .* 1.0e-13"
     ):

@@ -151,7 +151,7 @@ def test_a_kernel_that_is_not_positive_semidefinite_is_refused(data):
             MarginalLikelihood(kernel, X, Y, 1e-10).posterior()
 
 
-def test_jitter_is_said(data):
+def test_jitter_is_reported(data):
     X = np.repeat(data[0][:5], 2, axis=0)
     Y = np.repeat(np.arange(5.0), 2)
     posterior = MarginalLikelihood(1e6 * RBF(), X, Y, 1e-14).posterior()
@@ -350,7 +350,7 @@ def test_a_step_of_newtons_that_loses_much_costs_a_value_alone():
     assert not all(known for _, known in seen)
 
 
-def test_a_start_that_is_singular_is_said():
+def test_a_start_that_is_singular_is_reported():
     X = np.zeros((4, 1))
     best = maximise(MarginalLikelihood(RBF(), X, np.arange(4.0)), RBF().theta, RBF().bounds)
     assert not best.converged and best.value == -np.inf

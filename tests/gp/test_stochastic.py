@@ -204,7 +204,7 @@ def test_the_logarithm_is_that_of_the_matrix():
     assert scaled.solve(z[:, None], 1e-8, 1000).logarithm(0) == pytest.approx(want, rel=1e-8)
 
 
-def test_too_few_steps_are_said():
+def test_too_few_steps_are_reported():
     likelihood = StochasticLikelihood(HARD, X, Y, 1e-3, rank=2, max_iter=3)
     with pytest.warns(
         ConvergenceWarning, match=r"after 3 steps \|r\| is .* Try more of them.*'cholesky'"
@@ -308,7 +308,7 @@ def test_a_search_ends_where_the_standard_error_does():
     assert exact.value(best.theta) > top - error
 
 
-def test_a_search_that_the_estimates_mislead_is_said():
+def test_a_search_that_the_estimates_mislead_is_reported():
     class Misleading:
         """An unbounded linear function, whose reported gradient has the wrong sign."""
 
@@ -424,7 +424,7 @@ def test_nothing_to_search_for():
     assert StochasticLikelihood(Fixed(HARD), X, Y).estimate().gradient.shape == (0,)
 
 
-def test_a_kernel_that_is_no_kernel():
+def test_a_kernel_that_is_not_a_kernel():
     likelihood = StochasticLikelihood(Distance() + White(), X, Y, rank=5, landmarks="uniform")
     assert likelihood.value() == -np.inf
     value, gradient = likelihood.value_and_gradient()
@@ -442,7 +442,7 @@ def test_negative_curvature_is_found():
         likelihood.posterior()
 
 
-def test_noise_below_rounding_is_said():
+def test_noise_below_rounding_is_reported():
     x = np.linspace(0, 1, N)[:, None]
     likelihood = StochasticLikelihood(RBF(0.1), x, Y, 1e-17)
     assert likelihood.value() == -np.inf

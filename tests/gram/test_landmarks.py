@@ -249,7 +249,7 @@ def test_generators_and_seeds():
 
 
 @pytest.mark.parametrize("kernel", [Sigmoid(gamma=0.1, coef0=-1.0), Multiquadric(), Distance()])
-def test_what_is_not_positive_semidefinite_is_said(kernel):
+def test_what_is_not_positive_semidefinite_is_reported(kernel):
     with pytest.raises(NotPositiveDefiniteError, match=r"pivots the diagonal .* goes down to"):
         rpcholesky(TiledGram(kernel, X[:200]), 30, random_state=0)
 

@@ -374,7 +374,7 @@ def test_a_kernel_is_frozen():
         k.length_scale = 2.0
 
 
-def test_a_scalar_is_no_collection_of_points():
+def test_a_scalar_is_not_a_collection_of_points():
     with pytest.raises(TypeError, match="expected a collection of points, got the scalar"):
         Constant()(np.float64(3))
 

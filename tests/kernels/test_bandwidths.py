@@ -38,7 +38,7 @@ def self_tuning(points, k):
     return np.exp(-(D**2) / np.outer(width, width))
 
 
-def test_the_self_tuning_affinity_is_no_kernel_and_this_one_is():
+def test_the_self_tuning_affinity_is_not_a_kernel_and_this_one_is():
     E = np.eye(20)  # an isolated point between pairs of close points
     points = np.concatenate([0 * E[:1], E, -E, 1.7 * E, -1.7 * E])
     assert np.linalg.eigvalsh(self_tuning(points, 2))[0] < -0.2

@@ -63,7 +63,7 @@ def test_matrix(contract):
     ids=lambda f: str(getattr(f, "__name__", f)),
 )
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_contracts_are_told_apart(function, contract, n):
+def test_contracts_are_distinguished(function, contract, n):
     columns = 1 if function is product else 3
     assert Callable(function).prepare(X[:n, :columns]).frame == contract
 

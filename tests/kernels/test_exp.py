@@ -31,7 +31,7 @@ def test_ends(dtype):
     assert np.array_equal(exp_inplace(x), [[1.0, 1.0, 0.0, 0.0, np.nan, 1.0]], equal_nan=True)
 
 
-def test_a_house_without_a_writable_folder_still_compiles(monkeypatch):
+def test_compilation_without_a_writable_cache_folder(monkeypatch):
     real = numba.njit
 
     def without_cache(*, cache=False, **options):

@@ -289,7 +289,7 @@ def test_set_params_can_replace_a_child_and_set_inside_it():
     assert (2 * RBF()).set_params(kernel=Matern(), kernel__nu=0.5) == 2 * Matern(nu=0.5)
 
 
-def test_ten_terms_or_more_are_told_apart():
+def test_ten_terms_or_more_are_distinguished():
     k = Sum(tuple(RBF(float(i + 1)) for i in range(12)))
     changed = k.set_params(terms__1__length_scale=0.5, terms__11__length_scale=0.25)
     assert [t.length_scale for t in changed.terms[:2]] == [1.0, 0.5]

@@ -363,7 +363,7 @@ def test_alphabet_is_that_of_training():
 
 
 @every_kernel
-def test_what_is_no_string_is_named(kernel):
+def test_what_is_not_a_string_is_named(kernel):
     for bad in (7, None, np.nan, {"a"}, np.zeros((1, 1))):
         with pytest.raises(
             TypeError, match=rf"{type(kernel).__name__}: point 2 is .* not a string"
@@ -447,7 +447,7 @@ def test_refusals(build, error, text):
         build()
 
 
-def test_overflow_is_said():
+def test_overflow_is_reported():
     long = "A" * 600
     with pytest.raises(OverflowError, match=r"points 1 and 1, of 600 and 600 symbols, is beyond"):
         AllSubsequences()(["A", long])
@@ -458,7 +458,7 @@ def test_overflow_is_said():
     assert 0 < K[0, 1] < 1 and K[0, 2] < 1e-100
 
 
-def test_the_logarithm_of_local_alignment_is_no_kernel():
+def test_the_logarithm_of_local_alignment_is_not_a_kernel():
     X = ["a", "b", "ababb", "bbbbbb", "bbbaaa", "aa", "ba", "abbaba"]
     K = LocalAlignment((1.0, -1.0), beta=0.3)(X)
     assert np.linalg.eigvalsh(K)[0] > 0

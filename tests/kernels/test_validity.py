@@ -98,7 +98,7 @@ def test_the_zoo(entry):
 
 
 @pytest.mark.parametrize("entry", **zoo.every(psd=False))
-def test_what_is_no_kernel_in_the_zoo_is_refuted(entry):
+def test_what_is_not_a_kernel_in_the_zoo_is_refuted(entry):
     verdict = entry.kernel.validity()
     assert verdict.status == "refuted"
     check_again(verdict.witness)

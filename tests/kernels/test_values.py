@@ -497,7 +497,7 @@ def test_products_of_rbfs_check_their_columns():
         RBF((1.0, 2.0, 3.0)).diag([[1.0, 2.0]])
 
 
-def test_what_is_kept_for_speed_is_no_part_of_the_value():
+def test_cached_values_are_not_part_of_the_kernel():
     fresh, used = (2.0 * RBF((1.0, 3.0)) + White(0.1) for _ in range(2))
     theta = used.theta
     theta += 1.0  # a copy, so that the kernel does not change

@@ -416,7 +416,7 @@ def test_one_kernel_has_all_the_weight(method):
 
 
 @pytest.mark.parametrize("method", ["alignment", "alignf"])
-def test_no_aligned_kernel_is_said_and_averaged(method):
+def test_no_aligned_kernel_is_reported_and_averaged(method):
     points = np.array([[-1.0], [1.0], [-1.0], [1.0]])
     y = np.array([0.0, 0.0, 1.0, 1.0])  # unrelated to Linear and the constant
     with pytest.warns(UserWarning, match="none of the 2 kernels is aligned with the targets"):
@@ -425,7 +425,7 @@ def test_no_aligned_kernel_is_said_and_averaged(method):
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
-def test_equal_targets_are_said_and_averaged(method):
+def test_equal_targets_are_reported_and_averaged(method):
     with pytest.warns(UserWarning, match="the largest alignment is 0"):
         found = learn(VIEWS, method, np.ones(80))
     assert found.weights.tolist() == [0.25] * 4

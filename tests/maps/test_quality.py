@@ -222,7 +222,7 @@ BAD[3, 1] = np.nan
         (1e200 * X, Z, {"kernel": Linear() ** 2}, "entries that are not finite"),
     ],
 )
-def test_what_cannot_be_measured_is_said(X, Z, options, message):
+def test_what_cannot_be_measured_is_reported(X, Z, options, message):
     with pytest.raises(ValueError, match=message):
         embedding_quality(X, Z, **options)
 

@@ -128,7 +128,7 @@ def test_ties():
     assert independence_test(x, y, RBF(), n_permutations=99).pvalue == 1.0
 
 
-def test_the_method_is_said(monkeypatch):
+def test_the_method_is_reported(monkeypatch):
     assert independence_test(X, Y, n_permutations=19).method == "permutation"
     # less than 16 n^2 bytes
     small = independence_test(X, Y, n_permutations=19, rank=5, max_memory="9 KiB")

@@ -152,7 +152,7 @@ def test_strings():
         assert result.pvalue == at_least / 100 and (method == "linear" or at_least == 1)
 
 
-def test_the_method_is_said():
+def test_the_method_is_reported():
     small = two_sample_test(X, Y, n_permutations=19)
     assert (small.method, small.truncation, small.rank) == ("permutation", 0.0, None)
     A, B = rng.normal(size=(6000, 2)), rng.normal(size=(5000, 2)) + 0.1
@@ -221,7 +221,7 @@ def test_what_the_points_have_in_common_costs_no_digits(method, estimator):
         assert wide.pvalue == 0.01
 
 
-def test_differences_that_rounding_hides_are_said_to_be():
+def test_differences_hidden_by_rounding_are_reported():
     with pytest.warns(UserWarning, match=r"may be rounding, .* spread by only .* is too large"):
         two_sample_test(X, Y + 1.0, RBF(1e8), n_permutations=19)
 

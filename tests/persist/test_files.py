@@ -221,7 +221,7 @@ def test_damage_is_found_wherever_it_is(path, tmp_path):
         load(other, mmap=True)
 
 
-def test_later_formats_are_told(path, monkeypatch):
+def test_later_formats_are_reported(path, monkeypatch):
     def written(**changes):
         save(SVC().fit(X, LABELS), path)
         metadata, tensors = _container.read(path, mapped=False)

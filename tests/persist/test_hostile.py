@@ -39,7 +39,7 @@ def changed(originals, number, change, tmp_path):
 
 
 EVIL = {
-    "a class that is none of ours": (
+    "a class of another package": (
         lambda one: one.state.update({"class": "os.system"}),
         r"the top it has an object of the class 'os\.system', which is none of mercer's",
     ),
@@ -67,7 +67,7 @@ EVIL = {
         lambda one: one.state["fields"]["points"].update(array="nothing"),
         r"at points it has the name of a tensor that is not there, 'nothing'",
     ),
-    "a tensor of nobody's": (
+    "an unused tensor": (
         lambda one: one.state["fields"].update(points={"list": [1] * 12}),
         r"its tensors \['points'\] belong to nothing",
     ),
@@ -99,7 +99,7 @@ EVIL = {
 
 
 @pytest.mark.parametrize("name", EVIL)
-def test_what_is_wrong_is_said(name, originals, tmp_path):
+def test_what_is_wrong_is_reported(name, originals, tmp_path):
     change, message = EVIL[name]
     path = changed(originals, 0, change, tmp_path)
     for mmap in (False, True):

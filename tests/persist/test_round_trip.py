@@ -343,7 +343,7 @@ def test_values(value, tmp_path):
     assert type(again) is type(value)
 
 
-def test_in_a_process_of_its_own(tmp_path):
+def test_in_a_separate_process(tmp_path):
     models = {
         "svc": (fit(SVC(), THREE), NEW),
         "pca": (fit(KernelPCA(2, kernel="rbf")), NEW),

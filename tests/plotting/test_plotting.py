@@ -493,7 +493,7 @@ def test_heat_map_of_two_collections(ax):
         (lambda: gram_heatmap(np.eye(3), max_size=0.5), "max_size=0.5 leaves nothing"),
     ],
 )
-def test_what_is_no_matrix_is_refused(call, words):
+def test_what_is_not_a_matrix_is_refused(call, words):
     with pytest.raises(ValueError, match=rf"{words}.* - .* - try"):
         call()
     assert plt.get_fignums() == []
@@ -659,7 +659,7 @@ def rows_of(points, X):
 
 
 @pytest.mark.parametrize("weights", [None, 1.0 + (np.arange(90) % 3)])
-def test_free_support_vectors_are_told_from_those_at_their_bound(ax, weights):
+def test_free_support_vectors_are_distinguished_from_those_at_their_bound(ax, weights):
     noisy = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
     model = SVC(C=0.7, gamma=1.0).fit(noisy, TWO_CLASSES, weights)
     free, bound = rings(margin(model, noisy, TWO_CLASSES, ax=ax, n_grid=30))

@@ -228,7 +228,7 @@ def test_terms_that_cancel_are_no_indefiniteness(kernel):
 
 
 @pytest.mark.parametrize(("seed", "degree"), [(43, 3), (88, 5)])
-def test_a_rank_that_is_exhausted_is_no_indefiniteness(seed, degree):
+def test_a_rank_that_is_exhausted_is_not_indefiniteness(seed, degree):
     X = np.random.default_rng(seed).normal(size=(150, 2))
     f = Expansion(Polynomial(degree=degree), X, np.sin(X[:, 0]))
     g = f.compress(40, method="select")
@@ -288,7 +288,7 @@ def test_functions_below_their_own_rounding():
         Expansion(RBF(), P[:1], [1.0]).compress(max_error=1e-30)
 
 
-def test_the_error_that_is_said_to_be_in_reach_is():
+def test_the_error_that_is_reported_as_reachable_is():
     for seed in range(4):
         f = smooth(40, seed=seed)
         with pytest.raises(ValueError, match="out of reach") as caught:
@@ -483,7 +483,7 @@ def test_bounds_without_a_bound_on_the_diagonal():
         ({"n_points": 3, "random_state": -1}, "random_state must be an integer .* got -1"),
     ],
 )
-def test_bad_wishes(options, text):
+def test_invalid_requests(options, text):
     with pytest.raises(ValueError, match=text):
         smooth(30).compress(**options)
 

@@ -63,7 +63,7 @@ def test_a_cache_that_cannot_be_written_to_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK and access(path, how))
 
     def refuse(*_, **__):
-        raise PermissionError("a folder of somebody else")
+        raise PermissionError("a folder of another user")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     again = fresh()

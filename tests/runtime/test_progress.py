@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mercer._runtime import Progress, Step, compiling, progress, run
+from mercer._runtime import Progress, Step, progress, report_compilation, run
 from mercer._runtime import _progress as module
 
 
@@ -60,7 +60,7 @@ def test_a_file_gets_a_line_for_each_tenth(capsys):
     assert not any(c in "".join(lines) for c in "\r\x1b")
 
 
-def test_steps_without_a_total_are_told_ever_more_rarely(capsys):
+def test_steps_without_a_total_are_printed_ever_more_rarely(capsys):
     with Progress("SVC") as say:
         for i in range(1, 101):
             say(Step(f"step {i}"))
@@ -145,10 +145,10 @@ def test_threads_do_not_break_lines(kind, monkeypatch):
     assert len(lines) == (1 if kind == "terminal" else 10)
 
 
-def test_nothing_is_written_that_nobody_wants(capsys):
+def test_nothing_is_written_unless_requested(capsys):
     with progress("M", 0) as say:
         assert say is None
-    with compiling(None):
+    with report_compilation(None):
         pass
     assert capsys.readouterr().out == ""
 

@@ -121,8 +121,8 @@ def test_an_index_error_of_a_task_is_not_lost():
         run(lambda job: [][job], range(4), n_threads=2)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
-def test_a_forked_child_has_threads_of_its_own():
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not support fork")
+def test_a_forked_child_has_its_own_threads():
     def total():
         out = np.zeros(8)
         run(lambda i: out.__setitem__(i, i), range(8), n_threads=2)

@@ -21,7 +21,7 @@ X = rng.standard_normal((300, 20))
 
 
 @pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
-def test_landmarks_do_not_certify_what_is_no_kernel():
+def test_landmarks_do_not_certify_what_is_not_a_kernel():
     K = np.array([[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(NotPositiveDefiniteError, match="goes down to -3, with k"):
         LowRankEigen(landmarks=np.array([0])).eigenpairs(gram(Precomputed(K), np.arange(2)), 1)

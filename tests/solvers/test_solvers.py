@@ -87,7 +87,7 @@ def test_least_squares_has_the_least_norm():
         factor.logdet()
 
 
-def test_turning_tiles_into_an_array_is_said():
+def test_turning_tiles_into_an_array_is_reported():
     with pytest.warns(DensifyWarning, match="turns the TiledGram of 120 points into an array"):
         Cholesky().factorize(gram(kernel, X, storage="tiled"), 1.0)
     with pytest.warns(DensifyWarning, match="TiledGram of 120 points"):

@@ -127,7 +127,7 @@ def test_files_of_different_width(folder, tmp_path):
         open_blocks([folder / "x.csv", tmp_path / "other.csv"], columns=["a", "c"])
 
 
-def test_text_is_no_point(folder, parquet):
+def test_text_is_not_a_point(folder, parquet):
     with pytest.raises(TableError, match=r"the column 'label' holds text.*columns=\['a'\]"):
         open_blocks(folder / "x.csv", columns=["a", "label"]).to_array()
     with pytest.raises(TableError, match=r"the column .label. holds text.*columns=\[.a.\]"):

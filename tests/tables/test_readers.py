@@ -38,7 +38,7 @@ def test_csv_with_other_delimiters_quotes_gzip_and_a_byte_order_mark(tmp_path):
     check(read_table(write(tmp_path, "a.tsv", CSV.replace(",", "\t"))))
 
 
-def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
+def test_a_delimiter_and_a_missing_header_are_reported(tmp_path):
     source = open_table(write(tmp_path, "a.csv", "1;2\n3;4\n"))
     assert source.notes[0].startswith("cells are separated by a semicolon - ")
     assert "--delimiter" in source.notes[0]
@@ -115,7 +115,7 @@ def test_decimal_commas_and_utf_16(tmp_path):
     check(read_table(write(tmp_path, "a.txt", CSV.replace(",", "\t").encode("utf-16"))))
 
 
-def test_what_is_no_table_yet(tmp_path):
+def test_what_is_not_a_table_yet(tmp_path):
     for name, remedy in (("a.xlsx", "save the sheet as CSV"), ("a.json", "one object per line")):
         with pytest.raises(TableError, match=remedy):
             read_table(write(tmp_path, name, "[]"))

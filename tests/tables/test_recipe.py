@@ -65,7 +65,7 @@ def test_blocks_teach_the_same_as_the_whole():
     ("impute", "filled"),
     [("mean", 13 / 3), ("median", 5.0), ("most_frequent", 5.0), (-1.0, -1.0)],
 )
-def test_missing_values_are_filled_as_said(impute, filled):
+def test_missing_values_are_filled_as_requested(impute, filled):
     recipe = Recipe(target="y", onehot="all", impute=impute).fit(table())
     X = recipe.transform(table())
     assert X[1, 1] == pytest.approx(filled)
@@ -73,7 +73,7 @@ def test_missing_values_are_filled_as_said(impute, filled):
     assert any("Missing numbers were replaced by the" in said for said in recipe.describe())
 
 
-def test_rows_with_missing_values_are_left_out_if_that_is_said():
+def test_rows_with_missing_values_are_left_out_on_request():
     recipe = Recipe(target="y", onehot=("city",), impute="drop").fit(table())
     assert recipe.kept(table()).tolist() == [0, 3] and recipe.transform(table()).shape == (2, 4)
     answer = recipe.answer(table(), {"p": np.zeros(2)}, ["city"])

@@ -1,8 +1,8 @@
 """Functions compiled with numba at their first call, without the GIL and with an on-disk cache.
 
 numba is not imported before the first call of such a function.  Compilation time is not part of
-the reported fit time: `compiling` reports which functions are compiled, and `compile_seconds`
-returns the total time, which `Stopwatch` subtracts.
+the reported fit time: `report_compilation` reports which functions are compiled, and
+`compile_seconds` returns the total time, which `Stopwatch` subtracts.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ import numpy as np
 from ._shelves import layered_cache
 
 __all__ = [
-    "LOOPS",
-    "Loop",
+    "JIT_FUNCTIONS",
+    "JitFunction",
     "compile_seconds",
-    "compiling",
     "jit",
     "larger",
     "number",
+    "report_compilation",
     "smaller",
     "word",
 ]
 
-LOOPS: list[Loop] = []  # every function decorated with `jit` in the modules imported so far
+# Every function decorated with `jit` in the modules imported so far.
+JIT_FUNCTIONS: list[JitFunction] = []
 _lock = threading.RLock()
 # The callback that receives one line for each function that is compiled; None for no output.
 _compile_log: ContextVar[Callable[[str], None] | None] = ContextVar("compile_log", default=None)
 
 
-class Loop:
+class JitFunction:
     """A function that numba compiles at its first call with each combination of argument types."""
 
     def __init__(self, function: Callable, fastmath: set[str]) -> None:
         self._function, self._fastmath, self._dispatcher = function, fastmath, None
         update_wrapper(self, function)
-        LOOPS.append(self)
+        JIT_FUNCTIONS.append(self)
 
     def __call__(self, *args: Any) -> Any:
         if self._dispatcher is None:
@@ -91,7 +92,7 @@ def jit(*fastmath: str) -> Callable[[Callable], Any]:
 
     `fastmath` lists LLVM fast-math flags.  "contract", which fuses a * b + c, is always enabled.
     """
-    return lambda function: Loop(function, {"contract", *fastmath})
+    return lambda function: JitFunction(function, {"contract", *fastmath})
 
 
 def smaller(a: Any, b: Any) -> Any:
@@ -163,7 +164,7 @@ def compile_seconds() -> float:
 
 
 @contextmanager
-def compiling(log: Callable[[str], None] | None) -> Iterator[None]:
+def report_compilation(log: Callable[[str], None] | None) -> Iterator[None]:
     """Call `log` with one line for each function that is compiled inside the block."""
     token = _compile_log.set(log)
     try:

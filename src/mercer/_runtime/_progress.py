@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ._jit import compiling
+from ._jit import report_compilation
 
 __all__ = ["Progress", "Step", "hearing", "progress"]
 
@@ -170,7 +170,7 @@ def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
     with Progress(name) as log:
         token = _current.set(log)
         try:
-            with compiling(log):
+            with report_compilation(log):
                 yield log
         finally:
             _current.reset(token)

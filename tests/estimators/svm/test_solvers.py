@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1, make
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
+from svm_cases import SHARP, each_svm, fitted, output, points_of_iris
 
 import mercer
 from mercer import SVC, SVR, Expansion, NuSVC, compress
@@ -35,7 +35,7 @@ def moons():
 # ---------------------------------------------------------------------- solvers
 
 
-@each_machine
+@each_svm
 @pytest.mark.parametrize("solver", ["primal", "nystroem"])
 def test_solvers_agree(model, solver, iris):
     X, y = iris
@@ -152,7 +152,7 @@ def test_a_path_shares_its_rows(moons):
 # ---------------------------------------------------------------------- fitted models
 
 
-@each_machine
+@each_svm
 def test_compressed(model, iris):
     X, y = iris
     whole = fitted(clone(model), X, y)
@@ -209,7 +209,7 @@ def test_searches_pipelines_and_probabilities(iris):
     assert not hasattr(SVC().fit(X, y), "predict_proba")
 
 
-@each_machine
+@each_svm
 def test_the_same_bits_every_time(model, iris):
     X, y = iris
     first, second = (fitted(clone(model), X, y) for _ in range(2))
@@ -294,7 +294,7 @@ def test_a_column_far_from_zero_is_named():
         SVC(kernel="linear", solver="smo", max_iter=5).fit(X, np.arange(50) % 2)
 
 
-def test_words_are_not_told_to_be_scaled():
+def test_no_scaling_is_suggested_for_words():
     words = np.array([["ab"], ["b"], ["ca"], ["d"], ["ea"], ["f"]], dtype=object)
     with pytest.warns(ConvergenceWarning, match="After 1 steps"):
         SVC(

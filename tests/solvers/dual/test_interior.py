@@ -371,7 +371,7 @@ def test_columns_too_large_for_v_leave_a_function_of_use(size):
     assert found.report.certificate["primal"] <= dual.gap(np.zeros(1800), np.zeros(900))
 
 
-def test_a_column_far_from_zero_is_no_obstacle():
+def test_a_column_far_from_zero_is_not_an_obstacle():
     numbers = np.random.default_rng(0)
     F = numbers.normal(size=(200, 3))
     dual = dual_of("classify", numbers, F, np.ones(200))

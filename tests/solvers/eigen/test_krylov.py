@@ -239,7 +239,7 @@ def test_a_start_of_any_width_and_of_no_use(columns):
         assert_same_pairs(pairs, reference, K.uncentred_norm)
 
 
-def test_each_pass_is_told():
+def test_each_pass_is_reported():
     said = []
     K = CentredGram(TiledGram(SLOW, X))
     pairs = BlockKrylov(prove=False, random_state=0).eigenpairs(K, 4, say=said.append)

@@ -180,7 +180,7 @@ def test_without_centring():
     assert_bounds_hold(pairs.certificate, np.linalg.eigvalsh(Matern()(X))[::-1])
 
 
-def test_noise_is_no_part_of_the_features_and_all_of_the_residual():
+def test_noise_is_not_in_the_features_but_in_the_residual():
     kernel = RBF() + White(0.2)
     pairs = LowRankEigen(rank=100, landmarks="uniform", random_state=0).eigenpairs(
         centred(kernel, X), 3

@@ -53,7 +53,7 @@ def test_the_error_of_the_eigenvalue_shrinks_by_its_square():
     assert errors[1] / errors[0] == pytest.approx(0.5**10, rel=0.01)
 
 
-def test_components_come_one_after_the_other_and_are_told():
+def test_components_come_one_after_the_other_and_are_reported():
     said = []
     pairs = PowerPeeling(random_state=0).eigenpairs(held(9.0, 4.0, 1.0, 0.1), 3, say=said.append)
     pattern = r"component (\d): (\S+) after (\d+) products, residual (\d\.\de-\d\d)"
@@ -83,7 +83,7 @@ def test_products_that_are_too_few_warn_with_numbers():
     assert float(number) == pytest.approx(true / pairs.values[0], rel=0.02)
 
 
-def test_small_components_beside_a_large_one_are_found():
+def test_small_components_next_to_a_large_one_are_found():
     """With a tolerance relative to the largest eigenvalue, anything would be accepted at once."""
     scaled = np.random.default_rng(0).normal(size=(100, 3)) * [10.0, 0.02, 0.01]
     K = CentredGram(gram(Linear(), scaled))

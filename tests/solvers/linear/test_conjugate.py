@@ -128,7 +128,7 @@ def test_noise_and_bits_and_threads():
     assert np.array_equal(found[0].solve(Y), found[1].solve(Y))
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     told = []
     ConjugateGradient(rank=5, say=told.append).factorize(gram(kernel, X), 0.1).solve(Y)
     assert told[0].startswith("5 pivots leave")

@@ -140,7 +140,7 @@ def test_a_gram_is_worked_in_only_when_allowed():
         _ = K.array
 
 
-def test_shifts_that_are_too_small_are_said():
+def test_shifts_that_are_too_small_are_reported():
     with pytest.raises(NotPositiveDefiniteError, match=r"lie in \[-1, 1\].*Try larger alphas"):
         Tridiagonal.of(gram(Precomputed(), np.diag([1.0, -1.0]))).logdet([0.5])
     path = NystroemPath(NystroemMap.on(Linear(), X), X, Y, intercept=False)

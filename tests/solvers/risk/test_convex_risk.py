@@ -124,7 +124,7 @@ def test_a_loss_that_is_not_convex_is_refused():
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.4, 2.5])
-def test_a_wrong_curvature_is_said(factor):
+def test_a_wrong_curvature_is_reported(factor):
     own = Cosh()
     own.curvature = lambda y, f: factor * np.cosh(f - y)
     with pytest.warns(UserWarning, match=r"curvature of Cosh\(\) is .*gradient say") as seen:
@@ -134,7 +134,7 @@ def test_a_wrong_curvature_is_said(factor):
     Given(own).check(NUMBERS)
 
 
-def test_a_kink_of_the_gradient_is_no_error():
+def test_a_kink_of_the_gradient_is_not_an_error():
     """At y f = 1, differences of the squared hinge mix two curvatures."""
 
     class Hinge:
@@ -233,7 +233,7 @@ def test_duality_proves_the_minimum(loss, intercept, shift):
 
 
 @pytest.mark.parametrize("loss", BOUNDED, ids=repr)
-def test_nobody_does_better(loss):
+def test_no_direction_decreases_the_objective(loss):
     """The problem is convex: no direction decreases the objective at the minimum."""
     F, Y = problem(seed=2)
     found = InteriorPoint(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, np.ones(len(F)), 0.5))
@@ -359,7 +359,7 @@ def test_nothing_to_fit(intercept, ordered):
             np.testing.assert_allclose(by_dual, f, atol=1e-4)
 
 
-def test_too_few_steps_are_said():
+def test_too_few_steps_are_reported():
     F, Y = problem()
     says = r"after 2 steps with a duality gap of .* Raise"
     with pytest.warns(ConvergenceWarning, match=says) as seen:
@@ -512,7 +512,7 @@ def test_a_wrong_penalty_is_refused(penalty, says):
         )
 
 
-def test_a_penalty_without_hold_is_said():
+def test_an_unbounded_penalty_is_reported():
     F, Y = problem(m=2)
     flat = Penalty.of((lambda t: 0.0, lambda t: 0.0), 1.0)
     with pytest.warns(ConvergenceWarning, match="the usual cause is that it is flat") as seen:

@@ -180,7 +180,7 @@ def test_what_is_not_there_is_refused():
             how.relate(x, View.of(np.full((40, 1), 7.0)))
 
 
-def test_what_rounding_spoils_is_said(monkeypatch):
+def test_what_rounding_spoils_is_reported(monkeypatch):
     """Directions that violate their constraints are not reported as a solution."""
     F, G, _ = pair(8)
     right = _view.leading
