@@ -159,7 +159,7 @@ _SKIPPED = {
     "test_hasattr_predict_proba": _PROBABILITY,
     "test_probability_raises_futurewarning": _PROBABILITY,
     "test_svc_nusvc_probA_probB_deprecated": _PROBABILITY,
-    "test_sparse_fit_support_vectors_empty": "coefficients are dense in mercer, also for sparse points",
+    "test_sparse_fit_support_vectors_empty": "coefficients are always dense in mercer",
     "test_svr_errors": _FUNCTION + "a function returning a 1 x 1 array is a constant",
     "test_custom_kernel_not_array_input": _FUNCTION
     + "scikit-learn's kernel is valid only for k(X, X)",

@@ -1,7 +1,7 @@
 """A cache for numba that also reads compiled code from read-only folders.
 
 numba uses only the first cache folder that it can write to.  A container image is often built by
-one user and run by another, who may not write to the cache folder of the image.  numba would then
+one user and run by another without write access to the cache folder of the image.  numba would then
 compile all functions again.
 """
 
