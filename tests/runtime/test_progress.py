@@ -113,7 +113,7 @@ def test_ctrl_c_ends_the_line(terminal):
         say(Step("step 1"))
         raise KeyboardInterrupt
     assert terminal.screen() == ["[M] step 1", ""]
-    assert Progress._moving is None
+    assert Progress._open is None
 
 
 def test_two_do_not_share_a_line(terminal):
@@ -154,4 +154,4 @@ def test_nothing_is_written_unless_requested(capsys):
 
 
 def test_times():
-    assert [module._clock(s) for s in (0.4, 61, 3725)] == ["0:00", "1:01", "1:02:05"]
+    assert [module._format_seconds(s) for s in (0.4, 61, 3725)] == ["0:00", "1:01", "1:02:05"]
