@@ -1,4 +1,4 @@
-"""Points on a curve and the oil flow data, for tests of maps, and how to judge a map by labels."""
+"""Points on a curve and the oil flow data, for tests of embeddings, and a score based on labels."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ t = np.linspace(-1.5, 1.5, 60)
 
 
 def bent(s):
-    """Points on a curve that its longest axis does not fold."""
+    """Return points on a curve that is one-to-one along its longest axis."""
     return np.c_[s, s**2 / 2, np.sin(2 * s), s**3 / 4]
 
 
@@ -20,14 +20,14 @@ GAPS = np.where(np.arange(60)[:, None] % 20 == 3, np.nan, X)
 
 
 def errors(Z, labels):
-    """The points whose nearest neighbour in the map has another label."""
+    """Return the number of points whose nearest neighbour in the embedding has another label."""
     D = np.linalg.norm(Z[:, None] - Z, axis=2)
     np.fill_diagonal(D, np.inf)
     return int(np.sum(labels[D.argmin(axis=1)] != labels))
 
 
 def oil_flow():
-    """The 1000 training points with their labels; skips where they are not."""
+    """Return the 1000 training points and their labels; skip the test if the file is missing."""
     path = DATA / "oil_flow" / "oil_flow.npz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

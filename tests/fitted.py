@@ -1,4 +1,4 @@
-"""Models fitted to 40 points, and all that they have to say, bit for bit."""
+"""Models fitted to 40 points, and their outputs for bit-for-bit comparison."""
 
 import warnings
 
@@ -23,7 +23,7 @@ def fit(model, y=None, points=X):
     if y is None:
         y = LABELS if hasattr(model, "classes_") or is_classifier(model) else NUMBERS
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # 40 points are few; that is not what is tested here
+        warnings.simplefilter("ignore")  # warnings caused by the small number of points
         return model.fit(points, y)
 
 

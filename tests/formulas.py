@@ -1,7 +1,7 @@
-"""The formulas of kernels on vectors with as many digits as one likes, by mpmath.
+"""Formulas of kernels on vectors in arbitrary precision, with mpmath.
 
-`value(k, x, z)` is k(x, z) in the present precision, for every expression of the kernels below.
-A function of the tests brings its own formula along: `Callable(with_formula(function, exact))`.
+`value(k, x, z)` is k(x, z) in the current mpmath precision, for all expressions of the kernels
+below.  A test function has its own formula: `Callable(with_formula(function, exact))`.
 """
 
 import dataclasses
@@ -52,14 +52,14 @@ from mercer.kernels import (
 
 
 def value(kernel, x, z):
-    """Return k(x, z), for objects too if the kernel is a function with a formula."""
+    """Return k(x, z); x and z may be any objects if the kernel is a Callable with a formula."""
     if not isinstance(kernel, Callable):
         x, z = ([mp.mpf(float(t)) for t in np.ravel(point)] for point in (x, z))
     return formula(kernel, parameters(kernel, [mp.mpf(0)] * kernel.theta.size), x, z)
 
 
 def with_formula(function, exact):
-    """Return the function, which remembers its formula."""
+    """Attach an exact formula to a function, and return the function."""
     function.exact = exact
     return function
 
@@ -274,7 +274,7 @@ def _(kernel: Normalized, v, x, z):
 
 
 def normalized(between, left, right):
-    """Return the cosine, which is 0 by convention where one of the two has no length."""
+    """Return the cosine; by convention, it is 0 if one of the two norms is 0."""
     return between / mp.sqrt(left * right) if left and right else mp.mpf(0)
 
 
@@ -301,8 +301,8 @@ def phi(basis, x):
 
 
 def parameters(kernel, h):
-    """Return the parameters by field, each multiplied by exp(h_i); uses up h, in order of theta."""
-    if isinstance(kernel, Fixed):  # theta has nothing of it
+    """Return the parameters by field, multiplied by exp(h_i); consumes h in the order of theta."""
+    if isinstance(kernel, Fixed):  # its parameters are not part of theta
         return {"kernel": parameters(kernel.kernel, [mp.mpf(0)] * kernel.kernel.theta.size)}
     free = {name for name, _ in kernel._free()}
     v = {}

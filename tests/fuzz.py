@@ -1,6 +1,6 @@
-"""Texts for a parser of kernels, from almost right to noise; the same for the same seed.
+"""Random strings for the kernel parser, from almost valid to noise, reproducible by their seed.
 
-python tests/fuzz.py 100000        how long they take, and the slowest
+``python tests/fuzz.py 100000`` prints the average parsing time and the slowest string.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STRINGS = ["'median'", '"auto"', "b'ACGT'", "'\\x41'", "'\\q'", "'\\U0011ffff'",
 
 
 def texts(n, seed):
-    """Yield n texts: of the grammar, mutations of what kernels write, and noise."""
+    """Yield n strings: expressions of the grammar, mutated reprs of kernels, and noise."""
     rng = np.random.default_rng(seed)
     makers = [*[sentence] * 5, *[mutated] * 10, *[noise] * 4, nested]
     for _ in range(n):
@@ -32,7 +32,7 @@ def texts(n, seed):
 
 
 def sentence(rng, depth=3):
-    """Return an expression by the grammar, of names and values that need not fit."""
+    """Return a grammatical expression, whose names and values may not make sense together."""
     kind = rng.integers(8) if depth else rng.integers(3)
     if kind < 3:
         return str(rng.choice([WORDS, NUMBERS, STRINGS][kind]))
@@ -47,7 +47,7 @@ def sentence(rng, depth=3):
 
 
 def mutated(rng):
-    """Return a text of a kernel with pieces lost, doubled, moved or replaced."""
+    """Return the repr of a kernel with pieces deleted, repeated or replaced."""
     text = str(rng.choice(SEEDS))
     for _ in range(rng.integers(5)):
         i, j = sorted(rng.integers(len(text) + 1, size=2))
@@ -58,7 +58,7 @@ def mutated(rng):
 
 
 def noise(rng):
-    """Return any characters, or any bytes."""
+    """Return random tokens, or random bytes."""
     if rng.random() < 0.5:
         pieces = rng.choice(SIGNS + WORDS + NUMBERS + STRINGS, size=rng.integers(1, 30))
         return "".join(pieces)
@@ -66,7 +66,7 @@ def noise(rng):
 
 
 def nested(rng):
-    """Return a kernel inside many brackets, and some of its ends missing."""
+    """Return a kernel inside many nested brackets; some closing brackets may be missing."""
     depth = int(10 ** rng.uniform(0, 4))
     opening, closing = (("(", ")"), ("[", "]"), ("Exp(", ")"), ("2*(", ")"), ("RBF()+", ""))[
         rng.integers(5)
@@ -75,9 +75,9 @@ def nested(rng):
 
 
 def survives(text):
-    """Return whether a text is a kernel, and how long it took to tell, in seconds.
+    """Return whether a string is a valid kernel, and the parsing time in seconds.
 
-    Whatever the parser refuses, it refuses by its own error.
+    The only exception that the parser may raise is KernelSyntaxError.
     """
     start = time.process_time()
     try:

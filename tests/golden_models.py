@@ -1,9 +1,9 @@
-"""Files of the first format, which every later version has to read.
+"""Model files of the first format version, which every later version must be able to read.
 
     PYTHONPATH=src python tests/golden_models.py
 
-writes those that are missing, and leaves others alone: a file that is there was written by the
-version that introduced it.  `answers.json` has what the models said then.
+writes the missing files and does not change existing ones, which were written by the version that
+introduced them.  `answers.json` contains the predictions of the models at that time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GRAPHS = Graphs.from_edges(
 TABLE = pd.DataFrame({"word": WORDS, "a": X[:, 0], "b": X[:, 1]})
 MIXED = Select(Spectrum(2), "word") * Select(RBF(1.5), ["a", "b"])
 
-MODELS = {  # a model, and points for it
+MODELS = {  # functions that return a fitted model and points for its predictions
     "svc": lambda: (SVC(kernel=RBF(1.5) + 0.5 * Linear()).fit(X, THREE), NEW),
     "ridge": lambda: (
         KernelRidge(kernel="rbf", fit_intercept=True).fit(np.asfortranarray(X), X),

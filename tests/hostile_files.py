@@ -1,9 +1,9 @@
-"""Files that were damaged, or written to do harm: what `load` may do with them is refuse.
+"""Damaged and malicious model files, which `load` must reject.
 
     PYTHONPATH=src python tests/hostile_files.py 100000
 
-makes that many and reports; a test makes a few hundred.  Most are signed again after the change,
-as somebody who means harm would do.
+creates that many files and prints a report; a test creates a few hundred.  Most files get a valid
+fingerprint after the change, as an attacker would write them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from mercer.kernels import RBF, Jaccard, Linear, MeanOf, Precomputed, Spectrum, 
 from mercer.persist._checks import _hints
 from mercer.persist._registry import by_name
 
-SECONDS = 2.0  # of processor time that a load may take
-FACTOR, MARGIN = 40, 2_000_000  # bytes that it may allocate: Python objects for each of the file
+SECONDS = 2.0  # limit of the processor time of a load
+# memory limit of a load: FACTOR bytes for each byte of the file, plus MARGIN
+FACTOR, MARGIN = 40, 2_000_000
 
 EVIL_NAMES = [
     *(
@@ -132,7 +133,7 @@ def models():
 
 
 class Content:
-    """A file taken apart: entries of the header, metadata, state, and the data."""
+    """The parts of a model file: header entries, metadata, state, and data."""
 
     def __init__(self, content):
         size = int.from_bytes(content[:8], "little")
@@ -229,7 +230,7 @@ def metadata_changed(one, random):
 
 
 def nodes(tree, found=None):
-    """All places in a state: (parent, key)."""
+    """Return all (parent, key) pairs of a nested state."""
     found = [] if found is None else found
     for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         found.append((tree, key))
@@ -309,12 +310,12 @@ def state_changed(one, random):
             elif isinstance(parent, dict) or key < len(parent):
                 parent[key] = evil(one, random, others)
         return one.written()
-    except RecursionError:  # too deep for this side
+    except RecursionError:  # too deeply nested for the JSON encoder
         return one.written(state="[" * 100_000)
 
 
 def numbers_changed(one, random):
-    """Keep the structure; change a number, a name or a text."""
+    """Keep the structure, but change one number, name or string."""
     places = [(p, k) for p, k in nodes(one.state) if isinstance(p[k], (int, float, str))]
     parent, key = random.choice(places)
     value = parent[key]
@@ -326,7 +327,7 @@ def numbers_changed(one, random):
 
 
 def data_changed(one, random):
-    """Other numbers in the arrays: NaN, large and negative ones, that are indices somewhere."""
+    """Change values in the arrays to NaN, infinity, large or negative numbers; some are indices."""
     name = random.choice(list(one.header))
     begin, end = one.header[name]["data_offsets"]
     kind = random.choice(["<f8", "<i8", "<i4", "u1"])
@@ -346,7 +347,7 @@ def data_changed(one, random):
 
 
 def bomb(one, random):
-    """Short texts that stand for much."""
+    """Write short files that would expand to large objects."""
     kind = random.randrange(7)
     if kind == 0:
         text = '{"list": [1], "id": 0}'
@@ -382,7 +383,7 @@ CHANGES = [
 ]
 
 
-# ---------------------------------------------------------------------- what a load does
+# ---------------------------------------------------------------------- loading
 
 HARM = (
     "import",
@@ -420,7 +421,7 @@ def bases(folder):
 
 
 def attempt(path, content, *, use=False, traced=True):
-    """Load a file in both ways and return how that ended; anything but our error is raised."""
+    """Load a file with and without mmap; return the outcomes.  Only ModelFileError is accepted."""
     global WATCHING
     with open(path, "wb") as file:
         file.write(content)
@@ -452,7 +453,7 @@ def attempt(path, content, *, use=False, traced=True):
 
 
 def used(model):
-    """Do what one does with a model: whatever numbers are in it, the process survives."""
+    """Call the methods of a model.  Whatever numbers it contains, the process must survive."""
     X = np.abs(np.random.default_rng(1).normal(size=(3, 3)))
     for points in (
         X,
@@ -469,7 +470,7 @@ def used(model):
 
 
 def run(count, seed=0, *, use=False, every=None):
-    """Try so many files; return how they ended, by the change that was made."""
+    """Try `count` files, and return the number of outcomes by type of change."""
     ends = collections.Counter()
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():

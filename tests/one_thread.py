@@ -1,7 +1,7 @@
-"""Which BLAS threads of this process have run: the kernel of the system counts their time slices.
+"""Detect which BLAS threads of this process have run, by the time slices that Linux counts.
 
-This finds every multi-threaded BLAS call, wherever it is made: a worker of OpenBLAS sleeps until a
-call gives it a part of the work.
+This finds every multi-threaded BLAS call, because a worker thread of OpenBLAS sleeps until a call
+gives it a part of the work.
 """
 
 import os
@@ -25,13 +25,13 @@ needs_counts = pytest.mark.skipif(
 
 
 def blas_threads():
-    """Return the numbers of threads that the BLAS libraries have at the moment."""
+    """Return the current numbers of threads of the BLAS libraries."""
     return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
 
 
 @cache
 def _workers():
-    """Return the threads of the BLAS: those that take part in large products."""
+    """Return the worker threads of the BLAS: those that run during large products."""
     A = np.ones((700, 700))
     with threadpool_limits(limits=2, user_api="blas"):
         before = _counts(os.listdir(TASKS))
@@ -45,18 +45,18 @@ def _workers():
 
 
 def _counts(tasks):
-    """Return the number of time slices that each of these threads has had."""
+    """Return the number of time slices of each of these threads."""
     found = {}
     for task in tasks:
         try:
             found[task] = int((TASKS / task / "schedstat").read_text().split()[2])
-        except OSError:  # it has ended
+        except OSError:  # the thread has ended
             continue
     return found
 
 
 def _wait_until_asleep(tasks):
-    """Wait for the end of a product: its threads spin for a while before they sleep."""
+    """Wait until the threads sleep; they spin for a while after a product."""
     state = lambda t: (TASKS / t / "stat").read_text().rpartition(")")[2].split()[0]  # noqa: E731
     while any(state(task) == "R" for task in tasks):
         time.sleep(0.01)
@@ -64,9 +64,9 @@ def _wait_until_asleep(tasks):
 
 @contextmanager
 def watching(monkeypatch):
-    """Yield a list that gets the names of the other threads that have run inside the block.
+    """Yield a list, which receives the names of other threads that ran inside the block.
 
-    The BLAS has two threads, and mercer finds two processors.
+    Inside the block, the BLAS has two threads, and mercer sees two processors.
     """
     workers, ran = _workers(), []
     _wait_until_asleep(workers)
@@ -82,5 +82,5 @@ def watching(monkeypatch):
         before = _counts(workers)
         yield ran
         after = _counts(workers)
-        assert blas_threads() == {2}  # the limit has been lifted again
+        assert blas_threads() == {2}  # the limit has been removed again
     ran += ["BLAS" for task in workers if after[task] > before[task]]

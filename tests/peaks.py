@@ -1,9 +1,9 @@
-"""How much memory a call takes beyond what was there: the peak of the resident pages.
+"""Measure the memory that a call adds to the process: the peak of its resident pages.
 
-The kernel keeps the peak (VmHWM in /proc/self/status) and forgets it on request (a 5 written to
-/proc/self/clear_refs), so that nothing has to be sampled, and what compiled code and LAPACK
-allocate counts as well.  Compilers and the buffers of the BLAS are warmed up beforehand: they
-belong to the process, not to a fit.
+Linux records the peak (VmHWM in /proc/self/status) and resets it on request (a 5 written to
+/proc/self/clear_refs).  Nothing has to be sampled, and memory allocated by compiled code and LAPACK
+is included.  Compilers and BLAS buffers are warmed up beforehand, because they belong to the
+process, not to a fit.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from sklearn.utils import get_tags
 from mercer import SVC, SVR, MemoryBudgetError
 from mercer._runtime import one_blas_thread, thread_count
 
-# A C library that keeps freed blocks, or hands out a large one from the hole that a smaller one
-# left, would be measured along with mercer: with these, pages go back when they are freed.
+# Return freed memory to the system immediately.  Otherwise the C library may keep freed blocks,
+# or split a large block, and this would be measured as memory of mercer.
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 
 COLUMNS = 10
-SECONDS = 20  # after which a call is stopped: what it took until then counts
+SECONDS = 20  # a call is interrupted after this time; its peak until then counts
 stopped = threading.Event()
 
 
 def resident(what: str) -> int:
-    """Return the bytes of VmRSS, the pages in memory, or VmHWM, the most they ever were."""
+    """Return the bytes of VmRSS (pages currently in memory) or of VmHWM (their peak)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(what):
             return 1024 * int(line.split()[1])
@@ -46,7 +46,7 @@ def resident(what: str) -> int:
 
 
 def peak(call: Callable[[], Any]) -> tuple[int, Any]:
-    """Return the bytes that a call took beyond what was there, and what it returned, if it did."""
+    """Return the peak memory of a call in bytes, and its result, or None if it was interrupted."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before, result = resident("VmRSS"), None
@@ -55,7 +55,7 @@ def peak(call: Callable[[], Any]) -> tuple[int, Any]:
     try:
         result = call()
     except Exception:
-        if not stopped.is_set():  # what is stopped in the middle may fail in its own way
+        if not stopped.is_set():  # an interrupted call may raise any exception
             raise
     finally:
         signal.alarm(0)
@@ -63,29 +63,29 @@ def peak(call: Callable[[], Any]) -> tuple[int, Any]:
 
 
 def stop(*_: Any) -> None:
-    """Stop a call that takes long."""
+    """Interrupt a call that takes too long (signal handler)."""
     stopped.set()
     raise TimeoutError
 
 
 def warm_up() -> None:
-    """Let every BLAS make its buffers, alone and within a pool, and the compiler its code."""
+    """Allocate the buffers of every BLAS, alone and in a thread pool, and compile all functions."""
 
     def multiply(dtype: Any) -> None:
         A = np.ones((1500, 1500), dtype=dtype)
-        A @ A  # NumPy's
+        A @ A  # the BLAS of NumPy
         scipy.linalg.lapack.get_lapack_funcs("potrf", (A,))(A + 1500 * np.eye(1500, dtype=dtype))
 
     for dtype in (np.float32, np.float64):
         multiply(dtype)
         with one_blas_thread, ThreadPoolExecutor(thread_count()) as pool:
             list(pool.map(multiply, [dtype] * thread_count()))
-    for machine in (SVR(), SVC(cache_size=1)):  # 1800 variables, several blocks
-        machine.fit(*problem(machine, 900))
+    for model in (SVR(), SVC(cache_size=1)):  # 1800 variables, several blocks
+        model.fit(*problem(model, 900))
 
 
 def problem(estimator: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and targets: three classes, or values above 0."""
+    """Return points and targets: three classes, or positive values."""
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, COLUMNS))
     if get_tags(estimator).input_tags.positive_only:
@@ -95,9 +95,10 @@ def problem(estimator: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def apply(model: Any, X: np.ndarray) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield all that the model says of these points."""
+    """Yield the names of all output methods of a model, with calls for these points."""
     predict = signature(model.predict if hasattr(model, "predict") else apply).parameters
-    if "return_std" in predict and getattr(model, "solver", None) != "krill":  # it has none
+    # "krill" has no standard deviations
+    if "return_std" in predict and getattr(model, "solver", None) != "krill":
         yield "std", lambda: np.stack(model.predict(X, return_std=True))
     for name in ("transform", "decision_function", "predict_proba", "score_samples", "predict"):
         if hasattr(model, name):
@@ -105,7 +106,7 @@ def apply(model: Any, X: np.ndarray) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def measure(estimator: Any, n: int, budget: int) -> dict[str, Any]:
-    """Return the peak of a fit and of all that it says of n points, in MiB, or who refused."""
+    """Return the peaks of a fit and of all outputs for n points in MiB, or the error messages."""
     X, y = problem(estimator, n)
     model = clone(estimator)
     if hasattr(model, "max_memory"):
@@ -121,22 +122,22 @@ def measure(estimator: Any, n: int, budget: int) -> dict[str, Any]:
     for name, call in apply(model, X):
         try:
             size, result = peak(call)
-            found[name] = (size - getattr(result, "nbytes", 0)) / 2**20  # the output is not its own
+            found[name] = (size - getattr(result, "nbytes", 0)) / 2**20  # without the output itself
         except MemoryBudgetError as error:
             found[name] = f"refused: {error}"
     return found
 
 
 def main(*cells: str) -> None:
-    """Print a line of JSON for each number:n:budget, an estimator of the zoo, points and MiB."""
+    """Print a line of JSON for each cell, index:n:budget (index in zoo.ESTIMATORS, points, MiB)."""
     from zoo import ESTIMATORS
 
-    warnings.simplefilter("ignore")  # a search that stops early is another test's business
+    warnings.simplefilter("ignore")  # convergence warnings are tested elsewhere
     signal.signal(signal.SIGALRM, stop)
     warm_up()
     for number, n, budget in (map(int, cell.split(":")) for cell in cells):
         estimator = ESTIMATORS[number]
-        for small in (300, min(n, 1000)):  # compiles what each way of holding K needs
+        for small in (300, min(n, 1000)):  # compile the functions for every storage of K
             measure(estimator, small, budget)
         found = {"n": n, "budget": budget, **measure(estimator, n, budget)}
         sys.stdout.write(json.dumps(found) + "\n")

@@ -1,4 +1,4 @@
-"""The command `mercer`, and scripts, in processes of their own."""
+"""Run the `mercer` command, or a Python script, in a separate process."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": 
 
 
 def process(*arguments, cwd, **options):
-    """Run `mercer` in another process."""
+    """Run the `mercer` command in another process."""
     command = [sys.executable, "-c", "from mercer.cli import main; main()", *map(str, arguments)]
     return subprocess.run(
         command, cwd=cwd, env=ENVIRONMENT, text=True, capture_output=True, check=False, **options
@@ -18,7 +18,7 @@ def process(*arguments, cwd, **options):
 
 
 def python(code, cwd):
-    """Run a script in another process, and return what it wrote."""
+    """Run a script in another process and return its standard output."""
     done = subprocess.run(
         [sys.executable, "-"], input=code, cwd=cwd, env=ENVIRONMENT, text=True, capture_output=True
     )

@@ -1,4 +1,4 @@
-"""Five support vector machines, two sets of points, and how to compare machines."""
+"""Five support vector estimators, the iris data, and functions to compare estimators."""
 
 import copy
 
@@ -13,7 +13,7 @@ SHARP = {"tol": 1e-8}
 
 
 def points_of_iris():
-    """Return iris in any order, no point twice."""
+    """Return the iris data in random order and with small noise, so that no point occurs twice."""
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
     order = rng.permutation(len(y))
@@ -30,7 +30,7 @@ def theirs(model):
 
 
 def output(model, X):
-    """Return decision values, before any votes, or predictions of a regressor."""
+    """Return pairwise decision values of a classifier, or the predictions of a regressor."""
     if hasattr(model, "decision_function_shape"):
         model = copy.copy(model).set_params(decision_function_shape="ovo")
     return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
@@ -41,11 +41,11 @@ def fitted(model, X, y, **options):
     return model.fit(*args, **options)
 
 
-MACHINES = [
+SVMS = [
     SVC(C=2.0, **SHARP),
     NuSVC(nu=0.33, **SHARP),
     SVR(C=5.0, epsilon=0.05, **SHARP),
     NuSVR(C=5.0, nu=0.33, **SHARP),
     OneClassSVM(nu=0.23, **SHARP),
 ]
-each_machine = pytest.mark.parametrize("model", MACHINES, ids=lambda m: type(m).__name__)
+each_svm = pytest.mark.parametrize("model", SVMS, ids=lambda m: type(m).__name__)

@@ -1,4 +1,4 @@
-"""The harness of the benchmarks: problems, medians and worst ratios, and the guard's verdict."""
+"""Tests of the benchmark harness: problems, medians, worst ratios, and the regression guard."""
 
 import inspect
 from collections import Counter
@@ -121,7 +121,7 @@ def test_every_recorded_result_is_that_of_a_suite():
 
 
 def rounds(factor, noise, seed, count=15):
-    """Times of two trees: both drift together, and each has noise of its own."""
+    """Return times of two source trees, with a common drift and independent noise."""
     rng = np.random.default_rng(seed)
     drift = np.exp(0.3 * rng.standard_normal(count))
     before, now = drift * np.exp(noise * rng.standard_normal((2, count)))
@@ -132,7 +132,7 @@ def rounds(factor, noise, seed, count=15):
     ("factor", "noise", "least", "most"),
     [(1.0, 0.1, 0.0, 0.01), (1.0, 0.5, 0.0, 0.06), (1.05, 0.02, 0.0, 0.01), (1.3, 0.05, 0.99, 1.0)],
 )
-def test_a_slowdown_is_told_from_noise(factor, noise, least, most):
+def test_a_slowdown_is_distinguished_from_noise(factor, noise, least, most):
     limits = [guard.lower_limit(*rounds(factor, noise, seed)) for seed in range(400)]
     assert least <= np.mean(np.array(limits) > 1 + guard.MARGIN) <= most
 
@@ -150,13 +150,14 @@ def test_what_is_not_comparable_is_not_slower():
     before.update(status="failed", note="failed: ImportError")
     assert not guard.slower(case)
     assert "not compared: failed: ImportError" in guard.remarks([case])
-    assert not guard.differs(case)  # the older tree has no such call
+    assert not guard.differs(case)  # the older tree does not have this call
 
 
 def test_another_result_fails_the_guard():
     case = {"name": "call", "contenders": {"before": record(1.0), "mercer": record(1.0)}}
     assert not guard.differs(case)
-    case["contenders"]["before"]["status"] = "refused"  # beside the reference, which is ours
+    # compared with the reference, which is mercer itself
+    case["contenders"]["before"]["status"] = "refused"
     assert guard.differs(case)
     case["contenders"] = {"before": record(1.0), "mercer": record(1.0) | {"status": "failed"}}
     assert guard.differs(case)

@@ -32,7 +32,7 @@ def spin():
 
 
 def waits(call):
-    """Return the wall time of a call, the processor time of its thread, and its time in a queue."""
+    """Return the wall time of a call, and the processor time and queueing time of its thread."""
     stat = Path(f"/proc/self/task/{os.getpid()}/schedstat")
     queue = int(stat.read_text().split()[1])
     wall, processor = time.perf_counter(), time.thread_time()
@@ -49,7 +49,7 @@ def test_a_busy_machine_costs_no_more_than_a_share_of_the_processors(name):
     others = [context.Process(target=spin, daemon=True) for _ in range(os.cpu_count() or 1)]
     with warnings.catch_warnings(), threadpool_limits(limits=2, user_api="blas"):
         warnings.simplefilter("ignore")
-        CALLS[name]()  # compiles
+        CALLS[name]()  # compile first
         alone = min(waits(CALLS[name])[1] for _ in range(3))
         for other in others:
             other.start()
@@ -60,7 +60,7 @@ def test_a_busy_machine_costs_no_more_than_a_share_of_the_processors(name):
             for other in others:
                 other.terminate()
                 other.join()
-    # Time in the queue for a processor is the share of the others, however many these are: what is
-    # left is the work, and the waiting for threads of our own.
+    # The time in the run queue belongs to the other processes, however many there are.  The
+    # remaining time is the computation itself, and waiting for mercer's own threads.
     fair = max(wall - queue, 0.0)
     assert min(wall / alone, 1.0 + fair / alone) <= MOST

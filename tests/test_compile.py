@@ -1,4 +1,4 @@
-"""Compiling ahead of use."""
+"""Ahead-of-time compilation with mercer.compile."""
 
 import os
 import re
@@ -13,16 +13,16 @@ FIT = """
 import sys; sys.path.insert(0, "tests")
 import numpy as np
 from mercer import *
-from mercer._runtime import compile_seconds, compiling
+from mercer._runtime import compile_seconds, report_compilation
 X = np.random.default_rng(0).normal(size=(120, 4))
-heard = []
-with compiling(heard.append):
+compiled = []
+with report_compilation(compiled.append):
     SVC().fit(X, X[:, 0] > 0).predict(X)
     GaussianProcessRegressor().fit(X, X[:, 0]).predict(X)
     KernelPerceptron(budget=20).fit(X, X[:, 0] > 0)
     KernelKNeighborsClassifier(kernel="laplacian").fit(X, X[:, 0] > 0).predict(X)
     SparseKernelRegressor(5).fit(X, X[:, 0])
-assert heard == [], heard
+assert compiled == [], compiled
 """
 
 
@@ -40,10 +40,10 @@ def test_everything_is_compiled_once(tmp_path):
     count = re.search(r"\[mercer.compile\] (\d+) signatures of (\d+) loops: (\d+) compiled", first)
     assert count[1] == count[3] and int(count[1]) >= int(count[2])
     assert f"iB in {tmp_path}" in first and "not called" not in first
-    assert f"{count[1]} signatures of {count[2]} loops: nothing is left to do" in second
+    assert f"{count[1]} signatures of {count[2]} loops: all were compiled already" in second
 
 
-@pytest.mark.long  # the command above runs it
+@pytest.mark.long  # the test of the command covers it
 def test_the_function():
     told = []
     found = compile_loops(told.append)
@@ -51,9 +51,9 @@ def test_the_function():
     assert told[-1].startswith(f"{len(told)} of {len(told)} fits, {found.fresh} loops compiled")
 
 
-def test_words():
+def test_str():
     some = Compiled(3, 4, 2, 1.5, ("mercer.a",), None, 0)
     assert str(some) == (
-        "4 signatures of 3 loops: 2 compiled in 1.5 s; no folder can be written to: nothing is "
-        "kept; not called: mercer.a"
+        "4 signatures of 3 loops: 2 compiled in 1.5 s; not stored, because no cache folder is "
+        "writable; not called: mercer.a"
     )

@@ -1,4 +1,4 @@
-"""The toy sets: their equations hold exactly without noise, and a seed fixes every bit."""
+"""Toy data sets: without noise their equations hold exactly; a seed gives identical data."""
 # ruff: noqa: NPY002 - one test is about NumPy's global state
 
 import gzip
@@ -49,7 +49,7 @@ def same(first, second):
     return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
-# --- what every set promises -------------------------------------------------------------------
+# --- properties of all data sets ---------------------------------------------------------------
 
 
 def test_every_public_name_is_tested():
@@ -155,7 +155,7 @@ def test_an_integer_seed_gives_the_points_of_scikit_learn(make, theirs):
     np.testing.assert_array_equal(y, y_theirs)
 
 
-# --- each set's own equation -------------------------------------------------------------------
+# --- the equation of each data set -------------------------------------------------------------
 
 
 @given(n=sizes, seed=seeds)
@@ -270,7 +270,7 @@ def test_a_size_that_is_not_an_integer_is_refused(make, n):
 @every_set
 @pytest.mark.parametrize("n", [0, -3])
 def test_a_size_below_one_is_refused(make, n):
-    with pytest.raises(ValueError, match=rf"n_samples={n} asks for fewer than one .* - try"):
+    with pytest.raises(ValueError, match=rf"n_samples={n} is less than one .* - try"):
         make(n)
 
 
@@ -284,7 +284,7 @@ def test_a_scale_out_of_range_is_refused(make, value):
 
 @every_set
 @pytest.mark.parametrize("value", [None, "0.1", True, [0.1], 1j])
-def test_a_scale_that_is_no_real_number_is_refused(make, value):
+def test_a_scale_that_is_not_a_real_number_is_refused(make, value):
     name = scale_name(make)
     with pytest.raises(TypeError, match=rf"{name}=.* not a real number - .* - try"):
         make(10, **{name: value})
@@ -335,13 +335,13 @@ def test_fasta(tmp_path):
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"GATTACA\n>one\nA\n", "line 1 is 'GATTACA', before any line .* no FASTA file"),
+        (b"GATTACA\n>one\nA\n", "line 1 is 'GATTACA', before any line .* not a FASTA file"),
         (b"", "no line begins with '>'"),
         (b">one\nA\n>two\n>three\nA", "sequence 1, 'two', is empty"),
-        (b">one\nGA\xffTT", "no text in UTF-8: byte 7 is 0xff"),
+        (b">one\nGA\xffTT", "not UTF-8 text: byte 7 is 0xff"),
     ],
 )
-def test_what_is_no_fasta_is_named(tmp_path, data, text):
+def test_what_is_not_fasta_is_named(tmp_path, data, text):
     (tmp_path / "s.fa").write_bytes(data)
     with pytest.raises(ValueError, match=text):
         datasets.read_fasta(str(tmp_path / "s.fa"))
@@ -354,7 +354,7 @@ def test_lines(tmp_path):
     path.write_bytes(b"")
     assert datasets.read_lines(path) == []
     (tmp_path / "s.gz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match=r"s\.gz is no gzipped file"):
+    with pytest.raises(ValueError, match=r"s\.gz is not a gzipped file"):
         datasets.read_lines(tmp_path / "s.gz")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         datasets.read_lines(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""What is written runs: docstrings, the README, the docs, the examples."""
+"""All code in docstrings, the README, the docs and the examples runs."""
 
 import doctest
 import importlib
@@ -37,7 +37,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 class Finder(doctest.DocTestFinder):
-    """Finds the examples of decorated functions, too."""
+    """A doctest finder that also finds the examples of decorated functions."""
 
     def _from_module(self, module, object):
         return super()._from_module(module, inspect.unwrap(object))
@@ -63,7 +63,7 @@ def test_every_public_name_has_an_example(room, name):
 def test_code_on_a_page_runs(page, capsys):
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.S | re.M)
     namespace = {"__name__": "page"}
-    for block in blocks:  # one after the other, as a reader would
+    for block in blocks:  # in the order of the page, in one namespace
         exec(compile(block, page.name, "exec"), namespace)
 
 
@@ -87,7 +87,7 @@ def test_examples_run(example, capsys):
     assert said
     if "savefig" in example.read_text("utf-8"):
         assert picture.stat().st_size > 20_000
-    if example.stem == "digits_kernel_pca":  # it says what it did
+    if example.stem == "digits_kernel_pca":  # this example prints its results
         for words in ("9 components", "the exact total tr(HKH)", "residual", "time", "memory"):
             assert words in said
 

@@ -1,4 +1,4 @@
-"""The expansion as a value: calls, geometry, algebra, and what it refuses."""
+"""Expansions: evaluation, geometry, algebra, and errors."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,8 @@ def test_the_distance_of_weighted_means():
     w, v = rng.uniform(size=15), rng.uniform(size=9)
     difference = np.concatenate([w / w.sum(), -v / v.sum()])
     both = np.concatenate([X, Z])
-    for k in (kernel, Distance(), Polynomial(2)):  # for weights of sum 0, CPD of order 1 is enough
+    # for weights with sum 0, CPD of order 1 is enough
+    for k in (kernel, Distance(), Polynomial(2)):
         squared = difference @ k(both) @ difference
         mean, other = (
             Expansion.mean(k, X, w / w.sum()),
@@ -72,10 +73,10 @@ def test_the_distance_of_weighted_means():
             mmd(X, Z, k, "biased", x_weights=w, y_weights=v), rel=1e-8
         )
         assert other.distance(mean) == pytest.approx(mean.distance(other), rel=1e-10)
-    counts = np.arange(1.0, 16.0)  # a weight of 2 is a point that is there twice
+    counts = np.arange(1.0, 16.0)  # a weight of 2 equals a point that occurs twice
     repeated = Expansion.mean(kernel, np.repeat(X, counts.astype(int), axis=0))
     assert Expansion.mean(kernel, X, counts / 120).distance(repeated) == pytest.approx(0, abs=1e-7)
-    assert len((mean - Expansion.mean(Polynomial(2), X)).points) == 15  # the same points, once
+    assert len((mean - Expansion.mean(Polynomial(2), X)).points) == 15  # equal points are merged
 
 
 def test_algebra():
@@ -84,7 +85,7 @@ def test_algebra():
     np.testing.assert_allclose((2.0 * f / 4)(Z), f(Z) / 2, rtol=1e-12)
     np.testing.assert_allclose((np.float64(2) * f)(Z), 2 * f(Z), rtol=1e-12)
     np.testing.assert_allclose((f * [1.0, -1.0])(Z), f(Z) * [1.0, -1.0], rtol=1e-12)
-    assert len((f + f).points) == 15  # the same points are not repeated
+    assert len((f + f).points) == 15  # equal points are merged
     assert (f - f).norm() == pytest.approx([0.0, 0.0])
     with pytest.raises(TypeError):
         f + 1
@@ -155,7 +156,7 @@ def test_repr():
     assert repr(f) == "<Expansion: 2 functions on 15 points, RBF(length_scale=1.5)>"
 
 
-def test_rounding_is_no_indefiniteness():
+def test_rounding_is_not_indefiniteness():
     for seed in range(20):
         A = np.random.default_rng(seed).normal(size=(40, 3))
         shuffled = A[np.random.default_rng(seed).permutation(40)]

@@ -24,7 +24,7 @@ from mercer.kernels import RBF, Linear, Matern, Polynomial
 from mercer.solvers import silhouette
 
 rng = np.random.default_rng(0)
-A = np.round(rng.normal(size=(40, 3)) * 64) / 64  # exact after a shift
+A = np.round(rng.normal(size=(40, 3)) * 64) / 64  # the shift is exact in floating point
 CLASSES = A[:, 0] > 0
 LOSS = "rounding error is up to"
 

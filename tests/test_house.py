@@ -1,4 +1,4 @@
-"""The rules of the house: layers, imports, and what the library never does."""
+"""Rules of the code base: layers, imports, and constructs that a library must not contain."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "mercer"
 FILES = sorted(PACKAGE.rglob("*.py"))
 PICKLES = {"cloudpickle", "dill", "marshal", "pickle", "shelve"}
 
-# A slash, a name, a slash, a name, where no word, URL or relative path runs into the first slash.
+# Matches /name/name, unless the first slash belongs to a word, a URL or a relative path.
 ABSOLUTE_PATH = re.compile(r"(?<![\w./:~*)\]}>-])/[A-Za-z]\w*/\w")
 
 each_module = pytest.mark.parametrize(
@@ -26,17 +26,18 @@ each_module = pytest.mark.parametrize(
 
 
 def run(*command):
-    """Run a command at the root of the repository; if it fails, show what it said."""
+    """Run a command at the root of the repository; if it fails, show its output."""
     done = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def offences(source):
-    """Yield (line, name) for everything in `source` that has no place in a library."""
+def forbidden_constructs(source):
+    """Yield (line, name) for every construct in `source` that a library must not contain."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Assert():
-                yield node.lineno, "assert"  # python -O drops it, and its message helps nobody
+                # python -O removes assertions, and their messages do not help users
+                yield node.lineno, "assert"
             case ast.Call(func=ast.Name(id="eval" | "exec" | "print" as name)):
                 yield node.lineno, name
             case ast.Import(names=names) if PICKLES & {a.name.split(".")[0] for a in names}:
@@ -63,8 +64,8 @@ def test_the_table_of_layers_is_the_contract():
     assert table == [layer for layer in layers if layer]
 
 
-def foreign(path):
-    """Yield what a module imports from the private modules of another package."""
+def private_imports(path):
+    """Yield the imports of a module from private modules of another package."""
     package = path.relative_to(PACKAGE).parts[0]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level and node.module:
@@ -75,8 +76,8 @@ def foreign(path):
 
 
 @each_module
-def test_no_module_reaches_into_another_room(path):
-    assert list(foreign(path)) == []
+def test_no_module_imports_private_modules_of_another_package(path):
+    assert list(private_imports(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -105,12 +106,12 @@ def test_module_has_docstring(path):
 
 
 @each_module
-def test_module_has_no_offence(path):
-    assert list(offences(path.read_text("utf-8"))) == []
+def test_module_has_no_forbidden_construct(path):
+    assert list(forbidden_constructs(path.read_text("utf-8"))) == []
 
 
 @each_module
-def test_module_names_no_place_on_a_machine(path):
+def test_module_contains_no_absolute_path(path):
     lines = path.read_text("utf-8").splitlines()
     assert [line for line in lines if ABSOLUTE_PATH.search(line)] == []
 
@@ -128,8 +129,8 @@ def test_module_names_no_place_on_a_machine(path):
         ("'print(x)'; model.eval(); pprint(x)  # assert", []),
     ],
 )
-def test_offences_are_found_precisely(source, names):
-    assert [name for _, name in offences(source)] == names
+def test_forbidden_constructs_are_found_precisely(source, names):
+    assert [name for _, name in forbidden_constructs(source)] == names
 
 
 @pytest.mark.parametrize(

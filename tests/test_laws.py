@@ -1,4 +1,4 @@
-"""Every kernel in every Gram, every solver on every Gram, every kernel's expansions."""
+"""Laws for all kernels with all Gram operators, all solvers, and all expansions."""
 
 import inspect
 import warnings
@@ -35,7 +35,7 @@ VERBS = ("factorize", "eigenpairs", "minimize", "regress", "relate")
 
 
 def public(module):
-    """Return the classes that a package offers and that can be made."""
+    """Return the concrete public classes of a package."""
     offered = [getattr(module, name) for name in module.__all__]
     return {c for c in offered if inspect.isclass(c) and not inspect.isabstract(c)}
 
@@ -44,7 +44,7 @@ def test_every_gram_and_solver_is_in_the_zoo():
     grams = {c for c in public(mercer.gram) if issubclass(c, GramOperator)}
     assert grams - {GramOperator} == {*zoo.GRAMS, LowRankGram}
     solvers = {c for c in public(mercer.solvers) if any(hasattr(c, verb) for verb in VERBS)}
-    # `Dual.regress` is the name of a problem; what works in passes over blocks has tests of its own
+    # `Dual.regress` names a type of problem; out-of-core solvers have separate tests
     assert solvers - {Dual, NewtonInPasses} == {type(solver) for solver in zoo.SOLVERS}
 
 
@@ -94,7 +94,7 @@ def test_grams_of_one_point(hold):
 
 @pytest.mark.parametrize("kernel", [RBF(), Matern(nu=0.5), RBF(0.5) * Matern(nu=1.5)], ids=str)
 def test_low_rank_grams(kernel):
-    """All points as landmarks leave nothing of K; tests/gram has the others."""
+    """With all points as landmarks, the approximation of K is exact; tests/gram has other cases."""
     X = np.random.default_rng(0).normal(size=(40, 5))
     check_gram(zoo.on_all_points(kernel, X), kernel(X), rtol=1e-8)
 
@@ -119,7 +119,8 @@ def test_linear_solvers(solver, kernel):
 def test_eigen_solvers(solver, kernel, hold):
     K = hold(kernel, np.random.default_rng(0).normal(size=(60, 3)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DensifyWarning)  # LAPACK needs the array, and says so
+        # LAPACK needs the full array, with a warning
+        warnings.simplefilter("ignore", DensifyWarning)
         for k in (1, 5, 20):
             check_solver(solver, K, k=k, rtol=1e-7)
 
@@ -127,7 +128,7 @@ def test_eigen_solvers(solver, kernel, hold):
 @pytest.mark.parametrize("kernel", [RBF(), Matern(nu=0.5)], ids=str)
 @pytest.mark.parametrize("solver", zoo.FEATURE_SOLVERS, ids=repr)
 def test_feature_solvers(solver, kernel):
-    """Their pairs are those of Phi Phi^T, which stands for K."""
+    """Their eigenpairs are those of Phi Phi^T, which approximates K."""
     K = zoo.DenseGram(kernel, np.random.default_rng(0).normal(size=(60, 3)))
     for k in (1, 5, 20):
         pairs = solver.eigenpairs(K, k)
@@ -146,7 +147,7 @@ def test_feature_solvers(solver, kernel):
     ids=repr,
 )
 def test_solvers_of_risks(solver, loss, intercept):
-    """J is nowhere lower by more than the gap, and mu w = F^T dual."""
+    """J is not lower by more than the gap at other points, and mu w = F^T dual."""
     rng = np.random.default_rng(0)
     F, weights, shift = rng.normal(size=(30, 4)), rng.uniform(0.5, 2.0, size=30), 0.3
     labels = rng.integers(0, 2, size=30)
@@ -163,7 +164,7 @@ def test_solvers_of_risks(solver, loss, intercept):
     np.testing.assert_array_equal(again.weights, w)
     assert found.report.status is Status.CONVERGED
     assert found.value == pytest.approx(J(w, b), rel=1e-12)
-    scale = 1.0 if more else shift  # a machine returns the coefficients themselves
+    scale = 1.0 if more else shift  # NormPenaltySolver returns the coefficients themselves
     np.testing.assert_allclose(F.T @ found.dual, scale * w, atol=1e-4)
     assert intercept or not b.any()
     for size in (1e-6, 1e-3, 1.0):
@@ -173,12 +174,13 @@ def test_solvers_of_risks(solver, loss, intercept):
 
 @pytest.mark.parametrize("solver", zoo.VECTOR_SOLVERS, ids=repr)
 def test_solvers_of_vectors(solver):
-    """J is never above that at the start, and the weights are the best for their vectors."""
+    """J is not above its initial value, and the weights are optimal for the learned vectors."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     risk = ShortExpansionRisk(RBF(), X, np.sin(X), Squared(), np.full(40, 1 / 40), alpha=1e-3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so few iterations say that J still falls
+        # with so few iterations, the solver warns that J still decreases
+        warnings.simplefilter("ignore")
         found, again = (solver.minimize(risk, X[:4]) for _ in range(2))
     np.testing.assert_array_equal(found.fit.vectors, again.fit.vectors)
     assert found.fit.value <= risk.fit_weights(X[:4]).value
@@ -188,7 +190,7 @@ def test_solvers_of_vectors(solver):
 @pytest.mark.parametrize("kind", ["classify", "nu_classify", "regress", "nu_regress", "one_class"])
 @pytest.mark.parametrize("solver", zoo.DUAL_SOLVERS, ids=repr)
 def test_solvers_of_duals(solver, kind):
-    """V is in its box, with its sums, and violates the conditions of a minimum by at most tol."""
+    """V satisfies its box and sum constraints, and the optimality conditions to within tol."""
     rng = np.random.default_rng(0)
     F, C = rng.normal(size=(50, 3)), rng.uniform(0.5, 2.0, size=50)
     target = F[:, 0] + 0.5 * rng.normal(size=50)
@@ -196,7 +198,8 @@ def test_solvers_of_duals(solver, kind):
     given |= {"regress": (target, C, 0.1), "nu_regress": (target, C, 0.3), "one_class": (C, 0.3)}
     dual = getattr(Dual, kind)(*given[kind])
     data: tuple = (F,) if isinstance(solver, BoxInterior) else (KernelRows(Linear(), F),)
-    data = (*data, F) if isinstance(solver, Relay) else data  # it reads K in both ways
+    # this solver needs K in both storage formats
+    data = (*data, F) if isinstance(solver, Relay) else data
     found, again = (solver.minimize(*data, dual) for _ in range(2))
     v = found.variables
     np.testing.assert_array_equal(again.variables, v)
@@ -212,7 +215,7 @@ def test_solvers_of_duals(solver, kind):
 
 @pytest.mark.parametrize("solver", zoo.RIDGE_SOLVERS, ids=repr)
 def test_solvers_of_ridges(solver):
-    """The w of least sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w on the landmarks S."""
+    """w minimises sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w, S being the landmarks."""
     rng = np.random.default_rng(0)
     X, Y, u = rng.normal(size=(60, 2)), rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, size=60)
     kernel = Matern(nu=0.5)
@@ -226,7 +229,7 @@ def test_solvers_of_ridges(solver):
 
 @pytest.mark.parametrize("solver", zoo.VIEW_SOLVERS, ids=repr)
 def test_solvers_of_two_views(solver):
-    """What was made largest is what the scores have in common, which have mean 0."""
+    """The reported values are the covariances or correlations of the scores, which have mean 0."""
     rng = np.random.default_rng(0)
     F, w = rng.normal(size=(50, 5)) + 1.0, rng.uniform(0.5, 2.0, size=50)
     G = F @ rng.normal(size=(5, 4)) + rng.normal(size=(50, 4))

@@ -1,4 +1,4 @@
-"""Parts of the library are imported when they are used."""
+"""Submodules of the library are imported when they are first used."""
 
 import ast
 import importlib
@@ -18,7 +18,7 @@ STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 NAMES = [".".join(stub.relative_to(PACKAGE.parent).parent.parts) for stub in STUBS]
 
 
-def test_importing_mercer_imports_nobody_else():
+def test_importing_mercer_imports_no_other_package():
     code = "import mercer, sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numba", "numpy", "pandas", "scipy", "sklearn"} & set(done.stdout.split())
@@ -33,7 +33,7 @@ def test_a_fit_imports_only_what_it_needs():
     assert not {f"sklearn.{room}" for room in rooms} & loaded
 
 
-def test_a_class_that_nobody_has_imported():
+def test_optional_type_of_a_module_not_imported():
     assert not isinstance(1, foreign("a_module_that_is_not_there", "Number"))
     number = foreign("fractions", "Fraction")
     assert isinstance(Fraction(1, 2), number)

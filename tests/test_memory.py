@@ -1,8 +1,8 @@
-"""A fit, and what it says of new points, stays within `max_memory`, or is refused.
+"""A fit and its predictions stay within `max_memory`, or raise a MemoryBudgetError.
 
-What counts is all that a call adds to the process; see `peaks`.  The law is checked for a few
-estimators here.  For all of them, three sizes and three budgets, it takes long:
-`pytest -m memory tests/test_memory.py`, with `-rA` to see the peaks.
+All memory that a call adds to the process counts; see `peaks`.  By default only a few estimators
+are checked.  To check all of them with three sizes and three budgets, which takes long, run
+`pytest -m memory tests/test_memory.py`; `-rA` shows the peaks.
 """
 
 import json
@@ -25,8 +25,9 @@ from mercer import (
     KernelRidge,
 )
 
-SIZES, BUDGETS = (1000, 4000, 16_000), (20, 50, 200)  # points, MiB
-FEW = [  # the first in the zoo that the condition is true of, with n points and a budget in MiB
+SIZES, BUDGETS = (1000, 4000, 16_000), (20, 50, 200)  # numbers of points; budgets in MiB
+# (condition, n points, budget in MiB): checks the first estimator of the zoo that satisfies it
+CASES = [
     (SVC, lambda e: e.solver == "auto", 4000, 10),
     (SVR, lambda e: e.kernel == "laplacian", 1000, 20),
     (KernelRidge, lambda e: e.solver == "lstsq", 1000, 20),
@@ -37,12 +38,13 @@ FEW = [  # the first in the zoo that the condition is true of, with n points and
 ]
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="only Linux lets a process forget its peak"
+    not Path("/proc/self/clear_refs").exists(),
+    reason="only Linux can reset the peak memory of a process",
 )
 
 
 def measured(*cells):
-    """Return what a process of its own finds for each cell, (number in the zoo, n, budget)."""
+    """Measure each cell (index in the zoo, n, budget) in a separate process."""
     done = subprocess.run(
         [sys.executable, peaks.__file__, *(":".join(map(str, cell)) for cell in cells)],
         env={**os.environ, **peaks.ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -55,7 +57,7 @@ def measured(*cells):
 
 
 def over(found):
-    """Return the calls that took more than the budget, with what they took."""
+    """Return the calls that exceeded the budget, with their peaks."""
     budget = found["budget"]
     calls = {name: size for name, size in found.items() if name not in ("n", "budget")}
     return {c: size for c, size in calls.items() if not isinstance(size, str) and size > budget}
@@ -64,14 +66,14 @@ def over(found):
 def test_some_estimators_stay_within_their_budget():
     numbers = [
         next(i for i, e in enumerate(ESTIMATORS) if type(e) is kind and condition(e))
-        for kind, condition, *_ in FEW
+        for kind, condition, *_ in CASES
     ]
-    cells = [(number, n, budget) for number, (*_, n, budget) in zip(numbers, FEW, strict=True)]
+    cells = [(number, n, budget) for number, (*_, n, budget) in zip(numbers, CASES, strict=True)]
     found = measured(*cells)
-    assert len(found) == len(FEW)
+    assert len(found) == len(CASES)
     assert not isinstance(found[0]["fit"], str)  # 10 MiB are enough for 4000 points
-    for cell, what in zip(cells, found, strict=True):
-        assert not over(what), f"{ESTIMATORS[cell[0]]}: {what}"
+    for cell, peak in zip(cells, found, strict=True):
+        assert not over(peak), f"{ESTIMATORS[cell[0]]}: {peak}"
 
 
 @pytest.mark.memory

@@ -1,7 +1,7 @@
-"""Small problems take one thread: in fits, predictions, pre-images, tests and all other functions.
+"""Small problems use one thread: in fits, predictions, pre-images, tests and all other functions.
 
-On a busy machine a second thread makes thousands of small calls many times slower: each of them
-waits for a thread that has no processor.
+On a busy computer, a second thread makes thousands of small calls many times slower, because each
+of them waits for a thread that has no processor.
 """
 
 import inspect
@@ -17,17 +17,17 @@ from mercer import KernelKMeans, KernelPCA, KernelRidge
 from mercer.kernels import RBF, Linear
 
 pytestmark = needs_counts
-N, D = 240, 12  # large enough for OpenBLAS to share products with one of these sides
+N, D = 240, 12  # large enough for OpenBLAS to split products between threads
 
 rng = np.random.default_rng(0)
-X = np.abs(rng.normal(size=(N, D)))  # histograms, too
+X = np.abs(rng.normal(size=(N, D)))  # nonnegative, because kernels on histograms need it
 LABELS = (X[:, 0] > X[:, 1]).astype(float)
-VALUES = 1.0 + np.sin(X[:, 0]) + 0.1 * rng.random(N)  # positive, for Poisson
+VALUES = 1.0 + np.sin(X[:, 0]) + 0.1 * rng.random(N)  # positive, for the Poisson loss
 
 KINDS = {type(estimator): estimator for estimator in ESTIMATORS}
 SLOW = {"GPLVM", "BayesianGPLVM", "Autoencoder", "MetricMDS", "GaussianProcessClassifier"}
 
-# How each public method is called, by its name.
+# Arguments of each public method, by its name.
 TRIVIAL = {"set_params", "get_feature_names_out", "plan", "summary"}
 ON_SCORES = {"inverse_transform", "decode", "preimage"}
 CALLS = {
@@ -37,7 +37,7 @@ CALLS = {
     "log_marginal_likelihood": lambda m, X, y: m.log_marginal_likelihood(
         m.kernel_.theta, eval_gradient=True
     ),
-    "merge": lambda m, X, y: None,  # of two models fitted by partial_fit
+    "merge": lambda m, X, y: None,  # needs two models fitted by partial_fit
     "path": lambda m, X, y: m.path(X, y, [0.1, 1.0]),
     "sample": lambda m, X, y: m.sample(20, random_state=0),
     "correlations": lambda m, X, y: m.correlations(X, y),
@@ -50,7 +50,7 @@ CALLS = {
 
 
 def methods_of(kind):
-    """Return the names of the public methods that a class has from mercer."""
+    """Return the names of the public methods of a class that are defined in mercer."""
     ours = [vars(base) for base in kind.__mro__ if base.__module__.startswith("mercer.")]
     names = {name for names in ours for name in names if not name.startswith("_")}
     return sorted(n for n in names if inspect.isfunction(getattr(kind, n)) and n not in TRIVIAL)
@@ -80,14 +80,15 @@ def problem(kind):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_no_method_of_a_small_model_uses_a_second_thread(kind, monkeypatch):
-    model = KernelKMeans(3) if kind is KernelKMeans else KINDS[kind]  # that one starts 100 times
+    # a default KernelKMeans has 100 restarts
+    model = KernelKMeans(3) if kind is KernelKMeans else KINDS[kind]
     X, y = problem(kind)
     found = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a fit that stops early
-        model.fit(X, y)  # compiles
+        warnings.simplefilter("ignore")  # fits that stop early
+        model.fit(X, y)  # compile first
         for name in methods_of(kind):
-            if not hasattr(model, name):  # probabilities, depending on the loss
+            if not hasattr(model, name):  # not all losses have probabilities
                 continue
             with watching(monkeypatch) as ran:
                 call(model, name, X, y)
@@ -104,7 +105,7 @@ RIDGE = KernelRidge(kernel="rbf").fit(X, VALUES)
 LINEAR = KernelRidge(kernel="linear").fit(X, VALUES)
 LINEAR_PRIMAL = mercer.to_primal(LINEAR)
 
-# Every public function of `mercer` that computes, on a small problem.
+# Calls of every public function of `mercer` that computes something, on a small problem.
 FUNCTIONS = {
     "alignment": lambda: mercer.alignment(RBF(), LABELS, X),
     "check_gram": lambda: mercer.check_gram(GRAM),
@@ -139,7 +140,7 @@ def test_every_public_function_is_on_the_list():
 def test_no_function_uses_a_second_thread_for_a_small_problem(name, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        FUNCTIONS[name]()  # compiles
+        FUNCTIONS[name]()  # compile first
         with watching(monkeypatch) as ran:
             FUNCTIONS[name]()
     assert not ran

@@ -1,4 +1,4 @@
-"""f in the primal and in the dual: one function, two ways to write it."""
+"""Expansions in primal and dual form: one function, two representations."""
 
 import numpy as np
 import pytest
@@ -75,7 +75,7 @@ QUADRATIC = Polynomial(2, coef0=1.0)
 
 # ---------------------------------------------------------------------- the laws, over the zoo
 
-FINITE = {  # leaves and composites of the zoo that have finitely many features
+FINITE = {  # entries of the zoo that have finitely many features
     *("Linear", "Polynomial 3", "Polynomial 2", "Polynomial 1", "Cosine", "Bilinear", "Constant"),
     *("RankOne", "RankOne rough", "Features", "Features bumps", "Features steps"),
     *("Features quadratic", "Features series", "Features waves", "Features rough"),
@@ -179,7 +179,7 @@ def test_repr():
     assert repr(f.to_primal()) == f"<Primal: 2 functions of 10 features, {QUADRATIC}>"
 
 
-# ---------------------------------------------------------------------- the way back
+# ---------------------------------------------------------------------- conversion to the dual
 
 
 def test_the_dual_of_what_was_not_trained_on_these_points():
@@ -187,7 +187,7 @@ def test_the_dual_of_what_was_not_trained_on_these_points():
     assert_allclose(p.to_dual(X)(NEW), p(NEW), atol=1e-9)  # ten features, sixty points
     with pytest.raises(ValueError, match=r"these 4 points: .* with .w. = 16.88, .* tol=1e-06"):
         p.to_dual(X[:4])
-    g = p.to_dual(X[:4], tol=1.0)  # the projection agrees where the points are
+    g = p.to_dual(X[:4], tol=1.0)  # with few points, the projection agrees at these points
     assert_allclose(g(X[:4]), p(X[:4]), atol=1e-9)
     assert g.norm()[0] < p.norm()[0]
 
@@ -251,7 +251,7 @@ def test_regressors(model):
     assert_allclose(small.predict(NEW), want, atol=1e-8 * np.abs(want).max())
     assert type(small) is type(model) and isinstance(small.expansion_, Primal)
     assert not hasattr(small, "X_fit_") and not hasattr(small, "dual_coef_")
-    assert isinstance(model.expansion_, Expansion)  # as it was
+    assert isinstance(model.expansion_, Expansion)  # unchanged
     assert small.reduction_ is None and to_primal(small) is small
     assert_allclose(small.fit(X, y).predict(NEW), want, atol=1e-8 * np.abs(want).max())
 
@@ -301,7 +301,7 @@ def test_kernel_pca(solver):
 def test_strings(kernel):
     model = KernelRidge(0.1, kernel=kernel, fit_intercept=True).fit(WORDS[:30], COUNTS[:30])
     small = to_primal(model)
-    new = [*WORDS[30:], "zzz", "abz"]  # with features that no training point has
+    new = [*WORDS[30:], "zzz", "abz"]  # with features that do not occur in the training points
     assert_allclose(small.predict(new), model.predict(new), atol=1e-9)
     back = to_dual(small, WORDS[:30])
     assert_allclose(back(new)[:, 0] + model.intercept_, model.predict(new), atol=1e-7)

@@ -1,4 +1,4 @@
-"""The checks can fail: each law is broken once, on purpose, and must be named."""
+"""The checks of mercer.testing can fail: each law is violated once, and the error must name it."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ Z = np.random.default_rng(1).normal(size=(4, 3))
 
 
 def breaks(law, check, *args, **options):
-    """Require that the check fails, names the law, and gives a reason."""
+    """Require that the check fails, and that its message has the name of the law and a reason."""
     with pytest.raises(AssertionError, match=f"law '{law}' fails for .*: .+"):
         check(*args, **options)
 
@@ -45,7 +45,7 @@ def breaks(law, check, *args, **options):
 
 @node
 class Good(Kernel):
-    """k(x, z) = exp(-|x - z|^2 / (2 l^2)), written out."""
+    """k(x, z) = exp(-|x - z|^2 / (2 l^2)), implemented directly."""
 
     scale: float = parameter(1.0)
 
@@ -137,7 +137,7 @@ class WeightVandal(Good):
 
 @node
 class ForgetsRows(Good):
-    """A tile that takes the shape of the whole for granted."""
+    """A kernel whose tile is wrong if it is not the whole matrix."""
 
     def _tile(self, P, Q, out):
         super()._tile(P, Q, out)
@@ -233,8 +233,8 @@ def test_the_honest_kernel_passes():
         ("differentiable", NoPullback(1.2)),
         ("differentiable", NoGradient(1.2)),
         ("positive semidefinite", Indefinite(1.2)),
-        ("points are left alone", Vandal(1.2)),
-        ("weights are left alone", WeightVandal(1.2)),
+        ("points are not modified", Vandal(1.2)),
+        ("weights are not modified", WeightVandal(1.2)),
         ("tiles", ForgetsRows(1.2)),
         ("no points", OneShape(1.2)),
         ("repr", Lossy(1.2)),
@@ -286,7 +286,7 @@ def test_definiteness_is_a_claim():
 
 @node
 class Negative(Good):
-    """Minus a Mercer kernel: of no order."""
+    """The negative of a Mercer kernel, which is not conditionally positive definite."""
 
     def block(self, A, B):
         return -super().block(A, B)
@@ -328,14 +328,14 @@ def test_zero_points_are_no_reason_to_fail():
 
 
 def held(**changes):
-    """Return a DenseGram of which some methods are replaced."""
+    """Return a DenseGram with some methods replaced."""
     K = DenseGram(RBF() + White(0.1), X)
     K.__class__ = type("Broken", (DenseGram,), changes)
     return K
 
 
 def offset(method):
-    """Return a method whose answer is off by one."""
+    """Return a method whose result is off by one."""
 
     def broken(self, *args):
         return getattr(DenseGram, method)(self, *args) + 1.0
@@ -378,7 +378,7 @@ def test_a_gram_that_changes():
     breaks("determinism", check_gram, held(_matmat=restless))
 
 
-def test_a_gram_without_derivatives_is_no_failure():
+def test_a_gram_without_derivatives_is_not_a_failure():
     check_gram(DenseGram(NoPullback(1.2), X), Good(1.2)(X))
 
 
@@ -386,7 +386,7 @@ def test_a_gram_without_derivatives_is_no_failure():
 
 
 class Wrong:
-    """A solver that answers with what another does, changed."""
+    """A solver that changes the result of another solver."""
 
     def __init__(self, solver, **changes):
         self.solver, self.changes = solver, changes
@@ -430,7 +430,7 @@ def times(factor):
         ("sign", Wrong(DenseEigen(), vectors=lambda v: -v)),
         ("residuals", Wrong(DenseEigen(), residuals=lambda r: r + 1.0)),
         ("determinism", Arpack()),
-        ("verbs", object()),
+        ("methods", object()),
     ],
 )
 def test_broken_solvers(law, solver):

@@ -1,4 +1,4 @@
-"""What travels to a view, read again."""
+"""Decode the messages that the explorer sends to the browser."""
 
 import json
 import struct

@@ -1,6 +1,6 @@
-"""Every kernel, Gram, solver and estimator, with what it claims.
+"""Every kernel, Gram operator, solver and estimator, with its expected properties.
 
-A new one is one line here; the laws then run over it.
+To add a new one, add a line here.  The law tests then include it.
 """
 
 from __future__ import annotations
@@ -165,11 +165,11 @@ from mercer.solvers import (
     SquaredHinge,
 )
 
-COLUMNS = 3  # of points for kernels that fix a number of columns
-WIDE = 12  # beyond the eight columns up to which distances are summed directly
+COLUMNS = 3  # number of features for kernels that require a fixed number
+WIDE = 12  # more than the eight columns up to which distances are summed directly
 
 
-OBJECTS = {  # n points of a domain, degenerate ones among them
+OBJECTS = {  # functions of (rng, n) that return n points, including degenerate ones
     "sets": lambda rng, n: [set(), *_sets(rng, n)][:n],
     "bags": lambda rng, n: [{}, *({e: 0.5 + rng.random() for e in s} for s in _sets(rng, n))][:n],
     "sets of vectors": lambda rng, n: [rng.normal(size=(i % 4, 2)) for i in range(n)],
@@ -188,7 +188,7 @@ def _sets(rng, n):
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel with what it claims."""
+    """A kernel with its domain and its expected properties."""
 
     id: str
     kernel: Kernel
@@ -197,17 +197,17 @@ class Entry:
     differentiable: bool = True
     psd: bool = True
     cpd_order: int | None = None
-    sparse: bool = True  # takes CSR rows
+    sparse: bool = True  # accepts CSR matrices
 
     def points(self, n: int = 9, columns: int = COLUMNS, seed: int = 0) -> Any:
-        """Return n points of the domain, away from kinks and borders."""
+        """Return n points of the domain, away from kinks and boundaries."""
         rng = np.random.default_rng(seed)
         shape = (n, self.columns or columns)
         if self.domain in OBJECTS:
             return OBJECTS[self.domain](rng, n)
         if self.domain == "words":
             return ["".join(rng.choice(list("abcde"), size=5)) for _ in range(n)]
-        if self.domain == "strings":  # of any length, the empty one among them
+        if self.domain == "strings":  # of different lengths, including the empty string
             return ["".join(rng.choice(list("ACGT"), size=3 * i)) for i in rng.permutation(n)]
         if self.domain == "graphs":
             return graphs(n, rng)
@@ -219,7 +219,7 @@ class Entry:
 
 
 def graphs(n, rng):
-    """Graphs of up to six nodes with labels, edge labels and attributes."""
+    """Return n graphs of up to six nodes with node labels, edge labels and attributes."""
     sizes = rng.integers(1, 7, size=n)
     edges = [[(u, v) for u in range(m) for v in range(u) if rng.random() < 0.5] for m in sizes]
     return Graphs.from_edges(
@@ -231,7 +231,7 @@ def graphs(n, rng):
 
 
 def first_column(X):
-    """f(x) = 1 + x_1^2, with its gradient: a function a RankOne can differentiate."""
+    """Return 1 + x_1^2; has a pullback, so that a RankOne kernel of it is differentiable."""
     return 1.0 + np.asarray(X)[:, 0] ** 2
 
 
@@ -245,28 +245,28 @@ first_column.pullback = _first_column_pullback
 
 
 def norms(X):
-    """f(x) = |x|, without a gradient."""
+    """Return |x|; has no pullback."""
     return np.sqrt(np.square(X).sum(axis=1))
 
 
 def signs(X):
-    """phi(x) = (sign x_1, x_2), without a gradient."""
+    """Return the features (sign x_1, x_2); has no pullback."""
     X = np.asarray(X, dtype=float)
     return np.column_stack([np.sign(X[:, 0]), X[:, 1]])
 
 
 def laplace(X, Z, rate=1.0):
-    """A kernel by the matrix contract."""
+    """A Laplacian kernel for `Callable` with the matrix contract."""
     return np.exp(-rate * np.abs(X[:, None] - Z[None]).sum(axis=2))
 
 
 def mixed(x, z):
-    """A kernel by the contract of two points."""
+    """A kernel for `Callable` with the pair contract."""
     return float(x @ z + np.exp(-np.square(x - z).sum()))
 
 
 def letters(s, t):
-    """How many pairs of equal letters two words have."""
+    """Return the number of pairs of equal letters in two words."""
     return sum(s.count(c) * t.count(c) for c in set(s))
 
 
@@ -275,7 +275,7 @@ CENTRES = [[0.0, 0.0, 0.0], [1.0, -1.0, 0.5], [0.3, 0.8, -1.0], [-1.0, 0.2, 0.4]
 _ROWS = np.random.default_rng(5).normal(size=(12, 5))
 FACTOR = [[1.5, 0, 0, 0], [0.3, 1.4, 0, 0], [0.2, 0.4, 1.3, 0], [0.1, 0.3, 0.2, 1.6]]
 INNER = [[1.5, 0, 0, 0], [0.2, 2.0, 0, 0], [0.1, 0.1, 1.2, 0], [0, 0.3, 0.1, 1.1]]
-VALUES = (_ROWS @ _ROWS.T).tolist()  # of a kernel on twelve indices
+VALUES = (_ROWS @ _ROWS.T).tolist()  # kernel matrix of twelve indices
 
 STRUCTURED: dict[str, Any] = {"differentiable": False, "sparse": False}
 
@@ -519,18 +519,18 @@ KERNELS = LEAVES + COMPOSITES
 
 
 def every(entries=KERNELS, **wanted):
-    """Return pytest's arguments and ids for the entries with these attributes."""
+    """Return argvalues and ids for pytest.mark.parametrize, for entries with these attributes."""
     chosen = [e for e in entries if all(getattr(e, k) == v for k, v in wanted.items())]
     return {"argvalues": chosen, "ids": [e.id for e in chosen]}
 
 
 def on_all_points(kernel, X):
-    """Return the low-rank Gram that is exact."""
+    """Return the low-rank Gram operator with all points as landmarks, which is exact."""
     return LowRankGram(kernel, X, np.arange(len(X)))
 
 
 GRAMS = [DenseGram, TiledGram]
-SQUARE_GRAMS = [*GRAMS, on_all_points]  # of one set of points
+SQUARE_GRAMS = [*GRAMS, on_all_points]  # for k(X, X) only
 LINEAR_SOLVERS = [
     Cholesky(),
     LeastSquares(),
@@ -543,7 +543,7 @@ EIGEN_SOLVERS = [
     DenseEigen(),
     BlockKrylov(random_state=0),
     PowerPeeling(tol=5e-8, max_iter=5000, random_state=0),
-    LowRankEigen(landmarks="rpcholesky", random_state=0),  # on all points, where it is exact
+    LowRankEigen(landmarks="rpcholesky", random_state=0),  # exact, with all points as landmarks
     Arpack(random_state=0),
     RandomizedEigen(n_iter=200, random_state=0),
 ]
@@ -601,7 +601,7 @@ ESTIMATORS = [
     KernelPCA(n_components=2, kernel="rbf", eigen_solver="krylov"),
     KernelPCA(n_components=2, kernel="rbf", eigen_solver="krylov", storage="tiled", whiten=True),
     KernelPCA(n_components=1, kernel="rbf", eigen_solver="power", tol=1e-10),
-    # x_1^2 z_1^2 has rank one: a single landmark is enough, and any point will do
+    # x_1^2 z_1^2 has rank one, so that any single landmark is enough
     KernelPCA(
         n_components=1,
         kernel=Select(Polynomial(degree=2, coef0=0.0), 0),
@@ -642,7 +642,7 @@ ESTIMATORS = [
     KernelFisherDiscriminant(),
     KernelFisherDiscriminant(0.1, kernel=RBF(2.0) + Linear(), n_components=1),
     KernelFisherDiscriminant(solver="nystroem", landmarks="rpcholesky"),
-    # their targets may have two values: a view of rank one
+    # scikit-learn's checks may use targets with two values, a view of rank one.
     KernelCCA(1),
     KernelCCA(1, alpha=0.1, kernel=RBF(2.0) + Linear(), kernel_y="linear"),
     KernelCCA(1, solver="nystroem", landmarks="rpcholesky"),
@@ -678,8 +678,9 @@ ESTIMATORS = [
     SVC(C=10.0, kernel=RBF(2.0) + Matern(), class_weight="balanced", cache_size=1),
     SVC(solver="nystroem", landmarks="rpcholesky"),
     SVC(kernel=MultipleKernel((RBF("median"), Linear()), "alignf"), C=10.0),
-    # their checks have classes of 3 and 14 points, for which nu=0.5 is infeasible; and weights of
-    # 1000 and 0.0001 for classes, after which they want 87 % in one: gamma="scale" gives 82 %
+    # scikit-learn's checks have classes of 3 and 14 points, for which nu=0.5 is infeasible.  They
+    # also use class weights of 1000 and 0.0001 and then require 87 % of the predictions in one
+    # class; gamma="scale" gives 82 %.
     NuSVC(nu=0.2, gamma="auto"),
     SVR(),
     SVR(kernel="linear", C=10.0, solver="primal"),

@@ -1,6 +1,6 @@
-"""Kernel methods built on one sentence, the representer theorem: f = sum_i a_i k(x_i, .).
+"""Kernel methods built on the representer theorem, f = sum_i a_i k(x_i, .).
 
-points -> Kernel -> Gram operator -> solver -> Expansion -> predict, transform, ...
+The layers: points -> kernel -> Gram operator -> solver -> expansion -> predict, transform, ...
 """
 
 from ._lazy import attach

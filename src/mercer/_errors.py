@@ -1,8 +1,8 @@
-"""What can go wrong, by name.
+"""Exceptions and warnings of mercer.
 
-Each class extends the builtin a caller would have caught anyway, so that code written for NumPy
-or scikit-learn keeps working.  Messages say what happened (with numbers), the usual cause, and
-what to try.
+Each class extends the builtin exception that a caller would expect, so that code written for NumPy
+or scikit-learn keeps working.  A message describes what happened (with numbers), the usual cause,
+and what to do.
 """
 
 import sys
@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-_SHOWN = 60  # characters of a text on either side of a mistake
+_MAX_CONTEXT = 60  # characters of the text shown on either side of a syntax error
 
 __all__ = [
     "DensifyWarning",
@@ -45,7 +45,7 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
 
 
 class KernelMismatchError(ValueError):
-    """Two expansions live in different spaces: their kernels differ.
+    """Two expansions with different kernels, which lie in different RKHSs, were combined.
 
     Examples
     --------
@@ -62,21 +62,21 @@ class KernelMismatchError(ValueError):
 class KernelRangeError(ValueError):
     """A kernel has no finite value at its parameters: it overflows, or its series diverges.
 
-    A search over parameters treats such parameters as infinitely bad and goes on.
+    A hyperparameter search assigns such parameters an infinite loss and continues.
     """
 
 
 class KernelSyntaxError(ValueError):
-    """A text describes no kernel.
+    """A string is not a valid kernel expression.
 
     Attributes
     ----------
     problem : str
-        What is wrong.
+        Description of the error.
     text : str
-        What was to be read.
+        The string that was parsed.
     position : int
-        Where in the text the problem is, from 0.
+        Index of the offending character in `text`.
 
     Examples
     --------
@@ -95,17 +95,17 @@ class KernelSyntaxError(ValueError):
         self.problem, self.text, self.position = problem, text, position
 
     def __str__(self) -> str:
-        """Return the problem, the line of the text, and a caret under the place."""
+        """Return the problem, the line with the error, and a caret below its position."""
         before, after = self.text[: self.position], self.text[self.position :]
         left, right = before.rpartition("\n")[2], after.partition("\n")[0]
-        left = left if len(left) <= _SHOWN else f"...{left[3 - _SHOWN :]}"
-        right = right if len(right) <= _SHOWN else f"{right[: _SHOWN - 3]}..."
+        left = left if len(left) <= _MAX_CONTEXT else f"...{left[3 - _MAX_CONTEXT :]}"
+        right = right if len(right) <= _MAX_CONTEXT else f"{right[: _MAX_CONTEXT - 3]}..."
         line = "".join(c if c.isprintable() else " " for c in left + right)
         return f"{self.problem}\n  {line}\n  {' ' * len(left)}^"
 
 
 class NotDifferentiableError(TypeError):
-    """A derivative was asked of a kernel that has none.
+    """A derivative of a kernel that is not differentiable was requested.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class NotDifferentiableError(TypeError):
 
 
 class MemoryBudgetError(MemoryError):
-    """No plan fits the byte budget; raised before anything is allocated.
+    """A computation exceeds the memory budget; raised before anything is allocated.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class MemoryBudgetError(MemoryError):
 
 
 class ModelFileError(ValueError):
-    """A file holds no model that can be read; the message says what is wrong with it, and where.
+    """A file does not contain a readable model; the message describes the problem and its location.
 
     Examples
     --------
@@ -148,13 +148,13 @@ class ModelFileError(ValueError):
     ...     try:
     ...         load(file.name)
     ...     except ModelFileError:
-    ...         print("an empty file is no model")
-    an empty file is no model
+    ...         print("an empty file is not a model")
+    an empty file is not a model
     """
 
 
 class NotMercerWarning(UserWarning):
-    """A model was given a function of two points that is known not to be a Mercer kernel.
+    """The kernel of a model is known not to be positive semidefinite (not a Mercer kernel).
 
     Examples
     --------
@@ -169,7 +169,7 @@ class NotMercerWarning(UserWarning):
 
 
 class DensifyWarning(UserWarning):
-    """Something held in tiles had to be turned into a full matrix.
+    """A Gram matrix that is computed in tiles had to be converted to a full matrix.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class DensifyWarning(UserWarning):
 
 
 def not_finite(kernel: object, what: str = "K", where: str = "these points") -> ValueError:
-    """Return the error for a kernel matrix with inf or nan in it."""
+    """Return the ValueError for a kernel matrix with infinite or NaN entries."""
     return ValueError(
         f"{what} has entries that are not finite; the usual cause is a kernel that overflows on "
         f"{where}: {kernel}. Scale the features"
@@ -195,11 +195,12 @@ def not_finite(kernel: object, what: str = "K", where: str = "these points") -> 
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside of mercer and what it calls that led here."""
+    """Issue a warning that points to the line of user code that called mercer."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _SKIPPED_PACKAGES:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level + 1)
 
 
-_INSIDE = {"mercer", "sklearn", "scipy", "functools", "contextlib"}
+# Packages whose stack frames `warn_caller` skips.
+_SKIPPED_PACKAGES = {"mercer", "sklearn", "scipy", "functools", "contextlib"}

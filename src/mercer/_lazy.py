@@ -1,7 +1,7 @@
-"""Packages whose parts are imported when they are used (PEP 562).
+"""Lazy imports: the submodules of a package are imported when they are first used (PEP 562).
 
-What there is, and where, stands once: in the stub beside the package, `__init__.pyi`, which type
-checkers read as well.  It has nothing but imports and `__all__`.
+The stub `__init__.pyi` of a package lists its public names and their modules.  Type checkers read
+the same stub.  It contains only imports and `__all__`.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ __all__ = ["attach", "foreign"]
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package, from the stub beside its file.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package, read from its stub file.
 
     Examples
     --------
     >>> import mercer
-    >>> mercer.SVC  # which imports what support vector machines need
+    >>> mercer.SVC  # imports the modules that SVC needs
     <class 'mercer.estimators.svm._svc.SVC'>
     >>> "SVR" in dir(mercer)
     True
     """
-    public: list[str] = []  # `name as name` is there, and not in `__all__`
-    homes: dict[str, str | None] = {}  # the module of each name; None for a module itself
+    public: list[str] = []  # `import name as name` in the stub keeps a name out of `__all__`
+    modules: dict[str, str | None] = {}  # module of each name; None if the name is a module
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom):
-            homes |= {part.name: node.module for part in node.names}
+            modules |= {part.name: node.module for part in node.names}
             public += [part.name for part in node.names if part.asname is None]
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes[name]
-        module = importlib.import_module(f"{package}.{home or name}")
-        value = module if home is None else getattr(module, name)
+        source = modules[name]
+        module = importlib.import_module(f"{package}.{source or name}")
+        value = module if source is None else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted({*homes, *vars(sys.modules[package])}), public
+    return get, lambda: sorted({*modules, *vars(sys.modules[package])}), public
 
 
-class _Foreign(type):
-    """A class of a module of others, which is not imported for its sake."""
+class _OptionalType(type):
+    """Metaclass of a placeholder for a class whose module may not have been imported."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         module = sys.modules.get(cls.__module__)
@@ -57,14 +57,17 @@ class _Foreign(type):
 
 @cache
 def foreign(module: str, name: str) -> Any:
-    """Return what stands for a class in `isinstance`: nothing is one before its module is imported.
+    """Return a placeholder for a class of an optional dependency, for use in `isinstance`.
+
+    The module is not imported.  As long as it has not been imported elsewhere, no object can be an
+    instance of the class, and `isinstance` returns False.
 
     Examples
     --------
     >>> from mercer._lazy import foreign
     >>> Fraction = foreign("fractions", "Fraction")
-    >>> from fractions import Fraction as theirs
-    >>> isinstance(theirs(1, 2), Fraction), isinstance(0.5, Fraction)
+    >>> from fractions import Fraction as RealFraction
+    >>> isinstance(RealFraction(1, 2), Fraction), isinstance(0.5, Fraction)
     (True, False)
     """
-    return _Foreign(name, (), {"__module__": module})
+    return _OptionalType(name, (), {"__module__": module})

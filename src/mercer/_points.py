@@ -1,8 +1,8 @@
-"""Points: anything with a length that can be sliced.
+"""Functions for collections of points, which may be vectors, table rows, strings, sets or graphs.
 
-Vectors are rows of a 2-D array or of a CSR matrix; rows of a table (a data frame of pandas or
-polars, or one column of it) mix numbers with others; strings, sets and graphs come as sequences.
-The rest of mercer touches points only through these functions.
+Vectors are the rows of a 2-D array or of a CSR matrix.  A table is a pandas or polars data frame,
+or one column of it; its rows may mix numbers with other values.  Strings, sets and graphs are given
+as sequences.  The rest of mercer accesses points only through the functions of this module.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ __all__ = [
 
 
 class Collection(ABC):
-    """Points of a kind that are held together, in arrays of their own, and are still a sequence.
+    """Base class of sequences that store all their points together in a few arrays.
 
-    `X[i]` is one point; X[rows] of a slice, an index array or a mask is a collection again.
+    `X[i]` is one point.  `X[rows]` with a slice, an index array or a boolean mask is a new
+    collection.
     """
 
     @abstractmethod
@@ -49,7 +50,7 @@ class Collection(ABC):
 
     @abstractmethod
     def joined(self, others: Any) -> Self:
-        """Return these points followed by others, which may come as a list."""
+        """Return these points followed by `others`, a collection or a list of points."""
 
 
 def length(X: Any) -> int:
@@ -63,33 +64,34 @@ def length(X: Any) -> int:
 
 
 def is_table(X: Any) -> bool:
-    """Whether X is a data frame of pandas or polars, or a column of one.
+    """Return True if X is a pandas or polars data frame, or a column of one.
 
-    A labelled array, such as a DataArray of xarray, has methods of the same names, but neither
-    columns nor a list of its values.
+    A labelled array, such as `xarray.DataArray`, has methods with the same names, but neither
+    `columns` nor `to_list`.
     """
-    methods = all(hasattr(X, name) for name in ("to_numpy", "equals", "shape"))
-    return methods and (hasattr(X, "columns") or hasattr(X, "to_list"))
+    has_methods = all(hasattr(X, name) for name in ("to_numpy", "equals", "shape"))
+    return has_methods and (hasattr(X, "columns") or hasattr(X, "to_list"))
 
 
 def as_numpy(X: Any) -> Any:
-    """Return arrays of other libraries (xarray, PyTorch, PyArrow) as NumPy arrays.
+    """Convert arrays of other libraries (xarray, PyTorch, PyArrow) to NumPy arrays.
 
-    Points of any other kind are returned unchanged.
+    Other collections of points are returned unchanged.
     """
-    known = isinstance(X, (np.ndarray, Collection)) or sp.issparse(X) or is_table(X)
-    return np.asarray(X) if hasattr(X, "__array__") and not known else X
+    is_supported = isinstance(X, (np.ndarray, Collection)) or sp.issparse(X) or is_table(X)
+    return np.asarray(X) if hasattr(X, "__array__") and not is_supported else X
 
 
-def column(X: Any, place: int) -> Any:
-    """Return one column of a data frame."""
-    return X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place)
+def column(X: Any, position: int) -> Any:
+    """Return the column of a data frame at an integer position."""
+    return X.iloc[:, position] if hasattr(X, "iloc") else X.to_series(position)
 
 
 def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
-    """Return the points of a table, or an array of objects, that has one column of them.
+    """Return the single column of a table or of a 2-D array of objects, whose values are points.
 
-    A table of several is refused, unless rows of numbers are points as well (`matrix`).
+    A table with several columns raises a TypeError.  With `matrix=True` rows of numbers are valid
+    points, too, and such a table is returned unchanged.
     """
     X = as_numpy(X)
     shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -101,8 +103,8 @@ def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
         return X if numeric and matrix else one
     if is_table(X) and not matrix:
         raise TypeError(
-            f"{owner}: X is a table of {shape[1]} columns, and a point is one value; name the "
-            f"column that holds them, Select({owner}(...), {next(iter(X.columns))!r})"
+            f"{owner}: X is a table with {shape[1]} columns, but a point is one value; select the "
+            f"column that contains the points: Select({owner}(...), {next(iter(X.columns))!r})"
         )
     return X
 
@@ -128,11 +130,11 @@ def concatenate(X: Any, Z: Any) -> Any:
     if isinstance(Z, Collection):
         return Z[:0].joined(X).joined(Z)
     if hasattr(X, "iloc") and hasattr(Z, "iloc"):
-        import pandas as pd  # it is there: the points are its tables
+        import pandas as pd  # certainly installed, because X and Z are pandas objects
 
         return pd.concat([X, Z], ignore_index=True)
     if is_table(X) and is_table(Z):
-        import polars as pl  # likewise
+        import polars as pl  # certainly installed, because X and Z are polars objects
 
         return pl.concat([X, Z])
     if sp.issparse(X) or sp.issparse(Z):
@@ -143,7 +145,7 @@ def concatenate(X: Any, Z: Any) -> Any:
 
 
 def same_points(X: Any, Z: Any) -> bool:
-    """Tell whether X and Z are the same points in the same order."""
+    """Return True if X and Z contain the same points in the same order."""
     if X is Z:
         return True
     if length(X) != length(Z):
@@ -158,8 +160,8 @@ def same_points(X: Any, Z: Any) -> bool:
         return type(X) is type(Z) and bool(X.equals(Z))
     if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
         a, b = np.asarray(X), np.asarray(Z)
-        numbers = a.dtype.kind == b.dtype.kind == "f"  # where NaN stands for an item not ranked
-        return np.array_equal(a, b, equal_nan=numbers)
+        floats = a.dtype.kind == b.dtype.kind == "f"  # in rankings, NaN marks an unranked item
+        return np.array_equal(a, b, equal_nan=floats)
     return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
 
 
@@ -172,13 +174,13 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def as_vectors(X: Any, owner: str) -> Any:
-    """Check that X holds finite vectors and return it as floating point, dense or CSR.
+    """Check that X contains finite vectors and return it as a floating-point array or CSR matrix.
 
     float32 and float64 are kept; integers, booleans and float16 become float64.
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and 0 not in X.shape:
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(np.sum(X)):  # nothing to convert, and all of it finite
+            if np.isfinite(np.sum(X)):  # all entries are finite, no conversion needed
                 return X
     refuse_structured(X, owner)
     return check_array(
@@ -191,23 +193,23 @@ def as_vectors(X: Any, owner: str) -> Any:
     )
 
 
-_OTHERS = {  # what is no vector, and the kernels that take it
+_STRUCTURED = {  # types of points that are not vectors: their name, and kernels for them
     (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
     (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
 }
-_ARRAY_LIKE = ("__len__", "__array__", "shape")  # of which an array-like has at least one
+_ARRAY_LIKE = ("__len__", "__array__", "shape")  # an array-like has at least one of these
 _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
 def refuse_structured(X: Any, owner: str) -> None:
-    """Refuse strings, sets and graphs where vectors are meant, and name the kernels for them."""
+    """Raise an error if X contains strings, sets or graphs; the message names kernels for them."""
     refuse_masked(X, "X")
     if isinstance(X, Mapping) or not any(hasattr(X, name) for name in _ARRAY_LIKE):
         raise TypeError(
-            f"{owner} takes an array of shape (n, d), and X is an object of the type "
-            f"{type(X).__qualname__}, which does not convert to one. Pass an array, a list of "
-            f"rows, a sparse matrix, or a data frame of pandas or polars; of a Dataset of xarray, "
-            f"X.to_dataframe()"
+            f"{owner} takes an array of shape (n, d), but X is an object of type "
+            f"{type(X).__qualname__}, which cannot be converted to an array. Pass an array, a list "
+            f"of rows, a sparse matrix, or a pandas or polars data frame; for an xarray.Dataset, "
+            f"pass X.to_dataframe()"
         )
     if hasattr(X, "shape") and len(X.shape) != 1:
         _refuse_columns(X, owner)
@@ -215,16 +217,16 @@ def refuse_structured(X: Any, owner: str) -> None:
     try:
         first = X.iloc[0] if hasattr(X, "iloc") else X[0]
     except (TypeError, IndexError, KeyError):
-        return  # no collection, or an empty one
+        return  # not a sequence, or an empty one
     if is_table(X) and (isinstance(first, (list, tuple, np.ndarray)) or is_table(first)):
         raise ValueError(
-            f"{owner} takes an array of shape (n, d), and X is one column whose entries are "
+            f"{owner} takes an array of shape (n, d), but X is one column whose entries are "
             f"sequences, the first of length {len(first)}. Stack them: np.stack(X.to_list())"
         )
-    found = [others for kinds, others in _OTHERS.items() if isinstance(first, kinds)]
-    if hasattr(first, "adjacency"):  # ours and those of networkx
-        found.append(_GRAPHS)
-    for what, kernels in found:
+    matches = [others for kinds, others in _STRUCTURED.items() if isinstance(first, kinds)]
+    if hasattr(first, "adjacency"):  # graphs of mercer and networkx
+        matches.append(_GRAPHS)
+    for what, kernels in matches:
         raise ValueError(
             f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for {what} "
             f"are {kernels} (docs/structured.md)"
@@ -232,32 +234,32 @@ def refuse_structured(X: Any, owner: str) -> None:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """Refuse a masked array with masked values, which NumPy would read as if they were valid."""
+    """Raise a ValueError for an array with masked values, which NumPy would treat as valid."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         count = int(np.ma.count_masked(values))
         raise ValueError(
             f"{name} is a masked array, and {count} of its {values.size} values are masked. The "
-            f"usual cause is missing data. Replace them, {name}.filled(...), or leave out these "
-            f"rows"
+            f"usual cause is missing data. Replace them with {name}.filled(...), or remove "
+            f"these rows"
         )
 
 
 def _refuse_columns(X: Any, owner: str) -> None:
-    """Refuse a table with a column of texts or objects, and say how it is compared."""
+    """Raise a ValueError if a column of a table contains strings or objects."""
     if not (is_table(X) and len(X.shape) == 2 and X.shape[0]):
         return
-    for place, name in enumerate(X.columns):
-        first = next(iter(column(X, place)))
+    for position, name in enumerate(X.columns):
+        first = next(iter(column(X, position)))
         if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
             raise ValueError(
-                f"{owner} takes vectors, but the column {name!r} holds {first!r}; compare columns "
-                f"by kernels of their own, Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
+                f"{owner} takes vectors, but the column {name!r} holds {first!r}; use a "
+                f"separate kernel per column: Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
                 f"(docs/structured.md)"
             )
 
 
 def _is_text(value: Any) -> bool:
-    """Tell whether a value is a text other than a number, which scikit-learn reads."""
+    """Return True for a string that is not a number; scikit-learn converts strings of numbers."""
     if not isinstance(value, (str, bytes)):
         return False
     try:
@@ -271,8 +273,8 @@ def snapshot(X: Any, *, arrays: bool = True) -> Any:
     """Return points that do not change when the objects in X are changed in place.
 
     Sets, lists, dictionaries, arrays and networkx graphs are copied.  Objects of unknown classes
-    are kept by reference, because a function may compare them by identity.  With `arrays=False`, an
-    array or a matrix of numbers is returned as it is.
+    are not copied, because a function may compare them by identity.  With `arrays=False`, numeric
+    arrays and sparse matrices are not copied either.
 
     Examples
     --------
@@ -288,18 +290,18 @@ def snapshot(X: Any, *, arrays: bool = True) -> Any:
     if hasattr(X, "iloc"):
         return _snapshot_table(X)
     if is_table(X):
-        return X  # of polars: cannot be changed in place
+        return X  # a polars table cannot be changed in place
     if (isinstance(X, np.ndarray) and X.dtype == object) or not hasattr(X, "shape"):
-        return _copied(X)
+        return _copy_point(X)
     return X.copy() if arrays else X
 
 
 def _snapshot_table(X: Any) -> Any:
-    """Return a copy of a pandas object, and of the objects in its columns."""
+    """Return a copy of a pandas object, including the Python objects in its columns."""
     if X.ndim == 1:
         if not _holds_objects(X.dtype):
             return X.copy()
-        return type(X)(_copied(X.to_numpy()), index=X.index, name=X.name, dtype=object)
+        return type(X)(_copy_point(X.to_numpy()), index=X.index, name=X.name, dtype=object)
     table = X.copy()
     for position, dtype in enumerate(X.dtypes):
         if _holds_objects(dtype):
@@ -308,38 +310,43 @@ def _snapshot_table(X: Any) -> Any:
 
 
 def _holds_objects(dtype: Any) -> bool:
-    """Return True for NumPy's object dtype; pandas has others of that kind, for strings."""
+    """Return True for NumPy's object dtype; pandas string dtypes have the same `kind`."""
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
 
-def _copied(x: Any) -> Any:
-    """Return a copy of one point if its class is known to be mutable."""
+def _copy_point(x: Any) -> Any:
+    """Return a copy of one point if its class is known to be mutable, else the point itself."""
     kind = type(x)
     if kind is list or kind is tuple:
-        return kind([_copied(v) for v in x])
+        return kind([_copy_point(v) for v in x])
     if kind is dict:
-        return {name: _copied(value) for name, value in x.items()}
+        return {name: _copy_point(value) for name, value in x.items()}
     if isinstance(x, np.ndarray) and x.dtype == object:
         out = np.empty_like(x)
-        out.ravel()[:] = np.fromiter((_copied(v) for v in x.ravel()), dtype=object, count=x.size)
+        out.ravel()[:] = np.fromiter(
+            (_copy_point(v) for v in x.ravel()), dtype=object, count=x.size
+        )
         return out
-    known = isinstance(x, (set, dict, list, bytearray, np.ndarray)) or sp.issparse(x)
-    graph = hasattr(x, "adjacency") and hasattr(x, "nodes")  # of networkx
-    return x.copy() if known or graph else x
+    is_mutable = isinstance(x, (set, dict, list, bytearray, np.ndarray)) or sp.issparse(x)
+    is_networkx = hasattr(x, "adjacency") and hasattr(x, "nodes")
+    return x.copy() if is_mutable or is_networkx else x
 
 
 def sliceable(X: Any) -> Any:
-    """Return sparse rows in the one format whose rows can be taken; other points as they are."""
+    """Convert a sparse matrix to CSR, which supports row indexing; other points are unchanged."""
     return X.tocsr() if hasattr(X, "tocsr") else X
 
 
 def doubled(X: Any) -> Any:
-    """Return float32 points in float64: factors of K need all the digits; others as they are."""
+    """Convert float32 points to float64, because factorisations of K need the precision.
+
+    Other points are returned unchanged.
+    """
     if hasattr(X, "iloc"):
         kinds = {} if X.ndim == 1 else {c: np.float64 for c in X if X[c].dtype == np.float32}
         return X.astype(kinds) if kinds else X
     if is_table(X):
-        import polars as pl  # it is there: the points are its table
+        import polars as pl  # certainly installed, because X is a polars object
 
         return X.cast({pl.Float32: pl.Float64}) if len(X.shape) == 2 else X
     return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

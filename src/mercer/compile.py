@@ -1,8 +1,9 @@
-"""Compile every loop of the library now, for images and clusters: ``python -m mercer.compile``.
+"""Compile all numba functions of mercer ahead of time: ``python -m mercer.compile``.
 
-Loops are otherwise compiled when they are first called, and kept in the cache of numba.  Here small
-fits of everything call them, in the types that the library uses.  `NUMBA_CACHE_DIR` is the place of
-the cache; by default it lies beside the files of the library, or in the user's cache folder.
+This is useful for container images and clusters.  Without it, each function is compiled when it is
+first called, and then stored in numba's cache.  Here, small fits of all models call every function
+with the types that the library uses.  `NUMBA_CACHE_DIR` sets the folder of the cache; by default it
+is next to the source files, or in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -25,37 +26,47 @@ import scipy.sparse as sp
 from . import estimators, kernels, means
 from ._errors import NotDifferentiableError
 from ._points import take
-from ._runtime import LOOPS, Progress, Step, compile_seconds, compiling, in_words
+from ._runtime import JIT_FUNCTIONS, Progress, Step, compile_seconds, in_words, report_compilation
 from .gram import gram
 
 __all__ = ["Compiled", "compile_loops", "main"]
 
-_ROOMS = ("kernels", "gram", "solvers", "means", "estimators", "gp", "learning", "maps", "preimage")
-_POINTS, _COLUMNS = 40, 3
-_BLOCKS = 2300  # points from which support vector machines work in blocks
-_WORDS = ["ACGTACGTAC", "ACGTTTGACC", "CCGATTACAG", "GATTACAGAT"]
+_PACKAGES = (
+    "kernels",
+    "gram",
+    "solvers",
+    "means",
+    "estimators",
+    "gp",
+    "learning",
+    "maps",
+    "preimage",
+)
+_N_POINTS, _N_FEATURES = 40, 3  # size of the data of most fits
+_N_LARGE = 2300  # number of points for which SVMs use their blocked solver
+_STRINGS = ["ACGTACGTAC", "ACGTTTGACC", "CCGATTACAG", "GATTACAGAT"]
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """What `compile_loops` found and made.
+    """Result of `compile_loops`.
 
     Attributes
     ----------
     loops : int
-        Those of the library.
+        Number of compiled functions in the library.
     signatures : int
-        The types that they are compiled for, added up.
+        Total number of signatures (combinations of argument types) of these functions.
     fresh : int
-        How many of these were not there before.
+        Number of signatures that were compiled by this call, because the cache did not have them.
     seconds : float
-        What compiling them took.
+        Compilation time.
     missing : tuple of str
-        Loops that no fit has called, which would be compiled later.
+        Names of functions that no fit has called, and that would be compiled at their first use.
     folder : str or None
-        Where the code is kept, also in folders below; None if no folder can be written to.
+        Common parent folder of the cache files; None if there is no writable folder.
     size : int
-        Bytes of these files.
+        Total size of the cache files in bytes.
     """
 
     loops: int
@@ -68,42 +79,43 @@ class Compiled:
 
     def __str__(self) -> str:
         head = f"{self.signatures} signatures of {self.loops} loops"
-        done = "nothing is left to do"
+        work = "all were compiled already"
         if self.fresh:
-            done = f"{self.fresh} compiled in {self.seconds:.1f} s"
-        where = "no folder can be written to: nothing is kept"
+            work = f"{self.fresh} compiled in {self.seconds:.1f} s"
+        cache = "not stored, because no cache folder is writable"
         if self.folder is not None:
-            where = f"{in_words(self.size)} in {self.folder}"
-        left = f"; not called: {', '.join(self.missing)}" if self.missing else ""
-        return f"{head}: {done}; {where}{left}"
+            cache = f"{in_words(self.size)} in {self.folder}"
+        missing = f"; not called: {', '.join(self.missing)}" if self.missing else ""
+        return f"{head}: {work}; {cache}{missing}"
 
 
-def compile_loops(say: Callable[[str], None] | None = None) -> Compiled:
-    """Compile every loop for the types that the library uses, and keep the code.
+def compile_loops(log: Callable[[str], None] | None = None) -> Compiled:
+    """Compile all numba functions for the types that the library uses, and store them on disk.
 
     Parameters
     ----------
-    say : function, optional
-        Told of the progress.
+    log : callable, optional
+        Called with a string after each fit, to report the progress.
 
     Returns
     -------
     Compiled
+        Number of functions and signatures, compilation time, and location of the cache.
     """
-    for room in _ROOMS:
-        package = importlib.import_module(f"{__package__}.{room}")
+    for folder in _PACKAGES:
+        package = importlib.import_module(f"{__package__}.{folder}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
-    loops = [loop for loop in LOOPS if loop.name.startswith(f"{__package__}.")]
+    loops = [loop for loop in JIT_FUNCTIONS if loop.name.startswith(f"{__package__}.")]
     before, tasks = compile_seconds(), list(_tasks())
     fresh: list[str] = []
-    with compiling(fresh.append), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of what is small and arbitrary here
+    with report_compilation(fresh.append), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # the fits use tiny, arbitrary data
         for done, (name, task) in enumerate(tasks, start=1):
             task()
-            if say is not None:
-                words = f"{done} of {len(tasks)} fits, {len(fresh)} loops compiled: {name}"
-                say(Step(words, done, len(tasks)))
+            if log is not None:
+                text = f"{done} of {len(tasks)} fits, {len(fresh)} loops compiled: {name}"
+                log(Step(text, done, len(tasks)))
     files = [file for loop in loops for file in loop.files]
     return Compiled(
         len(loops),
@@ -117,20 +129,20 @@ def compile_loops(say: Callable[[str], None] | None = None) -> Compiled:
 
 
 def main() -> int:
-    """Compile, with lines of progress, and say where the code is."""
-    with Progress("mercer.compile") as say:
-        found = compile_loops(say)
-        say(str(found))
-    return 1 if found.missing else 0
+    """Compile all functions, print progress and the result, and return an exit code."""
+    with Progress("mercer.compile") as log:
+        result = compile_loops(log)
+        log(str(result))
+    return 1 if result.missing else 0
 
 
-# ---------------------------------------------------------------------- what calls the loops
+# ---------------------------------------------------------------------- calls of all functions
 
 
 def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield names and small pieces of work, which together call every loop."""
+    """Yield names and small tasks, which together call every compiled function."""
     rng = np.random.default_rng(0)
-    X = rng.random((_POINTS, _COLUMNS))
+    X = rng.random((_N_POINTS, _N_FEATURES))
     for dtype in (np.float64, np.float32):
         narrow, wide = X.astype(dtype), np.tile(X, 4).astype(dtype)
         for name in estimators.__all__:
@@ -138,45 +150,45 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
             if hasattr(kind, "fit"):
                 yield f"{name}, {dtype.__name__}", partial(_fit, kind(), narrow)
         for Z in (narrow, wide, sp.csr_array(np.where(wide > wide.mean(), wide, 0))):
-            for kernel in _vectors(Z.shape[1]):
-                yield f"{kernel}, {dtype.__name__}", partial(_tiles, kernel, Z)
-    for kernel, points in _structures(rng):
-        yield str(kernel), partial(_tiles, kernel, points)
-    many = rng.normal(size=(_BLOCKS, _COLUMNS))
+            for kernel in _vector_kernels(Z.shape[1]):
+                yield f"{kernel}, {dtype.__name__}", partial(_evaluate, kernel, Z)
+    for kernel, points in _structured_kernels(rng):
+        yield str(kernel), partial(_evaluate, kernel, points)
+    large = rng.normal(size=(_N_LARGE, _N_FEATURES))
     for model in _variants():
         yield type(model).__name__, partial(_fit, model, X)
     for dtype in (np.float64, np.float32):
-        K = gram(kernels.RBF(), many.astype(dtype), storage="tiled")
-        yield f"products, {dtype.__name__}", partial(operator.matmul, K, np.ones((_BLOCKS, 3)))
-    yield "SVC, blocks", partial(_fit, estimators.SVC(C=100.0), many)
-    yield "SVC, pairs", partial(estimators.SVC().fit, X, np.arange(_POINTS) % 10)
-    small = estimators.SVC(cache_size=2)  # MB: less than K takes
-    yield "SVC, one pair at a time", partial(small.fit, many[:800], np.arange(800) % 20)
+        K = gram(kernels.RBF(), large.astype(dtype), storage="tiled")
+        yield f"products, {dtype.__name__}", partial(operator.matmul, K, np.ones((_N_LARGE, 3)))
+    yield "SVC, blocks", partial(_fit, estimators.SVC(C=100.0), large)
+    yield "SVC, pairs", partial(estimators.SVC().fit, X, np.arange(_N_POINTS) % 10)
+    streamed = estimators.SVC(cache_size=2)  # MB, too small for the kernel matrix
+    yield "SVC, one pair at a time", partial(streamed.fit, large[:800], np.arange(800) % 20)
     y = X[:, 0] + X[:, 1]
-    yield "thin", partial(means.thin, many[:64], 8)
+    yield "thin", partial(means.thin, large[:64], 8)
     yield "two_sample_test", partial(means.two_sample_test, X, X + 0.1)
     yield "independence_test", partial(means.independence_test, X, y[:, None])
 
 
 def _fit(model: Any, X: np.ndarray) -> None:
-    """Fit on labels or numbers, and ask what can be asked."""
+    """Fit a model on class labels or numbers, then call `predict` and `transform` if they exist."""
     f = X[:, 0] - X[:, 1]
-    labels = getattr(model, "_estimator_type", "") == "classifier" or hasattr(
+    is_classifier = getattr(model, "_estimator_type", "") == "classifier" or hasattr(
         model, "predict_proba"
     )
     try:
         model.fit(X, (f > np.median(f)).astype(int))
     except ValueError:
-        if labels:
+        if is_classifier:
             raise
         model.fit(X, f)
-    for ask in ("predict", "transform"):
-        if hasattr(model, ask):
-            getattr(model, ask)(X)
+    for method in ("predict", "transform"):
+        if hasattr(model, method):
+            getattr(model, method)(X)
 
 
 def _variants() -> list[Any]:
-    """Return estimators with the options that lead to other loops than the defaults do."""
+    """Return estimators with options that use other compiled functions than the defaults."""
     e = estimators
     return [
         e.KernelPerceptron(True, budget=10),
@@ -191,23 +203,23 @@ def _variants() -> list[Any]:
     ]
 
 
-def _vectors(columns: int) -> list[Any]:
+def _vector_kernels(n_features: int) -> list[Any]:
     k = kernels
     return [
         k.RBF(0.5),
         k.Matern(0.5),
         k.Laplacian(),
-        k.Laplacian([1.0] * columns),
+        k.Laplacian([1.0] * n_features),
         k.Chi2(),
         k.HistogramIntersection(),
         k.MinMax(),
     ]
 
 
-def _structures(rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
-    """Yield kernels of strings, sets and graphs, with points."""
+def _structured_kernels(rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
+    """Yield kernels for strings and graphs, each with points to evaluate it on."""
     k = kernels
-    strings: list[Any] = [
+    string_kernels: list[Any] = [
         k.Subsequence(2),
         k.AllSubsequences(),
         k.LocalAlignment(),
@@ -217,19 +229,19 @@ def _structures(rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
     ]
     edges = [[(u, v) for u in range(5) for v in range(u) if rng.random() < 0.6] for _ in range(4)]
     graphs = k.Graphs.from_edges(edges, labels=[list("CNOCN")] * 4)
-    others: list[Any] = [
+    graph_kernels: list[Any] = [
         k.ShortestPath(),
         k.Graphlet(),
         k.Graphlet(size=4, connected=True),
         k.RandomWalk(decay=0.1, labelled=True),
         k.RandomWalk(decay=0.01, kind="geometric"),
     ]
-    yield from ((kernel, _WORDS) for kernel in strings)
-    yield from ((kernel, graphs) for kernel in others)
+    yield from ((kernel, _STRINGS) for kernel in string_kernels)
+    yield from ((kernel, graphs) for kernel in graph_kernels)
 
 
-def _tiles(kernel: Any, X: Any) -> None:
-    """Evaluate a kernel, its products and its derivatives on some points."""
+def _evaluate(kernel: Any, X: Any) -> None:
+    """Evaluate a kernel, its matrix product and its derivatives on some points."""
     some = take(X, np.arange(2))
     K, values = gram(kernel, X, storage="tiled"), kernel(some, X)
     K @ np.ones((K.shape[0], 2))

@@ -1,13 +1,13 @@
-"""The toy sets of the literature, generated from a seed, and readers of strings and graphs.
+"""Toy data sets from the literature, and readers for files of strings and graphs.
 
-``read_fasta`` and ``read_lines`` read strings, ``read_tudataset`` graphs. Every function of the
-table takes the number of points first and everything else by keyword, and returns ``(X, y)``:
-points of shape (n, d), float64, and one number per point: a class (an integer), an angle, a
-position. Sets with classes are shuffled.
+``read_fasta`` and ``read_lines`` read strings, ``read_tudataset`` reads graphs. The functions in
+the table below generate a data set. They take the number of points as their first argument and all
+other arguments by keyword. They return ``(X, y)``: float64 points X of shape (n, d), and one number
+per point: a class (an integer), an angle or a position. Data sets with classes are shuffled.
 
-``random_state`` is None, an int, a Generator or a RandomState: the source of positions, noise and
-order. The same arguments and the same integer give the same bits; None draws fresh entropy.
-``noise`` is the standard deviation sigma >= 0 of Gaussian noise on each coordinate,
+``random_state`` is an int, a Generator, a RandomState or None. It determines the positions, the
+noise and the order of the points. The same integer gives bit-for-bit identical data; None draws a
+new seed. ``noise`` is the standard deviation sigma >= 0 of the Gaussian noise on each coordinate,
 e_i ~ N(0, I).
 
 ================  ====  =================================  ===================================
@@ -67,8 +67,8 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
 
     with the centres c_0 = (-0.5, -0.2), c_1 = (0, 0.6), c_2 = (0.5, 0).
 
-    The toy set of the first kernel PCA paper [1]_: with an RBF kernel the two leading components
-    separate the clusters, and the next ones split each cluster in halves.
+    This is the toy data set of the first kernel PCA paper [1]_. With an RBF kernel, the two leading
+    components separate the clusters, and the next ones split each cluster into halves.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
         Number of points. The clusters differ in size by at most one.
     std : float, default=0.1
         Standard deviation sigma >= 0 of each coordinate around its centre.
-    random_state : None, int, Generator or RandomState, the source of all that is random
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -111,17 +112,19 @@ def circles(
 
         x_i = r_y (cos t_i, sin t_i) + sigma e_i,    r_0 = 1,    r_1 = factor.
 
-    No line separates the classes; the quadratic function |x|^2 does, so any kernel
-    whose RKHS contains it makes the problem linear.
+    No line separates the classes, but the quadratic function |x|^2 does. Any kernel whose RKHS
+    contains this function makes the problem linear.
 
     Parameters
     ----------
     n_samples : int, default=400
-        Number of points, half on each circle. When odd, the inner circle has one more.
+        Number of points, half on each circle. If it is odd, the inner circle has one more.
     factor : float, default=0.3
         Radius of the inner circle, in [0, 1).
-    noise : float, default=0.05, the standard deviation of each coordinate
-    random_state : None, int, Generator or RandomState, the source of all that is random
+    noise : float, default=0.05
+        Standard deviation of the Gaussian noise on each coordinate.
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -130,7 +133,7 @@ def circles(
 
     See Also
     --------
-    sklearn.datasets.make_circles : Draws the points; an integer seed gives the same ones here.
+    sklearn.datasets.make_circles : Used internally; the same integer seed gives the same points.
 
     Examples
     --------
@@ -145,7 +148,7 @@ def circles(
     if factor >= 1:
         raise ValueError(
             f"factor={factor} puts the inner circle on or outside the outer one, of radius 1 - "
-            "usually the ratio of the radii taken the wrong way round - "
+            "usually the inverse of the intended ratio - "
             "try inner radius / outer radius, in [0, 1)."
         )
     seed = _sklearn_seed(random_state)
@@ -161,9 +164,11 @@ def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = Non
     Parameters
     ----------
     n_samples : int, default=400
-        Number of points, half on each moon. When odd, the lower moon has one more.
-    noise : float, default=0.05, the standard deviation of each coordinate
-    random_state : None, int, Generator or RandomState, the source of all that is random
+        Number of points, half on each moon. If it is odd, the lower moon has one more.
+    noise : float, default=0.05
+        Standard deviation of the Gaussian noise on each coordinate.
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -172,7 +177,7 @@ def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = Non
 
     See Also
     --------
-    sklearn.datasets.make_moons : Draws the points; an integer seed gives the same ones here.
+    sklearn.datasets.make_moons : Used internally; the same integer seed gives the same points.
 
     Examples
     --------
@@ -199,8 +204,10 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
     ----------
     n_samples : int, default=1000
         Number of points, in no particular order.
-    noise : float, default=0.0, the standard deviation of each coordinate
-    random_state : None, int, Generator or RandomState, the source of all that is random
+    noise : float, default=0.0
+        Standard deviation of the Gaussian noise on each coordinate.
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -209,7 +216,7 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
 
     See Also
     --------
-    sklearn.datasets.make_swiss_roll : Draws the points; an integer seed gives the same ones here.
+    sklearn.datasets.make_swiss_roll : Used internally; the same integer seed gives the same points.
 
     Examples
     --------
@@ -221,7 +228,7 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
     """
     _check(n_samples, random_state, noise=noise)
     X, y = make_swiss_roll(n_samples, noise=float(noise), random_state=_sklearn_seed(random_state))
-    return X, y.reshape(n_samples)  # scikit-learn squeezes the position of a single point to 0-d
+    return X, y.reshape(n_samples)  # scikit-learn returns a 0-d array for a single point
 
 
 def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
@@ -230,15 +237,17 @@ def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed 
         x_i = (t_i, 2 t_i^2 + t_i^3) + sigma e_i,    t_i evenly spaced over [-2, 1].
 
     The second coordinate rises to 32/27 at t = -4/3, falls to 0 at t = 0 and rises again to 3.
-    PCA sees two directions of variance and cannot straighten the curve. The cubic polynomial
-    kernel (1 + <x, z>)^3 can: its RKHS contains
-    x_2 - 2 x_1^2 - x_1^3, which vanishes on the whole curve.
+    Linear PCA cannot straighten the curve. Kernel PCA with the cubic polynomial kernel
+    (1 + <x, z>)^3 can: its RKHS contains x_2 - 2 x_1^2 - x_1^3, which vanishes on the whole curve.
 
     Parameters
     ----------
     n_samples : int, default=200
-    noise : float, default=0.0, the standard deviation of each coordinate
-    random_state : None, int, Generator or RandomState, the source of all that is random
+        Number of points.
+    noise : float, default=0.0
+        Standard deviation of the Gaussian noise on each coordinate.
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -273,8 +282,11 @@ def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = No
     Parameters
     ----------
     n_samples : int, default=200
-    noise : float, default=0.0, the standard deviation of each coordinate
-    random_state : None, int, Generator or RandomState, the source of all that is random
+        Number of points.
+    noise : float, default=0.0
+        Standard deviation of the Gaussian noise on each coordinate.
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -301,18 +313,20 @@ def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = No
 def noisy_sine(
     n_samples: int = 48, *, noise: float = 0.1, frequency: float = 1.0, random_state: Seed = None
 ) -> ToySet:
-    """Draw a sine wave seen through noise.
+    """Draw samples of a sine wave with Gaussian noise.
 
         y_i = sin(2 pi f x_i) + sigma e_i,    x_i evenly spaced over [0, 1].
 
     Parameters
     ----------
     n_samples : int, default=48
+        Number of points.
     noise : float, default=0.1
         Standard deviation sigma >= 0 of the Gaussian noise on y. X is exact.
     frequency : float, default=1.0
         Number f >= 0 of periods in [0, 1].
-    random_state : None, int, Generator or RandomState, the source of all that is random
+    random_state : int, Generator, RandomState or None, default=None
+        Random seed or generator; None draws a new seed.
 
     Returns
     -------
@@ -337,24 +351,24 @@ def noisy_sine(
 
 
 def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
-    r"""Read a set of graphs in the layout of TUDataset, from a folder or a zip file.
+    r"""Read a collection of graphs in the TUDataset format, from a folder or a zip file.
 
-    A set NAME is the files NAME_A.txt (edges), NAME_graph_indicator.txt (the graph of each node)
-    and NAME_graph_labels.txt, and, where there are any, NAME_node_labels.txt, NAME_edge_labels.txt
-    and NAME_node_attributes.txt [1]_.
+    A data set NAME consists of the files NAME_A.txt (edges), NAME_graph_indicator.txt (the graph of
+    each node) and NAME_graph_labels.txt. The files NAME_node_labels.txt, NAME_edge_labels.txt and
+    NAME_node_attributes.txt are optional [1]_.
 
     Parameters
     ----------
     path : str or path
-        Of a folder with these files, or of a zip file.
+        Folder with these files, or a zip file of them.
 
     Returns
     -------
     X : Graphs
-        Undirected. Several columns of labels become tuples.
+        Undirected graphs. If labels have several columns, each label is a tuple.
     y : ndarray of shape (n,)
-        The labels of the graphs; without them NAME_graph_attributes.txt, the targets of a
-        regression.
+        Labels of the graphs. If there are none, the regression targets of the file
+        NAME_graph_attributes.txt.
 
     References
     ----------
@@ -377,11 +391,11 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
 
 
 def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
-    r"""Read the sequences of a FASTA file, and their names.
+    r"""Read the sequences of a FASTA file and their names.
 
-    A line that begins with ``>`` names the sequence that follows, on one or more lines; blank lines
-    and lines that begin with ``;`` are skipped, and so are blanks within a sequence. Letters are
-    kept as they are: a kernel that should not tell upper from lower case wants ``s.upper()``.
+    A line that begins with ``>`` contains the name of the sequence on the following lines. Blank
+    lines, lines that begin with ``;`` and spaces within a sequence are skipped. The case of letters
+    is preserved; convert sequences with ``s.upper()`` to ignore it.
 
     Parameters
     ----------
@@ -391,8 +405,9 @@ def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
     Returns
     -------
     sequences : list of str
+        The sequences, in the order of the file.
     names : list of str
-        What stands behind ``>``: identifier and description.
+        The text after ``>``: identifier and description.
 
     Examples
     --------
@@ -416,15 +431,15 @@ def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
             if not names:
                 raise ValueError(
                     f"{path}: line {number} is {line[:40]!r}, before any line that begins with "
-                    f"'>': this is no FASTA file; read_lines reads one string per line"
+                    f"'>', so this is not a FASTA file; read_lines reads one string per line"
                 )
             sequences[-1].append("".join(line.split()))
     if not names:
-        raise ValueError(f"{path}: no line begins with '>', so there is no sequence in it")
+        raise ValueError(f"{path}: no line begins with '>', so the file contains no sequence")
     empty = next((i for i, parts in enumerate(sequences) if not parts), None)
     if empty is not None:
         raise ValueError(
-            f"{path}: sequence {empty}, {names[empty]!r}, is empty; the file may have been cut off"
+            f"{path}: sequence {empty}, {names[empty]!r}, is empty; the file may be truncated"
         )
     return ["".join(parts) for parts in sequences], names
 
@@ -435,12 +450,13 @@ def read_lines(path: str | PathLike[str]) -> list[str]:
     Parameters
     ----------
     path : str or path
-        A text file in UTF-8, gzipped if its name ends with .gz. Ends of lines are not part of the
-        strings; all else is, blanks included.
+        A UTF-8 text file, gzipped if its name ends with .gz. Line endings are removed; spaces are
+        preserved.
 
     Returns
     -------
     strings : list of str
+        One string per line.
 
     Examples
     --------
@@ -457,18 +473,18 @@ def read_lines(path: str | PathLike[str]) -> list[str]:
 
 
 def _lines(path: str | PathLike[str]) -> list[str]:
-    """Return the lines of a text file without their ends."""
+    """Return the lines of a text file without their line endings."""
     data = Path(path).read_bytes()
     if str(path).endswith(".gz"):
         try:
             data = gzip.decompress(data)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} is no gzipped file, or was cut off: {error}") from error
+            raise ValueError(f"{path} is not a gzipped file, or is truncated: {error}") from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is no text in UTF-8: byte {error.start} is {data[error.start]:#04x}; convert "
+            f"{path} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}; convert "
             f"it, or decompress it first if it is an archive"
         ) from error
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -476,16 +492,16 @@ def _lines(path: str | PathLike[str]) -> list[str]:
 
 
 def _noisy(exact: Points, scale: float, random_state: Seed) -> Points:
-    """Return exact + scale * N(0, 1), entry by entry; scale 0 returns the same numbers."""
+    """Add Gaussian noise with standard deviation `scale` to each entry of an array."""
     return exact + float(scale) * generator(random_state).standard_normal(exact.shape)
 
 
 def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
-    """Return a checked `random_state` in a form that scikit-learn takes.
+    """Convert a validated `random_state` to a form that scikit-learn accepts.
 
-    An integer passes through, so that the points are those of scikit-learn for that seed. A
-    Generator is wrapped, not copied: the call advances it. None draws fresh entropy, where
-    scikit-learn would read NumPy's global state.
+    An integer is returned unchanged, so that the points are those of scikit-learn for that seed. A
+    Generator is wrapped, not copied, so that the call advances it. None draws a new seed, whereas
+    scikit-learn would use NumPy's global state.
     """
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.RandomState(np.random.default_rng(random_state).bit_generator)
@@ -493,26 +509,26 @@ def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
 
 
 def _check(n_samples: Any, random_state: Any, **scales: Any) -> None:
-    """Refuse a size below 1, a seed of no known kind, and a scale not finite and >= 0."""
-    cause = "usually a size computed with / or read as text - try int(n_samples)."
+    """Validate the size (>= 1), the random state, and the scales (finite and >= 0)."""
+    cause = "usually a size computed with / or read as a string - try int(n_samples)."
     _require(Integral, "n_samples", n_samples, f", not an integer - {cause}")
     if n_samples < 1:
         raise ValueError(
-            f"n_samples={n_samples} asks for fewer than one point - "
+            f"n_samples={n_samples} is less than one - "
             "usually a fraction of a size, rounded down - try n_samples of 1 or more."
         )
     for name, value in scales.items():
-        cause = f"usually an array, None or text in place of a scalar - try {name}=0.1."
+        cause = f"usually an array, None or a string in place of a scalar - try {name}=0.1."
         _require(Real, name, value, f", not a real number - {cause}")
         if not 0 <= float(value) < math.inf:
             raise ValueError(
                 f"{name}={value} is not a finite number >= 0 - "
-                f"usually a logarithm or a failed computation passed as it is - try {name}=0.1."
+                f"usually a logarithm or the result of a failed computation - try {name}=0.1."
             )
     if isinstance(random_state, np.random.Generator | np.random.RandomState | None):
         return
     known = "try an int, a numpy.random.Generator, a numpy.random.RandomState or None."
-    cause = f"usually a flag or a text in place of a seed - {known}"
+    cause = f"usually a flag or a string in place of a seed - {known}"
     _require(Integral, "random_state", random_state, f" - {cause}")
     if not 0 <= int(random_state) < 2**32:
         raise ValueError(
@@ -523,6 +539,6 @@ def _check(n_samples: Any, random_state: Any, **scales: Any) -> None:
 
 
 def _require(kind: type, name: str, value: object, advice: str) -> None:
-    """Refuse what is not a number of a kind; True and False are not."""
+    """Raise a TypeError unless the value is a number of the required type; a bool is not."""
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}{advice}")

@@ -129,7 +129,7 @@ def with_value(value, row=777, column=1):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_value_that_is_no_number_is_named_by_block_and_row(value):
+def test_a_value_that_is_not_a_number_is_named_by_block_and_row(value):
     blocks = Blocks.of(with_value(value), rows=300)
     with pytest.raises(ValueError, match=r"in block 2, row 177, column 1 \(row 777 of all\)"):
         blocks.reduce(total, operator.add)
@@ -145,7 +145,7 @@ def test_so_are_targets_and_weights():
         beside(blocks, None, w).reduce(total, operator.add)
 
 
-def test_what_is_beside_must_have_the_same_rows():
+def test_targets_must_have_the_same_rows():
     blocks = Blocks.of(X, rows=300)
     with pytest.raises(ValueError, match=r"y has the shape \(999,\), but X has 1000 rows"):
         beside(blocks, np.zeros(999))

@@ -189,7 +189,7 @@ def test_the_memory_of_a_worker(client):
 # ---------------------------------------------------------------------- bad input
 
 
-def test_a_value_that_is_no_number_is_named_from_afar(client):
+def test_a_value_that_is_not_a_number_is_named_by_a_worker(client):
     with_workers(client, 2)
     bad = X.copy()
     bad[777, 1] = np.nan
@@ -201,7 +201,7 @@ def test_a_cluster_without_workers(client, monkeypatch):
     with_workers(client, 0)
     late = threading.Timer(1.0, client.cluster.scale, [1])
     late.start()
-    assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # it waits for a worker
+    assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # waits for a worker
     with_workers(client, 0)
     monkeypatch.setattr("mercer.blocks._dask._WORKER_TIMEOUT", 0.2)
     with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait forever"):

@@ -150,7 +150,7 @@ def test_clusters_are_found_from_a_start_on_a_sample():
     assert blocked.inertia_ <= 1.02 * plain.inertia_
     assert np.all(np.diff(blocked.inertia_history_) <= 1e-9 * blocked.inertia_)
     counts = np.bincount(blocked.predict(on_dask(X)).compute(), minlength=4)
-    assert np.all(np.diff(counts) <= 0.05 * n)  # the heaviest first
+    assert np.all(np.diff(counts) <= 0.05 * n)  # labels are numbered by decreasing cluster size
     assert not hasattr(blocked, "labels_")
     np.testing.assert_allclose(-blocked.score(X), blocked.inertia_, rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""The command in this process, and some files."""
+"""Run the command in this process, and create example files."""
 
 import sys
 
@@ -11,7 +11,7 @@ from mercer.cli import main
 
 
 class Ran:
-    """What a command said, where, and how it ended."""
+    """The exit code, standard output and standard error of a command."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
@@ -22,7 +22,7 @@ class Ran:
 
 @pytest.fixture
 def mercer(capsys, monkeypatch, tmp_path):
-    """Run `mercer` in this process, in a folder of its own."""
+    """Run `mercer` in this process, in a temporary folder."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -37,7 +37,7 @@ def mercer(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def people(tmp_path):
-    """Rows of numbers and texts, some missing, with a target of each kind."""
+    """Write rows of numbers and strings, some missing, with a target of each kind."""
     rng = np.random.default_rng(0)
     lines = ["age,height,city,price,kind"]
     for i in range(80):

@@ -1,4 +1,4 @@
-"""Rows and columns keep their meaning on the way from a file to a prediction and back."""
+"""Rows and columns keep their meaning from a file to a prediction and back."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ def write(path, **values):
 
 @pytest.fixture
 def wine(tmp_path):
-    """A table whose columns differ in scale, with classes that its first column separates."""
+    """Write a table with columns of different scale; its first column separates the classes."""
     rng = np.random.default_rng(0)
     kind = np.arange(60) % 3
     a, b = kind + 0.1 * rng.normal(size=60), 1000 * rng.normal(size=60)

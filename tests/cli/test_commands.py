@@ -1,4 +1,4 @@
-"""Each command does what it says, says what it did, and ends with a code that means something."""
+"""Each command does what its help describes, prints what it did, and returns a meaningful code."""
 
 import contextlib
 import csv
@@ -22,7 +22,7 @@ TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
 
 
 def run(code):
-    """Run a script in this process, and return what it wrote; `python` proves that it is whole."""
+    """Run a script in this process and return its output; `python` checks that it is complete."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "<printed>", "exec"), {"__name__": "__main__"})
     return out.getvalue()
@@ -49,20 +49,21 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
     assert list(found) == ["row", "kind", "component1", "component2", "component3"]
     assert found["row"] == [str(i) for i in range(1, 81)] and set(found["kind"]) == {"old", "new"}
     assert (out / "embedding.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    # the model in a fresh process gives the same bits for the same rows
+    # The model gives identical results in a new process.
     again = process("transform", out / "model.mercer", people, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     scores = np.array([found[f"component{j}"] for j in (1, 2, 3)], dtype=float)
     told = columns(again.stdout)
     new = np.array([told[f"component{j}"] for j in (1, 2, 3)], dtype=float)
-    np.testing.assert_allclose(new, scores, rtol=0, atol=1e-12)  # k(x, X) w, and u sqrt(l)
+    # k(x, X) w and u sqrt(l) differ by rounding
+    np.testing.assert_allclose(new, scores, rtol=0, atol=1e-12)
     model = load_trained(out / "model.mercer")
     here = model.model.transform(model.recipe.transform(read_table(people)))
     assert here.T.tobytes() == np.ascontiguousarray(new).tobytes()
-    # and so does the code that is printed
+    # The printed code gives the same results.
     code = mercer("pca", people, *options, "--show-code").out
     assert python(code, tmp_path) == (out / "embedding.csv").read_text()
-    # which is in the report, too, escaped, as is everything that the file says
+    # The code is also in the report, and escaped, like everything that comes from the file.
     page = (out / "report.html").read_text("utf-8")
     assert (
         "mercer pca" in page
@@ -196,7 +197,7 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
                   "name")  # fmt: skip
     assert done.code == 0 and "Points are the texts of the column 'sequence'" in done.err
     assert "holds text" in mercer("pca", "a.fasta").err
-    bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as its help says
+    bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as in the help text
     assert bare.code == 0 and bare.out.startswith("row,component1"), bare
     asked = mercer("pca", "a.fasta", "--kernel", "Spectrum(1)", "--columns", "name")
     assert asked.code == 0 and "the column 'name'" in asked.err
@@ -235,7 +236,7 @@ def test_check_kernels_and_plan(mercer, people):
     assert "nystroem" in mercer("plan", people, "--columns", "age").out
 
 
-def test_mistakes_are_told_without_a_traceback(mercer, people):
+def test_mistakes_are_reported_without_a_traceback(mercer, people):
     for arguments, code, words in [
         (("pcaa",), 2, "Did you mean 'pca'?"),
         (("pca", people, "--colr", "x"), 2, "--color"),
@@ -255,7 +256,7 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         (("score", "svc", people, "--target", "price", "--columns", "age"), 1, "fit ridge"),
         (("pca", people, "--columns", "age", "--set", "tll=1"), 1, "did you mean 'tol'?"),
         (("fit", "svc", people, "--columns", "age"), 1, "which column of .* is to be predicted"),
-        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a text like '2 GiB'"),
+        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a string like '2 GiB'"),
         (("pca", people, "--columns", "age", "--resume"), 0, ""),
     ]:
         done = mercer(*arguments)
@@ -264,8 +265,8 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         assert "Traceback" not in done.err
 
 
-def test_what_cannot_be_written_is_told_before_the_work(mercer, people, tmp_path):
-    """Not after an hour's fit, and by the name of the folder that is not there."""
+def test_what_cannot_be_written_is_reported_before_the_work(mercer, people, tmp_path):
+    """The error comes before the fit, and names the folder that does not exist."""
     fit = ("fit", "ridge", people, "--columns", "age", "--target", "price")
     for arguments in ((*fit, "-o", "no/m.mercer"), ("pca", people, "-o", "people.csv/out")):
         done = mercer(*arguments)
@@ -319,7 +320,7 @@ def test_independence_of_what_is_complete_on_both_sides(mercer, people):
 
 
 def test_files_of_functions(mercer, tmp_path):
-    """What mercer.save writes of an Expansion has no parameters, and no recipe."""
+    """A saved Expansion has no parameters and no preprocessing."""
     X = np.random.default_rng(0).normal(size=(20, 2))
     library.save(library.Expansion(library.kernels.RBF(), X, np.ones(20)), "f.mercer")
     done = mercer("info", "f.mercer")
@@ -404,8 +405,8 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.data
-def test_a_file_that_nobody_here_wrote(mercer, tmp_path):
-    """Boston housing, without a header: one command, and everything is there."""
+def test_a_file_from_another_source(mercer, tmp_path):
+    """Boston housing, a file without a header, works with one command."""
     path = DATA / "regression" / "uci_datasets" / "housing.csv.gz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

@@ -1,4 +1,4 @@
-"""mercer explore: a page, a server, and what cannot be shown."""
+"""mercer explore: the HTML page, the server, and errors."""
 
 import json
 import os
@@ -32,7 +32,8 @@ def test_a_page(mercer, flowers, tmp_path):
     assert done.code == 0 and "wrote page.html" in done.err, done
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>flowers.csv</title>" in text
-    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}  # a name
+    # an XML namespace, not a link
+    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}
     again = mercer("explore", flowers, "--color", "kind", "--export", "-")
     assert again.out == text
     told = mercer("explore", flowers, "--color", "kind", "--export", "page.html", "--json")

@@ -1,4 +1,4 @@
-"""A run that is killed leaves no broken file, and one that resumes ends with the same bits."""
+"""A killed run leaves no broken file, and a resumed run gives identical results."""
 
 import os
 import random
@@ -50,7 +50,7 @@ def test_killed_and_resumed_runs_end_with_the_same_bits(tmp_path):
             assert data == wanted[name]
         checkpoint = out / ".unfinished" / "checkpoint.mercer"
         if checkpoint.exists():
-            load_trained(checkpoint)  # whole, whenever it was
+            load_trained(checkpoint)  # complete, whenever the run was killed
     assert start([*arguments, "--resume"], tmp_path / "killed").wait() == 0
     assert outputs(out) == wanted
     assert sorted(os.listdir(out)) == sorted(FILES)

@@ -1,4 +1,4 @@
-"""Every command of the README and the docs runs; help answers without the library."""
+"""Every command in the README and the docs runs, and help does not import the library."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def commands(page):
     "page", [page for page in PAGES if commands(page)], ids=lambda page: page.name
 )
 def test_commands_on_a_page_run(page, mercer, tmp_path):
-    """In this process, or in a shell where there is more to the line than `mercer`."""
+    """A plain `mercer` command runs in this process, any other line in a shell."""
     shim = tmp_path / "bin" / "mercer"
     shim.parent.mkdir()
     shim.write_text(
@@ -33,7 +33,7 @@ def test_commands_on_a_page_run(page, mercer, tmp_path):
     )
     shim.chmod(0o755)
     environment = {**ENVIRONMENT, "PATH": f"{shim.parent}{os.pathsep}{os.environ['PATH']}"}
-    for line in commands(page):  # one after the other, as a reader would
+    for line in commands(page):  # in the order of the page
         words = shlex.split(line)
         place = words[-1] if words[-2] == ">" else None
         if words[0] == "mercer" and "|" not in words:
@@ -56,7 +56,7 @@ def test_every_command_is_on_the_page():
 
 
 def test_help_imports_nothing_heavy():
-    """Of every command, and of the group, in one process each time none of it has been imported."""
+    """`--help` of the group and of every command, all in one new process."""
     tests = app.commands["test"].commands
     calls = [[], *([name] for name in app.commands), *(["test", name] for name in tests)]
     code = (

@@ -1,4 +1,4 @@
-"""Several maps of the same points: the table, the picture, and what goes wrong in one of them."""
+"""Comparison of several embeddings of the same points: table, figure, and failing models."""
 
 import os
 import warnings
@@ -28,14 +28,14 @@ QUICK = Autoencoder(2, hidden_layer_sizes=(4,), n_init=1, tol=1e-2)
 
 
 class Broken(BaseEstimator):
-    """A model that fails."""
+    """A model that raises an error."""
 
     def fit_transform(self, X, y=None):
         raise RuntimeError("no luck today")
 
 
 class Silent(BaseEstimator):
-    """A map without a way back, that warns."""
+    """An embedding without inverse transform, which warns."""
 
     def fit(self, X):
         warnings.warn("a matter of taste", ConvergenceWarning, stacklevel=1)
@@ -61,7 +61,7 @@ def test_rows_are_what_one_would_measure_alone(found):
     assert table["errors"][0] == np.sum(y[apart.argmin(axis=1)] != y)
     model = found.models["PCA"]
     assert table["reconstruction_error"][0] == np.mean((X - model.inverse_transform(Z)) ** 2)
-    assert np.isnan(table["reconstruction_error"][2])  # of MDS
+    assert np.isnan(table["reconstruction_error"][2])  # MDS
     assert table["reconstruction_error"][4] == pytest.approx(-found.models["Autoencoder"].score(X))
     np.testing.assert_array_equal(found.maps["MDS"], MetricMDS(2).fit(X).embedding_)
     assert all(seconds >= 0 for seconds in table["seconds"]) and table["note"] == [""] * 5
@@ -89,16 +89,16 @@ def test_names_in_html_are_text():
 def test_the_picture(found):
     figure = Figure(layout="constrained")
     panels = found.plot(figure)
-    assert len(panels) == 5 and len(figure.axes) == 6  # of which one is empty
+    assert len(panels) == 5 and len(figure.axes) == 6  # one panel is empty
     titles = [panel.get_title(loc="left") for panel in panels]
     assert titles[0].startswith("PCA\nT 0.") and titles[0].endswith("errors")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["high", "low", "mid"]
     figure.canvas.draw()
-    assert len(found.plot()) == 5  # a figure of its own
+    assert len(found.plot()) == 5  # a new figure
     matplotlib.pyplot.close("all")
 
 
-def test_a_failure_has_a_row_of_its_own():
+def test_a_failure_has_its_own_row():
     with pytest.warns(UserWarning, match="Broken failed: no luck today; the others are compared"):
         found = compare(X, y, ["PCA", Broken(), "MDS"])
     assert list(found.maps) == ["PCA", "MDS"] == list(found.models)
@@ -171,7 +171,7 @@ def test_seed_and_budget_reach_named_models_alone():
 def test_structured_points():
     found = compare(WORDS, kernel=Spectrum(2))
     assert list(found.maps) == ["kernel PCA", "MDS", "Sammon"]
-    assert found.n_neighbors == 5  # of seven points
+    assert found.n_neighbors == 5  # limited because there are only seven points
     alone = mercer.embedding_quality(WORDS, found.maps["MDS"], kernel=Spectrum(2))
     assert found.qualities["MDS"].auc == alone.auc
     assert "PCA was left out: it requires vectors" in str(found)
@@ -205,7 +205,7 @@ def test_numbers_colour_and_are_no_labels():
     assert np.isnan(found.table["errors"][0]) and "1-NN errors:" not in str(found)
     figure = Figure(layout="constrained")
     found.plot(figure)
-    assert len(figure.axes) == 2 and figure.axes[1].get_ylabel() == "y"  # a colour bar
+    assert len(figure.axes) == 2 and figure.axes[1].get_ylabel() == "y"  # the colour bar
 
 
 def test_one_dimension_and_neighbours():
@@ -243,12 +243,12 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
         (np.where(X > 5, np.inf, X), {}, "infinity"),
     ],
 )
-def test_what_cannot_be_compared_is_said(data, options, message):
+def test_what_cannot_be_compared_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         compare(data, **options)
 
 
-def test_a_constant_column_is_no_obstacle():
+def test_a_constant_column_is_not_an_obstacle():
     wide = np.c_[X, np.full(60, 2.0)]
     found = compare(wide, y, ["PCA", "kernel PCA", "PPCA", "MDS", "Sammon", QUICK])
     assert len(found.maps) == 6
@@ -256,7 +256,7 @@ def test_a_constant_column_is_no_obstacle():
 
 @pytest.mark.data
 def test_oil_flow():
-    """Published: PCA has 162 errors of the nearest neighbour."""
+    """The published result of PCA is 162 nearest-neighbour errors."""
     path = DATA / "oil_flow" / "oil_flow.npz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

@@ -1,4 +1,4 @@
-"""Arrays of other libraries: estimators take them as they take NumPy's, or refuse them clearly."""
+"""Arrays of other libraries: estimators treat them like NumPy arrays, or raise a clear error."""
 
 import numpy as np
 import pandas as pd
@@ -68,10 +68,10 @@ class LabelledArray:
 
 
 class Tensor(LabelledArray):
-    """A stand-in for a tensor of PyTorch, whose `dtype` is not NumPy's."""
+    """A stand-in for a PyTorch tensor, whose `dtype` is not a NumPy dtype."""
 
     dtype = property(lambda self: f"torch.{self.values.dtype}")
-    to_numpy = equals = to_series = None  # attributes, but no methods
+    to_numpy = equals = to_series = None  # attributes, but not methods
 
     def __getitem__(self, rows):
         return Tensor(self.values[rows])
@@ -150,7 +150,7 @@ def test_masked_values_are_refused(model):
     count = int(MASKED.mask.sum())
     with pytest.raises(ValueError, match=rf"X is a masked array, and {count} of its 60 values"):
         model.fit(MASKED, targets)
-    fitted = model.fit(np.ma.masked_array(X), targets)  # nothing is masked
+    fitted = model.fit(np.ma.masked_array(X), targets)  # no value is masked
     name = next(n for n in ("predict", "transform", "score_samples") if hasattr(fitted, n))
     with pytest.raises(ValueError, match="X is a masked array"):
         getattr(fitted, name)(MASKED)
@@ -167,11 +167,11 @@ def test_masked_targets_and_weights_are_refused():
         RBF(1.0)(MASKED)
 
 
-# ---------------------------------------------------------------------- no arrays
+# ---------------------------------------------------------------------- objects other than arrays
 
 
 class Interchange:
-    """An object with the data frame interchange protocol alone."""
+    """An object that has only the data frame interchange protocol."""
 
     def __dataframe__(self, **options):
         return pd.DataFrame(X).__dataframe__(**options)

@@ -1,4 +1,4 @@
-"""The autoencoder: slopes against differences, PCA where it is linear, and oil flow."""
+"""The autoencoder: gradients against differences, PCA in the linear case, and oil flow."""
 
 import os
 import warnings
@@ -80,7 +80,7 @@ def test_axes_are_principal_and_centred():
     assert abs(C[0, 1]) < 1e-10 and C[0, 0] > C[1, 1]
 
 
-def test_restarts_are_told(model):
+def test_restarts_are_reported(model):
     assert model.losses_.shape == (3,) and model.report_.certificate["restarts"] == 3
     assert model.report_.certificate["spread"] == np.ptp(model.losses_) > 0
     assert model.report_.certificate["loss"] == model.losses_.min()
@@ -117,14 +117,14 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     np.testing.assert_allclose(encoder(Y), encoder.values(Y)[-1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("unit", [2.0**-600, 2.0**500])  # powers of 2 change no bit of X
+@pytest.mark.parametrize("unit", [2.0**-600, 2.0**500])  # scaling by powers of 2 is exact
 def test_units_do_not_matter(model, unit):
     scaled = Autoencoder(1, **QUICK).fit(unit * X)
     np.testing.assert_array_equal(scaled.losses_, model.losses_)
     assert np.isfinite(scaled.inverse_transform(scaled.transform(unit * X))).all()
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(
         ConvergenceWarning, match=r"after 3 steps \(max_iter=3\) with a gradient .* more than tol="
     ):
@@ -152,7 +152,7 @@ def test_verbose(capsys):
         (X, {"activation": "sine"}, "activation"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         Autoencoder(**options).fit(data)
 
@@ -181,7 +181,7 @@ def test_the_function_is_the_estimator(model):
 
 @pytest.mark.data
 def test_oil_flow():
-    """Published: a test error of .014 to .017, PCA .0785, with 198 to 245 label errors."""
+    """Published: a test error of .014 to .017 (PCA: .0785), with 198 to 245 label errors."""
     path = DATA / "oil_flow" / "oil_flow.npz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

@@ -1,4 +1,4 @@
-"""The Bayesian latent variable model: its own dimension, places of new points, oil flow."""
+"""The Bayesian GPLVM: its effective dimension, coordinates of new points, oil flow."""
 
 import numpy as np
 import pytest
@@ -25,12 +25,12 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
     assert np.all(np.diff(curve.relevance_) <= 0)
     assert abs(spearmanr(curve.embedding_[:, 0], t)[0]) > 0.99
     assert 0.0004 < curve.noise_variance_ < 0.0016  # 0.0009
-    # an idle dimension is the prior again
+    # In an unused dimension, the posterior is the prior.
     np.testing.assert_allclose(curve.variances_[:, 1:], 1.0, atol=0.05)
     assert np.all(curve.variances_[:, 0] < 0.1)
 
 
-def test_a_map_that_says_nothing_is_said():
+def test_an_uninformative_embedding_is_reported():
     noise = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.warns(UserWarning, match="all of X as noise, .*no dimension is active"):
         model = BayesianGPLVM(2, n_inducing=5).fit(noise)
@@ -42,7 +42,7 @@ def test_new_points_are_placed_and_brought_back(curve):
     new = bent(np.linspace(-1.3, 1.3, 17))
     back = curve.inverse_transform(curve.transform(new))
     assert np.sqrt(np.mean((back - new) ** 2)) < 0.05
-    alone = np.vstack([curve.transform(row[None]) for row in new])  # a row is a row
+    alone = np.vstack([curve.transform(row[None]) for row in new])  # rows are independent
     np.testing.assert_allclose(alone, curve.transform(new), atol=2e-3)
 
 
@@ -113,7 +113,7 @@ def test_what_it_says(curve, capsys):
     assert "[BayesianGPLVM] evaluation 1: " in out and "[BayesianGPLVM] bound " in out
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="at a bound of .* raise max_iter=2 or tol=1.0e-04"):
         model = BayesianGPLVM(1, max_iter=2, n_inducing=5).fit(X)
     assert model.report_.status is Status.NOT_CONVERGED
@@ -131,7 +131,7 @@ def test_an_end_before_convergence_is_said():
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         BayesianGPLVM(**options).fit(data)
 

@@ -1,4 +1,4 @@
-"""Fits of few points use one thread of the BLAS, and give the others back."""
+"""Fits of few points use one BLAS thread, and restore the number of threads."""
 
 import threading
 import warnings
@@ -12,14 +12,14 @@ from zoo import ESTIMATORS
 from mercer import KernelRidge
 from mercer._runtime import blas_threads as blas_threads_for
 from mercer._runtime import entry_point, one_blas_thread
-from mercer._runtime._threads import _SHARED
+from mercer._runtime._threads import _MIN_BLAS_ROWS
 from mercer._runtime.linalg import lapack
 
 FITS = {type(estimator): estimator for estimator in ESTIMATORS}
 
 
 class Watched:
-    """Points that note how many threads the BLAS has when they are read."""
+    """Points that record the number of BLAS threads when they are read."""
 
     def __init__(self, X):
         self.X, self.seen = X, set()
@@ -37,16 +37,18 @@ class Watched:
 @pytest.mark.parametrize("kind", FITS, ids=lambda kind: kind.__name__)
 def test_every_fit_of_few_points_has_one_thread(kind):
     rng = np.random.default_rng(0)
-    X = Watched(np.abs(rng.normal(size=(60, 3))))  # histograms, too
+    X = Watched(np.abs(rng.normal(size=(60, 3))))  # nonnegative, for kernels on histograms
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a fit that stops early
+        warnings.simplefilter("ignore")  # fits that stop early
         FITS[kind].fit(X, (np.arange(60) % 2).astype(float))
     assert X.seen == {1}
     assert blas_threads() == {2}
 
 
 @needs_counts
-@pytest.mark.parametrize(("n", "threads"), [(_SHARED - 1, set()), (_SHARED, {"BLAS"})])
+@pytest.mark.parametrize(
+    ("n", "threads"), [(_MIN_BLAS_ROWS - 1, set()), (_MIN_BLAS_ROWS, {"BLAS"})]
+)
 def test_a_factorisation_of_many_points_has_all_blas_threads(n, threads, monkeypatch):
     X = np.linspace(0.0, 1.0, n)[:, None]
     K = np.exp(-1e6 * (X - X.T) ** 2) + np.eye(n)
@@ -57,18 +59,18 @@ def test_a_factorisation_of_many_points_has_all_blas_threads(n, threads, monkeyp
 
 @needs_counts
 def test_a_solve_with_few_right_hand_sides_has_one_blas_thread(monkeypatch):
-    L = np.asfortranarray(np.eye(_SHARED))
+    L = np.asfortranarray(np.eye(_MIN_BLAS_ROWS))
     with watching(monkeypatch) as ran:
-        lapack.dpotrs(L, np.ones((_SHARED, 2)), lower=1)
+        lapack.dpotrs(L, np.ones((_MIN_BLAS_ROWS, 2)), lower=1)
     assert not ran
 
 
 def test_nothing_is_permitted_within_one_blas_thread():
     with threadpool_limits(limits=2, user_api="blas"):
-        with one_blas_thread, blas_threads_for(10 * _SHARED):
+        with one_blas_thread, blas_threads_for(10 * _MIN_BLAS_ROWS):
             assert blas_threads() == {1}
-        with threadpool_limits(limits=1, user_api="blas"), blas_threads_for(10 * _SHARED):
-            assert blas_threads() == {1}  # a limit of the user is never raised
+        with threadpool_limits(limits=1, user_api="blas"), blas_threads_for(10 * _MIN_BLAS_ROWS):
+            assert blas_threads() == {1}  # a limit set by the user is never raised
 
 
 @threadpool_limits.wrap(limits=2, user_api="blas")
@@ -82,7 +84,7 @@ def test_a_permission_ends_while_another_python_thread_is_inside_an_entry_point(
 
     @entry_point
     def factor():
-        with blas_threads_for(10 * _SHARED):
+        with blas_threads_for(10 * _MIN_BLAS_ROWS):
             seen = [blas_threads()]
             thread = threading.Thread(target=other)
             thread.start()

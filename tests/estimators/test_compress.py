@@ -1,4 +1,4 @@
-"""Fitted estimators on fewer points: what stays, what is measured anew, what is refused."""
+"""Compression of fitted estimators: what is preserved, what is recomputed, and errors."""
 
 import copy
 import warnings
@@ -42,7 +42,7 @@ def test_ridge(method):
     assert np.all(apart <= small.reduction_.sup_bound + 1e-9)
     truth = (model.expansion_ - small.expansion_).norm()
     np.testing.assert_allclose(small.reduction_.error, truth, rtol=1e-6)
-    assert model.reduction_ is None and len(model.X_fit_) == 200  # as it was
+    assert model.reduction_ is None and len(model.X_fit_) == 200  # unchanged
     for name, value in before.items():
         if isinstance(value, np.ndarray):
             np.testing.assert_array_equal(getattr(model, name), value)
@@ -70,7 +70,7 @@ def test_ridge_of_words():
     words = ["".join(rng.choice(list("abcd"), size=6)) for _ in range(60)]
     y = np.array([w.count("a") for w in words], dtype=float)
     model = KernelRidge(kernel=Callable(letters)).fit(words, y)
-    small = compress(model, 4)  # as many as there are letters
+    small = compress(model, 4)  # the number of letters
     assert small.reduction_.method == "select" and set(small.X_fit_) <= set(words)
     np.testing.assert_allclose(small.predict(words), model.predict(words), atol=1e-6)
 
@@ -129,7 +129,7 @@ def digits():
 
 
 def consistent(small, X, weights=None):
-    """What a kernel PCA says of its training points is what they have."""
+    """The outputs of a kernel PCA for its training points agree with its fitted attributes."""
     k = small.n_components_
     W = small.components_
     real = small.eigenvalues_ > 0
@@ -144,7 +144,7 @@ def consistent(small, X, weights=None):
     np.testing.assert_allclose(
         small.explained_variance_ratio_ * small.total_variance_, small.explained_variance_
     )
-    # |phi(x) - mu - P(phi(x) - mu)|^2 from the block of x, the mean and the components
+    # |phi(x) - mu - P(phi(x) - mu)|^2 from the kernel block of x, the mean and the components.
     kernel, Z = small.kernel_, small.X_fit_
     K, V = kernel(X[:9], Z), small._components.expansion.coefficients
     G = V.T @ kernel(Z) @ V
@@ -170,7 +170,7 @@ def test_pca(digits, method):
     assert "before compression" not in model.summary()
     assert np.all(np.abs(model.eigenvalues_ - small.eigenvalues_) <= small.residuals_ * (1 + 1e-9))
     assert small.total_variance_ == model.total_variance_
-    np.testing.assert_array_equal(model.transform(digits[:20]), before)  # as it was
+    np.testing.assert_array_equal(model.transform(digits[:20]), before)  # unchanged
     assert hasattr(model, "eigenvectors_") and model.reduction_ is None
     share = np.mean(small.is_outlier(digits))
     assert share == pytest.approx(model.contamination, abs=0.005)
@@ -188,7 +188,7 @@ def test_pca_certificate_is_of_what_was_compressed(digits):
     f = model._components.expansion * np.append(np.sqrt(model.eigenvalues_ / len(digits)), 1.0)
     assert len(small.reduction_.error) == 6
     np.testing.assert_allclose(small.reduction_.norm, f.norm(), rtol=1e-9)
-    # the mean is projected as it is, and not turned with the components
+    # The mean is projected, but not rotated with the components.
     np.testing.assert_allclose(
         small.reduction_.error[-1], (model.mean_ - small.mean_).norm()[0], rtol=1e-6
     )
@@ -248,7 +248,7 @@ def test_pca_in_single_precision(digits):
     )
 
 
-def test_pca_what_is_gone_is_said(digits):
+def test_pca_lost_outputs_are_reported(digits):
     model = KernelPCA(4, kernel=RBF(2.0), fit_inverse_transform=True).fit(digits[:150])
     small = compress(model, 40, method="select")
     with pytest.raises(NotFittedError, match="partial_fit and compress do not store"):
@@ -283,7 +283,7 @@ def test_pca_that_was_compressed_does_not_go_on(digits):
     for a, b in ((small, two), (two, small)):
         with pytest.raises(ValueError, match=text):
             a.merge(b)
-    assert small._components.rows == 300 and small.n_components_ == 4  # as it was
+    assert small._components.rows == 300 and small.n_components_ == 4  # unchanged
     assert small.fit(digits).reduction_ is None
 
 
@@ -311,7 +311,7 @@ def test_pca_of_a_conditional_kernel_is_refused(digits):
         compress(model, 10)
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 def test_what_cannot_be_compressed():

@@ -1,4 +1,4 @@
-"""The Parzen density: against scikit-learn, against integrals, and far away from everything."""
+"""The Parzen density: against scikit-learn, against integrals, and for distant points."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize("bandwidth", [0.2, 1.0, "scott", "silverman"])
 def test_agrees_with_scikit_learn(name, bandwidth):
     weights = rng.uniform(size=500) if bandwidth == 0.2 else None
-    # one leaf: with more, their sums in logarithms lose all digits in the tails
+    # A single leaf; with more, sums of logarithms would lose all digits in the tails.
     theirs = KernelDensity(bandwidth=bandwidth, kernel=name, rtol=0, leaf_size=500)
     theirs.fit(X, sample_weight=weights)
     ours = ParzenDensity(bandwidth=bandwidth, kernel=name).fit(X, sample_weight=weights)
@@ -50,11 +50,11 @@ def test_agrees_with_scikit_learn(name, bandwidth):
 @pytest.mark.parametrize("rule", ["scott", "silverman"])
 def test_rules_count_the_points_that_weights_leave(rule):
     weights = rng.uniform(size=500)
-    theirs = gaussian_kde(X.T, bw_method=rule, weights=weights)  # n is 1 / sum w^2 there too
+    theirs = gaussian_kde(X.T, bw_method=rule, weights=weights)  # n is 1 / sum w^2 in SciPy, too
     ours = ParzenDensity(bandwidth=rule).fit(X, sample_weight=weights)
     assert ours.bandwidth_ == pytest.approx(theirs.factor, rel=1e-12)
     assert ours.bandwidth_ > 1.01 * ParzenDensity(bandwidth=rule).fit(X).bandwidth_
-    # a point of weight 0 is one that is not there
+    # A point of weight 0 has no effect.
     some = ParzenDensity(bandwidth=rule).fit(X, sample_weight=np.arange(500) < 100)
     assert some.bandwidth_ == pytest.approx(ParzenDensity(bandwidth=rule).fit(X[:100]).bandwidth_)
 
@@ -75,7 +75,7 @@ def test_far_away_the_density_is_small_not_zero():
     s = ((far[:, None] - X) ** 2).sum(axis=2).min(axis=1) / 0.01
     np.testing.assert_allclose(found, -0.5 * s, rtol=1e-4)
     assert np.isfinite(found).all() and np.all(model.expansion_(far) == 0.0)
-    wide = rng.normal(size=(30, 20))  # by GEMM
+    wide = rng.normal(size=(30, 20))  # distances by matrix products
     assert np.isfinite(ParzenDensity(bandwidth=0.01).fit(wide).score_samples(1e4 + wide)).all()
 
 
@@ -97,7 +97,7 @@ def test_samples_are_from_the_density(kernel):
     S = model.sample(4000, random_state=1)
     assert S.shape == (4000, 2)
     np.testing.assert_array_equal(S, model.sample(4000, random_state=1))
-    # against the integral of p over squares, 1.5 wide, from the midpoints of 900 parts of each
+    # Against the integral of p over squares of width 1.5, by the midpoint rule with 900 cells.
     across, up = (np.linspace(start, start + 15.0, 301)[:-1] + 0.025 for start in (-6.0, -7.0))
     p = np.exp(model.score_samples(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)))
     mass = p.reshape(10, 30, 10, 30).sum(axis=(1, 3)) * 0.05**2

@@ -1,4 +1,4 @@
-"""What has to be compiled is said, and is no part of what a fit took."""
+"""Compilation is reported, and its time is not part of the reported fit time."""
 
 import inspect
 import os
@@ -14,29 +14,29 @@ from sklearn.base import clone, is_classifier
 from zoo import ESTIMATORS
 
 import mercer._runtime._jit as jit_module
-from mercer._runtime import Loop
+from mercer._runtime import JitFunction
 
 TALKATIVE = {
     repr(type(e)): e for e in ESTIMATORS if "verbose" in inspect.signature(type(e)).parameters
 }
-SECONDS = 0.2  # that each loop pretends to need
+SECONDS = 0.2  # simulated compilation time of each function
 
 
 @pytest.fixture
 def slow(monkeypatch):
-    """Let every loop take its time at its first call, as if it had to be compiled."""
-    called, real = {}, Loop.__call__
+    """Delay the first call of every compiled function, as if it had to be compiled."""
+    called, real = {}, JitFunction.__call__
 
     def call(self, *args):
         if called.setdefault(self.name, self) is self and not hasattr(self, "warm"):
             self.warm = True
-            with jit_module._clock:
-                if (tell := jit_module._tell.get()) is not None:
-                    tell(f"compiling {self.name}, once for this machine")
+            with jit_module._compile_clock:
+                if (log := jit_module._compile_log.get()) is not None:
+                    log(f"compiling {self.name}, once for this machine")
                 time.sleep(SECONDS)
         return real(self, *args)
 
-    monkeypatch.setattr(Loop, "__call__", call)
+    monkeypatch.setattr(JitFunction, "__call__", call)
     yield called
     for loop in called.values():
         del loop.warm
@@ -48,7 +48,7 @@ def reports(model):
 
 
 @pytest.mark.parametrize("name", TALKATIVE)
-def test_compiling_is_told_and_not_counted(name, slow, capsys):
+def test_compiling_is_reported_and_not_counted(name, slow, capsys):
     model = clone(TALKATIVE[name])
     rng = np.random.default_rng(0)
     X = np.abs(rng.normal(size=(60, 3)))
@@ -56,7 +56,7 @@ def test_compiling_is_told_and_not_counted(name, slow, capsys):
     y = (f > 0).astype(int) if is_classifier(model) else np.abs(f)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clone(model).fit(X, y)  # really compiled now
+        clone(model).fit(X, y)  # the real compilation
         for loop in slow.values():
             del loop.warm
         slow.clear()

@@ -75,7 +75,7 @@ def test_the_quotient_is_largest(alpha):
         f, g = K @ a, K @ v
         f, g = f - f.mean(), g - g.mean()
         assert abs(f @ g) / np.linalg.norm(f) / np.linalg.norm(g) == pytest.approx(1, abs=1e-6)
-        assert a @ N @ a / n == pytest.approx(1)  # the variance within
+        assert a @ N @ a / n == pytest.approx(1)  # the within-class variance
         assert np.mean(f) == pytest.approx(0, abs=1e-9)
     Z = ours.transform(X)
     np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-8)

@@ -1,4 +1,4 @@
-"""Gaussian process regression, beside what scikit-learn's own tests of it check."""
+"""Gaussian process regression, in addition to scikit-learn's own tests."""
 
 import os
 from pathlib import Path
@@ -44,7 +44,7 @@ def data():
 
 
 def held(kernel=None, **options):
-    """Return a model whose theta is left alone."""
+    """Return a model with a fixed theta."""
     return GaussianProcessRegressor(kernel, optimizer=None, **options)
 
 
@@ -239,7 +239,8 @@ def test_with_many_points_a_bound_is_no_reason_to_search_again():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 3, size=(500, 1))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=500)
-    kernel = Bounded(RBF(0.3), (0.2, 0.4)) + White()  # whose best length scale is beyond
+    # the optimal length scale is outside of the bounds
+    kernel = Bounded(RBF(0.3), (0.2, 0.4)) + White()
     with pytest.warns(ConvergenceWarning, match="close to the specified upper bound 0.4"):
         model = GaussianProcessRegressor(kernel).fit(X, y)
     alone = maximise(MarginalLikelihood(kernel, X, y, 1e-10), kernel.theta, kernel.bounds)
@@ -304,7 +305,7 @@ def test_restarts_of_a_kernel_with_a_rule(data):
         GaussianProcessRegressor(gp.RBF(1.0, (-1.0, 2.0))).fit(*data)
 
 
-@pytest.mark.filterwarnings("ignore:divide by zero encountered in log")  # scikit-learn's own
+@pytest.mark.filterwarnings("ignore:divide by zero encountered in log")  # from scikit-learn
 def test_a_parameter_of_scikit_learn_may_be_0(data):
     kernel = gp.RBF() + gp.WhiteKernel(0.0)
     ours = held(kernel, alpha=0.1).fit(*data)
@@ -312,7 +313,7 @@ def test_a_parameter_of_scikit_learn_may_be_0(data):
     np.testing.assert_allclose(ours.predict(data[0]), other.predict(data[0]), atol=1e-10)
 
 
-def test_a_search_that_cannot_start_is_said():
+def test_a_search_that_cannot_start_is_reported():
     X, y = np.zeros((4, 1)), np.arange(4.0)
     model = GaussianProcessRegressor(RBF(), alpha=0.0)
     with (
@@ -327,7 +328,7 @@ def test_duplicates_with_different_targets():
     y = np.array([0.0, 2.0, 1.0, 5.0])
     model = held(100 * RBF(0.1), alpha=0.5).fit(X, y)
     np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [1.0, 3.0], atol=0.02)
-    # K is singular to rounding here: noise below that is raised, and said
+    # K is singular to rounding here: smaller noise is raised, with a warning.
     jittered = held(1e6 * RBF(), alpha=1e-14)
     text = "was added to its diagonal, in addition to a noise of 1.00e-14"
     with pytest.warns(UserWarning, match=text):
@@ -521,7 +522,7 @@ def test_the_default_kernel_of_the_approximate_solvers_has_noise(solver, data):
     assert model.log_marginal_likelihood_value_ == certificate[name]
 
 
-def test_a_noise_too_small_for_the_landmarks_is_said(data):
+def test_a_noise_too_small_for_the_landmarks_is_reported(data):
     X, y = data
     with pytest.warns(ConvergenceWarning, match="times the noise unexplained") as caught:
         held(RBF(0.3), solver="nystroem", rank=5).fit(X, y)
@@ -562,15 +563,16 @@ def test_variances_of_precomputed_values_need_the_matrix(data):
     model = held("precomputed", alpha=0.1).fit(RBF()(X), y)
     cross = RBF()(X[:5], X)
     assert model.predict(cross).shape == (5,)
-    for new in (cross, RBF()(X + 1, X)):  # the diagonal of a square one is not k(x, x) either
+    for new in (cross, RBF()(X + 1, X)):  # the diagonal of a square matrix is not k(x, x) either
         with pytest.raises(ValueError, match=r"no k.x, x. for variances: .* give indices"):
             model.predict(new, return_std=True)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # on a bound
+# the optimum is on a bound
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("case", ["periodic", "sum"])
 def test_few_points_lead_to_the_optimum_of_scikit_learn(case):
-    """There are several, and the first step, into a corner of the bounds, decides between them."""
+    """There are several optima, and the first step, to a corner of the bounds, selects one."""
     rng = np.random.default_rng(0)
     if case == "periodic":
         X = np.sort(30.0 * rng.random((100, 1)), axis=0)

@@ -1,4 +1,4 @@
-"""Gaussian process classification: scikit-learn's numbers, several classes, structured points."""
+"""Gaussian process classification: scikit-learn's values, several classes, structured points."""
 
 import pickle
 
@@ -141,12 +141,12 @@ def test_bad_input():
     assert held.score(indices, Y) > 0.8
 
 
-def test_few_steps_are_told():
+def test_few_steps_are_reported():
     with pytest.warns(UserWarning, match="not converged after 1 Newton steps"):
         GaussianProcessClassifier(9.0 * KERNEL, optimizer=None, max_iter_predict=1).fit(X, Y)
 
 
-def test_a_bound_is_told():
+def test_a_bound_is_reported():
     kernel = ConstantKernel(1.0, (0.9, 1.1)) * TheirRBF(1.0)
     with pytest.warns(ConvergenceWarning, match="k1__constant_value is close to the specified"):
         GaussianProcessClassifier(kernel).fit(X, Y)
@@ -225,7 +225,7 @@ def test_a_model_is_what_was_fitted_whatever_is_set_later():
 
 
 def test_what_each_function_keeps_counts():
-    # one function takes 3 arrays of 80 x 80, and five keep one each
+    # One function needs 3 arrays of 80 x 80, and five store one each.
     five, options = np.arange(80) % 5, {"optimizer": None}
     assert GaussianProcessClassifier(KERNEL, max_memory="160 KiB", **options).fit(X, Y)
     with pytest.raises(MemoryBudgetError, match="a Gaussian process on 80 points needs"):
@@ -235,8 +235,8 @@ def test_what_each_function_keeps_counts():
     assert multinomial(max_memory="460 KiB", **options).fit(X, five)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
-def test_an_indefinite_kernel_is_told_in_words_of_a_classifier():
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
+def test_an_indefinite_kernel_is_reported_in_terms_of_a_classifier():
     with pytest.raises(NotPositiveDefiniteError, match="Try a kernel that is positive semi") as e:
         multinomial(50.0 * Sigmoid(1.0, 1.0), optimizer=None).fit(X, THREE)
     assert "alpha" not in str(e.value)

@@ -34,7 +34,7 @@ def collinear(n, more, seed=0):
 
 
 def naval(n):
-    """Return a table like UCI naval: a few levels, multiples of each other, and constants."""
+    """Return a table like UCI naval: a few levels per column, collinear columns, and constants."""
     rng = np.random.default_rng(1)
     level, decay = 3.0 * rng.integers(1, 10, size=n), rng.integers(0, 26, size=n) / 1000 + 0.975
     columns = [level, 100 * level**3, 7 * level, 7 * level, np.full(n, 288.0), 500 + 20 * level]

@@ -1,4 +1,4 @@
-"""The Gaussian process latent variable model: dual PCA, oil flow, places of new points."""
+"""The Gaussian process latent variable model: dual PCA, oil flow, coordinates of new points."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_draws_lie_near_the_curve(curve):
 
 
 def test_draws_are_distributed_as_the_data(curve):
-    """N(0, I) is wider than the places, and draws from it would be those of the prior."""
+    """N(0, I) is wider than the latent coordinates, and would give samples from the prior."""
     drawn = curve.sample(1000, random_state=1)
     assert curve.embedding_.std() < 0.5
     np.testing.assert_allclose(drawn.mean(axis=0), X.mean(axis=0), atol=0.1)
@@ -85,7 +85,8 @@ def test_the_scale_of_places_is_free_without_a_prior():
     kernel = RBF() + White(0.01)
     tied, free = (GPLVM(1, kernel=kernel, prior=prior).fit(X) for prior in (True, False))
     assert free.embedding_.std() > tied.embedding_.std()
-    assert repr(kernel) == "RBF(length_scale=1.0) + White(noise=0.01)"  # a value, which stays
+    # the given kernel does not change
+    assert repr(kernel) == "RBF(length_scale=1.0) + White(noise=0.01)"
 
 
 def test_new_points_have_no_prior_if_the_others_had_none(tmp_path):
@@ -136,7 +137,7 @@ def test_what_it_says(curve, capsys):
     assert "[GPLVM] evaluation 1: " in out and "[GPLVM] log likelihood " in out
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="ended after .* raise max_iter=2 or tol=1.0e-04"):
         model = GPLVM(1, max_iter=2).fit(X)
     assert model.report_.status is Status.NOT_CONVERGED
@@ -160,17 +161,17 @@ def test_an_end_before_convergence_is_said():
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         GPLVM(**options).fit(data)
 
 
-def test_a_kernel_without_noise_is_said():
+def test_a_kernel_without_noise_is_reported():
     with pytest.raises(NotPositiveDefiniteError, match="kernel without noise: add White"):
         GPLVM(2, kernel=Linear()).fit(X)
 
 
-def test_what_cannot_be_asked_is_said(curve):
+def test_what_cannot_be_asked_is_reported(curve):
     with pytest.raises(ValueError, match="contains NaN in 3 of 60 rows"):
         curve.transform(GAPS)
     with pytest.raises(ValueError, match="the embedding has 1 dimensions, but X has 2 columns"):

@@ -1,4 +1,4 @@
-"""KernelMachineRegressor and KernelMachineClassifier against their dedicated peers."""
+"""KernelMachineRegressor and KernelMachineClassifier against dedicated estimators."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def weights(n, seed=2):
 
 
 class Softplus:
-    """log(1 + exp(-y f)), as a user might write it."""
+    """log(1 + exp(-y f)), as a user might implement it."""
 
     def value(self, y, f):
         return np.logaddexp(0.0, -y * f)
@@ -68,7 +68,7 @@ class Square:
         return np.full(len(f), 2.0)
 
 
-# ---------------------------------------------------------------------- the same as peers
+# ---------------------------------------------------------------------- other estimators
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 50.0])
@@ -154,7 +154,7 @@ def test_huber_is_scikit_learns_on_a_linear_kernel(alpha):
     ).fit(X, y, w)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=2e-4)
 
-    def objective(model):  # theirs at its own scale, where nothing is lower than ours
+    def objective(model):  # the objective of scikit-learn, which is not lower than ours
         r = np.abs(y - model.predict(X)) / scale
         coef = model.coef_ if hasattr(model, "coef_") else model.expansion_.gradient(X[:1])[0, 0]
         return scale * w @ np.where(r < 1.35, r * r, 2.7 * r - 1.35**2) + alpha * coef @ coef
@@ -235,11 +235,11 @@ def test_several_quantiles_do_not_cross():
     X, y = curve(n=150)
     model = KernelMachineRegressor("quantile", 0.02, quantile=LEVELS, gamma=0.5).fit(X, y)
     fitted = model.expansion_(X) + model.intercept_
-    assert np.diff(fitted, axis=1).min() >= -1e-7  # before any sorting
+    assert np.diff(fitted, axis=1).min() >= -1e-7  # without sorting
     alone = [clone(model).set_params(quantile=q).fit(X, y) for q in LEVELS]
     apart = np.column_stack([one.predict(X) for one in alone])
-    assert np.diff(apart, axis=1).min() < -1e-3  # one by one they do cross
-    # and elsewhere there is less to sort
+    assert np.diff(apart, axis=1).min() < -1e-3  # separate fits do cross
+    # At other points, less sorting is needed.
     new = np.random.default_rng(0).uniform(-3, 3, size=(1000, 2))
     unsorted = model.expansion_(new) + model.intercept_
     apart = np.column_stack([one.predict(new) for one in alone])
@@ -259,7 +259,7 @@ def test_quantiles_cover_what_they_say():
     truth = np.sin(fresh[:, 0]) + 0.2 * (1 + fresh[:, 0]) * rng.normal(size=5000)
     share = np.mean(truth[:, None] <= model.predict(fresh), axis=0)
     np.testing.assert_allclose(share, LEVELS, atol=0.05)
-    # with an intercept, about n q of the training points lie below
+    # With an intercept, about n q of the training points lie below.
     share = np.mean(y[:, None] <= model.predict(X) + 1e-6, axis=0)
     np.testing.assert_allclose(share, LEVELS, atol=0.02)
 
@@ -289,7 +289,7 @@ def test_the_same_point_with_different_targets():
 )
 @pytest.mark.parametrize("loss", ["squared", "huber", "poisson", Square()], ids=str)
 def test_the_gradient_of_the_objective_is_zero(loss, penalty):
-    """By differences of the objective, computed from the expansion alone."""
+    """By differences of the objective, computed only from the expansion."""
     X, y = curve(n=40)
     y = np.round(2 + y) if isinstance(loss, str) and loss == "poisson" else y
     model = KernelMachineRegressor(loss, 0.3, penalty=penalty, gamma=0.5, tol=1e-12).fit(X, y)
@@ -342,7 +342,7 @@ def test_a_penalty_with_methods():
     one = KernelMachineRegressor(penalty=Quartic()).fit(X, y)
     two = KernelMachineRegressor(penalty=(lambda t: t**4, lambda t: 4 * t**3)).fit(X, y)
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
-    # the ridge with the same minimum
+    # The ridge problem with the same minimum.
     shift = one.report_.certificate["shift"]
     three = KernelMachineRegressor(alpha=shift / 2).fit(X, y)
     np.testing.assert_allclose(one.predict(X), three.predict(X), atol=1e-9)
@@ -434,7 +434,7 @@ def test_compressed():
 
 
 def test_large_values_of_the_kernel():
-    """k(x, x) of 1e15: slopes of the losses are no longer good coefficients, coordinates are."""
+    """For k(x, x) of 1e15, gradients of the losses are inaccurate coefficients."""
     X = np.random.default_rng(0).normal(loc=100.0, size=(10, 2))
     y = np.arange(10) % 2
     model = KernelMachineClassifier("squared_hinge", 0.1, kernel="poly").fit(X, y)
@@ -555,7 +555,7 @@ def test_precomputed_must_be_square():
 
 
 def test_the_budget_counts_functions():
-    """What an exact fit of one quantile may take, one of seven may not; and it is said at once."""
+    """A budget for one quantile is too small for seven; the error is raised immediately."""
     X, y = curve(n=300)
     options = {"max_memory": "7 MB", "rank": 20}
     one = KernelMachineRegressor("quantile", **options).fit(X, y)
@@ -579,7 +579,7 @@ def test_the_budget_counts_functions():
 
 
 def test_the_certificate_is_about_predictions():
-    """Weights of 1e-4 to 1e4: slopes of the losses, as coefficients, would be worse."""
+    """Weights of 1e-4 to 1e4: gradients of the losses would be worse coefficients."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=40)
@@ -672,7 +672,7 @@ def test_scores_of_quantiles():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_balanced_counts_weights(classes):
-    """As in KernelLogisticRegression: a point of weight 2 is two points."""
+    """As in KernelLogisticRegression, a point of weight 2 counts as two points."""
     X, y = load_iris(return_X_y=True)
     X, y = X[y < classes][::2], y[y < classes][::2]
     often = np.random.default_rng(0).integers(0, 4, size=len(y))

@@ -1,4 +1,4 @@
-"""KernelPCA against scikit-learn, against PCA, and with bad input."""
+"""KernelPCA against scikit-learn, against PCA, and with invalid input."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def same_up_to_sign(A, B, atol):
     np.testing.assert_allclose(A * signs, B, atol=atol)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 @pytest.mark.parametrize("name", ["linear", "poly", "rbf", "sigmoid", "cosine"])
 @pytest.mark.parametrize("solver", ["dense", "arpack", "randomized", "auto"])
 def test_equals_scikit_learn(name, solver):
@@ -42,7 +42,7 @@ def test_equals_scikit_learn(name, solver):
 
 @pytest.mark.parametrize("solver", ["dense", "arpack", "randomized"])
 def test_the_linear_kernel_gives_pca(solver):
-    A = np.concatenate([X, 5 + 2 * Z]) + 100.0  # far from the origin: centring is not free
+    A = np.concatenate([X, 5 + 2 * Z]) + 100.0  # far from the origin, so that centring matters
     ours = KernelPCA(4, eigen_solver=solver, iterated_power=60, random_state=0).fit(A)
     pca = PCA(4).fit(A)
     same_up_to_sign(ours.transform(A), pca.transform(A), 1e-7)
@@ -92,7 +92,7 @@ def test_a_matrix_beyond_the_budget_is_never_held():
     model = KernelPCA(2, kernel="rbf", max_memory="12 MiB").fit(np.tile(X, (13, 1)))
     assert isinstance(model.solver_, BlockKrylov)
     assert "TiledGram" in model.summary()
-    for budget in ("9 MiB", "16 MiB"):  # K does not fit; K fits, its eigenvectors do not
+    for budget in ("9 MiB", "16 MiB"):  # K does not fit; K fits, but not its eigenvectors
         with pytest.raises(MemoryBudgetError, match="no exact method fits"):
             KernelPCA(kernel="rbf", max_memory=budget).fit(np.tile(X, (13, 1)))
         with pytest.raises(MemoryBudgetError, match="a dense eigenproblem of 1170 points, 1170 c"):
@@ -140,7 +140,7 @@ def test_null_components():
     assert rank.n_components_ == 6
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 def test_an_indefinite_kernel_raises_with_numbers():
     with pytest.raises(ValueError, match="There are significant negative eigenvalues"):
         KernelPCA(kernel="sigmoid", gamma=4.0, coef0=-2.0).fit(X)
@@ -149,7 +149,7 @@ def test_an_indefinite_kernel_raises_with_numbers():
 
 
 def test_centring_makes_a_conditionally_positive_definite_kernel_legitimate():
-    # -|x - z|^2 / 2, centred, is the linear kernel, centred
+    # The centred -|x - z|^2 / 2 is the centred linear kernel.
     model = KernelPCA(3, kernel=0.5 * Distance(exponent=2)).fit(X)
     linear = KernelPCA(3).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, linear.eigenvalues_, rtol=1e-9)
@@ -216,7 +216,7 @@ def test_one_point_bad_numbers_bad_shapes():
     ):
         model = KernelPCA(eigen_solver="arpack", kernel=Linear()).fit(X)
     assert isinstance(model.solver_, DenseEigen)
-    for n in (3, 300):  # identical points: nothing varies
+    for n in (3, 300):  # identical points without variance
         assert np.array_equal(KernelPCA(2).fit_transform(np.ones((n, 2))), np.zeros((n, 2)))
 
 
@@ -227,7 +227,7 @@ def test_progress_is_printed_when_asked(capsys):
 
 @pytest.mark.parametrize(("n", "k"), [(50, 1), (80, 5), (100, 9), (150, 5), (200, 12)])
 def test_a_degenerate_spectrum_loses_no_component(n, k):
-    # far apart in units of the length scale: K is the identity, all eigenvalues equal
+    # Distances of many length scales: K is the identity, and all eigenvalues are equal.
     A = np.random.default_rng(0).uniform(size=(n, 4))
     model = KernelPCA(k, kernel="rbf", gamma=1e6, eigen_solver="dense").fit(A)
     np.testing.assert_allclose(model.eigenvalues_, np.ones(k), rtol=1e-12)
@@ -264,7 +264,7 @@ def test_n_jobs_reaches_fit_and_transform(monkeypatch):
     KernelPCA(2, kernel="rbf", n_jobs=1).fit(A).transform(A)
     assert pools == []
     KernelPCA(2, kernel="rbf", n_jobs=2).fit(A).transform(A)
-    assert set(pools) == {1}  # beside the caller
+    assert set(pools) == {1}  # in addition to the caller
     with pytest.raises(ValueError, match="n_jobs"):
         KernelPCA(2, n_jobs=0).fit(A)
 

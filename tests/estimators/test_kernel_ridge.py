@@ -1,4 +1,4 @@
-"""KernelRidge against scikit-learn, against the primal problem, and with bad input."""
+"""KernelRidge against scikit-learn, against the primal problem, and with invalid input."""
 
 import pickle
 
@@ -55,15 +55,15 @@ NAMES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("options", [{}, {"gamma": 0.7, "degree": 2, "coef0": 0.5}], ids=str)
 def test_equals_scikit_learn_for_every_name(name, options):
-    # additive_chi2 is not positive definite: a ridge large enough makes the system so
+    # additive_chi2 is not positive definite, but a large ridge makes the system definite.
     alpha = 500.0 if name == "additive_chi2" else 0.5
     ours = KernelRidge(alpha, kernel=name, **options).fit(X, Y)
     if name == "chi2" and not options:
-        options = {"gamma": 1.0}  # its default in pairwise_kernels; there None is an error
+        options = {"gamma": 1.0}  # the default of pairwise_kernels, where None is an error
     theirs = sklearn.kernel_ridge.KernelRidge(alpha, kernel=name, **options).fit(X, Y)
     np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ours.predict(Z), theirs.predict(Z), rtol=1e-9, atol=1e-9)
@@ -92,7 +92,7 @@ def test_quadratic_features_and_the_quadratic_kernel_are_one_model():
     ):
         dual.fit(X, y)
         np.testing.assert_allclose(dual.predict(Z), primal.predict(phi(Z)), rtol=1e-8)
-        # w = Phi^T a, the identity of the representer theorem
+        # w = Phi^T a, by the representer theorem.
         np.testing.assert_allclose(phi(X).T @ dual.dual_coef_, primal.coef_, rtol=1e-7, atol=1e-9)
 
 
@@ -141,7 +141,7 @@ def test_the_model_is_an_expansion():
     model = KernelRidge(0.1, kernel="rbf").fit(X, Y)
     assert isinstance(model.expansion_, Expansion)
     np.testing.assert_allclose(model.expansion_(Z), model.predict(Z), rtol=1e-13)
-    # |f|^2 = a^T K a
+    # |f|^2 = a^T K a.
     a = model.dual_coef_
     norms = np.einsum("ic,ic->c", a, model.kernel_(X) @ a)
     np.testing.assert_allclose(model.expansion_.norm() ** 2, norms, rtol=1e-10)
@@ -155,7 +155,7 @@ def test_nested_parameters_and_model_selection():
     assert model.get_params()["kernel__terms__0__length_scale"] == 1.0
     model.set_params(kernel__terms__0__length_scale=2.0, kernel__terms__1__factor=0.25, alpha=1.0)
     assert model.kernel == RBF(2.0) + 0.25 * Linear()
-    assert kernel == RBF(1.0) + 0.5 * Linear()  # nobody else's kernel changed
+    assert kernel == RBF(1.0) + 0.5 * Linear()  # the given kernel does not change
     assert clone(model).kernel == model.kernel
     with pytest.raises(ValueError, match="Invalid parameter 'terms__7__length_scale'"):
         model.set_params(kernel__terms__7__length_scale=1.0)
@@ -185,8 +185,8 @@ def test_a_singular_system_falls_back_and_says_so():
     np.testing.assert_allclose(quiet.predict(X), y, atol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
-def test_an_indefinite_kernel_is_said():
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
+def test_an_indefinite_kernel_is_reported():
     K = np.diag([1.0, 1.0, -1.0])
     with pytest.warns(UserWarning, match="not positive semidefinite"):
         KernelRidge(0.1, kernel="precomputed").fit(K, [1.0, 2.0, 3.0])
@@ -381,7 +381,7 @@ def test_every_solver_finds_the_same_function(solver):
 
 
 def test_predictive_deviations_are_those_of_a_gaussian_process():
-    """Those of scikit-learn, with the prior scaled by the factor of largest likelihood."""
+    """Those of scikit-learn, with the prior scaled by the maximum likelihood factor."""
     K = RBF(0.7)
     mean, std = KernelRidge(0.1, kernel=K).fit(X, Y).predict(Z, return_std=True)
     scale = np.einsum("ic,ic->c", Y, np.linalg.solve(K(X) + 0.1 * np.eye(80), Y)) / 80
@@ -392,7 +392,7 @@ def test_predictive_deviations_are_those_of_a_gaussian_process():
         m, s = theirs.predict(Z, return_std=True)
         np.testing.assert_allclose(mean[:, c], m, rtol=1e-9)
         np.testing.assert_allclose(std[:, c], s, rtol=1e-7)
-        # and no other factor is more likely
+        # No other factor has a higher likelihood.
         for factor in (0.9, 1.1):
             theta = theirs.kernel_.theta + np.array([np.log(factor), 0.0])
             theirs.alpha = 0.1 * scale[c] * factor
@@ -406,7 +406,8 @@ def test_deviations_with_an_intercept_are_those_of_a_wide_prior(weights):
     prior = KernelRidge(0.1, kernel=RBF(0.7) + wide).fit(X, y, weights)
     (m, s), (n, t) = (k.predict(Z, return_std=True) for k in (free, prior))
     np.testing.assert_allclose(m, n, rtol=1e-5)
-    np.testing.assert_allclose(s, t * np.sqrt(80 / 79), rtol=1e-4)  # the constant costs a degree
+    # the constant costs one degree of freedom
+    np.testing.assert_allclose(s, t * np.sqrt(80 / 79), rtol=1e-4)
     small = KernelRidge(
         0.1, kernel=RBF(0.7), fit_intercept=True, solver="nystroem", landmarks=X
     ).fit(X, y, weights)
@@ -491,7 +492,7 @@ def test_indices_of_the_dual_basis():
     np.testing.assert_allclose(model.dual_basis(-1)(Z), model.dual_basis([79])(Z))
 
 
-def test_what_cannot_be_had_is_said():
+def test_what_cannot_be_had_is_reported():
     K = RBF(1.0)(X)
     given = KernelRidge(0.1, kernel="precomputed").fit(K, y)
     with pytest.raises(ValueError, match="standard deviations need the kernel matrix"):

@@ -96,7 +96,7 @@ def test_folds_equal_a_grid_search():
 
 @pytest.mark.parametrize("weights", [None, np.where(np.arange(60) < 7, 0.0, W)], ids=["equal", "0"])
 def test_folds_on_landmarks_score_what_single_fits_reach(weights):
-    """Also for a given matrix, whose landmarks are indices into all of it."""
+    """Also for a precomputed matrix, whose landmarks are indices of all points."""
     cv, w = KFold(3), np.ones(60) if weights is None else weights
     options = {"solver": "nystroem", "landmarks": "rpcholesky", "rank": 12}
     K = RBF(1.0)(X)
@@ -128,7 +128,7 @@ def test_weights_over_many_orders_of_magnitude(tiny):
 
 
 def test_gcv_of_targets_without_noise():
-    """Little is left of what is subtracted; the scores are those of the exact path all the same."""
+    """The subtraction cancels most digits, but the scores agree with those of the exact path."""
     alphas = np.geomspace(1e-9, 1.0, 10)
     exact, small = (
         KernelRidgeCV(alphas, kernel=RBF(0.3), cv="gcv", solver=solver, landmarks=X)
@@ -149,7 +149,7 @@ def test_a_large_mean_costs_no_digits():
     np.testing.assert_allclose(one, two, rtol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 def test_alphas_below_rounding_are_left_out():
     with pytest.warns(ConvergenceWarning, match="1 of 2 alphas, up to 1e-20, are skipped") as said:
         model = KernelRidgeCV([1e-20, 0.1], kernel="linear").fit(X, y)
@@ -212,7 +212,7 @@ def test_points_without_weight_are_left_out():
 
 
 def test_landmarks_and_leave_one_out():
-    """With landmarks kept fixed, the closed form equals refits on the same landmarks."""
+    """With fixed landmarks, the closed form equals refits on the same landmarks."""
     S = X[:15]
     model = KernelRidgeCV(
         [0.1], kernel="rbf", solver="nystroem", landmarks=S, fit_intercept=True

@@ -1,4 +1,4 @@
-"""search_kernels(): what it finds in data that were made, and what it refuses."""
+"""search_kernels(): results on synthetic data, and errors."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from mercer.estimators import FoundKernel
 from mercer.gp import MarginalLikelihood
 from mercer.kernels import RBF, Linear, Periodic, Select, Spectrum, White
 
-X = np.linspace(1950, 1960, 60)[:, None]  # far from 0, as years are
+X = np.linspace(1950, 1960, 60)[:, None]  # far from 0, like years
 NOISE = 0.1 * np.random.default_rng(0).normal(size=60)
 SEASONS = X[:, 0] - 1950 + 2 * np.sin(2 * np.pi * X[:, 0] / 1.7) + NOISE
 
@@ -30,7 +30,7 @@ def test_a_trend_and_seasons(found):
     assert isinstance(found.kernel.terms[-1], White)
     model = found.estimator.fit(X[:45], SEASONS[:45])
     error = model.predict(X[45:]) - SEASONS[45:]
-    assert np.sqrt(np.mean(error**2)) < 0.5  # a forecast, of seasons and trend
+    assert np.sqrt(np.mean(error**2)) < 0.5  # a forecast of seasons and trend
 
 
 def test_the_story_is_true(found):
@@ -105,4 +105,4 @@ def test_carbon_dioxide():
     assert found.story.best.words == "Periodic + RBF"
     periodic = found.kernel.terms[1].kernel.kernel
     assert periodic.period == pytest.approx(1.0, rel=2e-3)
-    assert found.kernel.terms[0].kernel.length_scale > 10  # years: the rise
+    assert found.kernel.terms[0].kernel.length_scale > 10  # the trend, in years

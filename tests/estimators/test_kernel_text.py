@@ -1,4 +1,4 @@
-"""Kernels as text, wherever a kernel is named."""
+"""Kernels as strings, wherever a kernel can be given."""
 
 import inspect
 
@@ -27,7 +27,7 @@ WITH_KERNEL = sorted(
 SPECIAL = {"ParzenDensity": "RBF(length_scale=2)", "ExplicitFeatures": "Polynomial(2) + Linear()"}
 SPECIAL |= {"RandomFeatures": "2*RBF(0.5)*Matern()", "GPLVM": "RBF() + White(0.1)"}
 SPECIAL |= {"BayesianGPLVM": "2*RBF(0.5)"}
-TARGETS = {"KernelCCA": X**2}  # a second view, in which two pairs of directions can be found
+TARGETS = {"KernelCCA": X**2}  # a second view with two pairs of directions
 
 
 @pytest.mark.filterwarnings("ignore:Cholesky|nu=0.5|n_components|the model explains")
@@ -88,7 +88,7 @@ def test_texts_for_points_of_any_kind():
 def test_precomputed_in_an_expression():
     K = Linear()(X)
     assert get_tags(KernelRidge(kernel="Precomputed()")).input_tags.pairwise
-    assert not get_tags(KernelRidge(kernel="nope")).input_tags.pairwise  # fit says what it is
+    assert not get_tags(KernelRidge(kernel="nope")).input_tags.pairwise  # the error comes in fit
     given, read = (KernelRidge(kernel=k).fit(K, y) for k in ("Precomputed()", Precomputed()))
     np.testing.assert_array_equal(given.predict(K), read.predict(K))
     with pytest.raises(ValueError, match="Don't pass gamma"):

@@ -1,4 +1,4 @@
-"""Kernel k-means: against Lloyd's algorithm in R^d, against brute force, and on bad input."""
+"""Kernel k-means: against Lloyd's algorithm in R^d, brute force, and with invalid input."""
 
 from itertools import product
 
@@ -22,7 +22,7 @@ Q = rng.normal(size=(40, 3))
 
 
 def inertia(K, labels, w):
-    """The objective by its definition: means over all pairs of a cluster."""
+    """Return the objective by definition, as means over all pairs of a cluster."""
     total = w @ np.diag(K)
     for c in np.unique(labels):
         v = np.where(labels == c, w, 0.0)
@@ -30,7 +30,7 @@ def inertia(K, labels, w):
     return total
 
 
-# ---------------------------------------------------------------------- oracles
+# ---------------------------------------------------------------------- references
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -86,7 +86,7 @@ def test_normalised_cut_is_a_special_case():
     model = KernelKMeans(2, kernel="precomputed", tol=0.0).fit(K, sample_weight=w)
     assert adjusted_rand_score(np.arange(20) // 10, model.labels_) == 1.0
     cut = 2.0 * A[:10, 10:].sum() / w[:10].sum()
-    # a cluster's sum of w w^T K is that of its edges, m_c - cut_c, plus s m_c, here with s = 1
+    # For a cluster, the sum of w w^T K is that of its edges, m_c - cut_c, plus s m_c, with s = 1.
     np.testing.assert_allclose(model.inertia_, w @ np.diag(K) - 2 * (1 + 1) + cut)
 
 
@@ -102,7 +102,7 @@ def test_silhouette_is_that_of_the_distances():
         silhouette(gram(RBF(), X), np.zeros(300))
 
 
-# ---------------------------------------------------------------------- what it does
+# ---------------------------------------------------------------------- behaviour
 
 
 def test_nested_rings():
@@ -164,7 +164,7 @@ def test_precomputed_matrix():
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.predict(RBF()(Q, X)), plain.predict(Q))
     np.testing.assert_allclose(model.transform(K), plain.transform(X), atol=1e-7)
-    for others in (RBF()(Q, X), RBF()(X + 1.0, X)):  # the second is square
+    for others in (RBF()(Q, X), RBF()(X + 1.0, X)):  # the second one is square
         with pytest.raises(ValueError, match=r"distances need k\(x, x\), .* the training points"):
             model.transform(others)
     indices = KernelKMeans(3, kernel=Precomputed(K), init=np.array([1, 2, 3])).fit(np.arange(300))
@@ -222,7 +222,7 @@ def test_landmarks():
     assert len(low.X_fit_) <= 100
     assert low.report_.status is Status.APPROXIMATE
     np.testing.assert_allclose(low.inertia_, exact.inertia_, rtol=1e-3)
-    # the inertia is that of the kernel itself, around these centroids
+    # The inertia is that of the kernel itself, with these centroids.
     np.testing.assert_allclose(np.square(low.transform(X)).min(axis=1).sum(), low.inertia_)
     np.testing.assert_array_equal(low.predict(X), low.labels_)
 
@@ -244,7 +244,7 @@ def test_budget():
     np.testing.assert_array_equal(small.labels_, KernelKMeans(3, kernel=RBF()).fit(X).labels_)
 
 
-# ---------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------- invalid input
 
 
 def test_more_clusters_than_distinct_points():
@@ -303,7 +303,7 @@ def test_says_what_it_does(capsys):
     assert "converged" in text
 
 
-def test_cluster_is_a_function_of_its_own():
+def test_cluster_is_a_separate_function():
     found = cluster(Linear(), X, Lloyd(2))
     assert found.labels.shape == (300,)
     assert not found.approximate
@@ -312,7 +312,7 @@ def test_cluster_is_a_function_of_its_own():
 @pytest.mark.parametrize("init", ["k-means++", "random"])
 @pytest.mark.parametrize("seed", range(6))
 def test_weights_are_repetitions_from_every_start(seed, init):
-    """Also from one start, with clusters of one point, and in any order of the points."""
+    """Also for one restart, clusters of one point, and any order of the points."""
     rng = np.random.default_rng(seed)
     X, w = rng.normal(size=(15, 4)), rng.integers(0, 5, 15)
     model = KernelKMeans(5, init=init, n_init=1)

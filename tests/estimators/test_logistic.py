@@ -34,14 +34,14 @@ WEIGHTS = RNG.integers(0, 4, 120).astype(float)
 
 
 def log_loss(model, X, y, w=None):
-    """The objective C sum_i v_i log-loss_i + |f|^2 / 2, from what can be seen of a model."""
+    """Return the objective C sum_i v_i log-loss_i + |f|^2 / 2, from public attributes."""
     p = model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     w = np.ones(len(y)) if w is None else w
     norms = np.square(model.expansion_.norm()).sum()
     return -model.C * w @ p + 0.5 * norms
 
 
-# ---------------------------------------------------------------------- equal to scikit-learn
+# ---------------------------------------------------------------------- against scikit-learn
 
 
 @pytest.mark.parametrize("q", [2, 4])
@@ -53,7 +53,7 @@ def test_logistic_regression_on_features(q, weighted, basis, fit_intercept):
     phi = (lambda Z: Z) if basis is None else (lambda Z: np.asarray(basis(Z)))
     kernel = Linear() if basis is None else Features(basis)
     options = {"C": 0.7, "fit_intercept": fit_intercept}
-    # for two classes theirs has one w, for more a sum over classes: the same as ours
+    # For two classes, scikit-learn has one w, for more a sum over classes: the same as here.
     theirs = LogisticRegression(**options, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
     theirs.fit(phi(X), y, w)
     ours = KernelLogisticRegression(**options, kernel=kernel).fit(X, y, w)
@@ -83,7 +83,7 @@ def test_class_weight(q):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("q", [2, 4])
 def test_stationary(q, C):
-    """alpha_i = C v_i (y_i - p_i) are coefficients of the same f: the representer theorem."""
+    """By the representer theorem, alpha_i = C v_i (y_i - p_i) are coefficients of the same f."""
     y, gamma = LABELS[q], 0.3
     model = KernelLogisticRegression(C, gamma=gamma).fit(X, y, WEIGHTS)
     P = model.predict_proba(X)
@@ -92,7 +92,7 @@ def test_stationary(q, C):
     f = RBF.from_gamma(gamma)(X) @ (C * WEIGHTS[:, None] * gap) + model.intercept_
     values = model.decision_function(X).reshape(len(X), -1)
     assert np.allclose(f, values, rtol=1e-4, atol=1e-4)
-    assert np.abs(WEIGHTS @ gap).max() < 1e-8 * WEIGHTS.sum()  # the intercept is the best one
+    assert np.abs(WEIGHTS @ gap).max() < 1e-8 * WEIGHTS.sum()  # the intercept is optimal
     assert model.n_iter_ <= 15
     certificate = model.report_.certificate
     assert certificate["objective"] == pytest.approx(log_loss(model, X, y, WEIGHTS), rel=1e-6)
@@ -117,7 +117,7 @@ def test_solvers_agree(q):
     assert whole.report_.status is Status.APPROXIMATE
     some = KernelLogisticRegression(2.0, solver="nystroem", rank=40).fit(X, y)
     assert len(some.X_fit_) == 40
-    # the best function on fewer points cannot be better
+    # The best function on fewer points cannot be better.
     assert some.report_.certificate["objective"] >= exact.report_.certificate["objective"]
     assert some.report_.certificate["trace left"] > 0
     assert "Nyström on 40 landmarks" in some.report_.message
@@ -176,7 +176,7 @@ def test_memory_is_refused_before_it_is_taken():
 )
 @pytest.mark.parametrize("cv", [False, True])
 def test_memory_taken(options, q, cv):
-    """The bytes that are declared are not exceeded by what NumPy allocates."""
+    """NumPy does not allocate more bytes than declared."""
     n, rng = 500, np.random.default_rng(3)
     Z = rng.standard_normal((n, 3))
     y = np.digitize(Z[:, 0] + rng.standard_normal(n), [-0.8, 0.0, 0.8][:: 1 if q == 4 else 3])
@@ -205,7 +205,7 @@ def test_warm_start(q):
     direct = KernelLogisticRegression(1.0).fit(X[:80], y[:80])
     assert np.allclose(model.decision_function(X), direct.decision_function(X), atol=1e-7)
     other = np.where(y == y[0], "a", "b")
-    model.fit(X[:, :2], other)  # nothing of the last fit can be of use
+    model.fit(X[:, :2], other)  # the previous fit cannot be used as a start
     direct.fit(X[:, :2], other)
     assert np.allclose(model.predict_proba(X[:, :2]), direct.predict_proba(X[:, :2]), atol=1e-7)
     K = RBF()(X)
@@ -223,7 +223,7 @@ def test_path():
 
 
 def test_no_wrong_minimum_is_called_exact():
-    """Features of very different or very large size: right, or said not to be."""
+    """For features of very different or large size, the result is right or there is a warning."""
     y = LABELS[2]
     model = KernelLogisticRegression(kernel=Linear()).fit(1e5 * X * [1.0, 1e-4, 1e-8], y)
     theirs = LogisticRegression(tol=1e-10, solver="newton-cholesky", max_iter=1000)
@@ -234,7 +234,7 @@ def test_no_wrong_minimum_is_called_exact():
     cubic = KernelLogisticRegression(kernel="poly", gamma=1.0)
     with pytest.warns(ConvergenceWarning, match="functions lost to rounding errors of K"):
         cubic.fit(1e3 * Z, Z[:, 0] + 0.5 * rng.normal(size=90) > 0)
-    assert len(cubic.X_fit_) == 19  # all polynomials but the constant, which is the intercept
+    assert len(cubic.X_fit_) == 19  # all polynomials except the constant, which is the intercept
     assert cubic.report_.certificate["objective"] == pytest.approx(0.003358, rel=1e-2)
     for kernel, Z, C in (("poly", 1e4 * X, 1.0), ("linear", X[:, :2] * [1.0, 1e9], 10.0)):
         model = KernelLogisticRegression(C, kernel=kernel, gamma=1.0)
@@ -258,7 +258,7 @@ def test_what_landmarks_leave_out_is_bounded():
 
 
 def test_calibrated():
-    """With more points the probabilities become the true ones, and frequencies agree with them."""
+    """With more points, the probabilities converge to the true ones, and frequencies agree."""
     rng = np.random.default_rng(7)
     Z = rng.uniform(-3, 3, (5000, 2))
     truth = 1 / (1 + np.exp(-2 * np.sin(Z[:, 0]) - Z[:, 1]))
@@ -294,7 +294,7 @@ def test_probabilities(q):
         assert np.abs(values.sum(axis=1)).max() < 1e-6 * np.abs(values).max()
 
 
-# ---------------------------------------------------------------------- points of any kind
+# ---------------------------------------------------------------------- points of any type
 
 
 def test_precomputed_sparse_and_float32():
@@ -317,7 +317,7 @@ def test_precomputed_sparse_and_float32():
 
 @pytest.mark.parametrize("solver", ["newton", "nystroem"])
 def test_precomputed_points_without_weight(solver):
-    """They are left out of everything: landmarks, and values that are no kernel's."""
+    """They are excluded everywhere: as landmarks, and from the check of invalid values."""
     y, w = LABELS[4], WEIGHTS
     without = np.flatnonzero(w == 0)
     K = RBF.from_gamma(0.5)(X)
@@ -349,11 +349,11 @@ def test_words():
 
 
 def test_singular_gram():
-    """Duplicates with different labels, and a kernel of small rank."""
+    """Duplicates with different labels, and a kernel of low rank."""
     Z, y = np.repeat(X[:20], 3, axis=0), np.tile(["a", "b", "a"], 20)
     model = KernelLogisticRegression(1e4).fit(Z, y)
     assert len(model.X_fit_) <= 20
-    # where nothing but two thirds can be learned, that is what is said
+    # If the features are uninformative, the probability is two thirds.
     assert np.allclose(model.predict_proba(Z)[:, 0], 2 / 3, atol=1e-6)
     assert len(KernelLogisticRegression(kernel="linear").fit(X, LABELS[2]).X_fit_) == 3
 
@@ -443,7 +443,7 @@ def test_verbose(capsys):
     assert "[KernelLogisticRegression] exact: " in said and "step 1.0: objective" in said
 
 
-# ---------------------------------------------------------------------- the choice of C
+# ---------------------------------------------------------------------- selection of C
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr", None])
@@ -498,7 +498,7 @@ def test_cv_with_a_class_that_a_fold_lacks():
     y = np.where(groups == 2, "c", np.where(SCORE[:30] > 0, "a", "b"))
     folds = list(LeaveOneGroupOut().split(Z, y, groups))
     model = KernelLogisticRegressionCV([1.0], cv=folds, scoring="accuracy").fit(Z, y)
-    assert model.scores_[2, 0] == 0.0  # never seen, never predicted
+    assert model.scores_[2, 0] == 0.0  # a class not in the training fold is never predicted
     assert list(model.classes_) == ["a", "b", "c"]
     two = np.where(groups == 0, "a", "b")
     with pytest.raises(ValueError, match="a fold has training points of 1 class only"):
@@ -560,7 +560,7 @@ def test_cv_weights_and_folds():
     y, C = LABELS[2], [1.0, 9.0]
     model = KernelLogisticRegressionCV(C, cv=3).fit(X, y)
     assert np.allclose(clone(model).fit(X, y, 1.0).scores_, model.scores_, atol=1e-9)
-    hits = make_scorer(lambda truth, said: np.mean(truth == said))  # takes no weights
+    hits = make_scorer(lambda truth, said: np.mean(truth == said))  # accepts no weights
     assert clone(model).set_params(scoring=hits).fit(X, y, WEIGHTS).scores_.shape == (3, 2)
     splits = StratifiedKFold(3).split(X, y)
     model.set_params(cv=splits).fit(X, y)
@@ -587,7 +587,7 @@ def test_cv_warns_once():
     ("name", "n", "worst"), [("banana", 400, 0.125), ("thyroid", 140, 0.09), ("titanic", 150, 0.26)]
 )
 def test_raetsch(name, n, worst):
-    """Test errors over three splits, well below those of the larger class alone."""
+    """Test errors over three splits, well below the error of a constant prediction."""
     path = DATA / "raetsch" / f"{name}.npz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

@@ -1,4 +1,4 @@
-"""Metric scaling: slopes against differences, scikit-learn's stress, Sammon's map, new points."""
+"""Metric MDS: gradients against differences, scikit-learn's stress, Sammon mapping, new points."""
 
 import os
 from pathlib import Path
@@ -97,12 +97,12 @@ def test_stress_is_not_above_that_of_scikit_learn(name):
 
 
 def test_a_step_of_majorisation_leaves_a_minimum_where_it_is(model):
-    """The certificate, written out: Guttman's transform moves the map by `residual`."""
+    """The certificate by definition: a Guttman transform changes the embedding by `residual`."""
     Z, delta, n = model.embedding_, squareform(pdist(X)), len(X)
     ratio = delta / np.where(d := cdist(Z, Z), d, 1.0)
     B = np.diag(ratio.sum(axis=1)) - ratio
     moved = B @ Z / n
-    # in units of the map, where v = n - 1 stands for n
+    # In units of the embedding, with v = n - 1 instead of n.
     left = np.linalg.norm(Z - moved) / np.linalg.norm(Z)
     assert left == pytest.approx(model.report_.residual * (n - 1) / n, rel=0.05, abs=1e-7)
     assert left < 1e-5
@@ -121,7 +121,7 @@ def test_sammon_is_its_formula():
     assert model.stress_ == pytest.approx(np.sum((delta - d) ** 2 / delta) / delta.sum(), rel=1e-9)
     raw = MetricMDS(2).fit(X)
     assert np.sum((delta - pdist(raw.embedding_)) ** 2 / delta) / delta.sum() > model.stress_
-    near = delta < np.quantile(delta, 0.1)  # small distances are better kept
+    near = delta < np.quantile(delta, 0.1)  # small distances are preserved better
     errors = [np.abs(delta - pdist(m.embedding_))[near].mean() for m in (model, raw)]
     assert errors[0] < errors[1]
 
@@ -133,7 +133,7 @@ def test_duplicates_have_one_place():
         np.testing.assert_allclose(Z[:20], Z[20:], atol=0.05)
 
 
-def test_restarts_are_told():
+def test_restarts_are_reported():
     model = MetricMDS(1, n_init=4, random_state=1, max_iter=3000).fit(X)
     assert model.stresses_.shape == (4,) and model.stress_ == model.stresses_.min()
     assert model.report_.certificate["spread"] == np.ptp(model.stresses_) > 0
@@ -148,7 +148,7 @@ def test_restarts_are_told():
 def test_training_points_return_to_their_places(stress):
     model = MetricMDS(2, stress=stress).fit(X)
     np.testing.assert_array_equal(model.transform(X), model.embedding_)
-    near = model.transform(X + 1e-7)  # no longer the same points
+    near = model.transform(X + 1e-7)  # different from the training points
     assert np.abs(near - model.embedding_).max() < 1e-2
     assert model.score(X) == pytest.approx(-model.stress_, rel=1e-9)
 
@@ -165,7 +165,7 @@ def test_new_points_have_the_least_stress(model):
 
 def test_new_points_where_the_map_is_exact():
     plane = rng.normal(size=(40, 2))
-    for kernel in ("linear", Linear() + Linear()):  # of which the second has no special case
+    for kernel in ("linear", Linear() + Linear()):  # the second has no special case
         Z = MetricMDS(2, kernel=kernel).fit(plane[:30]).transform(plane)
         times = 1.0 if kernel == "linear" else np.sqrt(2.0)
         np.testing.assert_allclose(pdist(Z), times * pdist(plane), atol=1e-3)
@@ -187,7 +187,7 @@ def test_weights_of_pairs():
     assert np.sum(w * (plain - delta) ** 2) > np.sum(w * (d - delta) ** 2)
     ones = MetricMDS(2).fit(X, weights=np.ones((60, 60)))
     np.testing.assert_allclose(ones.embedding_, MetricMDS(2).fit(X).embedding_, atol=1e-3)
-    hidden = np.where(np.arange(60) == 7, 1e3, X.T).T  # a point whose pairs count for nothing
+    hidden = np.where(np.arange(60) == 7, 1e3, X.T).T  # a point whose pairs have zero weight
     seen = np.ones((60, 60))
     seen[7] = seen[:, 7] = 1e-9
     rest = np.arange(60) != 7
@@ -225,8 +225,8 @@ def test_words_have_places():
     assert model.transform(["GATTTTACA"]).shape == (1, 2)
 
 
-def test_an_axis_without_variance_is_no_trap():
-    """Points on a star: classical scaling has one axis, on which some of them agree."""
+def test_an_axis_without_variance_is_not_a_trap():
+    """Points on a star: classical scaling has one axis, on which some points coincide."""
     D = np.array([[0, 1, 1, 2], [1, 0, 2, 1], [1, 2, 0, 1], [2, 1, 1, 0]], dtype=float)
     assert MetricMDS(2, dissimilarity="precomputed").fit(D).stress_ < 0.06
     line = np.c_[np.arange(10.0), np.zeros(10)]
@@ -279,12 +279,12 @@ ALONE = np.where((np.arange(60) == 3) | (np.arange(60)[:, None] == 3), 0.0, 1.0)
         (X, {}, ALONE, "point 3 has weight 0 with all others"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, weights, message):
+def test_what_cannot_be_fitted_is_reported(data, options, weights, message):
     with pytest.raises(ValueError, match=message):
         MetricMDS(**options).fit(data, weights=weights)
 
 
-def test_what_cannot_be_asked_is_said(model):
+def test_what_cannot_be_asked_is_reported(model):
     with pytest.raises(NotFittedError):
         MetricMDS().transform(X)
     with pytest.raises(TypeError, match="MetricMDS has no expansion_ that could be compressed"):
@@ -311,7 +311,7 @@ def test_the_function_is_the_estimator(model):
 
 @pytest.mark.data
 def test_oil_flow():
-    """Published for the first 100 points: Sammon's map has 6 errors of the nearest neighbour."""
+    """Published for the first 100 points: Sammon mapping has 6 nearest-neighbour errors."""
     path = DATA / "oil_flow" / "oil_flow.npz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")
@@ -338,4 +338,4 @@ def test_new_points_leave_the_local_minimum_of_their_nearest_neighbour():
             minimize(cost, start, method="BFGS").fun for start in 2 * rng.normal(size=(6, 2))
         )
         local += found > best * (1.0 + 1e-6)
-    assert local <= 2  # 5 from the nearest neighbour alone
+    assert local <= 2  # 5 errors if only the nearest neighbour is used

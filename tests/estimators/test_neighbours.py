@@ -1,4 +1,4 @@
-"""Nearest neighbours in feature space: against scikit-learn, by definition, and on bad input."""
+"""Nearest neighbours in feature space: against scikit-learn, by definition, invalid input."""
 
 import tracemalloc
 
@@ -44,13 +44,13 @@ def squared(kernel, A, B):
 
 
 def by_rows(rows):
-    """What scikit-learn wants of weights within a radius: an array of arrays for one of them."""
+    """Convert weights within a radius to scikit-learn's format, an array of arrays."""
     out = np.empty(len(rows), dtype=object)
     out[:] = [np.exp(-d) for d in rows]
     return out
 
 
-# ---------------------------------------------------------------------- oracles
+# ---------------------------------------------------------------------- references
 
 
 @every_weight
@@ -73,7 +73,7 @@ def test_linear_kernel_is_scikit_learns(weights, k):
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:Outlier label -1")  # theirs says so in predict as well
+@pytest.mark.filterwarnings("ignore:Outlier label -1")  # scikit-learn also warns in predict
 @every_weight
 @pytest.mark.parametrize("outlier", [-1, "most_frequent"])
 def test_linear_kernel_is_scikit_learns_within_a_radius(weights, outlier):
@@ -91,7 +91,7 @@ def test_linear_kernel_is_scikit_learns_within_a_radius(weights, outlier):
     np.testing.assert_allclose(ours.predict_proba(Q), theirs.predict_proba(Q), rtol=1e-8)
 
 
-def test_label_of_outliers_that_is_no_class():
+def test_label_of_outliers_that_is_not_a_class():
     model = KernelRadiusNeighborsClassifier(0.5, outlier_label=-1).fit(X, y)
     far = np.full((1, 4), 99.0)
     assert model.predict(far).tolist() == [-1]
@@ -123,7 +123,7 @@ def test_kernels_that_fall_do(kernel):
         assert np.all(np.diff(values) <= 1e-15)
 
 
-def test_points_beyond_the_range_of_the_kernel_are_told_apart():
+def test_points_beyond_the_range_of_the_kernel_are_distinguished():
     Z = np.array([[90.0], [80.0], [100.0], [70.0]])
     model = KernelKNeighborsRegressor(2, kernel=RBF(1.0)).fit(Z, Z[:, 0])
     d, i = model.kneighbors([[0.0]])
@@ -137,7 +137,7 @@ def test_neighbours_of_radial_kernels_are_those_in_space():
     np.testing.assert_array_equal(model.kneighbors(Q, return_distance=False), near)
 
 
-# ---------------------------------------------------------------------- what it does
+# ---------------------------------------------------------------------- behaviour
 
 
 def test_copies_are_at_distance_0_and_the_first_is_nearest():
@@ -223,7 +223,7 @@ def test_few_neighbours_within_a_radius_are_held_at_a_time(weights):
     np.testing.assert_array_equal(small.predict(None), model.predict(None))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 128 * 900 * 900 / 4  # all pairs at once take more
+    assert peak < 128 * 900 * 900 / 4  # all pairs at once would take more
 
 
 def test_strings():
@@ -267,7 +267,7 @@ def test_radius_below_0():
             model.radius_neighbors(Q, radius=radius)
 
 
-def test_a_budget_that_is_no_size():
+def test_a_budget_that_is_not_a_size():
     with pytest.raises(ValueError, match="max_memory must be a positive number of bytes"):
         KernelKNeighborsClassifier(max_memory="lots").fit(X, y)
 

@@ -1,4 +1,4 @@
-"""Nystroem: features on landmarks, their exact error, and the way back."""
+"""Nystroem: features on landmarks, their exact error, and the inverse transform."""
 
 import pickle
 
@@ -32,7 +32,8 @@ def test_error_is_the_trace_of_what_is_left(X, landmarks):
     assert model.approximation_error_ == pytest.approx(np.trace(left), abs=1e-8)
     assert np.linalg.eigvalsh(left).min() > -1e-8
     assert model.report_.certificate["trace"] == model.approximation_error_
-    assert model.fit(X).approximation_error_ is None  # it would take all of k(X, landmarks)
+    # computing it would need all of k(X, landmarks)
+    assert model.fit(X).approximation_error_ is None
 
 
 def test_fitted_names_are_those_of_their_formula(X):
@@ -56,7 +57,7 @@ def test_less_is_left_than_by_theirs(X):
 def test_exact_for_a_kernel_of_finite_rank(X):
     model = Nystroem(kernel=Polynomial(2), n_components=50)
     F = model.fit_transform(X)
-    assert F.shape == (200, 10)  # further landmarks would add nothing
+    assert F.shape == (200, 10)  # more landmarks would not increase the rank
     np.testing.assert_allclose(F @ F.T, Polynomial(2)(X), rtol=1e-8, atol=1e-6)
     assert model.get_feature_names_out().tolist() == [f"nystroem{i}" for i in range(10)]
 

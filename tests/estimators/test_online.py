@@ -1,4 +1,4 @@
-"""Online learners: against scikit-learn, against loops in plain Python, and within bounds."""
+"""Online learners: against scikit-learn, against plain Python loops, and within bounds."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def labelled(n=300, d=4):
 
 
 def stream(model, X, y, step):
-    """Show the points to a model in parts."""
+    """Pass the points to partial_fit in parts."""
     for i in range(0, len(y), step):
         named = {"classes": np.unique(y)} if isinstance(model, KernelPerceptron) else {}
         model.partial_fit(X[i : i + step], y[i : i + step], **named)
@@ -53,7 +53,7 @@ def test_the_linear_kernel_leads_back_to_scikit_learn(load, pair, intercept):
     np.testing.assert_allclose(ours.dual_coef_.T @ ours.X_fit_, theirs.coef_, rtol=0, atol=1e-9)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-    assert ours.n_iter_ <= theirs.n_iter_  # a pass without a mistake is the last
+    assert ours.n_iter_ <= theirs.n_iter_  # a pass without mistakes is the last one
     once = TheirPerceptron(fit_intercept=intercept).partial_fit(X, y, classes=np.unique(y))
     streamed = stream(KernelPerceptron(kernel="linear", fit_intercept=intercept), X, y, 97)
     ordered = TheirPerceptron(fit_intercept=intercept, shuffle=False)
@@ -66,7 +66,7 @@ def test_the_linear_kernel_leads_back_to_scikit_learn(load, pair, intercept):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("margin", [0.05, 0.2])
 def test_mistakes_are_bounded(seed, margin):
-    """Novikoff's theorem, with a function that separates: mistakes <= (R / rho)^2."""
+    """Novikoff's theorem for a separating function: mistakes <= (R / rho)^2."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(600, 5))
     X /= np.linalg.norm(X, axis=1)[:, None]
@@ -83,7 +83,7 @@ def test_mistakes_are_bounded(seed, margin):
 
 def test_mistakes_are_bounded_by_the_widest_margin():
     X, y = circles(200, random_state=0)
-    # 1 / |f| is the margin of the hard-margin machine, up to its tolerance
+    # 1 / |f| is the margin of the hard-margin SVM, up to its tolerance.
     machine = SVC(C=1e8, gamma=2.0, tol=1e-6).fit(X, y)
     with_constant = machine.expansion_.norm()[0] ** 2 + machine.intercept_[0] ** 2
     model = KernelPerceptron(gamma=2.0, tol=None).fit(X, y)
@@ -184,7 +184,7 @@ def test_classes_of_a_stream():
         model.partial_fit(X, np.where(y == 1, 7, y))
     with pytest.raises(ValueError, match="differ from those of the first call"):
         model.partial_fit(X, y, classes=[0, 1, 2])
-    model.partial_fit(X[y == 1], y[y == 1])  # one class is enough, once they are known
+    model.partial_fit(X[y == 1], y[y == 1])  # one class is enough once all classes are known
     with pytest.raises(ValueError, match="at least 2 classes"):
         KernelPerceptron().partial_fit(X, y, classes=[0])
     with pytest.raises(ValueError, match="'balanced' needs all points"):
@@ -204,7 +204,7 @@ def test_weights_of_classes():
     assert set(np.unique(streamed.dual_coef_)) == {-1.0, 50.0}
 
 
-def test_no_end_in_sight_is_said():
+def test_no_end_in_sight_is_reported():
     X, _ = labelled(100)
     noise = np.random.default_rng(0).integers(2, size=100)
     with pytest.warns(ConvergenceWarning, match="Maximum number of iteration reached"):
@@ -305,7 +305,7 @@ def test_passes_come_near_the_minimum():
     y = np.sin(3 * X[:, 0]) + 5.0
     model = OnlineKernelRegressor(kernel=RBF(0.5)).fit(X, y)
     assert model.score(X, y) > 0.98
-    assert len(model.X_fit_) <= 300  # a point has one coefficient, however often it came
+    assert len(model.X_fit_) <= 300  # a repeated point has one coefficient
 
 
 def test_steps_that_are_too_long_are_refused():
@@ -319,7 +319,7 @@ def test_steps_that_are_too_long_are_refused():
         OnlineKernelRegressor(alpha=1.0, eta0=2.0).fit(X, y)
 
 
-# ---------------------------------------------------------------------- all of them
+# ---------------------------------------------------------------------- all learners
 
 
 @every
@@ -358,7 +358,8 @@ def test_threads_and_tiles_do_not_matter(Learner, budget, monkeypatch):
         Learner(kernel=RBF(), budget=budget, n_jobs=j).fit(X, y)._values(X[:50]) for j in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
-    square = Learner is KernelRecursiveLeastSquares and budget is None  # it holds two triangles
+    # stores two triangular matrices
+    square = Learner is KernelRecursiveLeastSquares and budget is None
     memory = "40 MiB" if square else "8 MiB"
     tiled = Learner(kernel=RBF(), budget=budget, max_memory=memory).fit(X, y)
     assert np.corrcoef(tiled._values(X[:50])[:, 0], one[:, 0])[0, 1] > 0.999

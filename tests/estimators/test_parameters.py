@@ -1,4 +1,4 @@
-"""Parameters are declared once: signature, constraints and words belong together."""
+"""Parameters are declared once: signature, constraints and documentation agree."""
 
 import inspect
 from itertools import pairwise
@@ -19,7 +19,7 @@ CLASSES = [
 
 
 def sections(model):
-    """Return the titles of a docstring, and the first line of each parameter by its name."""
+    """Return the section titles of a docstring, and the first line of each parameter by name."""
     lines = model.__doc__.split("\n")
     titles = [a for a, b in pairwise(lines) if b and set(b) == {"-"}]
     start = lines.index("Parameters") + 2
@@ -59,12 +59,12 @@ def test_learned_attributes_are_no_parameters():
     assert "expansion_" not in KernelRidge().get_params()
 
 
-def test_a_value_that_is_no_default_is_checked():
+def test_a_value_that_is_not_a_default_is_checked():
     with pytest.raises(ValueError, match="'alpha' parameter of KernelRidge"):
         KernelRidge(alpha="much").fit([[0.0], [1.0]], [0.0, 1.0])
 
 
-def test_a_subclass_with_a_constructor_of_its_own_has_its_own_parameters():
+def test_a_subclass_with_its_own_constructor_has_its_own_parameters():
     class Ours(KernelRidge):
         _parameter_constraints: ClassVar = {"strength": [float]}
 

@@ -1,4 +1,4 @@
-"""What a kernel PCA promises, whatever the solver: PCA in feature space, by every door."""
+"""Properties of kernel PCA for every solver: PCA in feature space, for all forms of input."""
 
 import pickle
 import warnings
@@ -28,8 +28,8 @@ X = rng.normal(size=(120, 4)) * [2.0, 1.4, 1.0, 0.6]
 Z = rng.normal(size=(37, 4)) * [2.0, 1.4, 1.0, 0.6]
 W = rng.integers(1, 4, size=120).astype(float)
 
-# With options that make them exact enough to be compared: the power method stops at 1e-8, and the
-# randomized one after a few rounds, by default.
+# With options that make them accurate enough for comparisons: by default, the power method stops
+# at 1e-8, and the randomized solver after a few iterations.
 SOLVERS = {
     "dense": {},
     "krylov": {"tol": 1e-13},
@@ -68,7 +68,7 @@ def letters(s, t):
 
 WORDS = ["".join(rng.choice(list("abcdef"), size=6)) for _ in range(40)]
 
-# ---------------------------------------------------------------------- one answer, two ways
+# ---------------------------------------------------------------------- equivalent computations
 
 DOORS = {
     "plain": {},
@@ -206,7 +206,7 @@ def test_words(solver):
         assert len(weighted.X_fit_) == np.count_nonzero(w)
 
 
-# ---------------------------------------------------------------------- the same bits
+# ---------------------------------------------------------------------- determinism
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_the_error_of_all_components_is_nothing_on_the_training_points():
 def test_the_share_of_training_points_beyond_the_threshold(solver, contamination):
     model = make(solver, contamination=contamination).fit(X)
     outliers = np.count_nonzero(model.is_outlier(X))
-    # the point at the threshold may fall on either side of it, by rounding
+    # The point at the threshold may be on either side of it, because of rounding.
     assert abs(outliers - 120 * contamination) <= 1
 
 
@@ -401,7 +401,7 @@ def test_components_are_an_orthonormal_set_of_functions(solver, weights):
                 rtol=1e-9,
             )
         np.testing.assert_allclose(parts.coefficients.sum(axis=0), 0.0, atol=1e-10)
-    # the score is <w_j, phi(x) - mu>
+    # The score is <w_j, phi(x) - mu>.
     np.testing.assert_allclose(
         parts(Z) - parts.inner(model.mean_).T, model.transform(Z), atol=1e-10
     )
@@ -432,12 +432,12 @@ def test_ratios_divide_by_the_trace(solver):
     assert model.total_variance_ == pytest.approx(np.trace(K) / 119, rel=1e-12)
 
 
-# ---------------------------------------------------------------------- how many
+# ---------------------------------------------------------------------- number of components
 
 
 @pytest.mark.parametrize("solver", ["dense", "krylov", "power", "randomized"])
 def test_more_components_than_the_rank(solver):
-    # the kernel matrix has rank 4: its other eigenvalues are 0, and so are the scores
+    # The kernel matrix has rank 4: its other eigenvalues and their scores are 0.
     model = make(solver, 9, kernel="linear").fit(X)
     assert model.n_components_ == 9
     assert np.array_equal(model.eigenvalues_[4:], np.zeros(5))
@@ -485,7 +485,7 @@ def test_more_components_than_landmarks():
 @pytest.mark.parametrize("solver", ["dense", "krylov", "nystroem", "features"])
 @pytest.mark.parametrize("whiten", [False, True])
 def test_components_without_variance_have_no_scores_on_new_points_either(solver, whiten):
-    # twelve points: eleven directions, and random features have sixty
+    # Twelve points have eleven directions; there are sixty random features.
     model = make(solver, 12, whiten=whiten).fit(X[:12])
     assert model.n_components_ == 12 and model.eigenvalues_[10] > 1e-3
     assert model.eigenvalues_[11] == 0 and np.all(model.explained_variance_ratio_ >= 0)
@@ -538,7 +538,7 @@ def test_weights_are_repetitions(solver):
     np.testing.assert_allclose(
         weighted.explained_variance_ratio_, whole.explained_variance_ratio_, rtol=1e-9
     )
-    # eigenvectors of the n weighted points, spread over the repetitions
+    # Eigenvectors of the n weighted points, distributed over the repetitions.
     times = some[some > 0]
     spread = np.repeat(weighted.eigenvectors_ / np.sqrt(times)[:, None], times.astype(int), axis=0)
     assert subspace_angles(spread, whole.eigenvectors_).max() < 1e-6
@@ -651,7 +651,7 @@ def test_conditionally_positive_definite_kernels(solver, name):
     np.testing.assert_allclose(model.eigenvalues_, values[:3], rtol=1e-9)
     assert model.total_variance_ == pytest.approx(values.sum() / 119, rel=1e-10)
     np.testing.assert_allclose(model.transform(A), model.fit_transform(A), atol=1e-8)
-    # k_c(x, x) minus the squared scores, by hand
+    # k_c(x, x) minus the squared scores, computed directly.
     mean = K.mean(axis=0)
     distance = kernel.diag(B) - 2 * kernel(B, A).mean(axis=1) + mean.mean()
     expected = distance - np.square(model.transform(B)).sum(axis=1)
@@ -673,7 +673,7 @@ def test_distances_make_classical_scaling(exponent, solver):
         np.testing.assert_allclose(aligned(scores, expected), expected, atol=1e-9)
 
 
-# ---------------------------------------------------------------------- certificates and words
+# ---------------------------------------------------------------------- certificates and summary
 
 
 @every_exact_solver
@@ -735,7 +735,7 @@ def test_a_summary_of_an_exact_model():
         KernelPCA(2).summary()
 
 
-def test_the_summary_marks_what_cannot_be_told_apart():
+def test_the_summary_marks_what_cannot_be_distinguished():
     corners = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     model = KernelPCA(3, kernel="rbf").fit(corners)
     assert model.eigenvalues_[0] == pytest.approx(model.eigenvalues_[1], rel=1e-14)
@@ -770,7 +770,7 @@ def test_summaries_of_approximations():
     assert "sandwich" not in text
 
 
-# ---------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------- invalid input
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, 0.0, 1.0, "all", np.nan])

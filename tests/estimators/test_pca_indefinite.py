@@ -1,4 +1,4 @@
-"""Similarities that are no kernels: refuse with numbers, clip, flip or shift the spectrum."""
+"""Indefinite similarities: errors with numbers, and clipping, flipping or shifting the spectrum."""
 
 import re
 
@@ -19,7 +19,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES)
 
 
 def similarity(A, B):
-    """Symmetric, with many negative eigenvalues: not a kernel."""
+    """Return a symmetric matrix with many negative eigenvalues, which is not a kernel matrix."""
     return np.cos(3.0 * np.abs(A[:, None] - B[None]).sum(axis=2)) + 0.5 * (A @ B.T)
 
 
@@ -30,7 +30,7 @@ def centred(K, w=None):
 
 
 def mended(K_c, policy):
-    """Return the nearest thing to K_c that is a kernel matrix, by the policy's idea of near."""
+    """Return the positive semidefinite matrix that the policy puts in place of K_c."""
     values, U = np.linalg.eigh(K_c)
     real = np.abs(values) > 1e-10 * np.abs(values).max()
     new = {
@@ -66,7 +66,7 @@ def test_raise_says_how_much(name, solver):
     assert share == pytest.approx(-values[k - 1] / values[0], rel=1e-5)
     assert "the sigmoid kernel usually is not" in text
     assert "indefinite='clip', 'flip' or 'shift'" in text
-    # as many as are positive are not refused
+    # Up to the number of positive eigenvalues, components are accepted.
     few = KernelPCA(positive // 2, kernel="precomputed", eigen_solver=solver).fit(MATRICES[name])
     np.testing.assert_allclose(few.eigenvalues_, values[: positive // 2], rtol=1e-9)
 
@@ -79,7 +79,7 @@ def test_all_negative():
 @every_matrix
 @every_policy
 @pytest.mark.parametrize("weights", [None, W], ids=["no weights", "weights"])
-def test_scores_have_the_mended_matrix_as_their_gram(name, policy, weights):
+def test_scores_have_the_repaired_matrix_as_their_gram(name, policy, weights):
     K = MATRICES[name]
     model = KernelPCA(kernel="precomputed", indefinite=policy)
     scores = model.fit_transform(K, sample_weight=weights)
@@ -101,7 +101,7 @@ def test_new_points_follow_the_same_linear_map(policy):
     direct = KernelPCA(kernel=KERNEL, indefinite=policy).fit(X)
     scores = model.transform(cross)
     np.testing.assert_allclose(direct.transform(Z), scores, atol=1e-8)
-    # the map that takes the centred rows of the training points to their scores
+    # The linear map from the centred rows of the training points to their scores.
     K_c = centred(K)
     rows = cross - cross.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()
     training = model.transform(K)
@@ -136,7 +136,7 @@ def test_flipping_keeps_directions_that_clipping_drops():
     values = np.linalg.eigvalsh(centred(K))
     assert sizes["clip"] == np.count_nonzero(values > 1e-9)
     assert sizes["flip"] == np.count_nonzero(np.abs(values) > 1e-9)
-    assert sizes["shift"] == sizes["flip"] - 1  # the lowest becomes 0
+    assert sizes["shift"] == sizes["flip"] - 1  # the lowest eigenvalue becomes 0
     assert sizes["clip"] < sizes["shift"]
 
 
@@ -186,8 +186,8 @@ def test_the_whole_spectrum_is_needed(policy, solver):
 
 
 @every_policy
-def test_approximations_of_what_is_no_kernel(policy):
-    """Landmarks and features stand for positive semidefinite kernels alone, and say so."""
+def test_approximations_of_what_is_not_a_kernel(policy):
+    """Landmarks and features require a positive semidefinite kernel, or raise an error."""
     for solver in ("nystroem", "features"):
         model = KernelPCA(2, kernel=KERNEL, indefinite=policy, eigen_solver=solver)
         text = f"indefinite='{policy}' needs the whole spectrum, but landmarks or random features n"
@@ -196,8 +196,8 @@ def test_approximations_of_what_is_no_kernel(policy):
                 method(X)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
-def test_landmarks_refuse_what_is_no_kernel():
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
+def test_landmarks_refuse_what_is_not_a_kernel():
     with pytest.raises(ValueError, match="not positive semidefinite"):
         KernelPCA(2, kernel=KERNEL, eigen_solver="nystroem", rank=40).fit(X)
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a fit, and what a fit says while it runs."""
+"""Ctrl-C during a fit, and the progress output of a fit."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from mercer import KernelPCA
 
-# Run in a process of its own, so that an interrupt that comes late hits nobody else.
+# Run in a separate process, so that a late interrupt does not hit other tests.
 SCRIPT = """
 import _thread, json, signal, sys, threading, time
 import numpy as np
@@ -111,7 +111,8 @@ def test_an_interrupted_fit_leaves_nothing_behind(case):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["outcome"] == "interrupted"
-    assert result["seconds"] < 3.0  # at the next tile: what is left takes longer
+    # stopped at the next tile; the remaining computation takes longer
+    assert result["seconds"] < 3.0
     assert result["threads left"] == 0
     assert result["blas restored"]
     assert not result["fitted"] and result["learned"] == []
@@ -120,7 +121,7 @@ def test_an_interrupted_fit_leaves_nothing_behind(case):
 
 @pytest.mark.parametrize("solver", ["krylov", "nystroem", "features", "dense", "power", "arpack"])
 def test_an_exception_inside_a_fit_leaves_nothing_behind(solver, monkeypatch):
-    """The same by other means: an exception from the first message of a refit."""
+    """The same with an exception raised by the first message of a second fit."""
     A = np.random.default_rng(1).normal(size=(300, 4))
     options = {"rank": 50} if solver in ("nystroem", "features") else {}
     model = KernelPCA(2, kernel="rbf", eigen_solver=solver, verbose=1, **options)
@@ -185,10 +186,10 @@ def test_an_interrupted_block_leaves_the_stream_as_it_was(monkeypatch):
     )
 
 
-# ---------------------------------------------------------------------- what it says
+# ---------------------------------------------------------------------- progress output
 
 
-def test_passes_are_told_with_falling_residuals(capsys):
+def test_passes_are_reported_with_falling_residuals(capsys):
     A = np.random.default_rng(0).normal(size=(1200, 6))
     model = KernelPCA(
         5, kernel="rbf", eigen_solver="krylov", storage="tiled", verbose=1, tol=1e-10
@@ -203,11 +204,12 @@ def test_passes_are_told_with_falling_residuals(capsys):
     assert done == sorted(done) and done[-1] == 5
     assert all(b < a for a, b in itertools.pairwise(residuals))
     assert residuals[-1] <= 1e-10 < residuals[0]
-    assert model.report_.n_iter - passes[-1] in (0, 1)  # one more, if it took a pass to prove
+    # one more pass if the certificate needed one
+    assert model.report_.n_iter - passes[-1] in (0, 1)
     assert "largest residual" in out.splitlines()[-1]
 
 
-def test_a_share_of_the_variance_is_told(capsys):
+def test_a_fraction_of_the_variance_is_reported(capsys):
     A = np.random.default_rng(0).normal(size=(300, 12))
     KernelPCA(0.9, kernel="rbf", gamma=0.1, eigen_solver="krylov", verbose=1).fit(A)
     out = capsys.readouterr().out
@@ -217,7 +219,7 @@ def test_a_share_of_the_variance_is_told(capsys):
     assert counts == [16 * 2**i for i in range(len(counts))]
 
 
-def test_landmarks_and_features_are_told(capsys):
+def test_landmarks_and_features_are_reported(capsys):
     A = np.random.default_rng(0).normal(size=(60_000, 2))
     KernelPCA(2, kernel="rbf", eigen_solver="nystroem", landmarks=A[:100], verbose=1, n_jobs=1).fit(
         A

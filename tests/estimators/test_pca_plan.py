@@ -1,4 +1,4 @@
-"""KernelPCA.plan: what each method would cost, and whether that is true."""
+"""KernelPCA.plan: the predicted cost of each solver, compared with the actual cost."""
 
 import re
 import tracemalloc
@@ -14,7 +14,7 @@ from mercer.solvers import BlockKrylov, DenseEigen, LowRankEigen
 
 
 def zeros(n, columns=8):
-    """Return n points that take no memory."""
+    """Return n points that use no memory."""
     return np.broadcast_to(0.0, (n, columns))
 
 
@@ -32,7 +32,7 @@ def option(plan, solver, storage):
 
 
 def traced(function):
-    """Return what the function returns, and the peak of the memory allocated meanwhile."""
+    """Return the result of a function, and its peak of allocated memory."""
     tracemalloc.start()
     try:
         result = function()
@@ -139,14 +139,15 @@ def test_a_million_points():
         (10, 3, {}, ("dense", "dense")),
         (400, 5, {}, ("dense", "dense")),
         (1500, 5, {}, ("krylov", "tiled")),
-        (1500, 100, {}, ("dense", "dense")),  # thin arrays of many columns cost more than K
+        (1500, 100, {}, ("dense", "dense")),  # tall arrays with many columns cost more than K
         (1501, None, {}, ("dense", "dense")),
         (3000, 50, {"columns": 256}, ("krylov", "dense")),
         (3000, 100, {"columns": 256}, ("dense", "dense")),
         (3000, 512, {"columns": 256}, ("dense", "dense")),
         (6000, 100, {}, ("krylov", "tiled")),
         (5793, 5, {}, ("krylov", "tiled")),
-        (5793, 5, {"columns": 129}, ("krylov", "dense")),  # K costs more to evaluate than to read
+        # K is more expensive to evaluate than to read
+        (5793, 5, {"columns": 129}, ("krylov", "dense")),
         (5000, 5, {"max_memory": "150 MiB"}, ("krylov", "tiled")),
         (1000, 5, {"storage": "tiled"}, ("krylov", "tiled")),
         (20_000, 5, {"storage": "dense", "max_memory": "8 GiB"}, ("krylov", "dense")),
@@ -155,7 +156,7 @@ def test_a_million_points():
         (2000, 5, {"max_memory": "28 MiB"}, ("krylov", "tiled")),
         (100_000, 20, {"max_memory": "8 GiB"}, ("krylov", "tiled")),
         (10_000, 10, {"columns": 123}, ("krylov", "dense")),
-        (20_000, 10, {"columns": 123}, ("krylov", "tiled")),  # for a tenth of the time, no 3 GiB
+        (20_000, 10, {"columns": 123}, ("krylov", "tiled")),  # takes 10 % longer, but saves 3 GiB
         (20_000, 10, {"columns": 784}, ("krylov", "dense")),
     ],
 )
@@ -193,7 +194,7 @@ def test_other_points():
     one, many = (
         KernelPCA(2, kernel=kernel).plan(zeros(10_000, 50))
         for kernel in (RBF(), Sum((RBF(), RBF(2.0), RBF(3.0))))
-    )  # each part of a sum prepares points of its own
+    )  # each term of a sum prepares its own points
     more = option(many, "krylov", "tiled").memory - option(one, "krylov", "tiled").memory
     assert more == 2 * 10_000 * 53 * 8
 
@@ -220,7 +221,7 @@ def test_costs_grow_with_what_is_asked_for():
     assert ranks[0].memory < ranks[1].memory and ranks[1].entries == 20 * ranks[0].entries
 
 
-# ---------------------------------------------------------------------- lean, and still exact
+# ---------------------------------------------------------------------- little memory, exact
 
 
 def test_the_lean_option_is_exact_too():
@@ -243,7 +244,7 @@ def test_the_lean_option_is_exact_too():
     np.testing.assert_allclose(model.transform(A[:50]), roomy.transform(A[:50]), atol=1e-6)
     lower, upper = model.eigenvalue_bounds_.T
     assert np.all(lower <= roomy.eigenvalues_) and np.all(roomy.eigenvalues_ <= upper)
-    # the parameters reach it
+    # The parameters reach the solver.
     loose = KernelPCA(4, tol=1e-2, random_state=5, **options)
     assert (loose.fit(A).solver_.tol, loose.solver_.random_state) == (1e-2, 5)
     assert loose.report_.n_iter < model.report_.n_iter
@@ -268,7 +269,7 @@ def test_a_share_of_the_variance_ends_where_the_budget_does():
         model.fit(A)
 
 
-# ---------------------------------------------------------------------- is it true?
+# ---------------------------------------------------------------------- actual costs
 
 
 @pytest.mark.parametrize(
@@ -303,7 +304,7 @@ def test_a_fit_stays_below_the_estimate(solver, storage, n, k, columns, weighted
     expected = option(model.plan(A), solver, storage).memory
     model, peak = traced(lambda: model.fit(A, sample_weight=w))
     assert peak < expected, (peak, expected)
-    assert peak > 0.1 * expected  # an estimate that says something
+    assert peak > 0.1 * expected  # the estimate is not too pessimistic
 
 
 @pytest.mark.parametrize("kind", ["dense", "krylov", "nystroem"])

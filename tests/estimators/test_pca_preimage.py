@@ -1,4 +1,4 @@
-"""From scores back to points: decode, denoise, and both kinds of inverse transform."""
+"""From scores back to points: decode, denoise, and both types of inverse transform."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_conditionally_positive_kernels_come_back_too(kernel):
     model = KernelPCA(10, kernel=kernel).fit(X)
     scores = model.transform(X)
     found = model.preimage(scores)
-    assert np.all(found.residuals <= model.reconstruction_error(X) + 1e-9)  # z = x is a choice
+    assert np.all(found.residuals <= model.reconstruction_error(X) + 1e-9)  # z = x is feasible
     assert np.mean((found.points - X) ** 2) < 0.1 * X.var()
 
 
@@ -83,7 +83,7 @@ def test_denoising_digits_beats_pca_and_the_nearest_digit():
         120, kernel="rbf", gamma=0.5 / 32, fit_inverse_transform=True, alpha=0.05
     ).fit(train)
     assert error(auto) < error(theirs.inverse_transform(theirs.transform(noisy)))
-    # what is projected twice is projected once, in feature space: close in points, too
+    # Projecting twice equals projecting once in feature space, and nearly so for points.
     again = model.denoise(auto)
     assert error(again) < 1.5 * error(auto)
 
@@ -119,7 +119,7 @@ def test_precision_tables_and_sparse_points():
 
 
 def test_denoising_stays_with_the_point_it_began_with():
-    """The protocol of Mika et al. (1999): clusters that one component cannot tell apart."""
+    """The protocol of Mika et al. (1999): clusters that one component cannot distinguish."""
     rng = np.random.default_rng(3)
     centres = rng.uniform(-1, 1, size=(11, 10))
     train = np.repeat(centres, 60, axis=0) + 0.1 * rng.normal(size=(660, 10))
@@ -152,7 +152,7 @@ def test_words_come_back_as_words():
     assert model.denoise(["abbd"])[0] in words
 
 
-# ---------------------------------------------------------------------- the learned map
+# ---------------------------------------------------------------------- the learned inverse
 
 
 def test_the_learned_inverse_beats_the_kernel_of_the_pca():

@@ -1,4 +1,4 @@
-"""Kernel PCA of points that come in blocks: the cuts must not show."""
+"""Kernel PCA of points in blocks: the result does not depend on the block boundaries."""
 
 import tracemalloc
 
@@ -39,7 +39,7 @@ def stream(model, blocks, weights=None):
 
 
 def same_model(one, other, tolerance=1e-10):
-    """Compare everything that can be read off two models, signs included."""
+    """Compare all attributes of two models, including signs."""
     scale = one.eigenvalues_[0]
     assert one.n_components_ == other.n_components_
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, atol=tolerance * scale, rtol=0)
@@ -102,7 +102,7 @@ def test_weights_in_a_stream(kind):
     np.testing.assert_allclose(parts.transform(Z), repeated.transform(Z), atol=1e-9)
     np.testing.assert_allclose(parts.explained_variance_, repeated.explained_variance_, rtol=1e-10)
     assert parts.total_variance_ == pytest.approx(repeated.total_variance_, rel=1e-10)
-    # each block with weights of its own, or with none: those count as 1
+    # Each block with its own weights, or without: those count as 1.
     mixed = make(kind).partial_fit(X[:300], sample_weight=W[:300]).partial_fit(X[300:])
     same_model(make(kind).fit(X, sample_weight=np.append(W[:300], np.ones(300))), mixed)
 
@@ -186,7 +186,7 @@ def test_a_stream_with_a_share_of_the_variance():
     assert 1 < parts.n_components_ < 50
     one = make("landmarks", 0.9).partial_fit(X[:60] * 0.2 + 1.6)
     before = one.n_components_
-    one.partial_fit(X)  # more spread: more components
+    one.partial_fit(X)  # more variance: more components
     assert one.n_components_ > before
     assert one.transform(Z).shape == (50, one.n_components_)
     with pytest.warns(UserWarning, match=r"all 50 components of the landmarks or features explain"):
@@ -229,10 +229,10 @@ def test_two_halves_make_the_whole(kind):
     merged = left.merge(right)
     same_model(make(kind).fit(X), merged)
     same_model(merged, right.merge(left))
-    assert np.array_equal(left.eigenvalues_, before)  # nothing happened to the parts
+    assert np.array_equal(left.eigenvalues_, before)  # the parts are unchanged
     assert merged.n_features_in_ == 3 and merged.gamma_ == 0.3
     assert merged.get_params().keys() == left.get_params().keys()
-    merged.partial_fit(X[:50])  # and it goes on
+    merged.partial_fit(X[:50])  # it can be updated further
     assert merged._components.rows == 650
 
 
@@ -278,7 +278,7 @@ def test_models_that_do_not_merge():
         make("features", random_state=1).fit(X).merge(make("features").fit(X))
 
 
-# ---------------------------------------------------------------------- larger than the memory
+# ---------------------------------------------------------------------- larger than memory
 
 
 @pytest.mark.parametrize("kind", ["nystroem", "features"])
@@ -292,7 +292,7 @@ def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
     points = np.memmap(tmp_path / "points", dtype=np.float64, mode="r", shape=(n, columns))
     options = {"rank": 20, "gamma": 0.1, "eigen_solver": kind}
     model = KernelPCA(2, kernel="rbf", random_state=0, **options)
-    model.fit(np.array(points[:500]))  # compiles what is to be compiled
+    model.fit(np.array(points[:500]))  # compile first
     tracemalloc.start()
     try:
         model.fit(points)
@@ -305,7 +305,7 @@ def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
     assert np.array_equal(in_memory.eigenvalues_, model.eigenvalues_)
     assert np.array_equal(in_memory.transform(points[:100]), scores)
     assert in_memory.offset_ == model.offset_
-    # a stream holds less still: one block, and the moments
+    # A stream needs even less: one block, and the moments.
     options |= {"landmarks": model.X_fit_} if kind == "nystroem" else {}
     reader = KernelPCA(2, kernel="rbf", random_state=0, **options)
     tracemalloc.start()
@@ -320,7 +320,7 @@ def test_a_memory_map_is_never_read_at_once(tmp_path, kind):
     np.testing.assert_allclose(reader.transform(points[:100]), scores, atol=1e-10)
 
 
-# ---------------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------------- errors
 
 
 @every_kind
@@ -337,7 +337,7 @@ def test_blocks_of_other_points(kind):
         model.partial_fit(X[:5], sample_weight=np.zeros(5))
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         model.partial_fit(X[:0])
-    assert np.array_equal(model.eigenvalues_, values)  # what was learned is still there
+    assert np.array_equal(model.eigenvalues_, values)  # the fitted state is unchanged
     same_model(make(kind).fit(X), model.partial_fit(X[100:]))
 
 

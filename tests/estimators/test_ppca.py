@@ -1,4 +1,4 @@
-"""Probabilistic PCA: against densities written out, scikit-learn, and itself without gaps."""
+"""Probabilistic PCA: against explicit densities, scikit-learn, and complete data."""
 
 import warnings
 
@@ -24,7 +24,7 @@ def covariance(model):
 
 
 def cosines(A, B):
-    """Of the angles between two planes."""
+    """Return the cosines of the angles between two subspaces."""
     return np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])[1]
 
 
@@ -34,7 +34,7 @@ def test_closed_form_is_that_of_scikit_learn_but_for_the_divisor():
     assert ours.noise_variance_ == pytest.approx(theirs.noise_variance_ * (n - 1) / n, rel=1e-10)
     np.testing.assert_allclose(covariance(ours), theirs.get_covariance() * (n - 1) / n, rtol=1e-9)
     np.testing.assert_allclose(cosines(ours.loadings_, theirs.components_.T), 1.0, rtol=1e-12)
-    assert ours.score(X) > theirs.score(X) > ours.score(X) - 1e-3  # it is the most likely one
+    assert ours.score(X) > theirs.score(X) > ours.score(X) - 1e-3  # the maximum of the likelihood
     assert ours.n_iter_ == 1 and ours.log_likelihoods_[0] == pytest.approx(ours.score(X))
 
 
@@ -51,7 +51,7 @@ def test_gaps_are_integrated_out(gaps):
     C, kept = covariance(model), np.setdiff1d(np.arange(6), gaps)
     rows = NEW.copy()
     rows[:, gaps] = np.nan
-    mixed = np.r_[rows, NEW]  # beside rows without gaps
+    mixed = np.r_[rows, NEW]  # together with complete rows
     inner = np.linalg.inv(C[np.ix_(kept, kept)]) @ (rows - model.mean_)[:, kept].T
     np.testing.assert_allclose(model.transform(mixed)[:7], (model.loadings_[kept].T @ inner).T)
     np.testing.assert_allclose(model.transform(mixed)[7:], model.transform(NEW))
@@ -79,7 +79,7 @@ def test_em_climbs_to_a_maximum():
     best = model.score(GAPS)
     assert model.log_likelihoods_[-1] == pytest.approx(best, abs=1e-10)
     mean, loadings, noise = model.mean_, model.loadings_, model.noise_variance_
-    for step in (1e-5, -1e-5):  # no parameter can move to gain anything
+    for step in (1e-5, -1e-5):  # no change of a parameter increases the likelihood
         for place in np.ndindex(loadings.shape):
             moved = loadings.copy()
             moved[place] += step
@@ -89,7 +89,7 @@ def test_em_climbs_to_a_maximum():
             assert LinearGaussian(shifted, loadings, noise).log_density(GAPS).mean() < best + 1e-9
         other = LinearGaussian(mean, loadings, noise + step)
         assert other.log_density(GAPS).mean() < best + 1e-9
-    # gaps of 15 % cost some precision, and no more
+    # 15 % missing values cost only some precision.
     assert np.all(cosines(loadings, W) > 0.99)
     filled = model.inverse_transform(model.transform(GAPS))
     gaps = np.isnan(GAPS)
@@ -141,20 +141,20 @@ def test_few_rows_and_many_columns():
     assert model.noise_variance_ == pytest.approx(variances[3:].mean(), rel=1e-10)
 
 
-def test_a_plane_without_noise_is_said():
+def test_a_plane_without_noise_is_reported():
     flat = rng.normal(size=(30, 2)) @ W.T
     with pytest.warns(UserWarning, match="which is rounding error, so that the likelihood is"):
         model = ProbabilisticPCA(2).fit(flat)
     np.testing.assert_allclose(model.inverse_transform(model.transform(flat)), flat, atol=1e-6)
 
 
-def test_an_end_before_convergence_is_said():
+def test_an_end_before_convergence_is_reported():
     with pytest.warns(ConvergenceWarning, match="max_iter=2 steps, and the last one still gained"):
         model = ProbabilisticPCA(2, max_iter=2).fit(GAPS)
     assert model.log_likelihoods_[-1] == pytest.approx(model.score(GAPS))
 
 
-def test_gaps_that_leave_nothing_over_are_said():
+def test_gaps_that_leave_nothing_over_are_reported():
     few = np.where(np.random.default_rng(1).random(X.shape) < 0.85, np.nan, X)[:40]
     with pytest.warns(UserWarning, match="components explain all of the .* observed values"):
         model = ProbabilisticPCA(2).fit(few)
@@ -183,7 +183,7 @@ EMPTY = np.where(np.arange(6) == 4, np.nan, X)
         (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(data, options, message):
+def test_what_cannot_be_fitted_is_reported(data, options, message):
     with pytest.raises(ValueError, match=message):
         ProbabilisticPCA(**options).fit(data)
 

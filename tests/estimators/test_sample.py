@@ -1,4 +1,4 @@
-"""What a fit is given, checked once."""
+"""Validation of the arguments of fit."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_a_matrix_becomes_a_kernel_on_indices():
     sample = Sample.of(K, W, precomputed=True)
     assert np.array_equal(sample.points, [0, 2, 3, 5])
     kernel = sample.resolve(Precomputed())
-    assert kernel == Precomputed()  # what a model keeps: no matrix
+    assert kernel == Precomputed()  # a model does not store the matrix
     assert np.array_equal(sample.evaluated(kernel)(sample.points), K[np.ix_(*[[0, 2, 3, 5]] * 2)])
     assert np.shares_memory(sample.values.matrix, K)
     f = sample.expansion(kernel, np.ones((4, 1)))

@@ -22,7 +22,7 @@ def X():
     return np.random.default_rng(0).standard_normal((150, 4))
 
 
-# ---------------------------------------------------------------------- waves
+# ---------------------------------------------------------------------- random Fourier features
 
 
 @pytest.mark.parametrize("size", [1.0, 1e3, 9.9e5, 1e9])

@@ -1,4 +1,4 @@
-"""scikit-learn's own judgement: its estimator checks, and its own tests with our classes inside."""
+"""scikit-learn's estimator checks, and scikit-learn's own tests with mercer's classes."""
 
 import importlib.util
 import sys
@@ -28,9 +28,9 @@ _ALL = parametrize_with_checks(zoo.ESTIMATORS)
 
 
 def _some_checks():
-    """Return all checks of the first model of each class, and a third of those of further ones.
+    """Return all checks of the first model of each class, and a third of those of further models.
 
-    A class has each check at least once.  Which are left out is fixed by their names.
+    A class has each check at least once.  The omitted checks are determined by their names.
     """
     first = {type(model): repr(model) for model in reversed(zoo.ESTIMATORS)}
     for case in _ALL.args[1]:
@@ -40,7 +40,7 @@ def _some_checks():
             yield case
 
 
-# The checks fit to a dozen points of noise, on which a likelihood may well have no inner optimum.
+# The checks fit a dozen points of noise, for which the likelihood may have no interior optimum.
 @pytest.mark.filterwarnings("ignore:The optimal value found for")
 @pytest.mark.filterwarnings("ignore:the optimisation of theta stopped")
 @pytest.mark.filterwarnings("ignore:the search for latent coordinates ended")
@@ -54,7 +54,7 @@ def test_estimator_checks(estimator, check):
 
 
 def _with_our_class(theirs, line, changed, name, *further):
-    """Load one of scikit-learn's test files with the one import changed, or further ones."""
+    """Load a test file of scikit-learn in which imports are replaced by mercer's classes."""
     source = importlib.util.find_spec(theirs.__name__).origin
     with open(source, encoding="utf-8") as file:
         text = file.read()
@@ -119,30 +119,30 @@ vars(svm).update({name: getattr(mercer, name) for name in ours})
 FEATURES = _with_our_class(
     their_features, "from sklearn.kernel_approximation import (", "from mercer import (", "Nystroem"
 )
-# pytest wants a list where they give a generator.
+# pytest requires a list, but scikit-learn has a generator.
 for _mark in FEATURES["test_nystroem_approximation_array_api"].pytestmark:
     if _mark.name == "parametrize":
         object.__setattr__(_mark, "args", (_mark.args[0], list(_mark.args[1])))
-# More features than points are asked for there; and "sigmoid" and "additive_chi2" are no Mercer
-# kernels, which ours says.
+# These tests request more features than points.  "sigmoid" and "additive_chi2" are not Mercer
+# kernels, for which mercer warns.
 for _name in ("test_nystroem_approximation", "test_nystroem_approximation_array_api"):
     for _message in ("n_components > n_samples", ".*not positive semidefinite"):
         FEATURES[_name] = pytest.mark.filterwarnings(f"ignore:{_message}")(FEATURES[_name])
-# Six points without noise: most of their kernels end on a bound, or where rounding ends a search.
-# scikit-learn's own estimator warns there as well.
+# Six points without noise: most kernels end at a bound, or where rounding stops the search.
+# scikit-learn's own estimator warns there, too.
 for _tests in (GPC, GPR):
     for _name, _test in _tests.items():
         for _message in ("The optimal value found for", "the optimisation of theta stopped"):
             _mark = pytest.mark.filterwarnings(f"ignore:{_message}")
             _tests[_name] = _test = _mark(_test)
     _tests["test_lml_gradient"] = pytest.mark.skip(
-        reason="expected to fail there too: differences of step 1e-9 are mostly rounding"
+        reason="expected to fail in scikit-learn, too: differences of step 1e-9 are rounding"
     )(_tests["test_lml_gradient"])
-# One of their tests gives a matrix that is not symmetric, and ours says so.
+# One test passes a matrix that is not symmetric, for which mercer warns.
 PCA["test_kernel_pca_precomputed_non_symmetric"] = pytest.mark.filterwarnings(
     "ignore:the precomputed matrix is not symmetric"
 )(PCA["test_kernel_pca_precomputed_non_symmetric"])
-# Perceptrons of five rounds: scikit-learn's own warning, in scikit-learn's own tests.
+# Perceptrons with five iterations: scikit-learn warns in its own tests, too.
 for _name in ("test_gridsearch_pipeline", "test_gridsearch_pipeline_precomputed"):
     PCA[_name] = pytest.mark.filterwarnings("ignore:Maximum number of iteration reached")(
         PCA[_name]
@@ -151,18 +151,18 @@ PCA["test_nested_circles"] = pytest.mark.filterwarnings(
     "ignore:Maximum number of iteration reached"
 )(PCA["test_nested_circles"])
 
-_PROBABILITY = "the switch `probability` is deprecated there, and calibration takes its place"
-_LINEAR = "LinearSVC and LinearSVR alone, which are scikit-learn's"
-_FUNCTION = "a kernel here is a function of two points, whatever other points are asked for: "
+_PROBABILITY = "`probability` is deprecated in scikit-learn, in favour of calibration"
+_LINEAR = "tests only LinearSVC and LinearSVR, which are classes of scikit-learn"
+_FUNCTION = "in mercer, k(x, z) does not depend on other points: "
 _SKIPPED = {
     "test_probability": _PROBABILITY,
     "test_hasattr_predict_proba": _PROBABILITY,
     "test_probability_raises_futurewarning": _PROBABILITY,
     "test_svc_nusvc_probA_probB_deprecated": _PROBABILITY,
-    "test_sparse_fit_support_vectors_empty": "coefficients are dense here, for sparse points too",
-    "test_svr_errors": _FUNCTION + "one that returns 1 x 1 is taken as one, and is constant",
+    "test_sparse_fit_support_vectors_empty": "coefficients are always dense in mercer",
+    "test_svr_errors": _FUNCTION + "a function returning a 1 x 1 array is a constant",
     "test_custom_kernel_not_array_input": _FUNCTION
-    + "theirs is right only for a collection of points with itself",
+    + "scikit-learn's kernel is valid only for k(X, X)",
     **dict.fromkeys(
         (
             "test_linearsvr_fit_sampleweight",
@@ -186,19 +186,19 @@ _SKIPPED = {
 }
 for _name, _reason in _SKIPPED.items():
     SVM[_name] = pytest.mark.skip(reason=_reason)(SVM[_name])
-# One step, on purpose: ours warns with numbers, and their runs do not treat warnings as errors.
+# One iteration, on purpose: mercer warns, and scikit-learn's CI does not treat warnings as errors.
 SVM["test_consistent_decision_function"] = pytest.mark.filterwarnings(
     "ignore:Solver terminated early"
 )(SVM["test_consistent_decision_function"])
-# Four classes that overlap: where nu = 0.5 leaves no margin, ours says so.
+# Four overlapping classes: mercer warns if nu = 0.5 leaves no margin.
 SVM["test_n_iter_libsvm"] = pytest.mark.filterwarnings("ignore:nu=0.5 leaves no margin")(
     SVM["test_n_iter_libsvm"]
 )
-# Of LinearSVR, beside ours.
+# LinearSVR, which is compared with mercer's SVR.
 for _name in ("test_svr", "test_linearsvr"):
     SVM[_name] = pytest.mark.filterwarnings("ignore:Liblinear failed")(SVM[_name])
 
-# pytest finds them here, with their parameters and fixtures
+# pytest collects them here, with their parameters and fixtures.
 globals().update({f"test_their_ridge{name[4:]}": test for name, test in RIDGE.items()})
 globals().update({f"test_their_pca{name[4:]}": test for name, test in PCA.items()})
 globals().update({f"test_their_gpc{name[4:]}": test for name, test in GPC.items()})
@@ -209,13 +209,13 @@ globals().update({f"test_their_svm{name[4:]}": test for name, test in SVM.items(
 
 @pytest.fixture(params=[42, 0, 7])
 def global_random_seed(request):
-    """scikit-learn's fixture, which lives in its conftest: any seed must do."""
+    """scikit-learn's fixture of the same name, from its conftest: any seed must work."""
     return request.param
 
 
 @pytest.fixture(params=["float32", "float64"])
 def global_dtype(request):
-    """Another of its fixtures."""
+    """Another fixture of scikit-learn."""
     return np.dtype(request.param)
 
 
@@ -247,6 +247,6 @@ def test_their_classes_are_left_alone():
 
 def test_every_estimator_is_in_the_zoo():
     ours = {getattr(estimators, name) for name in estimators.__all__}
-    # compress is a function, and what `tune` returns a value
+    # compress is a function, and the result of `tune` is not an estimator.
     ours = {thing for thing in ours if isinstance(thing, type) and issubclass(thing, BaseEstimator)}
     assert ours == {type(e) for e in zoo.ESTIMATORS}

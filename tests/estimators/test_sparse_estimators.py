@@ -1,4 +1,4 @@
-"""Learned support vectors: derivatives, closed forms, scikit-learn, and what is refused."""
+"""Learned support vectors: derivatives, closed forms, scikit-learn, and errors."""
 
 import dataclasses
 import tracemalloc
@@ -67,7 +67,7 @@ LOSSES = [Squared(), SquaredHinge(), Logistic(), Softmax()]
 
 
 def targets(loss, n, q, seed=0):
-    """Random targets of the kind that the loss takes."""
+    """Return random targets that are valid for the loss."""
     draw = np.random.default_rng(seed)
     if isinstance(loss, Squared):
         return draw.normal(size=(n, q))
@@ -90,9 +90,9 @@ def test_slopes_and_second_derivatives(loss):
     F, V = rng.normal(size=(2, 30, 3))
     Y = targets(loss, 30, 3)
     local = loss(F, Y)
-    along = difference(lambda t: loss(F + t * V, Y).values, np.array(STEP)) / STEP
+    along = directional_derivative(lambda t: loss(F + t * V, Y).values, np.array(STEP)) / STEP
     np.testing.assert_allclose(np.sum(local.slopes * V, axis=1), along, atol=1e-7)
-    bent = difference(lambda t: loss(F + t * V, Y).slopes, np.array(STEP)) / STEP
+    bent = directional_derivative(lambda t: loss(F + t * V, Y).slopes, np.array(STEP)) / STEP
     np.testing.assert_allclose(local.times(V), bent, atol=1e-7)
     for c in range(3):
         unit = np.zeros((30, 3))
@@ -123,7 +123,7 @@ def test_gradient_of_the_objective(loss, kernel, intercept):
         def value(t, dZ=dZ, dB=dB):
             return risk.value(Z + t * dZ, B + t * dB)
 
-        want = difference(value, np.array(STEP)) / STEP
+        want = directional_derivative(value, np.array(STEP)) / STEP
         assert got == pytest.approx(want, rel=1e-6, abs=1e-8)
 
 
@@ -142,13 +142,13 @@ def test_gradient_in_the_parameters_of_the_kernel(loss, kernel):
             .value
         )
 
-    want = [difference(value, STEP * e) / STEP for e in np.eye(len(kernel.theta))]
+    want = [directional_derivative(value, STEP * e) / STEP for e in np.eye(len(kernel.theta))]
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradient_of_the_projected_objective_and_the_best_weights(loss):
-    """At the best weights dJ/dB = 0, and dJ/dZ is the derivative of min_B J."""
+    """At the optimal weights, dJ/dB = 0, and dJ/dZ is the derivative of min_B J."""
     risk = risk_of(loss)
     Z, D = rng.normal(size=(2, 5, 3))
     fit = risk.fit_weights(Z)
@@ -180,7 +180,7 @@ def test_the_speed_along_columns(kernel, points):
     if kernel == RBF(1.3):
         np.testing.assert_allclose(got, np.full(3, 1 / 1.3), rtol=1e-4)
     elif isinstance(kernel, Laplacian):
-        assert np.all((got > 1) & (got < 100))  # infinite but for the step
+        assert np.all((got > 1) & (got < 100))  # infinite without the finite step
     elif kernel == KERNELS[3]:
         np.testing.assert_allclose(got, np.sqrt(2 / np.array([1, 4, 9]) + 1), rtol=1e-4)
     elif kernel == Linear() + White(0.1):
@@ -247,7 +247,7 @@ def test_at_fixed_vectors_it_is_logistic_regression_on_features(target):
     theirs.fit(np.linalg.solve(L, kernel(Z, X)).T, target)
     phi = np.linalg.solve(L, kernel(Z, X_test)).T
     got, want = model.predict_proba(X_test), theirs.predict_proba(phi)
-    np.testing.assert_allclose(got, want, atol=2e-5)  # theirs is the less exact one
+    np.testing.assert_allclose(got, want, atol=2e-5)  # scikit-learn is less accurate here
     np.testing.assert_array_equal(model.predict(X_test), theirs.predict(phi))
     np.testing.assert_allclose(got.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(model.classes_, theirs.classes_)
@@ -318,7 +318,7 @@ def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
 
 
 def test_vectors_are_found_again():
-    """A function that is a sum of three bumps is learned exactly, from a start elsewhere."""
+    """A sum of three Gaussians is learned exactly from other initial vectors."""
     centres = np.array([[-1.5], [0.3], [1.6]])
     x = np.linspace(-3, 3, 200)[:, None]
     f = RBF(0.7)(x, centres) @ [1.0, -2.0, 1.5]
@@ -338,7 +338,7 @@ def test_learned_vectors_beat_the_same_number_of_centroids():
 
 
 def test_the_kernel_is_learned_too():
-    """Of three columns only one matters: its length scale shrinks, the others' grow."""
+    """Only one of three columns matters: its length scale decreases, the others increase."""
     target = np.sin(3 * X[:, 1])
     kernel = Bounded(RBF((1.0, 1.0, 1.0)), (0.1, 20.0))
     options = {"kernel": kernel, "alpha": 1e-4}
@@ -410,7 +410,7 @@ def test_weights_are_repetitions_for_moving_vectors_too(model, target):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_a_weight_of_zero_is_no_point():
+def test_a_weight_of_zero_is_not_a_point():
     some = rng.uniform(size=150) > 0.3
     weighted = SparseKernelRegressor(5).fit(X, y, sample_weight=some.astype(float))
     chosen = SparseKernelRegressor(5).fit(X[some], y[some])
@@ -444,7 +444,7 @@ def test_sparse_rows_are_dense_rows(kernel):
     assert isinstance(started.vectors_, np.ndarray)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 @pytest.mark.parametrize("kernel", [Chi2(), "chi2", "additive_chi2"], ids=str)
 def test_vectors_stay_where_the_kernel_is_defined(kernel):
     positive = np.abs(X)
@@ -460,7 +460,7 @@ def test_vectors_stay_where_the_kernel_is_defined(kernel):
 
 def test_a_kernel_of_low_rank_needs_few_vectors():
     model = SparseKernelRegressor(20, kernel="linear", alpha=1e-3).fit(X, y)
-    assert len(model.vectors_) == 3  # the rank of <x, z>: more would add nothing
+    assert len(model.vectors_) == 3  # the rank of <x, z>; more vectors would not help
     full = SparseKernelRegressor(150, kernel="linear", alpha=1e-3).fit(X, y)
     np.testing.assert_allclose(model.predict(X_test), full.predict(X_test), atol=1e-6)
 
@@ -502,7 +502,7 @@ def test_it_says_what_it_does(capsys):
     assert capsys.readouterr().out == ""
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- errors
 
 
 def test_iterations_that_do_not_suffice():
@@ -512,7 +512,7 @@ def test_iterations_that_do_not_suffice():
     assert model.n_iter_ == 2
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 @pytest.mark.parametrize("estimator", [SparseKernelRegressor, SparseKernelClassifier])
 def test_kernels_that_cannot_be_learned_with(estimator):
     def rough(a, b):
@@ -531,7 +531,7 @@ def test_kernels_that_cannot_be_learned_with(estimator):
         estimator(20, kernel=Sigmoid(gamma=2.0, coef0=-1.0)).fit(X, two)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
 def test_sigmoid_at_given_vectors_is_refused_too():
     with pytest.raises(NotPositiveDefiniteError, match="has eigenvalues from -"):
         SparseKernelRegressor(
@@ -593,7 +593,7 @@ def test_the_solver_alone():
     assert found.report.certificate["objective"] == found.curve[-1] == found.fit.value
 
 
-# ---------------------------------------------------------------------- what a reader found
+# ---------------------------------------------------------------------- regression tests
 
 
 def test_a_given_start_counts_in_the_budget():

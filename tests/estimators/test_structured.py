@@ -1,4 +1,4 @@
-"""Structured points pass through every estimator: one test for each pair of family and use."""
+"""Structured points in every estimator: one test for each pair of kernel family and task."""
 
 import pickle
 
@@ -104,7 +104,7 @@ TRAIN, TEST = slice(0, 20), slice(20, N)
 
 
 def fitted(model, X):
-    """Fit on some points, predict others, and say the same after a journey through pickle."""
+    """Fit on some points, predict others, and predict the same after pickling."""
     y = (
         LABELS[TRAIN].astype(float)
         if isinstance(model, GaussianProcessRegressor)

@@ -1,4 +1,4 @@
-"""What estimators do with structured points that come in an unusual form, or are the wrong ones."""
+"""Structured points in unusual containers, and structured points of the wrong type."""
 
 import copy
 import enum
@@ -81,7 +81,7 @@ def test_a_table_of_one_column_is_its_column():
 
 @pytest.mark.parametrize("kernel", [BagOfWords(), Spectrum(1), WeisfeilerLehman()], ids=str)
 def test_a_table_of_several_columns_wants_a_choice(kernel):
-    with pytest.raises(TypeError, match=r"a table of 2 columns.*Select\(\w+\(\.\.\.\), 't'\)"):
+    with pytest.raises(TypeError, match=r"a table with 2 columns.*Select\(\w+\(\.\.\.\), 't'\)"):
         KernelPCA(1, kernel=kernel).fit(TABLE)
 
 
@@ -165,7 +165,7 @@ def test_a_walk_close_to_divergence_is_refused():
 
 
 @pytest.mark.parametrize("weight", [float("nan"), "x"])
-def test_a_weight_that_is_no_number_is_named(weight):
+def test_a_weight_that_is_not_a_number_is_named(weight):
     graph = nx.path_graph(3)
     graph.edges[0, 1]["weight"] = weight
     with pytest.raises(ValueError, match=r"graph 1: the edge \(0, 1\) has the weight"):
@@ -271,7 +271,7 @@ FORMS = {
 
 
 def _answers(model, new):
-    """Return everything that a fitted model says about new points."""
+    """Return all outputs of a fitted model for new points."""
     names = ("predict", "decision_function", "transform", "predict_proba", "score_samples")
     return [np.asarray(getattr(model, name)(new)) for name in names if hasattr(model, name)]
 
@@ -282,9 +282,9 @@ def _check_snapshot(model, kind, form):
     X, new = form(points), copy.deepcopy(points[:5])
     model = clone(model).set_params(kernel=kernel)
     if "gamma" in model.get_params():
-        model.set_params(gamma=type(model).gamma)  # of kernels given by name
+        model.set_params(gamma=type(model).gamma)  # only for kernels given by name
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of random labels
+        warnings.simplefilter("ignore", UserWarning)  # caused by random labels
         model.fit(X, np.arange(N) % 2)
     before = _answers(model, new)
     assert before

@@ -1,4 +1,4 @@
-"""tune(): what it finds, for which estimators, and what it refuses."""
+"""tune(): its results, the supported estimators, and errors."""
 
 import os
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_as_good_as_a_grid(objective):
     found = tune(base, X, Y, objective)
     assert found.converged
     assert error(found.estimator.fit(X, Y)) < 1.3 * error(best)
-    assert base.kernel == "rbf"  # what was given is not changed
+    assert base.kernel == "rbf"  # the given model does not change
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -110,7 +110,7 @@ def test_parameters_that_are_held_stay():
 
 
 def test_weights_of_points_and_structured_points():
-    weights = np.where(X[:, 0] > 0, 1.0, 1e-6)  # as if the left half were not there
+    weights = np.where(X[:, 0] > 0, 1.0, 1e-6)  # almost excludes the left half
     half = X[:, 0] > 0
     a = tune(KernelRidge(kernel=RBF()), X, Y, sample_weight=weights).estimator
     b = tune(KernelRidge(kernel=RBF()), X[half], Y[half]).estimator
@@ -142,7 +142,7 @@ def test_what_it_says(capsys):
     assert isinstance(found, Tuned)
     text = str(found)
     assert text.startswith("loo 0.0")
-    assert "length_scale[2]  1 -> " in text  # from what was given
+    assert "length_scale[2]  1 -> " in text  # starts from the given value
     assert "alpha" in text
     assert "[tune] evaluation 1:" in capsys.readouterr().out
 

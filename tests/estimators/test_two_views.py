@@ -1,4 +1,4 @@
-"""Kernel CCA and kernel PLS: against scikit-learn's, Gram matrices by hand, and on any points."""
+"""Kernel CCA and kernel PLS: against scikit-learn, explicit Gram matrices, and on any points."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ SETS = {
     "latent": latent,
 }
 LINEAR = {"kernel": "linear", "kernel_y": "linear"}
-CLOSELY = {"scale": False, "max_iter": 100_000, "tol": 1e-20}  # theirs iterate
+CLOSELY = {"scale": False, "max_iter": 100_000, "tol": 1e-20}  # scikit-learn iterates
 
 
 @pytest.fixture(params=SETS)
@@ -56,7 +56,7 @@ def views(request):
 
 @pytest.fixture
 def curve():
-    """Points of a curve, seen in two ways."""
+    """Return points of a curve in two views."""
     rng = np.random.default_rng(0)
     t = rng.uniform(0, 6, size=120)
     X = np.column_stack([np.cos(t), np.sin(t)]) + 0.05 * rng.normal(size=(120, 2))
@@ -112,7 +112,7 @@ def test_their_scaled_columns_are_standardised_ones():
 
 
 def test_cca_by_its_gram_matrices(curve):
-    """In coefficients: a^T K L b against a^T (K^2 / n + alpha K) a, on centred matrices."""
+    """In coefficients: a^T K L b relative to a^T (K^2 / n + alpha K) a, with centred matrices."""
     X, Y = (A[:40] for A in curve)
     model = KernelCCA(3, alpha=0.01, alpha_y=0.02, gamma=0.5).fit(X, Y)
     n, H = 40, np.eye(40) - 1 / 40
@@ -129,13 +129,13 @@ def test_cca_by_its_gram_matrices(curve):
 
 
 def test_pls_by_its_gram_matrices(curve):
-    """Rosipal and Trejo's algorithm: K and L are deflated by scores t of norm 1."""
+    """The algorithm of Rosipal and Trejo: K and L are deflated by scores t of norm 1."""
     X, Y = curve
     model = KernelPLS(4, gamma=0.5).fit(X, Y)
     n, H = len(X), np.eye(len(X)) - 1 / len(X)
     K, L, T, U = H @ RBF(1.0)(X) @ H, H @ Y @ Y.T @ H, [], []
     for _ in range(4):
-        values, vectors = np.linalg.eig(K @ L)  # where the power method ends
+        values, vectors = np.linalg.eig(K @ L)  # the limit of the power method
         t = vectors[:, values.real.argmax()].real
         t /= np.linalg.norm(t)
         u = L @ t
@@ -157,7 +157,7 @@ def test_a_weight_of_two_is_two_points(Model, curve):
     X, Y = curve
     w = np.random.default_rng(1).integers(0, 3, size=len(X))
     rows = np.repeat(np.arange(len(X)), w)
-    one = Model(3).fit(X, Y, sample_weight=2.5 * w)  # a common factor does not count
+    one = Model(3).fit(X, Y, sample_weight=2.5 * w)  # a common factor has no effect
     two = Model(3).fit(X[rows], Y[rows])
     for A, B in zip(one.transform(X, Y), two.transform(X, Y), strict=True):
         np.testing.assert_allclose(A, B, atol=1e-6)
@@ -231,7 +231,7 @@ def test_it_finds_what_lines_miss():
 
 
 @pytest.mark.parametrize("Model", BOTH)
-def test_strings_beside_vectors(Model):
+def test_strings_and_vectors(Model):
     rng = np.random.default_rng(0)
     share = rng.uniform(0.1, 0.9, size=80)
     X = ["".join(rng.choice(list("AG"), p=[1 - p, p], size=60)) for p in share]
@@ -240,7 +240,7 @@ def test_strings_beside_vectors(Model):
     S, T = model.transform(X[60:], Y[60:])
     assert abs(np.corrcoef(S[:, 0], T[:, 0])[0, 1]) > 0.9
     assert abs(np.corrcoef(S[:, 0], share[60:])[0, 1]) > 0.9
-    # and the other way round
+    # In the other direction, too.
     turned = Model(1, kernel=RBF("median"), kernel_y=Normalized(Spectrum(2))).fit(Y[:60], X[:60])
     S, T = turned.transform(Y[60:], X[60:])
     assert abs(np.corrcoef(S[:, 0], T[:, 0])[0, 1]) > 0.9
@@ -251,9 +251,9 @@ def test_strings_beside_vectors(Model):
 
 
 @pytest.mark.parametrize("Model", BOTH)
-def test_graphs_beside_sets(Model):
+def test_graphs_and_sets(Model):
     rng = np.random.default_rng(0)
-    rings = rng.integers(0, 4, size=40)  # how many triangles, and how many tags
+    rings = rng.integers(0, 4, size=40)  # numbers of triangles and of tags
 
     def graph(r):
         return [(i, i + 1) for i in range(11)] + [(3 * i, 3 * i + 2) for i in range(r)]
@@ -285,7 +285,7 @@ def test_predictions_have_the_shape_of_the_targets(curve):
     assert flat.shape == (120,) and column.shape == (120, 1)
     np.testing.assert_allclose(flat, column[:, 0])
     assert KernelPLS(3).fit(X, Y).predict(X[:5]).shape == (5, 2)
-    other = KernelPLS(3, kernel_y="rbf").fit(X, Y)  # of the numbers, whatever compares them
+    other = KernelPLS(3, kernel_y="rbf").fit(X, Y)  # numerical targets, whatever their kernel
     assert other.score(X, Y) > 0.5
     assert not hasattr(KernelPLS(mode="canonical"), "predict")
     assert KernelPLS(2, mode="canonical", kernel_y="rbf").fit(X, Y).score(X, Y) > 0.9

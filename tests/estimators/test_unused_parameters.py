@@ -1,4 +1,4 @@
-"""gamma, degree and coef0 belong to kernels given by name: elsewhere they are refused."""
+"""gamma, degree and coef0 belong to kernels given by name; otherwise they raise an error."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def given(model, kernel, **params):
 def test_every_estimator_refuses_what_its_kernel_would_ignore(model, name, kernel):
     value = {"gamma": 0.25, "degree": 2, "coef0": 0.5}[name]
     target = y if is_classifier(model) else y.astype(float)
-    # Nystroem has scikit-learn's words for a function
+    # Nystroem uses scikit-learn's message for functions.
     text = rf"{name}={value}.*would ignore it.*default|Don't pass gamma"
     with pytest.raises(ValueError, match=text):
         given(model, kernel, **{name: value}).fit(X, target)
@@ -65,7 +65,7 @@ def test_the_message_says_what_to_write(kernel, params, text):
 def test_defaults_and_names_are_accepted():
     SVC(kernel=RBF(), gamma="scale", degree=3.0, coef0=0).fit(X, y)
     SVC(kernel=values_of, kernel_params={}).fit(X, y)
-    # as in scikit-learn, so that one grid may hold several names
+    # As in scikit-learn, so that one grid may contain several kernel names.
     SVC(kernel="linear", gamma=0.25).fit(X, y)
     SVC(kernel="precomputed", gamma=0.25).fit(X @ X.T, y)
     with pytest.raises(ValueError, match=r"gamma=0.25 and the kernel Precomputed"):

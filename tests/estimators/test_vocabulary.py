@@ -1,4 +1,4 @@
-"""One word means the same in every estimator: solver, landmarks, random_state, n_jobs."""
+"""Parameters have the same meaning in every estimator: solver, landmarks, random_state, n_jobs."""
 
 import inspect
 import warnings
@@ -36,7 +36,7 @@ SOLVERS = {
     if word in inspect.signature(model).parameters
 }
 LANDMARKED = [n for n, m in CLASSES.items() if "landmarks" in inspect.signature(m).parameters]
-ALONE = (Autoencoder, ParzenDensity, ProbabilisticPCA)  # they have no n_jobs
+ALONE = (Autoencoder, ParzenDensity, ProbabilisticPCA)  # these have no n_jobs
 OBJECTS = {
     "KernelRidge": [Cholesky()],
     "KernelPCA": [DenseEigen()],
@@ -48,7 +48,7 @@ OBJECTS = {
     **{name: [BlockSMO(1e-6), BoxInterior(1e-6)] for name in ("SVC", "SVR", "NuSVR")},
     **{name: [BlockSMO(1e-6)] for name in ("NuSVC", "OneClassSVM")},
 }
-# names that were there before "exact"
+# Names that are older than "exact".
 SYNONYMS = {
     "GaussianProcessRegressor": "cholesky",
     "KernelLogisticRegression": "newton",
@@ -72,9 +72,9 @@ def many(monkeypatch):
 
 
 def points(model):
-    """Return X; without a sign, or on a curve, where a model wants it so."""
+    """Return X: nonnegative, or on a curve, if the model requires it."""
     name = type(model).__name__
-    if "GPLVM" in name:  # of noise in three dimensions there is nothing to be found
+    if "GPLVM" in name:  # three-dimensional noise has no latent structure
         return np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0]), X[:, 0]]) + 0.01 * X
     return np.abs(X) if "Chi2" in name else X
 
@@ -123,7 +123,7 @@ def test_a_solver_is_taken_as_it_is(name, solver):
 
 
 def test_every_family_of_solvers_has_objects_or_says_why_not():
-    # these search over many alphas, or theta: what they do is no solver of one problem
+    # These search over many alphas or theta, so that they have no solver of a single problem.
     searches = {"KernelFisherDiscriminant", "KernelRidgeCV", "GaussianProcessRegressor"}
     direct = {"KernelCCA", "KernelPLS"}  # one decomposition, with the parameters of the estimator
     assert SOLVERS.keys() - OBJECTS.keys() == searches | direct

@@ -1,4 +1,4 @@
-"""Class weights and sample weights are repetitions of points, also for the rules of a kernel."""
+"""Class weights and sample weights equal repetitions of points, also for rules of a kernel."""
 
 import inspect
 import warnings
@@ -42,8 +42,8 @@ NEW = rng.normal(size=(9, 2)) + 5.0
 CLASS_WEIGHT = {"up": 3, "down": 1, "else": 2}
 OF_CLASS = np.array([CLASS_WEIGHT[label] for label in LABELS])
 
-# Where the order of points or a random start matters, functions of weighted and of repeated points
-# differ, and where points are left out, a point of weight 2 is left out as a whole.
+# Models in which weighted and repeated points differ: the order of points or a random start
+# matters, or validation leaves out a point of weight 2 as a whole.
 ONLY_THE_KERNEL = {
     "KernelKMeans",
     "KernelLogisticRegressionCV",
@@ -100,7 +100,7 @@ def short_searches():
         yield
 
 
-# One model of each class: the rules see nothing of its other parameters.
+# One model of each class, because the rules do not depend on its other parameters.
 WEIGHTED = list({type(m): m for m in reversed(zoo.ESTIMATORS) if is_weighted(m)}.values())
 CLASSIFIERS = [m for m in zoo.ESTIMATORS if "class_weight" in m.get_params()]
 NAMED = [m for m in WEIGHTED if has_rules(m)]

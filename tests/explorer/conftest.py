@@ -1,4 +1,4 @@
-"""A browser without a screen, and pages in it."""
+"""A headless browser, and pages in it."""
 
 import shutil
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-# The view that is drawn on a page, also behind the shadow of a component.
+# The view of a page, also inside the shadow root of a component.
 FIND = """() => {
   const inner = node => [...node.children, ...(node.shadowRoot ? node.shadowRoot.children : [])];
   const seek = node => node.explorer || inner(node).reduce((f, child) => f || seek(child), null);
@@ -21,11 +21,11 @@ def _chromium():
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A browser that knows no host but this one."""
+    """A browser that can reach only this host."""
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = _chromium()
     if path is None:
-        pytest.skip("there is no chromium on this machine")
+        pytest.skip("chromium is not installed")
     flags = [
         "--no-sandbox",
         "--disable-gpu",
@@ -38,7 +38,7 @@ def chromium():
 
 
 class Opened:
-    """A page with a view on it, what it asked the network for, and what went wrong."""
+    """A page with a view, its network requests, and its errors."""
 
     find = FIND
 
@@ -56,13 +56,13 @@ class Opened:
         return self
 
     def __call__(self, code, given=None):
-        """Return the value of some JavaScript, in which `ex` is the view."""
+        """Return the value of a JavaScript expression, in which `ex` is the view."""
         return self.page.evaluate(code, given)
 
     def until(self, code):
-        """Wait until some JavaScript is true.
+        """Wait until a JavaScript expression is true.
 
-        `page.wait_for_function` calls eval, which the policy of the served page refuses.
+        `page.wait_for_function` calls eval, which the content security policy of the page forbids.
         """
         deadline = time.monotonic() + 60
         while not self.page.evaluate(code):
@@ -77,7 +77,7 @@ class Opened:
         return self.page.locator("canvas.over").nth(pane).bounding_box()
 
     def place(self, x, y, pane=0):
-        """Return where on the screen a place of a map is."""
+        """Return the screen position of data coordinates."""
         px, py = self(
             "([k, x, y]) => ex.panes[k].toPixels(x, y).map(p => p / ex.panes[k].pixelRatio)",
             [pane, x, y],
@@ -86,7 +86,7 @@ class Opened:
         return box["x"] + px, box["y"] + py
 
     def lasso(self, polygon, pane=0):
-        """Draw around places of a map, and return the polygon as the view saw it."""
+        """Draw a lasso around data coordinates, and return the polygon as the view recorded it."""
         self.page.get_by_role("button", name="Lasso").click()
         corners = [self.place(x, y, pane) for x, y in polygon]
         self.page.mouse.move(*corners[0])
@@ -99,7 +99,7 @@ class Opened:
 
 @pytest.fixture
 def opened(chromium):
-    """A page for one test, on which nothing may go wrong."""
+    """A page for one test, which fails if the page has an error."""
     yield from _page(chromium)
 
 
@@ -111,7 +111,7 @@ def shared(chromium):
 
 def _page(chromium):
     context = chromium.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
-    context.set_default_timeout(60_000)  # others may be busy beside us
+    context.set_default_timeout(60_000)  # other processes may be busy
     page = Opened(context.new_page())
     yield page
     wrong = page.wrong

@@ -1,4 +1,4 @@
-"""A desk answers, whatever it is asked, and the newest question wins."""
+"""The explorer session replies to every request, and a newer request replaces older ones."""
 
 import base64
 import tempfile
@@ -21,7 +21,7 @@ def as_text(data):
 
 
 class Talk:
-    """A desk and what it has said."""
+    """A session and the messages that it has sent."""
 
     def __init__(self, scene, **options):
         self.said = []
@@ -37,7 +37,7 @@ class Talk:
         self.controller.handle(question)
 
     def next(self, kind):
-        """Wait for an answer of a kind, and return the last one."""
+        """Wait for a message of a type, and return the last one."""
         with self.came:
             assert self.came.wait_for(lambda: self.all(kind), timeout=20), self.said
             found = self.all(kind)[-1]
@@ -352,7 +352,7 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
     assert second.title == "second"
     second.controller.check_file()
     assert second.all("notice") == []
-    assert opened().title == "second"  # which reads nothing
+    assert opened().title == "second"  # no file is read
     path.write_text("broken\n")
     talk = Talk(source.scene, source=source)
     talk.ask(type="scene")

@@ -1,4 +1,4 @@
-"""In a notebook: a kernel of Jupyter, and a page that stands for the notebook in front of it."""
+"""The explorer in a notebook: a Jupyter kernel, and a page that simulates the notebook."""
 
 import base64
 import json
@@ -49,14 +49,14 @@ PLACE = """html => {
 
 
 class Notebook:
-    """A page, a kernel, and what travels between them."""
+    """A page, a Jupyter kernel, and the messages between them."""
 
     def __init__(self, page, client):
         self.page, self.client, self.questions = page, client, []
         page.expose_function("toKernel", lambda text: self.questions.append(json.loads(text)))
 
     def run(self, code):
-        """Run code, and return what it displayed and printed."""
+        """Run code, and return its displayed and printed output."""
         self.client.execute(code)
         shown, said = [], ""
         while True:
@@ -71,7 +71,7 @@ class Notebook:
                 return shown, said
 
     def until(self, condition):
-        """Carry messages both ways until a condition holds on the page."""
+        """Transport messages in both directions until a condition is true on the page."""
         deadline = time.monotonic() + 30
         while not self.page.evaluate(condition):
             assert time.monotonic() < deadline, condition

@@ -1,4 +1,4 @@
-"""A saved page: all that can be done without a model, and without a network."""
+"""A saved page: everything that works without a model and without a network."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ HOSTILE = (
 
 
 def inside(x, y, polygon):
-    """Tell which points are inside of a polygon, by the even-odd rule."""
+    """Return which points are inside a polygon, by the even-odd rule."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     odd = np.zeros(len(x), dtype=bool)
     for (ax, ay), (bx, by) in zip(polygon, np.roll(polygon, 1, axis=0), strict=True):
@@ -52,7 +52,7 @@ def rings():
 
 @pytest.fixture
 def page(shared, saved):
-    """The page of the rings as it is at first; it is loaded once for all."""
+    """The page of the rings in its initial state; loaded once per module."""
     if not shared.asked:
         shared.go(saved)
     shared("""() => { ex.clear(); ex.setTool('move'); ex.colourBy('ring');
@@ -71,7 +71,7 @@ def saved(rings, tmp_path_factory):
 def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
     page("ex.setSelection(ex.combineSelection(i => i === 7 || i === 8, 'set'), '')")
     page("ex.hover(ex.panes[0], 7)")
-    page.page.get_by_label("Colour by").select_option("name")  # its values in the legend
+    page.page.get_by_label("Colour by").select_option("name")  # the legend shows its values
     assert page.asked == [saved.as_uri()]
     assert page.page.title() == HOSTILE
     assert page.page.locator("h1").inner_text() == HOSTILE
@@ -84,7 +84,8 @@ def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
     coordinates = rings.scene.embeddings[0].coordinates.astype(np.float32)
     middle, reach = coordinates.mean(axis=0), np.ptp(coordinates, axis=0)
     turn = np.linspace(0, 2 * np.pi, 7)
-    polygon = middle + 0.5 * reach * np.column_stack([np.cos(turn), np.sin(2 * turn)])  # crosses
+    # intersects itself
+    polygon = middle + 0.5 * reach * np.column_stack([np.cos(turn), np.sin(2 * turn)])
     seen = np.array(page.lasso(polygon.tolist()))
     expected = np.flatnonzero(inside(*coordinates.T, seen))
     assert 5 < len(expected) < 295
@@ -100,7 +101,7 @@ def test_a_lasso_holds_what_numpy_says_and_is_saved_as_csv(page, rings):
     for name, values in table.items():
         if values.dtype == object:
             assert [row[name] for row in rows] == values[expected].tolist()
-        else:  # to the last bit
+        else:  # bit-for-bit identical
             numbers = [float(row[name] or "nan") for row in rows]
             np.testing.assert_array_equal(numbers, values[expected])
 
@@ -112,7 +113,7 @@ def test_panes_share_selection_and_hover_and_the_rest_is_grey(page, rings):
     page.until("ex.panes.every(pane => !pane.stale)")
     colours = "k => new Set(ex.panes[k].pixels).size"
     assert page(colours, 0) > 3 and page(colours, 1) > 3
-    inner = "ffb27200"  # the colour of the first class, which is not selected
+    inner = "ffb27200"  # colour of the first class, not selected
     count = "([k, c]) => ex.panes[k].pixels.filter(p => p.toString(16) === c).length"
     assert page(count, [0, inner]) == page(count, [1, inner]) == 0
     x, y = rings.scene.embeddings[0].coordinates[5]
@@ -244,7 +245,7 @@ def test_zoom_pan_theme_and_size(page):
     x, y = round(box["x"]) + 200, round(box["y"]) + 200
 
     def under(x, y):
-        """Return the place that is under the hand."""
+        """Return the data coordinates under the mouse pointer."""
         return page(
             "([x, y]) => ex.panes[0].toData(...ex.panes[0].eventPixels({clientX: x, clientY: y}))",
             [x, y],
@@ -254,7 +255,8 @@ def test_zoom_pan_theme_and_size(page):
     page.page.mouse.move(x, y)
     page.page.mouse.wheel(0, -400)
     page.until(f"ex.panes[0].scale > {before} * 1.5")
-    np.testing.assert_allclose(under(x, y), there, atol=1e-9)  # it stays there
+    # zooming keeps the point under the pointer
+    np.testing.assert_allclose(under(x, y), there, atol=1e-9)
     page.page.mouse.down()
     page.page.mouse.move(x + 60, y + 30, steps=3)
     page.page.mouse.up()
@@ -325,7 +327,7 @@ def test_a_walk_by_keys_alone(page, rings):
 
 
 def plain(n, columns=None, **more):
-    """Return a scene of random places, without any model."""
+    """Return a scene with random coordinates and without a model."""
     rng = np.random.default_rng(0)
     table = Table({"class": rng.integers(0, 8, n).astype(float), **(columns or {})})
     embeddings = [
@@ -381,7 +383,7 @@ def test_a_page_is_not_much_larger_than_its_data(kind, tmp_path):
     scene.table.write(file)
     size = len(Explorer(scene).html().encode())
     assert size <= 1.4 * (held + len(file.getvalue())) + 300_000
-    assert size >= held  # all of them are there
+    assert size >= held  # all of them are included
     assert os.listdir(tmp_path) == []
 
 

@@ -1,4 +1,4 @@
-"""Points of every kind become a scene, and what cannot be shown is told."""
+"""Scenes for points of every kind, and errors for points that cannot be shown."""
 
 import numpy as np
 import pytest

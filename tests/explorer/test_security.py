@@ -1,4 +1,4 @@
-"""The server answers its own page, with the token, and refuses all other requests."""
+"""The server answers only its own page, with the token, and rejects all other requests."""
 
 import base64
 import http.client
@@ -75,7 +75,7 @@ def scene():
 def served(scene):
     serving = serve(lambda: scene).start()
     yield serving
-    assert asked(serving).status == 200  # alive after all
+    assert asked(serving).status == 200  # the server is still running
     serving.stop()
 
 
@@ -86,7 +86,7 @@ class Answer:
 
 
 def asked(serving, path=None, method="GET", headers=None, body=None):
-    """Return the answer to a request whose path is sent as it is; None is the path with token."""
+    """Return the response to a request; the path is sent unchanged, None is the path with token."""
     where = urlsplit(serving.url)
     headers = headers or {}
     line = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
@@ -117,7 +117,7 @@ def is_strict(answer):
 
 
 def routes(rules):
-    """Yield the patterns of all rules, also of those inside of others."""
+    """Yield the patterns of all rules, including nested ones."""
     for rule in rules:
         inner = getattr(rule.target, "rules", None)
         if inner is None:
@@ -189,7 +189,7 @@ def test_the_page_has_a_strict_policy(served):
     assert nonce.startswith("'nonce-") and policy["style-src"] == nonce
     assert policy["connect-src"] == served.origin.replace("http:", "ws:")
     assert "unsafe" not in str(policy) and "*" not in str(policy)
-    assert nonce[7:-1] in answer.body.decode() and b"secret" not in answer.body  # no data in it
+    assert nonce[7:-1] in answer.body.decode() and b"secret" not in answer.body  # without any data
     other = asked(served)
     assert nonce not in other.headers["Content-Security-Policy"]
 
@@ -225,7 +225,8 @@ def test_names_origins_and_sites(served):
         assert asked(served, path, headers={"Origin": origin}).status == 403, origin
         there = {**UPGRADE, "Origin": origin}
         assert asked(served, with_token(served, "/ws"), headers=there).status == 403, origin
-    assert asked(served, with_token(served, "/ws"), headers=UPGRADE).status == 403  # no origin
+    # no Origin header
+    assert asked(served, with_token(served, "/ws"), headers=UPGRADE).status == 403
 
 
 SITES = [None, "none", "same-origin", "same-site", "cross-site"]
@@ -254,7 +255,8 @@ def test_methods(served):
         assert answer.status == expected, (path, method)
         assert is_strict(answer) and (expected == 405 or answer.body == b"")
     plain = {"Origin": served.origin}
-    assert asked(served, with_token(served, "/ws"), headers=plain).status == 400  # no upgrade
+    # no Upgrade header
+    assert asked(served, with_token(served, "/ws"), headers=plain).status == 400
 
 
 # --- an attack from another page ------------------------------------------------------------------
@@ -264,7 +266,7 @@ ATTACK = Path(__file__).with_name("attack.js").read_text("utf-8")
 
 @pytest.fixture
 def attacker():
-    """Pages of other origins: a server on another port of the same machine."""
+    """Pages of other origins, from a server on another port of this computer."""
 
     class Blank(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -349,7 +351,7 @@ def test_a_page_of_another_origin_gets_nothing_but_refusals(
     assert len(outcomes) > 80 * len(urls)
     harmless = ("refused", "opaque", "timeout", "opaque, 0 frames")
     wrong = [one for one in outcomes if one[2] not in harmless]
-    # An element that shows an error page reports that it has loaded, although it was refused.
+    # The load event fires even if an element shows an error page, so it does not mean success.
     assert [one for one in wrong if one[0] != "<object>"] == []
     assert all(one[2].startswith(("opaque", "read 0", "0")) for one in wrong), wrong
     assert all(frame.locator(".mercer, #explorer").count() == 0 for frame in page.frames)
@@ -361,8 +363,9 @@ def test_a_page_of_another_origin_gets_nothing_but_refusals(
     out, err = victim.communicate("\n", timeout=30)
     assert err == ""
     imported, answered = json.loads(out.splitlines()[-1])
-    # A browser hides from the attacker how most requests ended, but the server knows: all are
-    # refused except for the one window with the token, its websocket, and the request above.
+    # The browser hides the outcome of most requests from the attacker, so the log of the server
+    # is checked: it rejects all requests except the window with the token, its websocket, and the
+    # request above.
     passed = [one for one in answered if one[0] < 400]
     own = f"http://{where.netloc}"
     expected = [[200, "GET", "/", "document", None], [101, "GET", "/ws", None, own]]
@@ -378,7 +381,7 @@ FORBIDDEN = ("this", "antigravity", "unittest", "panel", "bokeh", "webbrowser")
 
 
 def forms(page, urls):
-    """Send forms into frames, which would show what the server answers."""
+    """Send forms into frames, which would show the response of the server."""
     for url, method in itertools.product(urls, ["get", "post"]):
         page.evaluate(
             """([url, method]) => new Promise(done => {
@@ -417,7 +420,7 @@ def windows(context, page, urls, known):
 
 
 def raw(serving, data, wait=5.0):
-    """Send bytes, and return those that come back until the server closes or falls silent."""
+    """Send bytes, and return the response until the server closes the connection or a timeout."""
     where = urlsplit(serving.url)
     with socket.create_connection((where.hostname, where.port), timeout=wait) as line:
         line.settimeout(wait)
@@ -433,7 +436,7 @@ def raw(serving, data, wait=5.0):
 
 
 def frame(opcode, payload, *, fin=True, mask=True, rsv=0, length=None):
-    """Return a frame of a websocket, also one that breaks the rules."""
+    """Return a websocket frame, which may violate the protocol."""
     head = bytes([(0x80 if fin else 0) | (rsv << 4) | opcode])
     size = len(payload) if length is None else length
     flag = 0x80 if mask else 0
@@ -472,7 +475,7 @@ def garbage():
     yield b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000 + b"\r\n"
     yield b"GET /\xff\xfe HTTP/1.1\r\nHost: \xff\r\n\r\n"
     yield b"GET /%ff%00?token=%ff&token HTTP/1.1\r\nHost: x\r\n\r\n"
-    yield b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(500)  # of TLS
+    yield b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(500)  # a TLS handshake
     for size in (1, 10, 100, 1000, 10_000):
         yield rng.randbytes(size)
     for _ in range(60):

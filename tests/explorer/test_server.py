@@ -1,4 +1,4 @@
-"""The page of the server: its requests, fits, uploads and files that change."""
+"""The page of the server: requests, fits, uploads, and changed files."""
 
 import socket
 from urllib.parse import urlsplit
@@ -48,12 +48,12 @@ def page(shared, served):
     return shared
 
 
-def test_nobody_but_the_server_is_asked(page, served):
+def test_only_the_server_receives_requests(page, served):
     query = urlsplit(served.url).query
     socket_ = served.origin.replace("http:", "ws:")
     assert page.asked == [served.url, f"{socket_}/ws?{query}"]
     assert served.url.startswith("http://127.0.0.1:") and len(query) > 30
-    assert page.page.title() == "blobs"  # and not "caught"
+    assert page.page.title() == "blobs"  # and not "caught", the title set by injected code
     assert "<script>" in page.page.locator(".legend").inner_text()
 
 
@@ -136,7 +136,7 @@ def test_the_kernel_box_keeps_each_keystroke(page, blobs):
 
 
 def test_an_invalid_kernel_is_not_overwritten_by_an_older_fit(page):
-    """The answer to the older fit comes last, although the server would drop it."""
+    """The reply to the older fit arrives last, although the server would drop it."""
     box = page.page.get_by_label("kernel", exact=True)
     box.fill("RBF(1.75)")
     page.until("ex.form.message.kernel === 'RBF(length_scale=1.75)'")
@@ -250,10 +250,11 @@ def test_a_hundred_thousand_points_are_drawn_soon(opened):
     serving.start()
     try:
         taken = []
-        while len(taken) < 3 and min(taken, default=9.0) >= 3.0:  # others may be busy beside us
+        # several times, because other processes may be busy
+        while len(taken) < 3 and min(taken, default=9.0) >= 3.0:
             opened.page.goto(serving.url)
             opened.page.wait_for_selector("[data-drawn]")
-            taken.append(opened("performance.now()") / 1000)  # since the page was asked for
+            taken.append(opened("performance.now()") / 1000)  # since the start of the navigation
         assert opened.go(serving.url)("ex.n") == n
         assert min(taken) < 3.0, taken
     finally:
@@ -263,7 +264,7 @@ def test_a_hundred_thousand_points_are_drawn_soon(opened):
 def test_it_listens_on_the_loopback_alone(served):
     port = urlsplit(served.url).port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as other:
-        other.bind(("127.0.0.2", port))  # which would be taken, did it listen everywhere
+        other.bind(("127.0.0.2", port))  # fails if the server listens on all addresses
 
 
 def test_a_port_in_use(served, blobs):

@@ -1,4 +1,4 @@
-"""What travels arrives: the same numbers, to the last bit, in few bytes."""
+"""Messages to the browser: the same numbers, bit for bit, in few bytes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The variational bound of a Gaussian process on landmarks."""
+"""The variational bound of a Gaussian process with inducing points (landmarks)."""
 
 import dataclasses
 import pickle
@@ -35,7 +35,7 @@ from mercer.kernels import (
     White,
 )
 from mercer.solvers import Status
-from mercer.testing._differences import STEP, difference
+from mercer.testing._differences import STEP, directional_derivative
 
 rng = np.random.default_rng(0)
 N = 90
@@ -58,7 +58,7 @@ each_noise = pytest.mark.parametrize("noise", [0.02, UNEQUAL], ids=["equal", "un
 
 
 def brute(kernel, X, Y, noise, S):
-    """The bound as the formula says it, with blocks of the kernel alone."""
+    """Return the bound by its formula, from full kernel matrices."""
     latent = np.array([kernel(x[None], x[None]).item() for x in X])
     D = noise + kernel.diag(X) - latent
     cross = kernel(X, S)
@@ -73,7 +73,7 @@ def brute(kernel, X, Y, noise, S):
 def differences(objective, theta):
     return np.array(
         [
-            difference(lambda e: objective.value(theta + e), STEP * e) / STEP
+            directional_derivative(lambda e: objective.value(theta + e), STEP * e) / STEP
             for e in np.eye(len(theta))
         ]
     )
@@ -135,7 +135,7 @@ def test_more_landmarks_never_hurt():
 
 
 def test_small_noise_keeps_its_digits():
-    # F^T F + noise would lose all digits of a noise of 1e-10; the exact likelihood still has some
+    # F^T F + noise would lose all digits of a noise of 1e-10; the exact likelihood retains some.
     x = np.linspace(-2, 2, 400)[:, None]
     y = np.sin(3 * x)
     exact = MarginalLikelihood(100 * RBF(), x, y, 1e-9).value()
@@ -224,7 +224,7 @@ def test_diagonal_pullback_against_differences(kernel):
         latent, noise = latent_and_noise(kernel.with_theta(kernel.theta + move), X)
         return a @ latent + b @ noise
 
-    want = [difference(value, STEP * e) / STEP for e in np.eye(kernel.theta.size)]
+    want = [directional_derivative(value, STEP * e) / STEP for e in np.eye(kernel.theta.size)]
     np.testing.assert_allclose(diagonal_pullback(kernel, X, a, b), want, atol=1e-8)
 
 
@@ -304,7 +304,7 @@ def test_nothing_to_search_for():
     assert value == pytest.approx(brute(KERNELS[0], X, Y, 0.0, S))
 
 
-def test_a_kernel_that_is_no_kernel():
+def test_a_kernel_that_is_not_a_kernel():
     bound = InducingBound(Distance() + White(), X, Y, landmarks=S)
     assert bound.value() == -np.inf
     assert bound.value_and_gradient()[0] == -np.inf
@@ -340,7 +340,7 @@ def test_a_kernel_without_derivatives_in_tiles():
     fresh = dataclasses.replace(bound)
     with pytest.raises(NotDifferentiableError, match=r"not of its tiles.*solver='cholesky'"):
         fresh.value_and_gradient()
-    assert "points" not in vars(fresh)  # said before landmarks are chosen
+    assert "points" not in vars(fresh)  # the error comes before landmarks are chosen
 
 
 def test_an_unresolved_kernel():
@@ -351,7 +351,7 @@ def test_an_unresolved_kernel():
 # ---------------------------------------------------------------------- what landmarks cannot do
 
 
-def test_landmarks_that_leave_more_than_the_noise_are_said():
+def test_landmarks_that_leave_more_than_the_noise_are_reported():
     message = r"3 landmarks leave 1\.\de\+09 times the noise unexplained, .* Add White\(\)"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
         InducingBound(RBF(0.3), X, Y, 1e-9 / 2, rank=3).posterior()
@@ -359,7 +359,7 @@ def test_landmarks_that_leave_more_than_the_noise_are_said():
 
 
 def test_an_outlier_does_not_hide_the_other_landmarks():
-    # k(s, s) is 1e18 at the outlier, and below 1e-12 of that at all others
+    # k(s, s) is 1e18 at the outlier, and relative to that below 1e-12 at all other landmarks.
     far = np.vstack([[1000.0, 0.0], X])
     kernel, y = Polynomial(degree=3) + White(0.01), np.sin(far[:, 0])
     exact = MarginalLikelihood(kernel, far, y)
@@ -368,11 +368,12 @@ def test_an_outlier_does_not_hide_the_other_landmarks():
     got = bound.posterior()
     with pytest.warns(ConvergenceWarning, match="rounding leaves a relative residual of"):
         want = exact.posterior()
-    assert got.report.certificate["landmarks dropped"] == len(far) - 10  # cubics in two variables
+    # cubics in two variables have dimension 10
+    assert got.report.certificate["landmarks dropped"] == len(far) - 10
     np.testing.assert_allclose(got.expansion(X), want.expansion(X), atol=1e-4)
 
 
-def test_dropped_landmarks_that_matter_beside_the_noise_are_said():
+def test_dropped_landmarks_that_matter_relative_to_the_noise_are_reported():
     with pytest.warns(
         ConvergenceWarning, match=r"were dropped\), which may leave 1.0e-12 .* 1.0e-13"
     ):
@@ -380,7 +381,7 @@ def test_dropped_landmarks_that_matter_beside_the_noise_are_said():
 
 
 def test_jitter_is_reported():
-    # a matrix with an eigenvalue of -1e-10, as rounding in float32 may leave
+    # A matrix with an eigenvalue of -1e-10, as rounding in float32 may cause.
     Q, _ = np.linalg.qr(rng.normal(size=(30, 30)))
     K = (Q * np.r_[-1e-10, np.linspace(0.5, 2.0, 29)]) @ Q.T
     K = 0.5 * (K + K.T)
@@ -413,7 +414,7 @@ def test_memory_is_within_the_budget(method):
     many = np.random.default_rng(1).normal(size=(5000, 2))
     options = {"rank": 30, "landmarks": method, "n_threads": 2}
     first = KERNELS[0], many[:100], many[:100, 0]
-    InducingBound(*first, **options).posterior()  # what is imported once
+    InducingBound(*first, **options).posterior()  # first-time imports do not count
 
     def task(budget):
         bound = InducingBound(KERNELS[0], many, many[:, 0], max_memory=budget, **options)

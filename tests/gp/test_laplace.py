@@ -1,4 +1,4 @@
-"""Laplace's approximation for several classes: the algebra of blocks against all of it at once."""
+"""The Laplace approximation for several classes, against an implementation with full matrices."""
 
 import tracemalloc
 
@@ -28,9 +28,9 @@ KERNEL = 3.0 * RBF((1.0, 2.0))
 
 
 def all_at_once(K, Y):
-    """Return log q, K^-1 f and W by Newton's method with matrices of (Cn) x (Cn)."""
+    """Return log q, K^-1 f and W by Newton's method with (Cn) x (Cn) matrices."""
     n, q = Y.shape
-    big, y = np.kron(np.eye(q), K), Y.T.ravel()  # class by class
+    big, y = np.kron(np.eye(q), K), Y.T.ravel()  # ordered by class
     f = np.zeros(n * q)
     for _ in range(50):
         P = softmax(f.reshape(q, n), axis=0)
@@ -55,7 +55,7 @@ def test_value_mean_and_covariance_are_those_of_all_classes_at_once():
     for i, found in enumerate(posterior.covariance(Z)):
         k = np.kron(np.eye(4), across[:, [i]])
         np.testing.assert_allclose(found, 3.0 * np.eye(4) - k.T @ R @ k, atol=1e-9)
-    # labels say nothing of the sum of all functions, nor of anything far away
+    # The labels determine neither the sum of all functions nor the values at distant points.
     np.testing.assert_allclose(posterior.covariance(Z).sum(axis=2), 3.0)
     np.testing.assert_allclose(posterior.covariance(Z)[-1], 3.0 * np.eye(4), atol=1e-12)
 
@@ -66,7 +66,7 @@ def test_the_gradient_is_that_of_differences(kernel, q):
     objective = LaplaceLikelihood(kernel, X, np.eye(q)[LABELS % q])
     value, gradient = objective.value_and_gradient()
     assert value == objective.value()
-    # For a large K, rounding changes single values by about 1e-8: take the median of differences.
+    # For a large K, rounding changes single values by about 1e-8, hence the median of differences.
     sizes, theta = np.array([1e-4, 5e-5, 2e-5, 1e-5, 5e-6]), kernel.theta
     slopes = [
         np.median(
@@ -96,7 +96,7 @@ def test_two_functions_are_one_with_twice_the_kernel():
 
 
 def test_a_class_without_points_has_a_value():
-    # as in a quarter of the points, on which a search begins
+    # A quarter of the points, on which a search starts.
     value, *_ = all_at_once(KERNEL(X), np.column_stack([FOUR, np.zeros(40)]))
     found = LaplaceLikelihood(KERNEL, X, np.column_stack([FOUR, np.zeros(40)]))
     assert found.value() == pytest.approx(value, rel=1e-12)
@@ -182,15 +182,17 @@ def test_bad_input():
 
 def test_a_search_that_steps_on_a_bound_goes_on_along_it():
     X = np.random.default_rng(7).normal(size=(600, 2))
-    y = np.linalg.norm(X, axis=1) > 1.2  # without noise: the scale has no end but its bound
+    # without noise, the likelihood increases up to the bound of the scale
+    y = np.linalg.norm(X, axis=1) > 1.2
     kernel = 1.0 * RBF()
     objective = LaplaceLikelihood(kernel, X, y)
     best = maximise(objective, kernel.theta, kernel.bounds)
     assert best.converged
     assert best.theta[1] == kernel.bounds[1, 1]
     gradient = objective.value_and_gradient(best.theta)[1]
-    assert abs(gradient[0]) < 0.05 < gradient[1]  # nothing to gain along the bound, or inside
-    assert best.evaluations <= 12  # it was 30, at points on both sides of the bound
+    # at the bound, and stationary in the other parameter
+    assert abs(gradient[0]) < 0.05 < gradient[1]
+    assert best.evaluations <= 12  # regression test: 30 before, on both sides of the bound
 
 
 def test_where_there_is_nothing_to_see_a_search_ends_soon():
@@ -200,12 +202,12 @@ def test_where_there_is_nothing_to_see_a_search_ends_soon():
     best = maximise(LaplaceLikelihood(kernel, X, y), kernel.theta, kernel.bounds)
     assert best.converged
     assert best.value == pytest.approx(-500 * np.log(2.0), abs=1e-3)
-    assert best.evaluations <= 6  # it was 20, each less than half a parameter from the last
+    assert best.evaluations <= 6  # regression test: 20 before, with tiny steps
 
 
 def test_some_observations_lead_all_of_them_nowhere_else():
     class Split(LaplaceLikelihood):
-        """All observations have another optimum than some."""
+        """The optimum for all observations differs from that for some of them."""
 
         def value_and_gradient(self, theta=None):
             aim = np.array([2.0, 2.0] if len(self.Y) == 500 else [-3.0, 2.0])

@@ -1,4 +1,4 @@
-"""The likelihood of places: its gradients, and what a linear kernel must find."""
+"""The likelihood of latent coordinates: gradients, and the known solution of a linear kernel."""
 
 import numpy as np
 import pytest

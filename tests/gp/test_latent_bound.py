@@ -1,4 +1,4 @@
-"""The psi statistics against quadrature, and the bound of the Bayesian latent variable model."""
+"""The psi statistics against quadrature, and the bound of the Bayesian GPLVM."""
 
 import tracemalloc
 from dataclasses import replace
@@ -31,7 +31,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 def by_quadrature(kernel, mu, S):
-    """psi0, psi1 and psi2 of one row."""
+    """Return psi0, psi1 and psi2 of one row."""
     x = np.stack(np.meshgrid(NODES, NODES, indexing="ij"), -1).reshape(-1, 2) * np.sqrt(S) + mu
     w, K = np.outer(WEIGHTS, WEIGHTS).ravel(), kernel(x, Z)
     return w @ kernel.diag(x), w @ K, K.T @ (w[:, None] * K)
@@ -53,7 +53,7 @@ def test_statistics_are_those_of_quadrature(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_statistics_of_known_points_are_those_of_the_kernel(kernel):
-    psi, K = expectations(kernel, Z + 1e3), kernel(MU + 1e3, Z + 1e3)  # far from 0
+    psi, K = expectations(kernel, Z + 1e3), kernel(MU + 1e3, Z + 1e3)  # far from the origin
     known = (MU + 1e3, np.full_like(MU, 1e-14))
     np.testing.assert_allclose(psi.psi1(*known), K, rtol=1e-8)
     np.testing.assert_allclose(psi.psi2(*known), K.T @ K, rtol=1e-8)
@@ -115,7 +115,7 @@ def test_rows_add_up_to_the_bound():
     L, B = covariance.factor, covariance.inner
     row = RowBound(expectations(kernel, Z), f.coefficients, L, B, 0.3)
     rows, on_mu, on_log_S = row.value_and_slopes(Y, MU, S)
-    # less the divergence of the inducing values, N(K alpha, L C^-1 L^T), from N(0, L L^T)
+    # Subtract the KL divergence of the inducing values, N(K alpha, L C^-1 L^T), from N(0, L L^T).
     C = np.linalg.inv(B @ B.T)
     inner = np.trace(C) - M - np.linalg.slogdet(C)[1]
     apart = 0.5 * (D * inner + np.sum((L.T @ f.coefficients) ** 2))
@@ -146,7 +146,8 @@ def test_memory_grows_with_the_data_alone():
         tracemalloc.stop()
         return most
 
-    assert peak(8000) - peak(2000) < 12 * 8 * 6000 * 2  # 12 arrays like mu; psi1 alone has 20
+    # 12 arrays of the size of mu; psi1 alone would have 20
+    assert peak(8000) - peak(2000) < 12 * 8 * 6000 * 2
 
 
 def test_no_value_where_the_matrix_is_singular(monkeypatch):

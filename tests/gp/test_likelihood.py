@@ -1,4 +1,4 @@
-"""The exact objectives: values from textbook formulas, gradients from differences."""
+"""Exact objectives: values from textbook formulas, gradients from finite differences."""
 
 import tracemalloc
 
@@ -28,7 +28,7 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.testing._differences import difference
+from mercer.testing._differences import directional_derivative
 
 FIRST_STEPS = ("both", "gradient", "unit")
 
@@ -69,7 +69,7 @@ def test_gradient_is_that_of_differences(make, kernel, data):
     value, gradient = objective.value_and_gradient(theta)
     assert value == objective.value(theta)
     want = [
-        difference(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
+        directional_derivative(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
         for e in np.eye(theta.size)
     ]
     np.testing.assert_allclose(gradient, want, rtol=1e-6, atol=1e-6 * np.abs(want).max())
@@ -96,7 +96,7 @@ def test_kernels_without_tiles_and_without_parameters(data):
     _, gradient = objective.value_and_gradient()
     theta = kernel.theta
     want = [
-        difference(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
+        directional_derivative(lambda move: objective.value(theta + move), 1e-3 * e) / 1e-3
         for e in np.eye(theta.size)
     ]
     np.testing.assert_allclose(gradient, want, rtol=1e-5)
@@ -146,12 +146,12 @@ def test_without_noise_a_singular_matrix_is_refused(data):
 
 def test_a_kernel_that_is_not_positive_semidefinite_is_refused(data):
     X, Y = data
-    for kernel in (Distance(), Sigmoid(coef0=-1.0)):  # the first has a diagonal of zeros
+    for kernel in (Distance(), Sigmoid(coef0=-1.0)):  # the first has a zero diagonal
         with pytest.raises(NotPositiveDefiniteError, match=r"not positive semidefinite"):
             MarginalLikelihood(kernel, X, Y, 1e-10).posterior()
 
 
-def test_jitter_is_said(data):
+def test_jitter_is_reported(data):
     X = np.repeat(data[0][:5], 2, axis=0)
     Y = np.repeat(np.arange(5.0), 2)
     posterior = MarginalLikelihood(1e6 * RBF(), X, Y, 1e-14).posterior()
@@ -193,7 +193,7 @@ def test_memory_is_what_the_budget_counts(make):
     X, y = np.random.default_rng(0).normal(size=(n, 1)), np.zeros(n)
     for kernel in (1.0 * RBF() + White(), SklearnKernel(ExpSineSquared() + WhiteKernel())):
         objective = make(kernel, X, y, 0.1)
-        objective.value_and_gradient()  # what is imported or kept on the way does not count
+        objective.value_and_gradient()  # first-time imports and caches do not count
         tracemalloc.start()
         objective.value_and_gradient()
         peak = tracemalloc.get_traced_memory()[1]
@@ -236,7 +236,7 @@ def test_what_has_converged_is_flat(kernel):
 
 
 def test_a_search_that_stops_on_a_slope_has_not_converged():
-    class Ledge(LeaveOneOut):  # so high that steps seem to gain nothing
+    class Ledge(LeaveOneOut):  # so large an offset that steps seem to gain nothing
         def value_and_gradient(self, theta=None):
             value, gradient = super().value_and_gradient(theta)
             return 1e12 + value, gradient
@@ -257,7 +257,8 @@ def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
     np.testing.assert_allclose(block.values, kernel(X), atol=1e-14)
     steps = 1e-4 * np.eye(2)
     slopes = [
-        difference(lambda t: kernel.with_theta(kernel.theta + t)(X), step) / 1e-4 for step in steps
+        directional_derivative(lambda t: kernel.with_theta(kernel.theta + t)(X), step) / 1e-4
+        for step in steps
     ]
     np.testing.assert_allclose(block.tangents(V), [S @ V for S in slopes], atol=1e-6)
     expected = [np.sum((V @ V.T) * S) for S in slopes]
@@ -266,7 +267,7 @@ def test_a_wrapped_kernel_has_its_derivatives_from_one_call():
 
 def test_restarts_look_behind_a_bound_once():
     X = np.array([[0.0], [1.0], [2.5], [4.0]])
-    kernel = Bounded(RBF(0.55), (0.5, 0.6))  # whose best length scale is beyond
+    kernel = Bounded(RBF(0.55), (0.5, 0.6))  # the optimal length scale is outside of the bounds
     objective = MarginalLikelihood(kernel, X, np.sin(0.3 * X), 1e-6)
     ends = {
         first_step: maximise(objective, kernel.theta, kernel.bounds, first_step=first_step)
@@ -279,7 +280,7 @@ def test_restarts_look_behind_a_bound_once():
 
 
 def test_a_sharp_period_keeps_no_other_parameter_from_its_optimum():
-    # the curvature is 5e9 in the period and 5 in the factor
+    # The curvature is 5e9 in the period and 5 in the factor.
     rng = np.random.default_rng(0)
     X = np.sort(rng.uniform(0, 300, 200))[:, None]
     y = np.sin(2 * np.pi * X[:, 0] / 1.7) + 0.05 * rng.standard_normal(200)
@@ -299,7 +300,7 @@ def test_the_optimum_is_that_of_a_plain_search(kernel):
     from scipy.optimize import minimize
 
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 2))  # enough for a quarter to be searched first
+    X = rng.normal(size=(600, 2))  # enough points for the search to start on a quarter of them
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=600)
     objective = MarginalLikelihood(kernel, X, y, 1e-10)
     lines = []
@@ -326,7 +327,7 @@ def test_an_optimum_on_a_bound_is_found_in_the_rest():
     best = maximise(objective, kernel.theta, kernel.bounds)
     assert best.theta[1] == kernel.bounds[1, 1]
     _, gradient = objective.value_and_gradient(best.theta)
-    assert gradient[1] > 1.0  # it would go further
+    assert gradient[1] > 1.0  # the gradient points beyond the bound
     np.testing.assert_allclose(gradient[[0, 2]], 0.0, atol=1e-2)
 
 
@@ -347,12 +348,12 @@ def test_a_step_of_newtons_that_loses_much_costs_a_value_alone():
     _ThetaOptimiser(objective, kernel.bounds, 1000).newton(kernel.theta, 1e-4)
     best = -np.inf
     for value, known in seen:
-        assert known or value < best  # every step that is taken has slopes
+        assert known or value < best  # the gradient is computed at every accepted step
         best = max(best, value)
     assert not all(known for _, known in seen)
 
 
-def test_a_start_that_is_singular_is_said():
+def test_a_start_that_is_singular_is_reported():
     X = np.zeros((4, 1))
     best = maximise(MarginalLikelihood(RBF(), X, np.arange(4.0)), RBF().theta, RBF().bounds)
     assert not best.converged and best.value == -np.inf
@@ -412,7 +413,7 @@ def test_a_noise_falls_along_a_straight_line():
     slopes = np.array([-100.0 * (x - w), w * (100.0 * (x - w) - 1.0)])
     model.update(short, g, slopes, f(theta + short) - f(theta), 1.0)
     ((e, change),) = model.steps
-    np.testing.assert_allclose(change, straight @ e, atol=1e-9)  # as was told
+    np.testing.assert_allclose(change, straight @ e, atol=1e-9)  # as predicted by the model
 
 
 @pytest.mark.parametrize("seed", range(10))

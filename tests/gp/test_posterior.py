@@ -71,7 +71,7 @@ def test_variances_are_not_negative_and_say_so_if_rounding_is_large():
     S = np.linspace(0, 1e-3, 6)[:, None]
     k = Conditioned(RBF(), S, np.linalg.cholesky(RBF()(S) + 1e-14 * np.eye(6)))
     assert np.all(k.diag(S) >= 0.0)
-    wrong = Conditioned(RBF(), S, 0.5 * np.eye(6))  # far too small a factor
+    wrong = Conditioned(RBF(), S, 0.5 * np.eye(6))  # a factor that is far too small
     with pytest.warns(UserWarning, match="smaller than 0.*6 of 6, the lowest -23") as caught:
         assert np.all(wrong.diag(S) == 0.0)
     assert caught[0].filename == __file__

@@ -1,4 +1,4 @@
-"""The likelihood by iteration and probes, and the covariance that is solved for on demand."""
+"""The likelihood by iterative solvers and random probes, and covariances solved on demand."""
 
 import pickle
 import re
@@ -35,7 +35,7 @@ from mercer.kernels import (
     White,
 )
 from mercer.solvers import Status
-from mercer.testing._differences import STEP, difference
+from mercer.testing._differences import STEP, directional_derivative
 
 rng = np.random.default_rng(0)
 N = 160
@@ -90,9 +90,9 @@ def test_within_standard_errors(kernel, noise):
     estimates = [likelihood.estimate() for likelihood in likelihoods]
     gaps = np.array([e.value - value for e in estimates])
     errors = np.array([e.standard_error for e in estimates])
-    # Student's t with 15 degrees of freedom: beyond 4 once in a thousand
+    # Student's t with 15 degrees of freedom exceeds 4 once in a thousand draws.
     assert np.all(np.abs(gaps) < 4 * errors)
-    assert 0.4 < gaps.std() / errors.mean() < 2.0  # neither too sure nor too modest
+    assert 0.4 < gaps.std() / errors.mean() < 2.0  # the error estimates have the right size
     slopes = np.array([e.gradient for e in estimates]) - gradient
     assert np.all(np.abs(slopes.mean(axis=0)) < 4 * slopes.std(axis=0, ddof=1) / np.sqrt(10))
     assert np.all(slopes.std(axis=0) < 0.1 * np.abs(gradient).max())
@@ -111,8 +111,11 @@ def test_probes_are_the_same_along_a_search():
     assert likelihood.value() == likelihood.value()
     assert likelihood.value() == StochasticLikelihood(HARD, X, Y, rank=40, tol=1e-8).value()
     theta = HARD.theta
-    # smooth: its own derivative differs from the estimate of the derivative by noise alone
-    slope = [difference(lambda e: likelihood.value(theta + e), STEP * e) / STEP for e in np.eye(3)]
+    # Smooth: its derivative differs from the estimated derivative only by noise.
+    slope = [
+        directional_derivative(lambda e: likelihood.value(theta + e), STEP * e) / STEP
+        for e in np.eye(3)
+    ]
     gradient = likelihood.value_and_gradient()[1]
     assert np.abs(gradient - slope).max() < 0.1 * np.abs(gradient).max()
 
@@ -173,7 +176,7 @@ def test_the_scaled_matrices(noise):
     Q = cross @ np.linalg.solve(HARD(X[:40], X[:40].copy()), cross.T)
     P = S[..., None] * Q * S + np.eye(N)
     np.testing.assert_allclose(scaled.P.solve(P), np.eye(N), atol=1e-9)
-    assert np.linalg.eigvalsh(want - P)[0] > -1e-10  # P <= C, on which the certificate rests
+    assert np.linalg.eigvalsh(want - P)[0] > -1e-10  # P <= C is required by the certificate
 
 
 def test_the_iteration_knows_how_far_it_is():
@@ -201,7 +204,7 @@ def test_the_logarithm_is_that_of_the_matrix():
     assert scaled.solve(z[:, None], 1e-8, 1000).logarithm(0) == pytest.approx(want, rel=1e-8)
 
 
-def test_too_few_steps_are_said():
+def test_too_few_steps_are_reported():
     likelihood = StochasticLikelihood(HARD, X, Y, 1e-3, rank=2, max_iter=3)
     with pytest.warns(
         ConvergenceWarning, match=r"after 3 steps \|r\| is .* Try more landmarks.*'cholesky'"
@@ -224,7 +227,7 @@ def test_posterior_is_exact(kernel, noise):
     want = MarginalLikelihood(kernel, X, Y, noise).posterior()
     np.testing.assert_allclose(got.expansion(NEW), want.expansion(NEW), atol=1e-6)
     excess = got.covariance.diag(NEW) / want.covariance.diag(NEW) - 1.0
-    assert np.all(excess > -1e-9)  # never too sure
+    assert np.all(excess > -1e-9)  # the variance is never underestimated
     assert np.all(excess < 2e-3)
     C = got.covariance(NEW)
     np.testing.assert_allclose(C, want.covariance(NEW), atol=2e-3 * C.diagonal().max())
@@ -305,9 +308,9 @@ def test_a_search_ends_where_the_standard_error_does():
     assert exact.value(best.theta) > top - error
 
 
-def test_a_search_that_the_estimates_mislead_is_said():
+def test_a_search_that_the_estimates_mislead_is_reported():
     class Misleading:
-        """A slope without end, whose gradient points down."""
+        """An unbounded linear function, whose reported gradient has the wrong sign."""
 
         X, kernel = np.zeros((3, 1)), RBF()
         capabilities = Capabilities(standard_error=True)
@@ -355,7 +358,7 @@ def test_the_covariance_is_a_value():
     likelihood = StochasticLikelihood(HARD, X, Y, rank=40)
     k, other = likelihood.posterior().covariance, likelihood.posterior().covariance
     assert k == k
-    assert k != other  # solved anew
+    assert k != other  # solved again
     assert hash(k) == hash(k)
     assert k != HARD
     assert k.theta.size == 0
@@ -421,7 +424,7 @@ def test_nothing_to_search_for():
     assert StochasticLikelihood(Fixed(HARD), X, Y).estimate().gradient.shape == (0,)
 
 
-def test_a_kernel_that_is_no_kernel():
+def test_a_kernel_that_is_not_a_kernel():
     likelihood = StochasticLikelihood(Distance() + White(), X, Y, rank=5, landmarks="uniform")
     assert likelihood.value() == -np.inf
     value, gradient = likelihood.value_and_gradient()
@@ -432,14 +435,14 @@ def test_a_kernel_that_is_no_kernel():
 
 def test_negative_curvature_is_found():
     K = np.eye(N)
-    K[-1, -1] = -9.0  # which the landmarks do not see
+    K[-1, -1] = -9.0  # invisible to the landmarks
     likelihood = StochasticLikelihood(Precomputed(), K, Y, 4.0, landmarks=np.arange(10))
     assert likelihood.value() == -np.inf
     with pytest.raises(np.linalg.LinAlgError, match="of conjugate gradients found v with v"):
         likelihood.posterior()
 
 
-def test_noise_below_rounding_is_said():
+def test_noise_below_rounding_is_reported():
     x = np.linspace(0, 1, N)[:, None]
     likelihood = StochasticLikelihood(RBF(0.1), x, Y, 1e-17)
     assert likelihood.value() == -np.inf

@@ -1,4 +1,4 @@
-"""RidgeCriterion: against fits that leave out a point, and its gradient against differences."""
+"""RidgeCriterion: against leave-one-out fits, and its gradient against finite differences."""
 
 import numpy as np
 import pytest

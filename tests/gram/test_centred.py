@@ -182,7 +182,7 @@ def test_expansions_are_centred_with_the_same_weights(weights):
     np.testing.assert_allclose(at_mean, mean @ (X - mean).T @ beta, atol=1e-12)
 
 
-def test_what_overflows_is_said_once_it_is_seen():
+def test_overflow_is_reported_once_it_is_seen():
     far = np.full((4, 2), 1e160)
     for ask in (lambda c: c.means, lambda c: c.uncentred_norm, lambda c: c @ np.eye(4)):
         with pytest.raises(ValueError, match="entries that are not finite; the usual cause"):

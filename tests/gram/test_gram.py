@@ -148,12 +148,12 @@ def test_wishes_that_make_no_sense():
 @pytest.mark.parametrize(
     ("text", "size"), [("2 GiB", 2**31), ("1.5kb", 1500), ("7", 7), ("3 MB", 3_000_000)]
 )
-def test_budgets_in_words(text, size):
+def test_budgets_as_text(text, size):
     assert budget_in_bytes(text) == size
     assert budget_in_bytes(size) == size
 
 
-def test_sizes_in_words():
+def test_format_of_sizes():
     assert [in_words(s) for s in (5, 2048, 3 * 2**20, 2**31, 2**42)] == [
         "5 bytes",
         "2.0 KiB",
@@ -172,7 +172,7 @@ def test_precomputed_values_are_held_as_they_are():
     assert np.array_equal(K, before)
 
 
-def test_an_asymmetric_precomputed_matrix_is_said_and_symmetrised():
+def test_an_asymmetric_precomputed_matrix_is_reported_and_symmetrised():
     K = np.array([[1.0, 2.0], [3.0, 40.0]])
     with pytest.warns(UserWarning, match="not symmetric: K and its transpose differ by 1"):
         held = gram(Precomputed(), K)

@@ -249,7 +249,7 @@ def test_generators_and_seeds():
 
 
 @pytest.mark.parametrize("kernel", [Sigmoid(gamma=0.1, coef0=-1.0), Multiquadric(), Distance()])
-def test_what_is_not_positive_semidefinite_is_said(kernel):
+def test_what_is_not_positive_semidefinite_is_reported(kernel):
     with pytest.raises(NotPositiveDefiniteError, match=r"pivots the diagonal .* goes down to"):
         rpcholesky(TiledGram(kernel, X[:200]), 30, random_state=0)
 
@@ -260,7 +260,7 @@ def test_an_indefinite_matrix_with_a_positive_diagonal():
         rpcholesky(gram(Precomputed(), K), 2, random_state=0)
 
 
-@pytest.mark.parametrize("size", [50, 1500])  # in one thread, and in several
+@pytest.mark.parametrize("size", [50, 1500])  # with one thread, and with several
 def test_values_that_overflow(size):
     kernel, far = Exp(Linear()), 100.0 * X[:size]
     with pytest.raises(ValueError, match="entries that are not finite"):

@@ -139,7 +139,7 @@ def test_dependent_landmarks_are_dropped():
     np.testing.assert_allclose(np.square(smooth.features(line)).sum(axis=1), 1.0, rtol=1e-11)
 
 
-def test_jitter_is_only_for_noise_and_is_said():
+def test_jitter_is_only_for_noise_and_is_reported():
     W = rng.normal(size=(30, 5))
     noise = 1e-10 * rng.normal(size=(30, 30))
     K = W @ W.T + noise + noise.T

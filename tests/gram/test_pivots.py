@@ -50,7 +50,7 @@ def test_few_points_and_many_have_one_meaning():
     assert 0.3 < few / more < 3.0
 
 
-def test_what_is_no_kernel_is_refused():
+def test_what_is_not_a_kernel_is_refused():
     def mirrored(A, B):
         return np.exp(((A[:, None] - B) ** 2).sum(axis=2))
 

@@ -86,7 +86,7 @@ def test_what_two_machines_share_is_evaluated_once():
         assert np.allclose(out, K[np.ix_(index, index)] @ w, rtol=1e-12)
         assert np.allclose(view.matrix(), K[np.ix_(index, index)], rtol=1e-12)
     own, across = 40**2 + 30**2 + 20**2, 2 * (40 * 30 + 40 * 20 + 20 * 30)
-    matrices = across // 2  # each block between two classes once, for matrix()
+    matrices = across // 2  # for matrix(), each block between two classes once
     assert rows.entries == own + across + matrices
 
 

@@ -1,4 +1,4 @@
-"""What is wrong is refused with a sentence that says so; what is only unusual is answered."""
+"""Invalid input raises an error with an explanation; unusual but valid input is accepted."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from mercer.kernels import (
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 
-# One of each way to read vectors: radial, inner product, unit rows, matrix, and nodes above them.
+# One kernel for each way of reading vectors: radial, inner product, unit rows, matrix, composite.
 VECTORS = [
     RBF(),
     Matern(),
@@ -374,7 +374,7 @@ def test_a_kernel_is_frozen():
         k.length_scale = 2.0
 
 
-def test_a_scalar_is_no_collection_of_points():
+def test_a_scalar_is_not_a_collection_of_points():
     with pytest.raises(TypeError, match="expected a collection of points, got the scalar"):
         Constant()(np.float64(3))
 

@@ -1,4 +1,4 @@
-"""Rules of bandwidth against their formulas, and local scaling."""
+"""Bandwidth rules against their formulas, and local scaling."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_rules_of_densities(rule, factor):
     assert RBF(rule).resolve(X).length_scale == pytest.approx(width)
     assert RBF(rule).resolve(sp.csr_array(X)).length_scale == pytest.approx(width)
     assert SVC(gamma=rule).fit(X, np.arange(50) % 2).kernel_.length_scale == pytest.approx(width)
-    Z = (X - X.mean()) / np.sqrt(X.var(axis=0).mean())  # where the spread is 1, as Parzen's rule
+    Z = (X - X.mean()) / np.sqrt(X.var(axis=0).mean())  # standardised, as Parzen's rule assumes
     assert ParzenDensity(bandwidth=rule).fit(Z).bandwidth_ == pytest.approx(factor)
 
 
@@ -38,8 +38,8 @@ def self_tuning(points, k):
     return np.exp(-(D**2) / np.outer(width, width))
 
 
-def test_the_self_tuning_affinity_is_no_kernel_and_this_one_is():
-    E = np.eye(20)  # a lonely point in the middle of pairs of close ones
+def test_the_self_tuning_affinity_is_not_a_kernel_and_this_one_is():
+    E = np.eye(20)  # an isolated point between pairs of close points
     points = np.concatenate([0 * E[:1], E, -E, 1.7 * E, -1.7 * E])
     assert np.linalg.eigvalsh(self_tuning(points, 2))[0] < -0.2
     assert np.linalg.eigvalsh(LocalRBF(2).resolve(points)(points))[0] > -1e-12

@@ -1,4 +1,4 @@
-"""Functions as kernels: the two contracts, and how they are told apart."""
+"""User-defined functions as kernels: the two contracts, and their detection."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def gaussians(X, Z, gamma=0.5):
 
 
 def product(x, z):
-    return x * z  # of two numbers; of two columns, their entries one by one
+    return x * z  # a product of two numbers, but elementwise for two columns
 
 
 def common_letters(s, t):
@@ -57,13 +57,13 @@ def test_matrix(contract):
         (gaussians, "matrix"),
         (laplacian_kernel, "matrix"),
         (cross, "matrix"),
-        (np.inner, "matrix"),  # keeps both
+        (np.inner, "matrix"),  # satisfies both contracts
         (RBF(), "matrix"),
     ],
     ids=lambda f: str(getattr(f, "__name__", f)),
 )
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_contracts_are_told_apart(function, contract, n):
+def test_contracts_are_distinguished(function, contract, n):
     columns = 1 if function is product else 3
     assert Callable(function).prepare(X[:n, :columns]).frame == contract
 

@@ -1,4 +1,4 @@
-"""Pairs that are close beside their distance from the centre, where products cancel."""
+"""Pairs of points that are close relative to their norm, where inner products cancel."""
 
 import numpy as np
 import pytest
@@ -16,10 +16,10 @@ RADIAL = [e for e in zoo.LEAVES if isinstance(e.kernel, Radial)]
 @pytest.mark.parametrize("scale", [2.0, np.repeat([0.5, 1.0, 2.0, 4.0], 3)], ids=["one", "many"])
 @pytest.mark.parametrize("entry", RADIAL, ids=lambda e: e.id)
 def test_many_columns(entry, scale, form):
-    """Distances are matrix products there: 11 digits of them, wherever the points are."""
+    """With many columns, distances are matrix products, accurate to 11 digits everywhere."""
     k = entry.kernel.set_params(length_scale=scale)
     rng = np.random.default_rng(1)
-    # multiples of 2^-20: neither moving nor scaling them by powers of two rounds anything
+    # Multiples of 2^-20: translating them, or scaling by powers of two, is exact.
     X = np.rint(rng.normal(size=(12, 12)) * 2.0**20) / 2.0**20
     X += np.repeat([0.0, 1e2, 1e4, 1e6], 3)[:, None]
     Z = (
@@ -46,7 +46,7 @@ def test_many_columns(entry, scale, form):
 
 
 def stretched(entry, scale, columns=zoo.WIDE):
-    """Return points of which one column is as wide as `scale`, and some repeat."""
+    """Return points with one column of range `scale`; some points repeat."""
     X = entry.points(40, columns)
     X[:, 1] *= scale
     X[30:] = X[:10]
@@ -57,7 +57,7 @@ def stretched(entry, scale, columns=zoo.WIDE):
 @pytest.mark.parametrize("scale", [1.0, 1e2, 1e4, 1e6, 1e8])
 @pytest.mark.parametrize("entry", RADIAL, ids=lambda e: e.id)
 def test_equal_points_are_equal(entry, scale, columns):
-    """k(x, copy of x) is k(x, x), to 1e-10, whatever the scale of a column."""
+    """k(x, copy of x) is k(x, x) to 1e-10, whatever the scale of a column."""
     if entry.columns not in (None, columns):
         return
     k, X = entry.kernel, stretched(entry, scale, columns)
@@ -93,10 +93,10 @@ def test_landmarks_of_sparse_points_with_a_far_cluster():
 
 @pytest.mark.parametrize("distance", [1e4, 1e6, 1e8])
 def test_relevance_of_far_clusters(distance):
-    """Clusters that are far apart have the gradients of each of them alone."""
+    """For distant clusters, the gradients are those of each cluster alone."""
     rng = np.random.default_rng(0)
     for columns in (2, 12):
-        # multiples of 2^-20, so that moving them rounds nothing
+        # Multiples of 2^-20, so that translating them is exact.
         X = np.rint(rng.normal(size=(10, columns)) * 2.0**20) / 2.0**20
         Z = X.copy()
         Z[5:] += distance

@@ -1,4 +1,4 @@
-"""The exponential in place: accuracy over its whole range, ends, and a house without a cache."""
+"""The in-place exponential: accuracy over its range, limits, and compilation without a cache."""
 
 import numba
 import numpy as np
@@ -22,7 +22,7 @@ def test_as_close_as_the_rounding_of_its_argument(dtype, lowest):
 def test_scale_and_cap(t, scale):
     value = exp_inplace(np.array([[t]]), scale)[0, 0]
     assert value == pytest.approx(np.exp(np.maximum(scale * t, -800.0)), rel=1e-12, abs=1e-300)
-    assert exp_inplace(np.array([[-t]]), scale)[0, 0] == 1.0  # beyond 0 it is capped
+    assert exp_inplace(np.array([[-t]]), scale)[0, 0] == 1.0  # arguments above 0 are clipped
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -31,7 +31,7 @@ def test_ends(dtype):
     assert np.array_equal(exp_inplace(x), [[1.0, 1.0, 0.0, 0.0, np.nan, 1.0]], equal_nan=True)
 
 
-def test_a_house_without_a_writable_folder_still_compiles(monkeypatch):
+def test_compilation_without_a_writable_cache_folder(monkeypatch):
     real = numba.njit
 
     def without_cache(*, cache=False, **options):

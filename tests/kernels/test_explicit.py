@@ -1,4 +1,4 @@
-"""Kernels of sparse explicit features: codes, and the columns that two collections share."""
+"""Kernels with sparse explicit features: hash codes, and the columns that two collections share."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def test_values_features_and_diagonal():
     phi = k.features(WORDS)
     np.testing.assert_array_equal((phi @ phi.T).toarray(), brute(WORDS, WORDS))
     assert k.features(unseen, like=WORDS).shape == (3, phi.shape[1])
-    # letters that training never saw count in the norm
+    # Letters that do not occur in the training strings count in the norm.
     assert Normalized(k)(["bx"], ["b"])[0, 0] == pytest.approx(np.sqrt(0.5))
 
 
@@ -97,7 +97,7 @@ def test_vector_kernels_say_who_takes_structured_points(points):
             call(points)
 
 
-# ---------------------------------------------------------------------- equal values
+# ---------------------------------------------------------------------- equality of values
 
 
 class Text(str):
@@ -120,9 +120,9 @@ NUMBERS = (int, float, bool, complex, Fraction, Decimal, np.int64, np.uint64, np
 NUMBERS += (np.float64, np.longdouble, np.complex128)
 
 
-@np.errstate(over="ignore")  # of float32
+@np.errstate(over="ignore")  # overflow in float32
 def forms(value):
-    """Return values of other classes that Python calls equal to this one."""
+    """Return values of other classes that are equal to this one in Python."""
     found = [value]
     if isinstance(value, int | float):
         for kind in NUMBERS:
@@ -186,7 +186,7 @@ def test_equal_values_have_equal_codes_whatever_their_classes(value):
 @example("a\x00")
 @example(2**63)
 def test_kernels_compare_values_as_python_does(value):
-    """Across two collections as within one: sets, bags, sequences and labels of graphs."""
+    """Within one collection and across two: sets, bags, sequences and labels of graphs."""
     for form in forms(value):
         for kernel, wrap in (
             (Jaccard(), lambda v: {v}),

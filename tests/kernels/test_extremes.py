@@ -1,8 +1,9 @@
-"""Kernels and their gradients against mpmath, where arguments and parameters are extreme.
+"""Kernels and their gradients against mpmath, for extreme arguments and parameters.
 
-An error is measured against what rounding of the inputs would do.  With u = 2^-53, the result f and
-the inputs t_i of the formula (the difference x - z of a stationary kernel, the coordinates of any
-other, the parameters), it may be at most TOLERANCE u (|f| + sum_i |t_i df / dt_i|).
+Errors are compared with the effect of rounding the inputs.  Let u = 2^-53, let f be the result and
+t_i the inputs of the formula: the difference x - z of a stationary kernel, the coordinates for
+other kernels, and the parameters.  The error must be at most
+TOLERANCE u (|f| + sum_i |t_i df / dt_i|).
 """
 
 import mpmath as mp
@@ -45,24 +46,24 @@ from mercer.kernels import (
 
 U = 2.0**-53
 TOLERANCE = 50.0
-SMALLEST = 1e-290  # beside it, what underflows is nothing
+SMALLEST = 1e-290  # underflow is negligible relative to this
 
 # ---------------------------------------------------------------------- errors
 
 
 class Exact:
-    """k(x, z) and its derivatives at one pair of points, and what rounding of inputs may do."""
+    """k(x, z) and its derivatives at one pair of points, and the effect of rounded inputs."""
 
     def __init__(self, kernel, x, z, stationary):
         self.kernel, self.stationary = kernel, stationary
         self.x, self.z = ([mp.mpf(float(t)) for t in point] for point in (x, z))
         self.p, self.d = kernel.theta.size, len(x)
         self.coordinates = 1 if stationary else 2 * self.d
-        # Bessel functions are slow in many digits
+        # Bessel functions are slow in high precision.
         self.digits = 60 if getattr(kernel, "nu", 0.5) in BESSEL else 400
 
     def value(self, h, dx, inputs):
-        """Return k, with log-parameters moved by h, x by dx, and the inputs by relative amounts."""
+        """Return k with log-parameters changed by h, x by dx, and inputs by relative amounts."""
         grow, more = inputs[: self.coordinates], inputs[self.coordinates :]
         x, z = self.x, self.z
         if self.stationary:
@@ -75,7 +76,7 @@ class Exact:
         return formula(self.kernel, v, x, z)
 
     def derivative(self, which, inputs):
-        """Return k, for None, or dk / dtheta_i, for ("theta", i), or dk / dx_c, for ("x", c)."""
+        """Return k (for None), dk / dtheta_i (for ("theta", i)) or dk / dx_c (for ("x", c))."""
         h, dx = [mp.mpf(0)] * self.p, [mp.mpf(0)] * self.d
         if which is None:
             return self.value(h, dx, inputs)
@@ -88,16 +89,16 @@ class Exact:
             (h if kind == "theta" else dx)[i] = t * step * unit
             return self.value(h, dx, inputs)
 
-        # the error is step^4, relative
+        # The relative error is step^4.
         return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step * unit)
 
     def compare(self, which, got):
-        """Return the error of `got`, relative to k and to what rounding of inputs explains."""
+        """Return the error of `got`, relative to k and to the effect of rounded inputs."""
         with mp.workdps(self.digits):
             nothing = [mp.mpf(0)] * (self.coordinates + self.p)
             want = self.derivative(which, nothing)
             error, moved = abs(mp.mpf(float(got)) - want) - SMALLEST, abs(want)
-            if error <= TOLERANCE * U * moved:  # no need to ask what rounding does
+            if error <= TOLERANCE * U * moved:  # the sensitivity need not be computed
                 relative = max(0.0, float(error / (U * moved))) if moved else 0.0
                 return relative, relative
             relative, tiny = float(error / (U * moved)) if moved else np.inf, mp.mpf(10) ** -10
@@ -108,7 +109,7 @@ class Exact:
 
 
 def errors(kernel, X, Z, stationary=False):
-    """Yield what, where, the error in units of u, and that beside the condition of the problem."""
+    """Yield the quantity, the points, the error in units of u, and the conditioned error."""
     K, G = kernel(X, Z), kernel.input_gradient(X, Z, np.eye(len(X)))
     for i, (x, z) in enumerate(zip(X, Z, strict=True)):
         exact = Exact(kernel, x, z, stationary)
@@ -133,11 +134,11 @@ def agree(kernel, X, Z, stationary=False, tolerance=TOLERANCE):
 
 
 def around(length, columns=1, distances=(1e-16, 1e-8, 1e-3, 0.7, 3.0, 12.0, 1e8, 1e16)):
-    """Return pairs at many distances, in units of the length, near 0 and 1e8 lengths away."""
+    """Return pairs at many distances in units of the length scale, near 0 and 1e8 lengths away."""
     at, direction = np.array([1.0, -1.0, 0.5])[:columns], np.array([1.0, -0.6, 0.3])[:columns]
     X = np.array([length * offset * at for offset in (0.0, 1e8) for _ in distances])
     Z = X + length * np.outer(np.tile(distances, 2), direction)
-    apart = np.any(X != Z, axis=1)  # the smallest distances are lost beside 1e8
+    apart = np.any(X != Z, axis=1)  # the smallest distances are lost next to 1e8
     return X[apart], Z[apart]
 
 
@@ -150,7 +151,7 @@ def everywhere():
 
 
 def moderate():
-    """Return pairs of vectors for kernels that overflow soon."""
+    """Return pairs of vectors for kernels that overflow early."""
     X, Z = everywhere()
     return X[:-2], Z[:-2]
 
@@ -233,7 +234,7 @@ def test_several_columns(kernel):
 
 @pytest.mark.parametrize("nu", BESSEL)
 def test_matern_of_any_smoothness(nu):
-    # kve loses digits as its order grows; 13 are left
+    # kve loses digits as its order grows; 13 digits remain.
     X, Z = around(1.3, 1, (1e-8, 1e-2, 0.7, 5.0, 1e9))
     agree(Matern(1.3, nu=nu), X[:8], Z[:8], stationary=True, tolerance=1e-13 / U)
 
@@ -254,7 +255,7 @@ def test_histograms(kernel):
 
 
 def test_a_series():
-    t = np.array([[1e-8], [0.1], [1.0], [2.0], [3.0]])  # of one sign: the terms do not cancel
+    t = np.array([[1e-8], [0.1], [1.0], [2.0], [3.0]])  # all positive, so that terms do not cancel
     agree(Features(GaussianSeries(length_scale=1.2)), t, t[::-1])
 
 

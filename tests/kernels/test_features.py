@@ -100,7 +100,7 @@ def test_gaussian_series_keeps_its_bound(n_terms):
     error = np.abs(Features(series)(A) - RBF(1.3)(A)).max()
     bound = series.error_bound(A)
     assert error <= bound + 1e-15
-    assert error >= 0.999 * bound - 1e-15  # and it is sharp
+    assert error >= 0.999 * bound - 1e-15  # the bound is sharp
 
 
 def test_gaussian_series_far_from_zero():

@@ -1,4 +1,4 @@
-"""Random Fourier features: frequencies against the kernels they are drawn for."""
+"""Random Fourier features: frequencies, compared with their kernels."""
 
 import pickle
 
@@ -44,8 +44,8 @@ rng = np.random.default_rng(0)
 X, Z = rng.normal(size=(40, 3)), rng.normal(size=(30, 3))
 ARD = (0.7, 1.5, 3.0)
 
-# Each with the root mean square error, over k(0), that "auto" keeps to with 2^13 features.  That of
-# independent draws is at most 1 / sqrt(2^13) = 0.011; rougher kernels leave Sobol points less.
+# Kernels with the root mean square error, relative to k(0), of "auto" with 2^13 features.  With
+# independent draws it is at most 1 / sqrt(2^13) = 0.011; Sobol points gain less for rough kernels.
 KERNELS = [
     (RBF(1.3), 0.001),
     (RBF(ARD), 0.001),
@@ -86,7 +86,7 @@ every_kernel = pytest.mark.parametrize(("k", "bound"), KERNELS, ids=[str(k) for 
 
 
 def error(k, n_features, method="auto", seeds=(0, 1), A=X, B=Z):
-    """Return the root mean square error of the features, over k(0)."""
+    """Return the root mean square error of the features, relative to k(0)."""
     K, d = k(A, B), A.shape[1]
     bases = [random_features(k, d, n_features, method=method, random_state=s) for s in seeds]
     squares = [np.mean((basis(A) @ basis(B).T - K) ** 2) for basis in bases]
@@ -108,7 +108,7 @@ def test_every_kernel_with_a_rule_is_tested():
 def test_the_error_falls(k, bound):
     fine, coarse = error(k, D), error(k, D // 16)
     assert fine < bound
-    assert fine < coarse / 2.5  # 16 times the features: a quarter, or less
+    assert fine < coarse / 2.5  # with 16 times the features, the error is a quarter or less
 
 
 @every_kernel
@@ -129,7 +129,7 @@ def test_no_bias(k, bound, method):
     off = np.triu_indices(6, 1)
     mean, spread = np.mean(values, axis=0)[off], np.std(values, axis=0, ddof=1)[off]
     scores = (mean - K[off]) / (spread / np.sqrt(n))
-    assert np.abs(scores).max() < 4.0  # of 15, hardly independent
+    assert np.abs(scores).max() < 4.0  # 15 scores, almost independent
     assert np.sqrt(np.mean(scores**2)) < 2.0
 
 
@@ -161,8 +161,9 @@ def test_a_shift_keeps_the_net():
     cells = np.floor(8.0 * _sobol(64, 2, np.random.default_rng(1))).astype(int)
     assert (np.bincount(8 * cells[:, 0] + cells[:, 1], minlength=64) == 1).all()
     means = [_sobol(4, 3, np.random.default_rng(seed)).mean(axis=0) for seed in range(400)]
-    assert np.abs(np.mean(means, axis=0) - 0.5).max() < 0.01  # each is uniform, the origin too
-    large = _sobol(2**13, 9, np.random.default_rng(1))  # too many to be kept
+    # each point is uniform, including the first one
+    assert np.abs(np.mean(means, axis=0) - 0.5).max() < 0.01
+    large = _sobol(2**13, 9, np.random.default_rng(1))  # too large for the cache
     np.testing.assert_array_equal(large[:64, :2], _sobol(64, 9, np.random.default_rng(1))[:, :2])
 
 
@@ -172,7 +173,7 @@ def test_blocks_are_orthogonal():
         lengths = np.linalg.norm(block, axis=1)
         cosines = block @ block.T / np.outer(lengths, lengths)
         np.testing.assert_allclose(cosines, np.eye(len(block)), atol=1e-13)
-        assert np.ptp(lengths) > 0.5  # of chi: 30^(1/2) ± 0.7
+        assert np.ptp(lengths) > 0.5  # chi distributed: 30^(1/2) ± 0.7
     fewer = random_features(RBF(), 30, 2 * 5, method="orthogonal", random_state=0).frequencies
     np.testing.assert_allclose((fewer @ fewer.T)[np.triu_indices(5, 1)], 0.0, atol=1e-12)
 
@@ -186,13 +187,14 @@ def test_auto():
     assert same(RBF(), 6, "orthogonal")
     assert same(Matern(), 25, "qmc")
     assert same(Matern(), 26, "orthogonal")
-    assert same(Select(RBF(), [3, 30]), 40, "qmc")  # what counts is what a frequency is made of
+    assert same(Select(RBF(), [3, 30]), 40, "qmc")  # only the dimension of the frequencies counts
     assert same(Select(RBF(), [3, 30]) * Select(Matern(), [30, 31]), 40, "qmc")
     assert same(Laplacian(), 40, "qmc")
-    assert random_features(Laplacian(), 22_000, 4, random_state=0)  # Sobol points end at 21201
+    # Sobol sequences have at most 21201 dimensions
+    assert random_features(Laplacian(), 22_000, 4, random_state=0)
 
 
-# ---------------------------------------------------------------------- who gets how many
+# ---------------------------------------------------------------------- features per term of a sum
 
 
 def test_terms_share_the_features():
@@ -200,7 +202,7 @@ def test_terms_share_the_features():
     basis = random_features(k, 2, 2 * 81, random_state=0)
     first, second = basis.frequencies.T != 0
     assert (first.sum(), second.sum()) == (60, 20)
-    assert (~first & ~second).sum() == 1  # all constants together
+    assert (~first & ~second).sum() == 1  # one feature for all constants
     assert basis.weights[~first & ~second] == pytest.approx(np.sqrt(2.0))
     np.testing.assert_allclose(basis.weights[first], np.sqrt(3 / 60))
 
@@ -319,7 +321,7 @@ def test_pullback(basis):
 @pytest.mark.parametrize("points", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("shift", [0.0, 1e5])
 def test_float32(points, shift):
-    # far from 0 float32 phases would be wrong by more than the features are
+    # Far from 0, phases in float32 would have larger errors than the features themselves.
     A = (X + shift).astype(np.float32)
     basis = random_features(RBF(), 3, 512, random_state=0)
     phi = basis(points(A))
@@ -335,7 +337,7 @@ def test_many_rows_and_none():
     assert basis(A[:0]).shape == (0, 64)
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- errors
 
 
 class Cut(RBF):

@@ -1,4 +1,4 @@
-"""Kernels of graphs against enumeration, and their collection."""
+"""Graph kernels against enumeration, and the Graphs collection."""
 
 import itertools
 import os
@@ -44,7 +44,7 @@ DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" /
 
 @st.composite
 def collections(draw, directed=None, least=1):
-    """Graphs of up to 5 nodes with labels of nodes and edges, loops, and nodes without edges."""
+    """Graphs of up to 5 nodes with labels of nodes and edges, loops, and isolated nodes."""
     directed = draw(st.booleans()) if directed is None else directed
     edges, labels, marks = [], [], []
     for _ in range(draw(st.integers(least, 4))):
@@ -58,7 +58,7 @@ def collections(draw, directed=None, least=1):
 
 
 def entries(graph):
-    """Return {(u, v): label}, both directions of an undirected edge."""
+    """Return {(u, v): label}, with both directions of an undirected edge."""
     found = {}
     for (u, v), mark in zip(graph.edges.tolist(), graph.edge_labels, strict=True):
         found[u, v] = mark
@@ -97,7 +97,7 @@ def sp_features(graph):
     np.fill_diagonal(d, 0)
     for u, v in around:
         d[u, v] = min(d[u, v], 1)
-    for w, u, v in itertools.product(range(n), repeat=3):  # Floyd and Warshall
+    for w, u, v in itertools.product(range(n), repeat=3):  # Floyd-Warshall
         d[u, v] = min(d[u, v], d[u, w] + d[w, v])
     found = Counter()
     for u, v in itertools.permutations(range(n), 2):
@@ -122,7 +122,7 @@ def graphlet_features(graph, size, connected):
 
 
 def walk_value(x, z, decay, kind, labelled):
-    """Return the sum over the product graph, whose matrix is written out."""
+    """Return the sum over the product graph, computed with its full matrix."""
     nodes = [
         (u, v)
         for u in range(x.n_nodes)
@@ -657,7 +657,7 @@ def test_the_mean_of_graphs():
         assert found.methods == ("search",) and found.residuals[0] <= nearest.residuals[0] + 1e-12
         direct = k.diag(found.points) - 2 * mean(found.points)[:, 0] + mean.norm()[0] ** 2
         np.testing.assert_allclose(found.residuals, direct, atol=1e-9)
-    # what has a pre-image among the neighbours of a candidate is found
+    # A pre-image among the neighbours of a candidate is found.
     f = Expansion.sections(WeisfeilerLehman(1), X[1:2])
     found = f.preimage(candidates=Graphs.from_edges([ring], labels=["CCCCN"]))
     assert found.residuals[0] == 0.0
@@ -683,7 +683,7 @@ def test_edits_change_one_thing():
     ids=["MUTAG", "ENZYMES"],
 )
 def test_published_accuracies(name, k, least):
-    """Ten folds with one C; benchmarks/graph_accuracy.py chooses C and h inside of them."""
+    """Ten folds with one C; benchmarks/graph_accuracy.py selects C and h within the folds."""
     path = DATA / "graphs" / f"{name}.zip"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

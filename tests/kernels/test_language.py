@@ -1,4 +1,4 @@
-"""Kernels as text: written, read, refused; as formulas and trees."""
+"""Kernels as text: formatting, parsing, syntax errors, formulas and trees."""
 
 import math
 import pickle
@@ -47,7 +47,7 @@ from mercer.kernels import (
 NAMES = vars(mercer.kernels) | {"inf": math.inf}
 k, m, n = RBF(), Linear(), Cosine()
 
-# ---------------------------------------------------------------------- written
+# ---------------------------------------------------------------------- formatting
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ leaves = st.one_of(
 
 
 def nodes(inner):
-    """Return kernels of kernels, as constructors make them and as operators do."""
+    """Return composite kernels, made by constructors and by operators."""
     several = st.lists(inner, min_size=1, max_size=3).map(tuple)
     return st.one_of(
         st.builds(Sum, several),
@@ -136,13 +136,13 @@ def test_the_zoo_is_read_back(entry):
     if entry.id.startswith(HOLDS_FUNCTIONS):
         with pytest.raises(KernelSyntaxError, match="unknown name"):
             parse_kernel(text)
-    elif entry.id.startswith("Conditioned"):  # of mercer.gp
+    elif entry.id.startswith("Conditioned"):  # a class of mercer.gp
         assert parse_kernel(text, {"Conditioned": type(entry.kernel)}) == entry.kernel
     else:
         assert parse_kernel(text) == entry.kernel
 
 
-# ---------------------------------------------------------------------- read
+# ---------------------------------------------------------------------- parsing
 
 
 def f(X):
@@ -186,7 +186,7 @@ def test_names_of_the_callers():
         parse_kernel("f(1)", names)
 
 
-# ---------------------------------------------------------------------- refused
+# ---------------------------------------------------------------------- syntax errors
 
 
 @pytest.mark.parametrize(
@@ -329,11 +329,11 @@ def test_long_sums_and_products_are_read_in_one_pass():
 def test_survives_fuzzed_texts(seed):
     found = [fuzz.survives(text) for text in fuzz.texts(500, seed + 1)]
     kernels, seconds = zip(*found, strict=True)
-    assert 0.02 < np.mean(kernels) < 0.98  # of both kinds
+    assert 0.02 < np.mean(kernels) < 0.98  # both outcomes occur
     assert max(seconds) < 10.0
 
 
-# ---------------------------------------------------------------------- one kind of points
+# ---------------------------------------------------------------------- one type of points
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The laws of kernels, over the zoo and over what can be built from it."""
+"""Laws of kernels, for the zoo and for composites of its entries."""
 
 import inspect
 import itertools
@@ -36,14 +36,14 @@ every_kernel = pytest.mark.parametrize("entry", **zoo.every())
 
 
 def public_kernels():
-    """Return the final kernel classes of mercer.kernels: what a user can construct."""
+    """Return the concrete kernel classes of mercer.kernels."""
     classes = [getattr(mercer.kernels, name) for name in mercer.kernels.__all__]
     kernels = [c for c in classes if inspect.isclass(c) and issubclass(c, Kernel)]
     return {c for c in kernels if not c.__subclasses__() and not inspect.isabstract(c)}
 
 
 def parts(kernel):
-    """Yield the kernel and everything inside it."""
+    """Yield the kernel and all kernels inside it."""
     yield kernel
     for _, child in kernel._children():
         yield from parts(child)
@@ -117,10 +117,10 @@ def test_read_only_points(entry):
         entry.kernel.diag(X)
 
 
-# ---------------------------------------------------------------------- (k1 + k2) k3, all of them
+# ---------------------------------------------------------------------- all (k1 + k2) k3
 
-# All leaves that take the same points and one composite of each class.  The points are positive,
-# so that the kernels of histograms can join.
+# All leaves that accept the same points, and one composite of each class.  The points are positive,
+# so that kernels on histograms can be included.
 POSITIVE = np.random.default_rng(0).uniform(0.1, 2.0, size=(6, 3))
 
 
@@ -136,7 +136,7 @@ PAIRS = [*itertools.combinations_with_replacement(VECTORS, 2)]
 
 
 def triples(third):
-    """Yield sums of two kernels with a third: a fifth of all pairs, others for each third."""
+    """Yield sums of two kernels with a third: a different fifth of all pairs for each third."""
     for a, b in PAIRS[VECTORS.index(third) % 5 :: 5]:
         yield a.kernel, b.kernel, third.kernel
 
@@ -289,7 +289,7 @@ def test_set_params_can_replace_a_child_and_set_inside_it():
     assert (2 * RBF()).set_params(kernel=Matern(), kernel__nu=0.5) == 2 * Matern(nu=0.5)
 
 
-def test_ten_terms_or_more_are_told_apart():
+def test_ten_terms_or_more_are_distinguished():
     k = Sum(tuple(RBF(float(i + 1)) for i in range(12)))
     changed = k.set_params(terms__1__length_scale=0.5, terms__11__length_scale=0.25)
     assert [t.length_scale for t in changed.terms[:2]] == [1.0, 0.5]
@@ -327,7 +327,7 @@ def test_equality_tells_kernels_apart():
     assert hash(RBF(2)) == hash(RBF(2.0))
     assert RBF((1.0, 2.0)) == RBF([1.0, 2.0]) == RBF(np.array([1.0, 2.0]))
     assert len({RBF((1.0, 2.0)), RBF([1.0, 2.0]), RBF(np.array([1.0, 2.0]))}) == 1
-    assert RBF() + Linear() != Linear() + RBF()  # an order is part of what was written
+    assert RBF() + Linear() != Linear() + RBF()  # the order of terms is significant
     assert Sum((RBF(),)) != Product((RBF(),))
     assert RBF() != 1
     assert RBF(1.0) != RBF((1.0, 1.0))

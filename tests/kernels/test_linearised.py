@@ -1,4 +1,4 @@
-"""A block with its derivatives says what values, pullbacks and differences say."""
+"""Linearised kernel blocks agree with values, pullbacks and finite differences."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_a_block_agrees_with_the_kernel(kernel, alone, columns):
 
 
 def widened(kernel, columns):
-    """Return the kernel with as many length scales as there are columns, where it has several."""
+    """Return the kernel with one length scale per column, if it supports several."""
     scale = kernel.get_params().get("length_scale")
     if np.ndim(scale) == 0:
         return kernel

@@ -67,7 +67,7 @@ def test_laws(kernel, points):
 def test_laws_of_a_differentiable_map(inner):
     kernel = Map(inner, rotate)
     np.testing.assert_allclose(kernel(X, Z), inner(rotate(X), rotate(Z)))
-    # a Rotation has no repr to read back, so law by law
+    # A Rotation has no repr that can be parsed, so the laws are checked one by one.
     check_pullback(kernel, X, Z)
     W, D, h = rng.normal(size=(9, 5)), rng.normal(size=X.shape), 1e-6
     want = np.sum(W * (kernel(X + h * D, Z) - kernel(X - h * D, Z))) / (2 * h)
@@ -144,7 +144,7 @@ def by_name(p, q):
 
 
 def test_models_of_tables(library):
-    """What a model does with its points, it does with the rows of a table."""
+    """Models accept tables wherever they accept other points."""
     x, y = X[:, 0], X[:, 1].astype(np.float32)
     words = ["cat", "car", "cow", "dog", "dot", "act", "art", "rat", "tar"]
     table = library.DataFrame({"x": x, "y": y, "word": words})
@@ -242,7 +242,7 @@ def test_periodic_in_the_plane_is_a_kernel_and_exp_sine_squared_is_not():
 def test_whole_periods_cost_no_digits():
     kernel = Periodic(0.25)
     A = np.array([[0.1], [0.2]])
-    np.testing.assert_allclose(kernel(A + 2.0**30, A), kernel(A), atol=1e-6)  # A + 2^30 rounds
+    np.testing.assert_allclose(kernel(A + 2.0**30, A), kernel(A), atol=1e-6)  # A + 2^30 is rounded
     exact = np.array([[0.125], [0.0625]])
     np.testing.assert_allclose(kernel(exact + 2.0**30, exact), kernel(exact), rtol=1e-12)
 

@@ -1,4 +1,4 @@
-"""No pair of points is evaluated twice within a fit, whatever asks for it."""
+"""Within a fit, no pair of points is evaluated twice."""
 
 import copy
 import pickle
@@ -99,7 +99,7 @@ def test_no_pair_is_evaluated_twice(name, wrap):
     assert function.calls
     assert max(function.calls.values()) == 1
     if name == "pca nystroem":
-        assert len(function.calls) < 0.5 * N * (N + 1) / 2  # and only those that are needed
+        assert len(function.calls) < 0.5 * N * (N + 1) / 2  # only the required pairs are evaluated
 
 
 def test_what_is_fitted_does_not_hold_the_table():
@@ -158,7 +158,7 @@ def test_functions_of_blocks_and_cheap_kernels_are_left_alone():
 
     held = memoise(Callable(blocks), N)
     np.testing.assert_allclose(held(X), X @ X.T)
-    assert "values" not in held.tables.of(held.kernel).__dict__  # nothing of size n x n
+    assert "values" not in held.tables.of(held.kernel).__dict__  # nothing of size n x n is stored
     for kernel in (RBF(), Precomputed(np.eye(3)), Select(RBF(), [0]), Callable(blocks, "matrix")):
         assert memoise(kernel, N) is kernel
 
@@ -170,7 +170,7 @@ def test_the_table_takes_at_most_a_part_of_the_budget():
         assert memoise_if_affordable(kernel, N, 4 * 8 * N * N) is not kernel
         assert budget_in_bytes(10**6) == 10**6 - 8 * N * N  # other budgets exclude it
     assert budget_in_bytes(10**6) == 10**6
-    reserve(500)  # outside of a scope nothing is reserved
+    reserve(500)  # outside of a scope, nothing is reserved
     assert budget_in_bytes(10**6) == 10**6
     small = KernelRidge(kernel=kernel, alpha=1.0, max_memory=80_000).fit(WORDS, LABELS)
     large = KernelRidge(kernel=kernel, alpha=1.0).fit(WORDS, LABELS)
@@ -334,7 +334,7 @@ def reachable(root):
 
 
 def fitted_on_words(model, kernel):
-    """Return the model fitted to words with this kernel, None if it takes no such points."""
+    """Return the model fitted to words with this kernel, or None if it does not accept strings."""
     model = clone(model).set_params(kernel=kernel)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

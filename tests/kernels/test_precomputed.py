@@ -1,4 +1,4 @@
-"""A kernel whose points are indices, and the estimators' "precomputed"."""
+"""A kernel on indices of points, and the "precomputed" kernel of estimators."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_rows_of_values_against_training_points(points):
     np.testing.assert_array_equal(kernel(points(V), j), V[:, j])
     np.testing.assert_array_equal(kernel(j, points(V)), V[:, j].T)
     np.testing.assert_array_equal(kernel(points(V), np.arange(12)), V)
-    np.testing.assert_array_equal(kernel(points(V), K), V)  # the training points as they came
+    np.testing.assert_array_equal(kernel(points(V), K), V)  # the original training points
     np.testing.assert_array_equal(kernel(K, points(V)), V.T)
     np.testing.assert_array_equal((2 * kernel + 1)(points(V), j), 2 * V[:, j] + 1)
 

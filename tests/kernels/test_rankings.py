@@ -1,4 +1,4 @@
-"""Rankings: tau and its means over complete rankings, Mallows, pre-images, refusals."""
+"""Rankings: tau and its mean over complete rankings, Mallows, pre-images, errors."""
 
 import itertools
 
@@ -15,7 +15,7 @@ TOTAL = np.array(list(itertools.permutations(range(1, 5))), dtype=float)
 
 
 def completions(x, unranked):
-    """All complete rankings that agree with x."""
+    """Return all complete rankings that are consistent with x."""
 
     def agrees(z):
         for a, b in itertools.permutations(range(len(x)), 2):
@@ -90,7 +90,7 @@ def test_many_items_take_several_parts():
     np.testing.assert_allclose(Kendall()(X), want, atol=1e-13)
 
 
-# ---------------------------------------------------------------------- back to rankings
+# ---------------------------------------------------------------------- pre-images
 
 
 @pytest.mark.parametrize("kernel", [Kendall(), Mallows(0.2)], ids=str)
@@ -117,7 +117,7 @@ def test_preimages_of_incomplete_rankings_are_complete():
     np.testing.assert_array_equal(zero.points, [[0, 1, 2, 3]])
 
 
-# ---------------------------------------------------------------------- estimators and refusals
+# ---------------------------------------------------------------------- estimators and errors
 
 
 def test_estimators_take_missing_ranks():

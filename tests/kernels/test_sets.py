@@ -1,4 +1,4 @@
-"""Sets and bags: values by definition, every form of a set, pre-images, refusals."""
+"""Sets and bags: values by definition, every representation of a set, pre-images, errors."""
 
 import itertools
 from collections import Counter
@@ -90,7 +90,8 @@ def test_elements_of_any_kind_and_unseen_ones():
     X = [{"a", 1, (2, "b"), None}, frozenset({b"x"})]
     Z = [{"a", 1.0, "never seen"}, {b"x", b"y"}]
     np.testing.assert_array_equal(Intersection()(X, Z), [[2, 0], [0, 1]])
-    np.testing.assert_allclose(Jaccard()(X, Z), [[2 / 5, 0], [0, 0.5]])  # unseen elements count
+    # elements that occur only in Z count
+    np.testing.assert_allclose(Jaccard()(X, Z), [[2 / 5, 0], [0, 0.5]])
     assert Normalized(Intersection())(Z[1:], X[1:]) == pytest.approx(np.sqrt(0.5))
 
 
@@ -105,7 +106,7 @@ def test_explicit_features(kernel):
 
 def test_dense_rows_and_sparse_ones_agree_with_scikit_learn():
     rng = np.random.default_rng(0)
-    for density in (0.02, 0.5):  # multiplied as sparse rows, and as dense ones
+    for density in (0.02, 0.5):  # sparse and dense products
         X = rng.random((60, 300)) < density
         want = 1.0 - pairwise_distances(X, metric="jaccard")
         for form in (X, X.astype(int), sp.csr_array(X), sp.csc_array(X)):
@@ -162,7 +163,7 @@ def test_many_instances_come_in_parts():
     np.testing.assert_allclose(MeanOf(Linear())(X), np.outer(sums, sums), atol=1e-12)
 
 
-# ---------------------------------------------------------------------- back to sets
+# ---------------------------------------------------------------------- pre-images
 
 
 def all_sets(X):
@@ -195,7 +196,7 @@ def test_the_mean_of_sets_is_what_most_of_them_have():
     assert nearest.methods == ("nearest",)
 
 
-# ---------------------------------------------------------------------- estimators and refusals
+# ---------------------------------------------------------------------- estimators and errors
 
 
 def test_estimators_take_sets():

@@ -1,4 +1,4 @@
-"""scikit-learn's GP kernels: those that are translated, and those that are wrapped."""
+"""scikit-learn's GP kernels: conversion to mercer kernels, and the wrapper for the others."""
 
 import pickle
 
@@ -185,7 +185,7 @@ def test_values():
     assert wrapped != SklearnKernel(sine)
     assert wrapped != sine
     third = SklearnKernel(gp.ExpSineSquared(1 / 3))
-    assert third != SklearnKernel(gp.ExpSineSquared(0.333))  # though their reprs agree
+    assert third != SklearnKernel(gp.ExpSineSquared(0.333))  # although their reprs are equal
 
 
 def test_later_changes_of_the_original_do_not_matter():
@@ -196,7 +196,7 @@ def test_later_changes_of_the_original_do_not_matter():
 
 
 class Letters(gp.GenericKernelMixin, gp.Kernel):
-    """A kernel of the user's own, on strings."""
+    """A user-defined kernel on strings."""
 
     def __init__(self, weight=1.0):
         self.weight = weight
@@ -243,7 +243,7 @@ def test_refused(make, text):
         make()
 
 
-# ---------------------------------------------------------------------- limits of a search
+# ---------------------------------------------------------------------- bounds of a search
 
 
 def test_bounded():

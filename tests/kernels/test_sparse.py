@@ -1,4 +1,4 @@
-"""Sparse rows give what their dense copies give, in every mixture."""
+"""Sparse and dense points give the same results, in every combination."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def operands(entry, columns):
     X, Z = entry.points(9, columns), entry.points(5, columns, seed=1)
     for seed, A in enumerate((X, Z)):
         A[np.random.default_rng(seed).random(A.shape) < 0.4] = 0.0
-        A[:, 0] = np.where(A[:, 0] == 0, 0.5, A[:, 0])  # no row is 0: Cosine has a jump there
+        A[:, 0] = np.where(A[:, 0] == 0, 0.5, A[:, 0])  # no row is 0, where Cosine is discontinuous
     return X, Z
 
 

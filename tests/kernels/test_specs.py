@@ -1,4 +1,4 @@
-"""as_kernel: what users write."""
+"""as_kernel: conversion of user input to kernels."""
 
 import numpy as np
 import pytest
@@ -33,10 +33,10 @@ def test_the_names_are_those_of_scikit_learn():
 @pytest.mark.parametrize("name", KERNEL_NAMES)
 @pytest.mark.parametrize("options", [{}, {"gamma": 0.7, "degree": 2, "coef0": 0.5}], ids=str)
 def test_names(name, options):
-    """As in KernelRidge, whose defaults these are."""
+    """Same defaults as scikit-learn's KernelRidge."""
     given = {"gamma": None, "degree": 3, "coef0": 1} | options
     if name == "chi2" and not options:
-        given = {}  # there gamma=None fails
+        given = {}  # scikit-learn fails with gamma=None
     want = pairwise_kernels(X, Z, metric=name, filter_params=True, **given)
     np.testing.assert_allclose(as_kernel(name, **options).resolve(X)(X, Z), want, rtol=1e-12)
 
@@ -79,7 +79,7 @@ def power(x, z, exponent=1.0):
 def test_params_of_a_function():
     params = {"exponent": 2.0}
     kernel = as_kernel(power, kernel_params=params)
-    params["exponent"] = 5.0  # the caller's dict is the caller's
+    params["exponent"] = 5.0  # changing the caller's dict has no effect
     np.testing.assert_allclose(kernel(X, Z), (1.0 + X @ Z.T) ** 2.0)
     y = rng.normal(size=9)
     theirs = KernelRidge(kernel=power, kernel_params={"exponent": 2.0}).fit(X, y)

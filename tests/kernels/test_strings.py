@@ -1,4 +1,4 @@
-"""Kernels of strings: brute force over short ones, exact values, alphabets, and what is refused."""
+"""String kernels: brute force for short strings, exact values, alphabets, and errors."""
 
 import os
 import pickle
@@ -109,7 +109,7 @@ def test_mismatch(X, km, by_features):
     k, m = km
 
     def phi(s, u):
-        within = [v for v in grams(s, k) if set(v) <= set("ab")]  # c is outside of the alphabet
+        within = [v for v in grams(s, k) if set(v) <= set("ab")]  # c is not in the alphabet
         return sum(differences(u, v) <= m for v in within)
 
     def pair(s, t):
@@ -215,7 +215,7 @@ def test_exact_values_of_subsequences():
     np.testing.assert_allclose(K, [[6 / 28]], rtol=1e-14)
     K = AllSubsequences()(["gatta", "gatt"], ["cata"])
     np.testing.assert_array_equal(K, [[14], [7]])
-    # normalised K_1 is the cosine of the counts of letters, free of the decay
+    # The normalised K_1 is the cosine of the letter counts, independent of the decay.
     words = ["banana", "cabana", "ab"]
     K = [Normalized(k)(words) for k in (Subsequence(1, 0.2), Subsequence(1, 0.9), Spectrum(1))]
     np.testing.assert_allclose(K[0], K[2], rtol=1e-14)
@@ -227,10 +227,10 @@ def test_exact_values_of_words():
     np.testing.assert_allclose(WeightedDegree(3).diag(["ABCDE"]), [13 / 3], rtol=1e-14)
     K = Mismatch(3, 1, "ACGT")(["AAA"], ["AAA", "AAC", "ACC", "CCC"])
     np.testing.assert_array_equal(K, [[10, 4, 2, 0]])
-    # neither alphabets nor collections are learned from a string: AAAA is not CCCC
+    # Neither alphabets nor collections depend on a single string: AAAA differs from CCCC.
     for k in (Mismatch(3, 1, "ACGT"), Gapped(3, 2), Spectrum(2)):
         assert k(["AAAA"], ["CCCC"])[0, 0] == 0 < k(["AAAA"])[0, 0]
-    # a run of r equal places adds sum_q beta_q max(0, r - q + 1)
+    # A run of r equal positions adds sum_q beta_q max(0, r - q + 1).
     r, d = 7, 4
     beta = [2 * (d - q + 1) / (d * (d + 1)) for q in range(1, d + 1)]
     total = sum(b * (r - q + 1) for q, b in enumerate(beta, start=1))
@@ -258,7 +258,7 @@ def test_features():
         np.testing.assert_allclose((phi @ phi.T).toarray(), k(X), rtol=1e-14)
         K = (k.features(unseen, like=X) @ phi.T).toarray()
         np.testing.assert_allclose(K, k(unseen, X), rtol=1e-14)
-    many = Gapped(10, 5)  # evaluated by pairs, but it has features too
+    many = Gapped(10, 5)  # evaluated by pairs, but it has features, too
     phi = many.features(["the quick brown fox", "a quick brown dog"])
     np.testing.assert_array_equal(
         (phi @ phi.T).toarray(), many(["the quick brown fox", "a quick brown dog"])
@@ -273,7 +273,7 @@ def test_strings_bytes_and_sequences_agree(kernel):
     X = ["abc", "abd", "cab", "bbb"]
     K = kernel(X)
     as_bytes = [s.encode() for s in X]
-    if not isinstance(kernel, Mismatch):  # whose alphabet has letters
+    if not isinstance(kernel, Mismatch):  # its alphabet consists of letters
         np.testing.assert_allclose(kernel([[ord(c) for c in s] for s in X]), K, rtol=1e-14)
     for points in (
         as_bytes,
@@ -289,7 +289,7 @@ def test_strings_bytes_and_sequences_agree(kernel):
 
 @every_kernel
 def test_any_unicode(kernel):
-    X = ["añ𝔘日", "日本語𝔘", "\ud800abc", "abañ"]  # even half of a surrogate pair
+    X = ["añ𝔘日", "日本語𝔘", "\ud800abc", "abañ"]  # includes an unpaired surrogate
     K = kernel(X)
     where = dict(zip("añ𝔘日本語\ud800bc", "abcdefgh", strict=False))
     if isinstance(kernel, Mismatch):
@@ -306,7 +306,8 @@ def test_empty_strings_and_no_strings(kernel):
     if isinstance(kernel, WeightedDegree):
         np.testing.assert_array_equal(kernel(["", ""]), np.zeros((2, 2)))
         return
-    constant = isinstance(kernel, (AllSubsequences, LocalAlignment))  # the empty one is common
+    # all strings share the empty subsequence
+    constant = isinstance(kernel, (AllSubsequences, LocalAlignment))
     np.testing.assert_array_equal(kernel(["", "abcd"], [""]), np.full((2, 1), float(constant)))
     np.testing.assert_array_equal(kernel.diag([""]), [float(constant)])
 
@@ -325,7 +326,7 @@ def test_pieces_of_a_collection(kernel):
 
 
 def test_long_strings():
-    """Counts in bytes are emptied in time, and so are lanes of different lengths."""
+    """Byte-sized counters are flushed in time, and so are SIMD lanes of different lengths."""
     rng = np.random.default_rng(1)
     X = ["".join(rng.choice(list("ab"), size=n)) for n in (700, 3, 260, 255, 0, 256, 300, 41, 500)]
     with pytest.MonkeyPatch.context() as patch:
@@ -333,7 +334,7 @@ def test_long_strings():
         by_pairs = Gapped(4, 2)(X), Mismatch(4, 1, "ab")(X)
     np.testing.assert_array_equal(by_pairs[0], Gapped(4, 2)(X))
     np.testing.assert_array_equal(by_pairs[1], Mismatch(4, 1, "ab")(X))
-    wide = [s.replace("a", "日") for s in X]  # symbols that are no bytes
+    wide = [s.replace("a", "日") for s in X]  # symbols that do not fit into a byte
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_hamming, "_MAX_SPARSE_FEATURES", 0)
         np.testing.assert_array_equal(Gapped(4, 2)(wide), by_pairs[0])
@@ -352,17 +353,17 @@ def test_alphabet_is_that_of_training():
     assert set(k.resolve([[1, 2, 1], [(3, 4)]]).alphabet) == {1, 2, (3, 4)}
     resolved = Normalized(k).resolve(["GATTACA", "ACCA"])
     assert resolved == Normalized(Mismatch(3, 1, "ACGT"))
-    # a letter that training never saw: words with it count for nothing
+    # A letter that does not occur in training: words with it contribute nothing.
     np.testing.assert_array_equal(
         resolved.kernel(["GATTACAxGATTACA"], ["TAC"]), 2 * resolved.kernel(["GATTACA"], ["TAC"])
     )
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 @every_kernel
-def test_what_is_no_string_is_named(kernel):
+def test_what_is_not_a_string_is_named(kernel):
     for bad in (7, None, np.nan, {"a"}, np.zeros((1, 1))):
         with pytest.raises(
             TypeError, match=rf"{type(kernel).__name__}: point 2 is .* not a string"
@@ -405,8 +406,8 @@ def test_training_strings_that_are_too_short(kernel, name):
         kernel.resolve(X)
     with pytest.raises(ValueError, match=text):
         SVC(kernel=kernel).fit(X, [0, 1, 1])
-    Spectrum(5, blended=True).resolve(X)  # it has shorter words
-    # to predict short strings is no error: they have no features
+    Spectrum(5, blended=True).resolve(X)  # a blended spectrum has shorter words
+    # Predicting for short strings is allowed: they have no features.
     model = SVC(kernel=Spectrum(3)).fit(["abcd", "bcde"], [0, 1])
     assert model.predict(["ab"]).shape == (1,)
 
@@ -448,7 +449,7 @@ def test_refusals(build, error, text):
         build()
 
 
-def test_overflow_is_said():
+def test_overflow_is_reported():
     long = "A" * 600
     with pytest.raises(
         OverflowError, match=r"points 1 and 1, of 600 and 600 symbols, is larger than"
@@ -461,14 +462,14 @@ def test_overflow_is_said():
     assert 0 < K[0, 1] < 1 and K[0, 2] < 1e-100
 
 
-def test_the_logarithm_of_local_alignment_is_no_kernel():
+def test_the_logarithm_of_local_alignment_is_not_a_kernel():
     X = ["a", "b", "ababb", "bbbbbb", "bbbaaa", "aa", "ba", "abbaba"]
     K = LocalAlignment((1.0, -1.0), beta=0.3)(X)
     assert np.linalg.eigvalsh(K)[0] > 0
     assert np.linalg.eigvalsh(np.log(K))[0] < -0.01
 
 
-# ---------------------------------------------------------------------- machines
+# ---------------------------------------------------------------------- estimators
 
 
 @every_kernel
@@ -481,7 +482,7 @@ def test_through_machines(kernel):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     pca = KernelPCA(2, kernel=kernel)
     np.testing.assert_allclose(pca.fit_transform(X), pca.transform(X), atol=1e-8)
-    assert pca.transform(["xyzxyzxyzxyz"]).shape == (1, 2)  # symbols never seen
+    assert pca.transform(["xyzxyzxyzxyz"]).shape == (1, 2)  # unknown symbols
 
 
 def test_grid_search_and_tables():
@@ -532,7 +533,7 @@ def test_preimages_are_at_least_as_near_as_the_nearest_string(X, p):
 
 
 def test_preimages_are_joined_and_repaired():
-    # words of two strings that share no node can be had by a detour through a third
+    # Words of two strings without a common node can be joined through a third string.
     f = Expansion(Spectrum(2), ["abababab", "cdcdcdcd", "bcda"], [1.0, 1.0, 0.4])
     found = f.preimage()
     assert {"ab", "ba", "cd", "dc"} <= set(grams(found.points[0], 2))
@@ -547,7 +548,7 @@ def test_preimages_are_joined_and_repaired():
 
 @pytest.mark.data
 def test_promoters():
-    """Leave-one-out on the 106 promoters of UCI: weighted degrees are right on nine of ten."""
+    """Leave-one-out on the 106 promoters of UCI: the weighted degree kernel has 90 % accuracy."""
     path = DATA / "strings" / "promoters_uci.jsonl.gz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

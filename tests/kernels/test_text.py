@@ -1,4 +1,4 @@
-"""Texts: scikit-learn's numbers, weights that are learned, refusals."""
+"""Text kernels: scikit-learn's values, learned weights, errors."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_counts_need_no_training():
     want = cosine_similarity(CountVectorizer().fit_transform(texts))
     k = BagOfWords(tfidf=False)
     np.testing.assert_allclose(k(texts), want, atol=5e-15)
-    np.testing.assert_allclose(k(TEST, TRAIN), want[6:, :6], atol=5e-15)  # unseen words count
+    np.testing.assert_allclose(k(TEST, TRAIN), want[6:, :6], atol=5e-15)  # unknown words count
     assert k.resolve(TRAIN) == k
 
 

@@ -1,4 +1,4 @@
-"""Is it a kernel: proofs against eigenvalues, witnesses against extended precision."""
+"""Validity of kernels: proofs against eigenvalues, counterexamples against extended precision."""
 
 import itertools
 import time
@@ -69,7 +69,7 @@ mpmath.mp.dps = 50
 
 
 def smallest(K):
-    """The smallest eigenvalue, relative to the largest entry."""
+    """Return the smallest eigenvalue, relative to the largest entry."""
     return np.linalg.eigvalsh((K + K.T) / 2)[0] / max(np.abs(K).max(), 1e-300)
 
 
@@ -79,10 +79,10 @@ def smallest(K):
 @pytest.mark.parametrize("entry", **zoo.every())
 def test_the_zoo(entry):
     claims = entry.kernel.claims
-    if claims.order is not None:  # what is claimed is what the zoo says
+    if claims.order is not None:  # the known properties agree with the zoo
         assert claims.order == (0 if entry.psd else entry.cpd_order)
     X = entry.points(12)
-    if claims.order is None and entry.psd:  # functions and matrices of somebody else
+    if claims.order is None and entry.psd:  # functions and matrices of the user
         opaque = ("Callable", "Precomputed", "Conditioned")
         assert any(word in repr(entry.kernel) for word in opaque)
         assert entry.kernel.validity(X, n_grams=4).status == "unknown"
@@ -98,7 +98,7 @@ def test_the_zoo(entry):
 
 
 @pytest.mark.parametrize("entry", **zoo.every(psd=False))
-def test_what_is_no_kernel_in_the_zoo_is_refuted(entry):
+def test_what_is_not_a_kernel_in_the_zoo_is_refuted(entry):
     verdict = entry.kernel.validity()
     assert verdict.status == "refuted"
     check_again(verdict.counterexample)
@@ -112,7 +112,7 @@ def test_what_is_no_kernel_in_the_zoo_is_refuted(entry):
 
 
 def random_kernel(rng, depth=3):
-    """Return an expression that is a kernel by construction, on points of three columns."""
+    """Return an expression that is a kernel by construction, for points with three columns."""
     leaves = [
         lambda: RBF(rng.uniform(0.3, 3.0)),
         lambda: RBF(tuple(rng.uniform(0.3, 3.0, 3))),
@@ -197,12 +197,13 @@ def test_the_tree_names_every_rule():
 def test_what_follows_and_what_does_not():
     assert (RBF() + Linear()).claims.strict
     assert not (RBF() * Linear()).claims.strict  # k(0, 0) = 0
-    assert (RBF() * Periodic()).claims.strict  # Oppenheim
+    assert (RBF() * Periodic()).claims.strict  # by Oppenheim's inequality
     assert not (RBF() + RBF()).infinitely_divisible
     assert (RBF() * Matern()).infinitely_divisible and Exp(Linear()).infinitely_divisible
     assert Exp(Distance()).claims.order == 0 and Exp(ThinPlate()).claims.order is None
     assert Map(Distance(), np.tanh).claims.order == 1
-    assert Map(ThinPlate(), np.tanh).claims.order is None  # polynomials of tanh x are no others
+    # polynomials of tanh x are different functions
+    assert Map(ThinPlate(), np.tanh).claims.order is None
     assert Stretch(ThinPlate(), 2.0).claims.order == 2
     assert not Select(RBF(), [0]).claims.strict
     assert (0.0 * Sigmoid()).claims.order == 0
@@ -255,7 +256,7 @@ def test_no_proved_kernel_has_a_negative_eigenvalue(seed):
 
 
 def lowest_of_random_grams(count, seed):
-    """The smallest relative eigenvalue over random Grams of proved kernels: zoo and random."""
+    """Return the smallest relative eigenvalue over random Gram matrices of proved kernels."""
     rng = np.random.default_rng(seed)
     entries = [e for e in zoo.KERNELS if e.kernel.claims.order == 0]
     worst = 0.0
@@ -271,7 +272,7 @@ def lowest_of_random_grams(count, seed):
     return worst
 
 
-# ---------------------------------------------------------------------- witnesses
+# ---------------------------------------------------------------------- counterexamples
 
 
 def check_again(witness):
@@ -288,7 +289,7 @@ def check_again(witness):
 
 
 def edits(s, t):
-    """Levenshtein's distance."""
+    """Return the Levenshtein distance."""
     row = list(range(len(t) + 1))
     for i, a in enumerate(s, 1):
         above, row = row, [i]
@@ -302,7 +303,7 @@ def overlap(a, b):
 
 
 def inverse(X, Z):
-    """1 / (d / max d), as one finds it in tutorials, with ones on the diagonal."""
+    """Return 1 / (d / max d) with a unit diagonal, as found in tutorials."""
     D = cdist(X, Z)
     with np.errstate(divide="ignore"):
         S = 1.0 / (D / D.max())
@@ -379,7 +380,7 @@ def test_classical_mistakes(name):
     assert len(verdict.counterexample) <= 6
     check_again(verdict.counterexample)
     start = time.process_time()
-    again = validity(function)  # by now all is compiled
+    again = validity(function)  # everything is compiled by now
     assert time.process_time() - start < 1.0
     assert np.array_equal(again.counterexample.coefficients, verdict.counterexample.coefficients)
 
@@ -403,7 +404,7 @@ def test_inverse_distances():
 
 
 def test_reference_values():
-    """The smallest eigenvalues of witnesses that are known."""
+    """The smallest eigenvalues of known counterexamples."""
     K = np.array([[overlap(a, b) for b in ({1}, {2}, {1, 2})] for a in ({1}, {2}, {1, 2})])
     assert check_gram(K).eigenvalues == pytest.approx([-0.4142, 1.0, 2.4142], abs=1e-4)
     for b, value in ((0.5, -0.243), (1.0, -0.0994), (2.0, -0.0142)):
@@ -418,7 +419,7 @@ def test_witness_on_given_points_comes_first():
     permutations = np.array(list(itertools.permutations([1.0, 2.0, 3.0, 4.0])))
 
     def moved(x, z):
-        """exp(-0.01 * items that must be moved)."""
+        """Return exp(-0.01 * number of items that must be moved)."""
         order = [list(z).index(item) for item in x]
         longest = [1] * 4
         for i, j in itertools.combinations(range(4), 2):
@@ -456,7 +457,7 @@ def test_kinds_of_points():
 
 
 def test_waves_in_the_plane():
-    """max(0, 1 - r) is a kernel on the line; in the plane its spectrum is negative somewhere."""
+    """max(0, 1 - r) is a kernel on the line; in the plane, its spectrum is partly negative."""
     hat = formulas.with_formula(
         lambda X, Z: np.maximum(0.0, 1.0 - cdist(X, Z)),
         lambda x, z: max(mpmath.mpf(0), 1 - mpmath.sqrt(squared(x, z))),
@@ -517,7 +518,7 @@ def test_a_witness_is_a_function():
 
 
 def test_functions_that_round_are_not_refuted():
-    """True kernels whose rounding is far above that of their values."""
+    """Valid kernels whose rounding errors are far larger than those of their values."""
 
     def arccosine(X, Z):  # of order 0 (Cho and Saul, 2009); the slope of arccos at 1 is infinite
         return 1.0 - np.arccos(np.clip(cosine_similarity(X, Z), -1.0, 1.0)) / np.pi
@@ -548,7 +549,7 @@ def test_points_that_are_given_tell_the_domain():
 
 def test_all_points_of_a_matrix():
     K = np.full((300, 300), -1 / 250.0)
-    np.fill_diagonal(K, 1.0)  # negative only if more than 251 points are seen together
+    np.fill_diagonal(K, 1.0)  # negative only if more than 251 points are considered together
     assert validity(Precomputed(K)).status == validity("precomputed", K).status == "refuted"
     assert "on 3 of the 3 points of the matrix" in str(Precomputed(np.eye(3)).validity())
 
@@ -559,7 +560,7 @@ def test_a_class_that_changes_methods_is_not_proved_by_the_other():
             return np.cos(np.sqrt(s))
 
     class Named(RBF):
-        """Only a name."""
+        """An object with only a name."""
 
     assert Waves().claims == Claims() and Waves().validity().status == "refuted"
     assert Named().validity().status == "proved"
@@ -593,7 +594,7 @@ def test_check_gram():
     assert np.linalg.eigvalsh(bad.nearest)[0] > -1e-12
     assert np.linalg.norm(K - bad.nearest) == pytest.approx(bad.distance)
     rng = np.random.default_rng(1)
-    for _ in range(50):  # no other is nearer
+    for _ in range(50):  # no other matrix is closer
         B = rng.normal(size=(6, 6))
         other = bad.nearest + 0.1 * (B @ B.T - 0.2 * bad.nearest)
         assert np.linalg.eigvalsh(other)[0] < -1e-12 or np.linalg.norm(K - other) >= bad.distance
@@ -631,7 +632,7 @@ def test_estimators_warn_once_with_the_witness(kernel, model):
         try:
             model.fit(X, Y)
         except (ValueError, np.linalg.LinAlgError):
-            assert isinstance(model, (KernelPCA, KernelRidge))  # which refuse what comes of it
+            assert isinstance(model, (KernelPCA, KernelRidge))  # these raise an error
     assert len([r for r in record if r.category is NotMercerWarning]) == 1
     assert "c^T K c" in str(record[0].message) or "k(x, x)" in str(record[0].message)
     assert record[0].filename == __file__
@@ -687,11 +688,11 @@ def test_nothing_is_searched_for_in_a_fit(monkeypatch):
     KernelRidge(1.0, kernel=RBF() + 2.0 * Matern()).fit(X, Y)
 
 
-# ---------------------------------------------------------------------- downhill
+# ---------------------------------------------------------------------- local search
 
 
 def test_downhill_along_the_gradient():
-    """From six points that are no witness to six that are, by derivatives and by differences."""
+    """Start from six points that are not a counterexample; use gradients or differences."""
     wide = formulas.with_formula(
         lambda X, Z: -0.5 * RBF(2.0)(X, Z), lambda x, z: -mp_rbf(x, z, 2) / 2
     )

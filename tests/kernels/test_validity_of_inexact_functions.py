@@ -1,4 +1,4 @@
-"""Functions that compute in low precision or with a tolerance: kernels are not refuted by that."""
+"""Functions with low precision or a tolerance: valid kernels are not refuted because of that."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def _rbf_by_products(gamma):
 
 
 def _families(rng):
-    """Return Mercer kernels as functions of two matrices, in the precision of these."""
+    """Return Mercer kernels as functions of two matrices, in the precision of their arguments."""
     a, b, p = rng.uniform(0.1, 2.0), rng.uniform(0.1, 2.0), int(rng.integers(1, 4))
     a, b = F16(a), F16(b)  # exact in each precision
     return [
@@ -41,7 +41,7 @@ def _families(rng):
 
 
 def _in_precision(function, dtype, way):
-    """Return the function with its arithmetic, its input or its output in another precision."""
+    """Return the function with its arithmetic, input or output in another precision."""
     if way == "arithmetic":
         return lambda X, Z: function(X.astype(dtype), Z.astype(dtype)).astype(float)
     if way == "scaled":
@@ -80,7 +80,7 @@ def test_a_full_search_does_not_refute_them_either(place):
 
 
 def _integrated(tol, scale):
-    """k(x, z) = int exp(-(x - t)^2 - (z - t)^2) / (1 + t^2) dt, by an adaptive rule."""
+    """Return k(x, z) = int exp(-(x - t)^2 - (z - t)^2) / (1 + t^2) dt, by adaptive quadrature."""
 
     def function(x, z):
         def integrand(t):

@@ -1,4 +1,4 @@
-"""Values that can be known without this library: exact numbers, limits, and other libraries."""
+"""Values known independently of this library: exact numbers, limits, and other libraries."""
 
 import itertools
 import math
@@ -36,11 +36,12 @@ from mercer.kernels import (
 
 rng = np.random.default_rng(0)
 X, Z = rng.normal(size=(20, 3)), rng.normal(size=(15, 3))
-XW, ZW = rng.normal(size=(20, 12)), rng.normal(size=(15, 12))  # wide: another form of the distance
+# many columns use another formula for distances
+XW, ZW = rng.normal(size=(20, 12)), rng.normal(size=(15, 12))
 
 
 def name(value):
-    """Name a test after its kernel; the address of a function would differ between processes."""
+    """Return a test id from a kernel; the address of a function would differ between processes."""
     return str(value) if isinstance(value, Kernel) else ""
 
 
@@ -134,7 +135,7 @@ def test_rational_quadratic_tends_to_the_gaussian():
 
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
 def test_bessel_and_closed_form_agree(nu):
-    near = nu * (1 + 1e-12)  # not the special case, and hardly different
+    near = nu * (1 + 1e-12)  # not the special case, but almost equal to it
     A = np.vstack([X, X[:1] + 1e-9, X[:1] + 1e-3])
     np.testing.assert_allclose(Matern(nu=near)(A), Matern(nu=nu)(A), rtol=1e-9)
     W = rng.normal(size=(len(A), len(Z)))
@@ -151,7 +152,7 @@ def test_from_gamma():
     assert RBF.from_gamma(0.5) == RBF(1.0)
 
 
-# ---------------------------------------------------------------------- far, near, twice
+# ---------------------------------------------------------------------- distant, close, repeated
 
 
 @pytest.mark.parametrize("columns", [1, 20])
@@ -205,7 +206,7 @@ PLANE = np.random.default_rng(3).uniform(size=(40, 2))
 
 
 def projected(kernel, order, points=PLANE):
-    """Return the spectrum of K where polynomials of degree < order vanish, and the size of K."""
+    """Return the spectrum of K orthogonal to polynomials of degree < order, and the size of K."""
     monomials = [
         points[:, 0] ** i * points[:, 1] ** j
         for i, j in itertools.product(range(order), repeat=2)
@@ -237,15 +238,15 @@ def test_conditionally_positive_definite(kernel, order):
     spectrum, size = projected(kernel, order)
     assert spectrum[0] >= -1e-12 * size
     assert spectrum[-1] > 0
-    if not (isinstance(kernel, Distance) and kernel.exponent == 2):  # that one has rank 2
+    if not (isinstance(kernel, Distance) and kernel.exponent == 2):  # which has rank 2
         assert spectrum[-1] > 1e-3 * size
-    # and not of a lower order: on the whole space an eigenvalue is negative
+    # Not CPD of a lower order: on the whole space, one eigenvalue is negative.
     assert lowest(kernel(PLANE)) < -1e-3 * size
 
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_thin_plates_need_their_order(order):
-    """r^2 log r changes its sign at r = 1: points beyond it break a lower order."""
+    """r^2 log r changes its sign at r = 1, so that distant points violate a lower order."""
     for degree, needs in ((2, 2), (4, 3)):
         if order < needs:
             spectrum, size = projected(ThinPlate(degree=degree), order, 5 * PLANE)
@@ -319,7 +320,7 @@ def test_pullback_is_their_gradient_contracted(ours, theirs):
     names = [h.name.split("__")[-1] for h in theirs.hyperparameters]
     want = np.einsum("ij,ijp->p", W, gradient)
     if names in (["alpha", "length_scale"], ["constant_value", "length_scale"]):
-        want = want[::-1]  # they sort by name, we keep the order of the fields
+        want = want[::-1]  # scikit-learn sorts by name, mercer keeps the order of the fields
     np.testing.assert_allclose(ours.pullback(X, None, W), want, rtol=1e-6, atol=1e-8)
 
 
@@ -413,7 +414,7 @@ def test_values_for_chosen_numbers(kernel, formula, x, z):
     assert kernel([z], [x])[0, 0] == kernel([x], [z])[0, 0]
 
 
-# ---------------------------------------------------------------------- hard numbers
+# ---------------------------------------------------------------------- extreme numbers
 
 
 @pytest.mark.parametrize(
@@ -496,10 +497,10 @@ def test_products_of_rbfs_check_their_columns():
         RBF((1.0, 2.0, 3.0)).diag([[1.0, 2.0]])
 
 
-def test_what_is_kept_for_speed_is_no_part_of_the_value():
+def test_cached_values_are_not_part_of_the_kernel():
     fresh, used = (2.0 * RBF((1.0, 3.0)) + White(0.1) for _ in range(2))
     theta = used.theta
-    theta += 1.0  # a copy: nobody changes a kernel through it
+    theta += 1.0  # a copy, so that the kernel does not change
     np.testing.assert_array_equal(used.theta, fresh.theta)
     np.testing.assert_array_equal(used.with_theta(theta).theta, theta)
     unread = 2.0 * RBF((1.0, 3.0)) + White(0.1)

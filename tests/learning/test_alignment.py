@@ -1,4 +1,4 @@
-"""alignment(): against its definition, in tiles, with weights, and for bad input."""
+"""alignment(): against its definition, in tiles, with weights, and for invalid input."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,8 @@ def test_tiles_add_up_whatever_their_number():
 def test_a_factor_and_a_constant_do_not_matter_even_where_they_would_cancel():
     X = np.random.default_rng(0).normal(size=(50, 2))
     assert alignment(Linear(), 3 * Linear() + 1e6, X) == pytest.approx(1.0, abs=1e-9)
-    assert alignment(RBF(1e4), Linear(), X) == pytest.approx(1.0, abs=1e-7)  # 1 - 1e-8 everywhere
+    # the alignment is 1 - 1e-8
+    assert alignment(RBF(1e4), Linear(), X) == pytest.approx(1.0, abs=1e-7)
 
 
 def test_labels_are_indicators_and_numbers_are_numbers():

@@ -1,4 +1,4 @@
-"""MultipleKernel: weights against closed forms and other programs, in every estimator."""
+"""MultipleKernel: weights against closed forms and other software, in every estimator."""
 
 import os
 from dataclasses import replace
@@ -90,7 +90,8 @@ def test_the_combination_is_a_plain_sum_of_the_kernels_in_units_of_their_size(me
     assert alignment(found.kernel, LABELS, X) == pytest.approx(found.alignment, rel=1e-9)
     assert alignment(Linear(), LABELS, X) == pytest.approx(found.alignments[1], rel=1e-9)
     K = found.kernel(X)
-    assert np.trace(K) / 80 - K.mean() == pytest.approx(1.0)  # size 1, whatever the kernels
+    # normalised to size 1, whatever the kernels
+    assert np.trace(K) / 80 - K.mean() == pytest.approx(1.0)
 
 
 def test_alignf_with_a_kernel_as_target_finds_that_kernel():
@@ -118,7 +119,7 @@ def test_alignf_is_the_solution_of_its_quadratic_program():
 
 
 def test_orthogonal_kernels_have_a_closed_form():
-    # indicators of the blocks of a balanced table are orthogonal after centring
+    # Indicators of the blocks of a balanced table are orthogonal after centring.
     a, b = np.repeat([0, 1], 20), np.tile([0, 1], 20)
     points = np.column_stack([a, b, a == b]).astype(float)
     y = 3.0 * a + 1.0 * b
@@ -146,8 +147,9 @@ def test_a_weight_of_two_is_two_points(method):
     weighted = MultipleKernel(VIEWS, method).learn(X, TWO, times)
     where = np.repeat(np.arange(80), times)
     repeated = MultipleKernel(VIEWS, method).learn(X[where], TWO[where])
-    close = 0.02 if method == "simplemkl" else 2e-3  # it stops at a gap of 1 %
-    if method == "likelihood":  # a repeated point has repeated noise: another n, the same order
+    close = 0.02 if method == "simplemkl" else 2e-3  # SimpleMKL stops at a gap of 1 %
+    # repeated points have repeated noise, so the values differ and only their order is the same
+    if method == "likelihood":
         close = 0.2
     assert weighted.weights == pytest.approx(repeated.weights, abs=close)
 
@@ -235,7 +237,7 @@ def test_every_supervised_estimator_learns_weights(model):
     assert isinstance(model.kernel_, Sum)
     assert {term.kernel.columns[0] for term in model.kernel_.terms} >= {0, 1}
     assert model.score(X, y) > 0.8
-    if "Gaussian" not in type(model).__name__:  # which goes on from these weights
+    if "Gaussian" not in type(model).__name__:  # Gaussian processes optimise these weights further
         assert model.kernel_ == kernel.learn(X, y).kernel
 
 
@@ -287,7 +289,7 @@ def test_scikit_learn_can_search_and_clone():
 def test_structured_kernels_the_iterations_of_weisfeiler_lehman():
     rng = np.random.default_rng(0)
     edges, names, y = [], [], []
-    for i in range(24):  # the same labels, in blocks or in turns: WL(0) sees no difference
+    for i in range(24):  # the same labels in a different order, which WL(0) cannot distinguish
         n = 2 * int(rng.integers(3, 6))
         edges.append([(j, (j + 1) % n) for j in range(n)])
         names.append([0] * (n // 2) + [1] * (n // 2) if i % 2 else [0, 1] * (n // 2))
@@ -351,8 +353,8 @@ def test_memory_does_not_grow_with_the_number_of_kernels():
         tracemalloc.stop()
         return most
 
-    peak(2)  # imports
-    assert peak(40) < peak(4) + 0.05 * 36 * 8 * 1500**2  # a twentieth of what matrices would take
+    peak(2)  # import first
+    assert peak(40) < peak(4) + 0.05 * 36 * 8 * 1500**2  # a twentieth of the size of the matrices
     with pytest.raises(MemoryError, match="budget"):
         MultipleKernel(VIEWS, max_memory="50 kB").learn(np.zeros((1000, 4)), np.arange(1000.0))
 
@@ -416,16 +418,16 @@ def test_one_kernel_has_all_the_weight(method):
 
 
 @pytest.mark.parametrize("method", ["alignment", "alignf"])
-def test_no_aligned_kernel_is_said_and_averaged(method):
+def test_no_aligned_kernel_is_reported_and_averaged(method):
     points = np.array([[-1.0], [1.0], [-1.0], [1.0]])
-    y = np.array([0.0, 0.0, 1.0, 1.0])  # nothing that Linear or the constant could know
+    y = np.array([0.0, 0.0, 1.0, 1.0])  # unrelated to Linear and the constant
     with pytest.warns(UserWarning, match="none of the 2 kernels is aligned with the targets"):
         found = MultipleKernel([Linear(), Constant(1.0)], method).learn(points, y)
     assert found.weights.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
-def test_equal_targets_are_said_and_averaged(method):
+def test_equal_targets_are_reported_and_averaged(method):
     with pytest.warns(UserWarning, match="the largest alignment is 0"):
         found = learn(VIEWS, method, np.ones(80))
     assert found.weights.tolist() == [0.25] * 4
@@ -475,4 +477,5 @@ def test_views_of_digits_and_twenty_kernels_of_noise():
 def test_a_sum_with_weights_to_be_learned_is_a_kernel():
     verdict = MultipleKernel([RBF(), Linear()]).validity()
     assert verdict.status == "proved"
-    assert MultipleKernel([RBF(), Sigmoid()]).claims.order is None  # its weight may be 0, or not
+    # depends on whether its weight is 0
+    assert MultipleKernel([RBF(), Sigmoid()]).claims.order is None

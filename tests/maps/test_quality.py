@@ -1,4 +1,4 @@
-"""Measures of a map: against scikit-learn, against definitions, and where they must not fail."""
+"""Quality of an embedding: against scikit-learn, against definitions, and in degenerate cases."""
 
 import dataclasses
 import tracemalloc
@@ -20,7 +20,7 @@ CURVES = [name for name in NAMES if name != "auc"]
 
 
 def by_definition(X, Z):
-    """The measures of each point, (n, n - 2), straight from their formulas, and its area."""
+    """Return the measures of each point, (n, n - 2), and their area, directly from the formulas."""
     n = len(X)
     rho, r = np.zeros((n, n), int), np.zeros((n, n), int)
     for ranks, points in ((rho, X), (r, Z)):
@@ -72,7 +72,7 @@ def test_each_point_has_its_own_measures():
 
 def test_five_points_on_a_line():
     places = np.array([0.0, 2.0, 4.0, 1.0, 3.0])[:, None]
-    line = np.arange(5.0)[:, None]  # of two that are equally far, the first is nearer
+    line = np.arange(5.0)[:, None]  # of two points at the same distance, the first counts as nearer
     assert embedding_quality(line, places).trustworthiness[0] == pytest.approx(0.2, abs=1e-15)
 
 
@@ -87,7 +87,7 @@ def test_a_copy_is_a_perfect_map(copies):
 
 
 def test_a_heap_is_worth_chance():
-    """All but one point at one place, in rows that have no order."""
+    """All points but one coincide, in random order."""
     heap = np.zeros((400, 1))
     heap[0] = 1.0
     quality = embedding_quality(np.random.default_rng(0).normal(size=(400, 3)), heap)
@@ -97,7 +97,8 @@ def test_a_heap_is_worth_chance():
 
 def test_copies_are_each_others_neighbours():
     data, picture = np.repeat(X, 2, axis=0), np.repeat(Z, 2, axis=0)
-    assert np.all(embedding_quality(data, picture).q_nx[0] == 1.0)  # the copy, in both
+    # the nearest neighbour is the copy, in both spaces
+    assert np.all(embedding_quality(data, picture).q_nx[0] == 1.0)
 
 
 def test_sampled_rows_estimate_all_within_their_errors():
@@ -116,7 +117,7 @@ def test_sampled_rows_estimate_all_within_their_errors():
             ]
             + [(some.auc - exact.auc) / some.standard_error.auc]
         )
-    # 40 draws: their standardised errors have mean 0 ± 0.16 and deviation 1 ± 0.11
+    # 40 draws: the standardised errors have mean 0 ± 0.16 and standard deviation 1 ± 0.11.
     assert np.all(np.abs(np.mean(scores, axis=0)) < 0.6)
     assert np.all(np.abs(np.std(scores, axis=0) - 1.0) < 0.4)
 
@@ -148,7 +149,7 @@ def test_blocks_and_threads_do_not_matter(monkeypatch):
 
 def test_distances_of_a_kernel():
     plain = embedding_quality(X, Z)
-    near = RBF(1e-3)  # k is 0 between all points, and still some are nearer
+    near = RBF(1e-3)  # k is 0 between all points, but the distances still differ
     for kernel in (Linear(), near, "RBF(3.0)", 2.0 * RBF(5.0) + 1.0):
         np.testing.assert_allclose(embedding_quality(X, Z, kernel=kernel).q_nx, plain.q_nx)
     matrix = Precomputed(X @ X.T)
@@ -222,7 +223,7 @@ BAD[3, 1] = np.nan
         (1e200 * X, Z, {"kernel": Linear() ** 2}, "entries that are not finite"),
     ],
 )
-def test_what_cannot_be_measured_is_said(X, Z, options, message):
+def test_what_cannot_be_measured_is_reported(X, Z, options, message):
     with pytest.raises(ValueError, match=message):
         embedding_quality(X, Z, **options)
 
@@ -234,4 +235,4 @@ def test_memory_grows_with_n_and_not_with_its_square():
     embedding_quality(X, X[:, :2], 40)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 1000 * 8 * n / 4  # an array of n^2 would be 20 times as large
+    assert peak < 1000 * 8 * n / 4  # an array of n^2 entries would be 20 times as large

@@ -1,4 +1,4 @@
-"""The same seed gives the same bits, whatever the number of threads of the BLAS."""
+"""The same seed gives bit-for-bit identical results for any number of BLAS threads."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
-"""Levels and power: what the tests promise, over a thousand simulations each.
+"""Level and power of the tests, over a thousand simulations each.
 
-With a true level of 0.05, the share of rejections among 1000 runs lies in [0.037, 0.064] with a
-probability of about 0.95; the seeds are fixed, so that it either does or does not.
+If the true level is 0.05, the fraction of rejections in 1000 runs lies in [0.037, 0.064] with a
+probability of about 0.95.  The seeds are fixed, so that the outcome is reproducible.
 """
 
 import numpy as np
@@ -43,12 +43,12 @@ TESTS = {
 @pytest.mark.parametrize("name", TESTS)
 def test_the_level_is_what_it_should_be(name):
     rng = np.random.default_rng(2)
-    # one seed for all runs: the level may not rest on a new seed for each
+    # One seed for all runs: the level must not depend on a new seed for each test.
     results = [TESTS[name](rng, 0) for _ in range(RUNS)]
     p = np.array([result.pvalue for result in results])
     level = np.mean(p <= 0.05)
     assert 0.037 <= level <= 0.064, level
-    if results[0].n_permutations:  # p has the values 1/100 ... 1; between them it is spread evenly
+    if results[0].n_permutations:  # p is one of 1/100, ..., 1; make its distribution continuous
         p = p - rng.uniform(size=RUNS) / (B + 1)
     assert kstest(p, "uniform").pvalue > 0.01
 
@@ -59,14 +59,15 @@ def rejections(test, runs=100):
 
 
 def test_a_shift_is_found_as_often_as_expected():
-    # Hotelling's test, made for a shift, has power 0.914 here; the kernel test comes close to it
+    # Hotelling's test, designed for a shift, has power 0.914 here; the kernel test comes close.
     def shifted(rng, **options):
         X, Y = rng.normal(size=(50, 2)), rng.normal(size=(60, 2)) + 0.5
         return two_sample_test(X, Y, n_permutations=B, **options)
 
     assert 0.78 <= rejections(shifted) <= 0.94
     assert 0.78 <= rejections(lambda rng: shifted(rng, method="lowrank", rank=20)) <= 0.94
-    assert rejections(lambda rng: shifted(rng, method="linear")) < 0.6  # the price of linear time
+    # the linear-time test has less power
+    assert rejections(lambda rng: shifted(rng, method="linear")) < 0.6
 
 
 def test_dependence_without_correlation_is_found():

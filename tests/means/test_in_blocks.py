@@ -1,4 +1,4 @@
-"""Tests of samples in blocks: as the plain ones decide, and at their level."""
+"""Tests on chunked samples: same decisions as in memory, and the right level."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def on_dask(A):
 
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
 def test_the_statistic_is_that_of_the_plain_test(estimator):
-    # as many landmarks as there are points in the span: then features lose nothing
+    # As many landmarks as the dimension of the span of the points, so that features are exact.
     few = rng.integers(0, 4, size=(2, n, 2)).astype(float)
     options = {"kernel": RBF(2.0), "method": "lowrank", "rank": 20, "estimator": estimator}
     plain = two_sample_test(*few, n_permutations=19, **options)
@@ -54,7 +54,7 @@ def test_the_witness_tells_where_they_differ():
 
 @pytest.mark.parametrize("method", ["lowrank", "linear"])
 def test_the_level_is_exact(method):
-    """Under the hypothesis p-values are uniform on 1/20, ..., 1: at most 10 % are 0.1 or less."""
+    """Under the null hypothesis, p-values are uniform on 1/20, ..., 1; 10 % are at most 0.1."""
     draws = np.random.default_rng(1)
     values = []
     for seed in range(200):

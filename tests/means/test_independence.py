@@ -1,4 +1,4 @@
-"""HSIC and the test of independence: definitions, permutations by brute force, features."""
+"""HSIC and the independence test: definitions, brute-force permutations, features."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_is_what_it_is_defined_to_be(estimator, monkeypatch):
 def test_the_biased_one_is_the_norm_of_a_covariance():
     C = np.cov(X.T, Y.T, bias=True)[:2, 2:]
     assert hsic(X, Y, Linear(), Linear()) == pytest.approx(np.sum(C**2), rel=1e-10)
-    far = 1e4  # centred before it is multiplied
+    far = 1e4  # the points are centred before multiplication
     assert hsic(X + far, Y + far, Linear()) == pytest.approx(np.sum(C**2), rel=1e-6)
     assert hsic(X, np.ones((25, 1)), k, l) == 0.0
 
@@ -124,13 +124,15 @@ def test_every_pairing_of_a_few_points_is_tried_once():
 def test_ties():
     x = np.repeat([[0.0], [1.0]], 6, axis=0)
     assert independence_test(x, np.ones((12, 1)), RBF(), n_permutations=99).pvalue == 1.0
-    y = np.tile([[0.0], [1.0]], (6, 1))  # as even as can be: every pairing is at least as uneven
+    # perfectly balanced: every permutation has at least this statistic
+    y = np.tile([[0.0], [1.0]], (6, 1))
     assert independence_test(x, y, RBF(), n_permutations=99).pvalue == 1.0
 
 
-def test_the_method_is_said(monkeypatch):
+def test_the_method_is_reported(monkeypatch):
     assert independence_test(X, Y, n_permutations=19).method == "permutation"
-    small = independence_test(X, Y, n_permutations=19, rank=5, max_memory="9 KiB")  # not 16 n^2
+    # less than 16 n^2 bytes
+    small = independence_test(X, Y, n_permutations=19, rank=5, max_memory="9 KiB")
     assert small.method == "lowrank"
     tuning = replace(_independence._TUNING, max_permutation_pairs=20)
     monkeypatch.setattr(_independence, "_TUNING", tuning)

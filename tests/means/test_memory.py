@@ -1,4 +1,4 @@
-"""Nothing of n^2 entries is ever held, except where a test says so beforehand."""
+"""No array of n^2 entries is stored, except where the documentation announces it."""
 
 import tracemalloc
 
@@ -36,7 +36,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_memory_stays_far_below_a_matrix(name):
-    thin(X[:100], 10)  # compiling is not what is measured
+    thin(X[:100], 10)  # compile first
     tracemalloc.start()
     try:
         CALLS[name]()

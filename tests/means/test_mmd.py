@@ -1,4 +1,4 @@
-"""MMD against its definition, against closed forms, and on points of all kinds."""
+"""MMD against its definition, against closed forms, and on all types of points."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_identical_samples():
     for kernel in (None, Linear(), Distance()):
         assert mmd(X, X, kernel, "biased") == pytest.approx(0.0, abs=1e-13)
         assert mmd(X, shuffled, kernel, "biased") >= 0.0
-    assert mmd(X, shuffled) < 0.0  # the unbiased one may be, and here is
+    assert mmd(X, shuffled) < 0.0  # the unbiased estimate may be negative
 
 
 def test_gaussian_samples_have_a_closed_form():

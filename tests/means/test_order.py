@@ -1,4 +1,4 @@
-"""Orders that the order of the points cannot change, and the levels that rest on them."""
+"""Canonical orders that do not depend on the order of the points, and the levels of tests."""
 
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,7 @@ X = rng.normal(size=(24, 3))
 
 
 class Opaque:
-    """A point of which nothing is known but its value under a kernel."""
+    """A point that can only be compared through a kernel."""
 
     def __init__(self, x):
         self.x = x
@@ -33,7 +33,7 @@ def table(A):
     return pd.DataFrame({"a": A[:, 0], "b": A[:, 1], "c": [f"{x:.0f}" for x in A[:, 0]]})
 
 
-# kinds of points for vectors, and the kernel RBF(0.3) on them
+# Representations of vectors as other types of points, with the kernel RBF(0.3) on them.
 KINDS = {
     "indices": lambda A: (np.arange(len(A)), Precomputed(RBF(0.3)(A))),
     "scaled indices": lambda A: (range(len(A)), 2.0 * Precomputed(RBF(0.3)(A))),
@@ -59,7 +59,8 @@ def test_the_level_does_not_rest_on_the_kind_of_points(kind):
     for test in (independent, two_samples):
         random = np.random.default_rng(1)
         level = np.mean([test(random).pvalue <= 0.05 for _ in range(100)])
-        assert level <= 0.13, level  # of 100 at 0.05, more than 13 happens once in 2000 times
+        # at a level of 0.05, more than 13 of 100 rejections have a probability of 1/2000
+        assert level <= 0.13, level
 
 
 @pytest.mark.parametrize("small", [8, 16])
@@ -101,9 +102,9 @@ def test_indices_are_known_by_their_values():
     a = canonical_order(np.arange(24), Precomputed(K))
     b = canonical_order(np.arange(24), Precomputed(K[np.ix_(shuffled, shuffled)]))
     np.testing.assert_array_equal(a, shuffled[b])
-    twice = np.r_[0:24, 0:5]  # the same point at two places
+    twice = np.r_[0:24, 0:5]  # the same point at two indices
     assert sorted(canonical_order(twice, Precomputed(K))) == list(range(29))
-    alike = np.eye(24) + 1e-20 * K  # small values count, too
+    alike = np.eye(24) + 1e-20 * K  # small values matter, too
     a, b = (
         canonical_order(np.arange(24), Precomputed(M))
         for M in (alike, alike[np.ix_(shuffled, shuffled)])

@@ -1,4 +1,4 @@
-"""Herding and thinning: greedy steps by brute force, weights, and promises kept."""
+"""Herding and thinning: greedy steps against brute force, weights, and guarantees."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def test_herding_is_greedy():
     found = herd(X, 8, kernel)
     assert found.indices.tolist() == chosen
     assert found.mmd == pytest.approx(values[chosen[-1]], rel=1e-8)
-    assert herd(X, 5, kernel).indices.tolist() == chosen[:5]  # point after point
+    assert herd(X, 5, kernel).indices.tolist() == chosen[:5]  # one point after the other
 
 
 @each
@@ -40,7 +40,8 @@ def test_what_a_summary_says_is_true(summarise, kernel, m):
     assert len(set(found.indices.tolist())) == m
     np.testing.assert_array_equal(found.points, X[found.indices])
     np.testing.assert_array_equal(found.weights, np.full(m, 1 / m))
-    if not isinstance(found.kernel, type(RBF() + White(0.1))):  # with noise, points are not copies
+    # with noise, equal points are different observations
+    if not isinstance(found.kernel, type(RBF() + White(0.1))):
         expected = mmd(found.points, X, found.kernel, "biased")
         assert found.mmd == pytest.approx(expected, abs=1e-12)
     if m == 60:
@@ -57,7 +58,7 @@ def test_optimal_weights_are():
     w = optimal_weights(K, mu)
     KKT = np.block([[K, np.ones((12, 1))], [np.ones((1, 12)), np.zeros((1, 1))]])
     np.testing.assert_allclose(w, np.linalg.solve(KKT, [*mu, 1.0])[:12], rtol=1e-6, atol=1e-9)
-    twice = np.r_[0:12, 0]  # a point that is there twice
+    twice = np.r_[0:12, 0]  # a point that occurs twice
     shared = optimal_weights(K[np.ix_(twice, twice)], mu[twice])
     assert shared[0] == pytest.approx(shared[12]) == pytest.approx(w[0] / 2, rel=1e-4)
 
@@ -96,7 +97,8 @@ def test_thinning_is_never_behind_its_candidates():
     equal, start = np.full(7, 1 / 7), np.arange(7)
     swapped = _swap(mean, start)
     assert mean.squared_distance(swapped, equal) < mean.squared_distance(start, equal)
-    np.testing.assert_array_equal(_swap(mean, np.arange(60)), np.arange(60))  # nothing is free
+    # no unused point is left to swap
+    np.testing.assert_array_equal(_swap(mean, np.arange(60)), np.arange(60))
 
 
 def test_halves_are_closer_than_random_ones():
@@ -170,7 +172,7 @@ def test_one_point_of_many_takes_no_time():
             "mercer.means._thinning._halve", lambda *args: halvings.append(1) or _halve(*args)
         )
         assert thin(Z, 1, RBF()).mmd <= mmd(Z[:1], Z, RBF(), "biased")
-    assert len(halvings) < 450  # of 2^11
+    assert len(halvings) < 450  # fewer than 2^11
 
 
 def test_what_is_refused():
@@ -200,4 +202,4 @@ def test_a_refined_summary_reports_its_own_distance(weights):
     assert noisy.mmd == pytest.approx(w @ kernel @ w + noise, rel=1e-8)
     far = herd(A + 1e8, 8, Linear(), refine=20, weights=weights)
     truth = np.sum((far.weights @ (far.points - (A + 1e8).mean(axis=0))) ** 2)
-    assert far.mmd == pytest.approx(truth, abs=1e-8)  # a coordinate has eight digits left
+    assert far.mmd == pytest.approx(truth, abs=1e-8)  # the coordinates have eight digits left

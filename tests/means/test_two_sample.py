@@ -1,4 +1,4 @@
-"""The two-sample test: permutations against brute force, p-values, and what it says of itself."""
+"""The two-sample test: permutations against brute force, p-values, and its report."""
 
 import dataclasses
 from itertools import product
@@ -77,7 +77,7 @@ def test_every_split_of_a_few_points_is_tried_once():
     result = two_sample_test(A, B, RBF(1.0))
     assert result.n_permutations == comb(7, 3) - 1 == len(result.null)
     assert result.pvalue == result.smallest_pvalue == pytest.approx(1 / 35)
-    # with samples of the same size every value comes twice
+    # With samples of equal size, every value occurs twice.
     result = two_sample_test(A, B[:3], RBF(1.0), n_permutations=50)
     assert result.n_permutations == 19 and result.pvalue == pytest.approx(2 / 20)
     assert result.smallest_pvalue == pytest.approx(0.1)
@@ -92,7 +92,7 @@ def test_too_few_points_or_permutations_to_reject_anything():
 
 def test_ties_count_although_rounding_holds_them_apart():
     assert pvalue(1.0, np.array([1.0 - 1e-15, 0.5, 2.0]), 1e-12) == 0.75
-    # two values only: many splits have the statistic of the data
+    # Only two distinct values: many splits have the same statistic as the data.
     A, B = np.zeros((8, 1)), np.concatenate([np.zeros((6, 1)), np.ones((2, 1))])
     result = two_sample_test(A, B, Linear(), estimator="biased", n_permutations=400)
     both_in_one = 2 * comb(14, 6) / comb(16, 8)
@@ -102,7 +102,8 @@ def test_ties_count_although_rounding_holds_them_apart():
 
 
 def test_the_order_of_the_points_does_not_choose_the_kernel():
-    A = rng.normal(size=(1500, 3)) * rng.exponential(size=(1500, 1))  # more than "median" looks at
+    # more points than "median" uses
+    A = rng.normal(size=(1500, 3)) * rng.exponential(size=(1500, 1))
     shuffled = A[np.random.default_rng(1).permutation(1500)]
     assert (
         pool_samples(A[:700], A[700:], None)[0]
@@ -154,7 +155,7 @@ def test_strings():
         assert result.pvalue == at_least / 100 and (method == "linear" or at_least == 1)
 
 
-def test_the_method_is_said():
+def test_the_method_is_reported():
     small = two_sample_test(X, Y, n_permutations=19)
     assert (small.method, small.truncation, small.rank) == ("permutation", 0.0, None)
     A, B = rng.normal(size=(6000, 2)), rng.normal(size=(5000, 2)) + 0.1

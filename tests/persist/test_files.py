@@ -1,4 +1,4 @@
-"""The file itself: others can read it, it is written whole, and what it cannot hold is refused."""
+"""The file format: readable by other software, written atomically, errors for other objects."""
 
 import json
 import os
@@ -29,11 +29,11 @@ def path(tmp_path):
     return tmp_path / "model.safetensors"
 
 
-# ---------------------------------------------------------------------- for others
+# ---------------------------------------------------------------------- other software
 
 
 def test_the_safetensors_package_reads_the_same_arrays(path):
-    points = np.asfortranarray(X)  # the package itself would write these in a wrong order
+    points = np.asfortranarray(X)  # the safetensors package itself would store the wrong order
     model = KernelRidge(kernel="rbf").fit(points, LABELS)
     save(model, path)
     with safetensors.safe_open(path, "np") as file:
@@ -80,7 +80,7 @@ def test_no_private_module_and_no_place_on_the_machine_is_in_a_file(path):
         assert word not in content
 
 
-# ---------------------------------------------------------------------- written whole
+# ---------------------------------------------------------------------- atomic writes
 
 
 def test_an_interrupted_save_leaves_the_old_file(path, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_file_has_the_rights_of_any_other_and_a_link_stays_one(path, tmp_path)
     (tmp_path / "other").write_bytes(b"")
     assert link.is_symlink() and path.exists()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
-    save(Expansion(Linear(), X, X), str(path))  # a str does as well
+    save(Expansion(Linear(), X, X), str(path))  # a str is accepted, too
     with pytest.raises(FileNotFoundError):
         save(Expansion(Linear(), X, X), tmp_path / "nowhere" / "m")
     with pytest.raises(FileNotFoundError):
@@ -136,7 +136,7 @@ def test_a_map_takes_neither_time_nor_memory(path):
     assert peak < 1.1 * path.stat().st_size
 
 
-# ---------------------------------------------------------------------- refused
+# ---------------------------------------------------------------------- errors
 
 
 FUNCTIONS = {
@@ -221,7 +221,7 @@ def test_damage_is_found_wherever_it_is(path, tmp_path):
         load(other, mmap=True)
 
 
-def test_later_formats_are_told(path, monkeypatch):
+def test_later_formats_are_reported(path, monkeypatch):
     def written(**changes):
         save(SVC().fit(X, LABELS), path)
         metadata, tensors = _container.read(path, mapped=False)

@@ -1,4 +1,4 @@
-"""Files that an earlier version wrote are read, to the last bit."""
+"""Files written by an earlier version are read bit for bit."""
 
 import json
 import warnings
@@ -26,17 +26,17 @@ def test_golden_files(name, mmap):
     path = golden_models.FOLDER / f"{name}.safetensors"
     assert path.stat().st_size < 16_000
     model = load(path, mmap=mmap)
-    # every value is the one in the file ...
+    # Every value equals the one in the file ...
     encoder = Encoder()
     state = json.loads(json.dumps(encoder.encode(model)))
     metadata, tensors = read(path, mapped=True)
-    if not mmap:  # what is mapped is read-only, and says so
+    if not mmap:  # memory-mapped arrays are read-only
         assert state == json.loads(metadata["state"])
     assert encoder.arrays.keys() == tensors.keys()
     for tensor, array in encoder.arrays.items():
         assert array.dtype == tensors[tensor].dtype and array.shape == tensors[tensor].shape
         assert array.tobytes() == tensors[tensor].block.tobytes()
-    # ... and says what it said; the last bits belong to the BLAS of the machine
+    # ... and predictions are the same, up to rounding, which depends on the BLAS.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         points = golden_models.MODELS[name]()[1]

@@ -1,7 +1,7 @@
-"""Every estimator of the zoo, fitted to every kind of points, comes back from a file.
+"""Every estimator of the zoo, fitted to every type of points, can be saved and loaded.
 
 Each model is saved, loaded without pickle, and compared bit for bit.  The options that change the
-fitted state are varied: how landmarks are chosen, and the budget of online learners.
+fitted state are varied: the choice of landmarks, and the budget of online learners.
 """
 
 import warnings
@@ -34,13 +34,13 @@ from mercer.kernels import (
     White,
 )
 
-TRAINED, NEW = 18, 5  # points
-KINDS_EACH = 5  # kinds of points that each estimator is fitted to, taken in turn
+TRAINED, NEW = 18, 5  # numbers of points
+KINDS_EACH = 5  # number of types of points that each estimator is fitted to, in rotation
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Points of one kind, with a kernel for them."""
+    """Points of one type, with a kernel for them."""
 
     kernel: Any
     points: Any
@@ -96,7 +96,7 @@ LANDMARKS = ("kmeans", "uniform", "user-supplied")
 
 
 def _variants():
-    """Return the estimators of the zoo that take any kernel, each with options that matter."""
+    """Return the estimators of the zoo that accept any kernel, with all relevant options."""
     found, known = {}, set()
     for model in zoo.ESTIMATORS:
         options = model.get_params()
@@ -115,7 +115,7 @@ def _variants():
             if sort in known:
                 continue
             known.add(sort)
-            # arrays are set when the points are known
+            # arrays of landmarks are set when the points are known
             shown = clone(model)
             shown.set_params(**{k: v for k, v in more.items() if v != "user-supplied"})
             shown_as = " ".join(repr(shown).split())
@@ -131,7 +131,7 @@ VARIANTS = _variants()
 
 
 def prepared(name, kind):
-    """Return a model with the kernel of a kind of points."""
+    """Return a model with the kernel for a type of points."""
     model, more = VARIANTS[name]
     model = clone(model)
     kernel = kind.kernel
@@ -154,9 +154,10 @@ def targets(model, several):
 
 
 def fitted(name, kind, several=False):
-    """Return a fitted model, or None if this estimator does not take these points."""
+    """Return a fitted model, or None if this estimator does not accept these points."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few points; what is fitted is not the subject here
+        # there are few points, and the fit itself is not tested here
+        warnings.simplefilter("ignore")
         try:
             model = prepared(name, kind)
             return model.fit(kind.points, targets(model, several))
@@ -208,7 +209,7 @@ def test_learning_continues_after_loading(name, tmp_path):
         whole, points = prepared(name, kind), kind.points
         points = points.tocsr() if sp.issparse(points) else points
         if not hasattr(whole, "partial_fit"):
-            continue  # with a matrix of values there are no points to add to
+            continue  # with a precomputed matrix, points cannot be added
         y, parts = targets(whole, False), (slice(0, 7), slice(7, 8), slice(8, TRAINED))
         first = {"classes": np.unique(y)} if is_classifier(whole) else {}
         with warnings.catch_warnings():
@@ -218,14 +219,14 @@ def test_learning_continues_after_loading(name, tmp_path):
                 whole.partial_fit(take(points, parts[0]), y[parts[0]], **first)
                 interrupted.partial_fit(take(points, parts[0]), y[parts[0]], **first)
             except (ValueError, TypeError):
-                continue  # landmarks that do not fit these points
+                continue  # these landmarks are not valid for these points
             for rows in parts[1:]:
                 mercer.save(interrupted, tmp_path / "model")
                 interrupted = mercer.load(tmp_path / "model")
                 for model in (whole, interrupted):
                     model.partial_fit(take(points, rows), y[rows])
         expected, found = answers(whole, kind.new), answers(interrupted, kind.new)
-        del expected["summary"], found["summary"]  # they contain times
+        del expected["summary"], found["summary"]  # the summaries contain times
         assert found == expected
         count += 1
     assert count >= (len(KINDS) - 1 if name in ONLINE else 1)
@@ -246,7 +247,7 @@ def test_nystroem_features(kind, landmarks, tmp_path):
         assert (again.component_indices_ is None) == (model.component_indices_ is None)
 
 
-# ---------------------------------------------------------------------- what the file must hold
+# ---------------------------------------------------------------------- required contents of a file
 
 
 def test_retained_points_must_match_the_learner(tmp_path):
@@ -258,7 +259,7 @@ def test_retained_points_must_match_the_learner(tmp_path):
 
 
 def test_shared_points_of_many_classes(tmp_path):
-    """Each class refers to the training points: a large file of few values, all of them shared."""
+    """Each class refers to the training points, so that a large file has few distinct values."""
     sets = [{f"{i}", f"{i % 7}", "all"} for i in range(60)]
     model = mercer.GaussianProcessClassifier(Jaccard(), optimizer=None)
     model.fit(sets, np.arange(60) % 20)

@@ -1,4 +1,4 @@
-"""Every fitted model comes back from a file to the last bit, and can do all that it could."""
+"""Every fitted model is restored bit for bit from a file, with all its methods."""
 
 import json
 import os
@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 
 
 def state(model):
-    """All that a model is made of, bit for bit."""
+    """Return the complete state of a model for bit-for-bit comparison."""
     encoder = Encoder()
     values = json.dumps(encoder.encode(model))
     arrays = {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in encoder.arrays.items()}
@@ -31,7 +31,7 @@ def state(model):
 
 
 def check(model, tmp_path, points=NEW):
-    """Save and load; compare all of the state, the bytes of a second file, and the answers."""
+    """Save and load a model; compare its state, the bytes of a second file, and its outputs."""
     path, again = tmp_path / "model.safetensors", tmp_path / "again.safetensors"
     save(model, path)
     save(model, again)
@@ -99,7 +99,7 @@ MAKES = {
     "Nystroem": lambda k: mercer.Nystroem(kernel=k, n_components=4),
     "logistic": lambda k: mercer.KernelLogisticRegression(kernel=k),
 }
-# every kernel with two of them, and so each of them with many kernels
+# every kernel with two estimators, so that each estimator has many kernels
 PAIRS = [(e, list(MAKES)[(i + j) % 7]) for i, e in enumerate(DIFFERENT) for j in (0, 3)]
 
 
@@ -227,7 +227,7 @@ def test_what_is_shared_is_shared_again(tmp_path):
     assert again.X_fit_ is again.expansion_.points
     assert again.kernel_ is again.expansion_.kernel
     assert np.shares_memory(again.dual_coef_, again.expansion_.coefficients)
-    assert (tmp_path / "m").stat().st_size < 40 * 4 * 8 + 5000  # every array once
+    assert (tmp_path / "m").stat().st_size < 40 * 4 * 8 + 5000  # every array is stored once
 
 
 def test_views_of_the_same_memory_in_other_orders(tmp_path):
@@ -253,7 +253,8 @@ def test_a_loaded_model_goes_on_learning(tmp_path, mmap):
         for one in (model, again):
             one.partial_fit(X[20:], y[20:])
         found, expected = answers(again), answers(model)
-        assert found.pop("summary")[0][:80] == expected.pop("summary")[0][:80]  # less their times
+        # without their times
+        assert found.pop("summary")[0][:80] == expected.pop("summary")[0][:80]
         assert found == expected
 
 
@@ -261,7 +262,7 @@ def test_a_loaded_model_is_a_model_like_any_other(tmp_path):
     model = fit(KernelRidge(kernel=RBF(2.0), fit_intercept=True))
     again = loaded(model, tmp_path)
     assert again.get_params() == model.get_params()
-    assert answers(fit(again)) == answers(model)  # of a clone, fitted again
+    assert answers(fit(again)) == answers(model)  # a clone, fitted again
     assert answers(again.set_params(kernel__length_scale=1.0).fit(X, NUMBERS)) == answers(
         fit(KernelRidge(kernel=RBF(1.0), fit_intercept=True))
     )
@@ -300,7 +301,7 @@ def test_seeds_go_on_where_they_were(tmp_path):
     makers = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
     for kind in (*makers, np.random.MT19937):
         seed = np.random.Generator(kind(7))
-        seed.integers(9, dtype=np.int32)  # leaves half of a word
+        seed.integers(9, dtype=np.int32)  # an odd number of 32-bit draws leaves a buffered half
         f = Expansion(Linear(), [seed], np.ones(1))
         again = loaded(f, tmp_path).points[0]
         assert type(again.bit_generator) is kind
@@ -342,7 +343,7 @@ def test_values(value, tmp_path):
     assert type(again) is type(value)
 
 
-def test_in_a_process_of_its_own(tmp_path):
+def test_in_a_separate_process(tmp_path):
     models = {
         "svc": (fit(SVC(), THREE), NEW),
         "pca": (fit(KernelPCA(2, kernel="rbf")), NEW),
@@ -372,7 +373,7 @@ def test_in_a_process_of_its_own(tmp_path):
 
 @node
 class Tent(mercer.kernels.Kernel):
-    """max(0, 1 - |x - z| / width), a kernel of the user's own."""
+    """max(0, 1 - |x - z| / width), a user-defined kernel."""
 
     width: float = 1.0
 

@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn with our estimators in them are stored with skops."""
+"""scikit-learn pipelines that contain mercer estimators can be stored with skops."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from mercer import SVC
 @pytest.mark.parametrize("model", zoo.ESTIMATORS[::3], ids=str)
 def test_estimators(model):
     model = fit(model)
-    answers(model)  # which fills whatever is kept at hand
+    answers(model)  # fills all caches
     content = skops.io.dumps(model)
     names = skops.io.get_untrusted_types(data=content)
     assert all(name.startswith(("mercer.", "sklearn.", "numpy.")) for name in names)

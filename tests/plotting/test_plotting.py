@@ -1,4 +1,4 @@
-"""The pictures: what is drawn is what the model says, and nothing is left behind."""
+"""Figures show the values of the model, and leave no global state behind."""
 
 import sys
 
@@ -76,7 +76,7 @@ CALLS = {
     "validity": lambda **to: validity((RBF() + Linear()).validity(), **to),
     "witness": lambda **to: witness(WITNESS, X[:40], X[40:], **to),
 }
-SEVERAL = {  # that draw into several axes
+SEVERAL = {  # functions that draw into several axes
     "eigenfunctions": lambda: eigenfunctions(MODEL),
     "maps": lambda: maps({"one": X, "other": -X}, y),
 }
@@ -105,7 +105,7 @@ def scatters(ax):
     return [c for c in ax.collections if isinstance(c, PathCollection)]
 
 
-# --- what every function promises ---------------------------------------------------------------
+# --- properties of all functions ----------------------------------------------------------------
 
 
 def test_every_public_name_is_tested():
@@ -130,7 +130,7 @@ def test_makes_one_figure_without_axes(name):
 @pytest.mark.parametrize("name", [*CALLS, *SEVERAL])
 def test_says_what_to_install_without_matplotlib(name, monkeypatch):
     for module in [m for m in sys.modules if m.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, module, None)  # as if it were not there
+        monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
     call = {**CALLS, **SEVERAL}[name]
     with pytest.raises(ImportError, match=r"matplotlib .* - try pip install mercer\[plot\]"):
         call()
@@ -435,7 +435,7 @@ def test_heat_map_of_the_centred_matrix(ax):
     rows = np.argsort(y, kind="stable")[np.rint(np.linspace(0, 89, 30)).astype(int)]
     np.testing.assert_allclose(shown(ax), centred.to_array()[np.ix_(rows, rows)], atol=1e-12)
     low, high = ax.images[0].get_clim()
-    assert low == -high  # both signs: white is 0
+    assert low == -high  # with both signs, white is 0
 
 
 def test_heat_map_is_sorted_and_its_classes_are_named(ax):
@@ -464,14 +464,14 @@ def test_heat_map_of_many_points_is_thinned_before_anything_is_computed(ax):
     assert shown(ax).shape == (50, 50)
     assert max(max(size) for size in seen) <= 50
     assert ax.get_title() == "50 of 100000 points, evenly thinned"
-    np.testing.assert_allclose(shown(ax)[0, -1], many[0] @ many[-1])  # both ends are there
+    np.testing.assert_allclose(shown(ax)[0, -1], many[0] @ many[-1])  # both ends are included
 
 
 def test_a_class_that_thinning_left_out_has_no_name(ax):
     order = np.r_[np.zeros(60, int), [1], np.full(39, 2)]
     gram_heatmap(np.eye(100), order=order, ax=ax, max_size=5)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "2"]
-    assert len(ax.lines) == 2  # one border, across and up
+    assert len(ax.lines) == 2  # one border, horizontal and vertical
 
 
 def test_heat_map_of_two_collections(ax):
@@ -493,7 +493,7 @@ def test_heat_map_of_two_collections(ax):
         (lambda: gram_heatmap(np.eye(3), max_size=0.5), "max_size=0.5 leaves nothing"),
     ],
 )
-def test_what_is_no_matrix_is_refused(call, words):
+def test_what_is_not_a_matrix_is_refused(call, words):
     with pytest.raises(ValueError, match=rf"{words}.* - .* - try"):
         call()
     assert plt.get_fignums() == []
@@ -585,7 +585,8 @@ def test_a_path_leads_from_the_start_to_the_pre_image(ax, method):
         np.testing.assert_array_equal(path[0], z)
         np.testing.assert_allclose(path[-1], mean.preimage(method, start=z[None]).points[0])
         if method != "regularized":
-            assert np.all(np.diff(mean(path)[:, 0]) >= -1e-12)  # every step descends
+            # every iteration decreases the objective
+            assert np.all(np.diff(mean(path)[:, 0]) >= -1e-12)
 
 
 def test_what_has_no_path_is_refused():
@@ -644,7 +645,7 @@ WAVE = np.sin(3.0 * LINE) + 0.3 * np.cos(40.0 * LINE)
 
 
 def rings(ax):
-    """Return where open circles are, and where open squares."""
+    """Return the coordinates of the open circles, and of the open squares."""
     found = {"free": np.empty((0, 2)), "bound": np.empty((0, 2))}
     for c in scatters(ax):
         for kind in found:
@@ -658,7 +659,7 @@ def rows_of(points, X):
 
 
 @pytest.mark.parametrize("weights", [None, 1.0 + (np.arange(90) % 3)])
-def test_free_support_vectors_are_told_from_those_at_their_bound(ax, weights):
+def test_free_support_vectors_are_distinguished_from_those_at_their_bound(ax, weights):
     noisy = X + 0.3 * np.random.default_rng(0).normal(size=X.shape)
     model = SVC(C=0.7, gamma=1.0).fit(noisy, TWO_CLASSES, weights)
     free, bound = rings(margin(model, noisy, TWO_CLASSES, ax=ax, n_grid=30))
@@ -685,7 +686,7 @@ def test_free_support_vectors_are_told_from_those_at_their_bound(ax, weights):
 def test_the_rings_are_those_that_the_certificate_counts(ax, model, tol):
     noisy = np.resize(X, (2000, 2)) + 0.2 * np.random.default_rng(0).normal(size=(2000, 2))
     labels = np.resize(TWO_CLASSES, 2000)
-    if hasattr(model, "epsilon") or isinstance(model, NuSVR):  # on a line
+    if hasattr(model, "epsilon") or isinstance(model, NuSVR):  # one-dimensional
         noisy, labels = noisy[:, :1], noisy[:, 1]
     model.set_params(tol=tol).fit(noisy, labels)
     free, bound = rings(margin(model, noisy, labels, ax=ax, n_grid=10))
@@ -693,7 +694,7 @@ def test_the_rings_are_those_that_the_certificate_counts(ax, model, tol):
     assert [len(free), len(bound)] == counted
     assert min(counted) > 0
     assert len(model.at_bound_) == len(model.support_)
-    # nothing lies between its bound and 0 but the free ones, and all of those do
+    # Only free support vectors, and all of them, lie between the bound and 0.
     a, w = np.abs(model.dual_coef_[0]), np.abs(model.dual_coef_).max()
     np.testing.assert_array_equal(model.at_bound_, a >= w * (1.0 - 1e-9))
 
@@ -716,7 +717,7 @@ def test_regions_of_several_classes_and_their_support_vectors(ax):
     assert rows_of(bound, noisy) == sorted(model.support_[at_bound])
     assert rows_of(free, noisy) == sorted(model.support_[~at_bound])
     regions = next(c for c in ax.collections if hasattr(c, "levels"))
-    for c, path in enumerate(regions.get_paths()):  # in the middle of a point of the class
+    for c, path in enumerate(regions.get_paths()):  # contains a point of the class
         inside = noisy[model.predict(noisy) == model.classes_[c]]
         assert np.mean(path.contains_points(inside)) > 0.8
 

@@ -1,4 +1,4 @@
-"""Pictures of proofs and of witnesses."""
+"""Figures of proofs and counterexamples."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_a_tree_has_a_node_for_every_kernel():
     names = [str(node) for _, node, _ in kernel.validity().rules()]
     assert all(map(str.startswith, names, (text.removesuffix("...") for text in texts[0::2])))
     assert texts[1].startswith("sum of kernels")
-    assert len(ax.lines) == 6 + 5  # nodes, and the ways to them
+    assert len(ax.lines) == 6 + 5  # nodes, and edges to them
     unknown = (RBF() + Callable(np.dot)).validity([[0.0], [1.0]], n_grams=1)
     assert "not known" in [text.get_text() for text in plotting.validity(unknown, axes()).texts]
 

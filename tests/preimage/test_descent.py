@@ -1,4 +1,4 @@
-"""The parts of pre-images: many descents at once, and the derivatives they follow."""
+"""Building blocks of pre-images: batched L-BFGS, and the derivatives that it uses."""
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_factors_and_constants_are_taken_off():
     assert dressed.core == RBF()
     assert (dressed.factor, dressed.constant) == (6.0, 2.75)
     Z = np.full((1, 3), 0.3)
-    # (1 - sum g)^2 = 1/4 of the constant
+    # (1 - sum g)^2 = 1/4 of the constant.
     expected = 6.0 * plain.residuals(Z) + 2.75 / 4
     np.testing.assert_allclose(dressed.residuals(Z), expected)
     assert Target(RBF() + Linear(), X, G).core == RBF() + Linear()

@@ -1,4 +1,4 @@
-"""Pre-images of expansions: exact values, laws over the zoo, every method against brute force."""
+"""Pre-images of expansions: exact values, laws for the zoo, every method against brute force."""
 
 import warnings
 
@@ -57,28 +57,28 @@ VECTORS = [
     if e.psd
     and e.domain in ("vectors", "nonnegative")
     and e.id not in ("Scale 0", "deep")
-    # under White no two points are equal
+    # With White, no two points are equal.
     and "hite" not in e.id
     and e.id != "Conditioned inducing"
 ]
 
 
 def smooth_targets(rng, X, m, noise=0.02):
-    """Combinations of neighbours whose weights sum to 1, some of them negative."""
+    """Return combinations of neighbours; the weights sum to 1, and some are negative."""
     near = np.exp(-((X[:, None] - X[None, :m]) ** 2).sum(axis=2))
     W = near / near.sum(axis=0) + noise * rng.normal(size=near.shape)
     return W / W.sum(axis=0)
 
 
 def residual(kernel, f, Z):
-    """|phi(z_c) - f_c|^2 by the geometry of expansions."""
+    """Return |phi(z_c) - f_c|^2, computed with expansions."""
     return np.array(
         [float((Expansion.sections(kernel, Z[[c]]) - f[c]).norm()[0]) ** 2 for c in range(len(f))]
     )
 
 
 def problem(seed):
-    """A random expansion: kernel, points, coefficients of every size and sign."""
+    """Return a random expansion: kernel, points, and coefficients of every size and sign."""
     rng = np.random.default_rng(seed)
     d, n, m = int(rng.integers(1, 12)), int(rng.integers(4, 60)), int(rng.integers(1, 4))
     X = rng.normal(size=(n, d)) * rng.uniform(0.2, 3.0)
@@ -182,7 +182,7 @@ def test_residuals_are_those_of_the_geometry(seed):
         assert len(found.methods) == len(f) and found.report.n_iter >= 0
 
 
-# ---------------------------------------------------------------------- the best of all
+# ---------------------------------------------------------------------- global minima
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -195,7 +195,7 @@ def test_auto_is_at_least_as_good_as_every_method(block):
         for method in METHODS:
             try:
                 others = f.preimage(method).residuals
-            except TypeError:  # not for this kernel
+            except TypeError:  # not supported for this kernel
                 assert method in ("distance", "fixed_point", "regularized")
                 continue
             assert np.all(best <= others + margin), (seed, method)
@@ -250,7 +250,8 @@ def test_a_start_far_away_does_not_underflow(kernel, method, far):
     X = rng.normal(size=(30, 3))
     f = Expansion.mean(kernel, X)
     near = f.preimage().residuals
-    found = f.preimage(method, start=np.full((1, 3), far), max_iter=5000)  # exp(-1.5e6), say
+    # exp(-1.5e6), for example
+    found = f.preimage(method, start=np.full((1, 3), far), max_iter=5000)
     np.testing.assert_allclose(found.residuals, near, rtol=1e-2)
 
 
@@ -326,7 +327,7 @@ def test_distances_of_any_size_are_met(scale):
 def test_neighbours_of_many_columns_are_met_too():
     rng = np.random.default_rng(17)
     X = rng.normal(size=(8, 30))
-    z = rng.dirichlet(np.ones(8), size=2) @ X  # in their span
+    z = rng.dirichlet(np.ones(8), size=2) @ X  # in the span of the points
     found = Expansion.sections(RBF(8.0), z).preimage("distance", candidates=X)
     np.testing.assert_allclose(found.points, z, atol=1e-6)
 
@@ -422,7 +423,7 @@ def test_the_conformal_map_is_a_weighted_mean_bent():
     flat, found = W.T @ X, f.preimage("conformal")
     bent = found.residuals < residual(f.kernel, f, flat)
     assert np.count_nonzero(bent) >= 3
-    # z = mean + X^T g - eta X^+ K^-1 g: the bend has this direction
+    # z = mean + X^T g - eta X^+ K^-1 g: the nonlinear term has this direction.
     centred = X - X.mean(axis=0)
     bend = np.linalg.pinv(centred) @ np.linalg.solve(f.kernel(X) + 3e-9 * np.eye(30), W)
     cosines = np.sum((flat - found.points) * bend.T, axis=1)
@@ -459,7 +460,7 @@ def test_kernels_without_a_gradient_take_the_best_candidate():
     assert found.residuals[0] <= f.preimage("nearest").residuals[0]
 
 
-# ---------------------------------------------------------------------- objects
+# ---------------------------------------------------------------------- structured objects
 
 WORDS = ["abba", "cabb", "baab", "dcba", "aacb"]
 
@@ -478,14 +479,14 @@ def test_objects_climb_to_a_better_one():
     assert nearest.points[0] in WORDS
     climbed = f.preimage(neighbours=one_letter)
     assert climbed.methods == ("search",)
-    # the mean of this kernel decides letter by letter: the best word is the most frequent letters
+    # The mean of this kernel is a sum over positions: the best word has the most frequent letters.
     best = min(
         (a + b + c + d for a in "abcd" for b in "abcd" for c in "abcd" for d in "abcd"),
         key=lambda w: hamming(w, w) - 2 * np.mean([hamming(w, x) for x in WORDS]),
     )
     assert climbed.points[0] == best
     assert climbed.residuals[0] <= nearest.residuals[0]
-    assert f.preimage().points == nearest.points  # nothing is known about changes
+    assert f.preimage().points == nearest.points  # no local changes are known for this kernel
 
 
 def test_indices_of_given_values_have_the_nearest():
@@ -517,7 +518,7 @@ def test_a_kernel_may_know_its_pre_images():
     np.testing.assert_allclose(found.residuals, 2 / 9)
 
 
-# ---------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------- invalid input
 
 X3 = np.arange(12.0).reshape(4, 3)
 

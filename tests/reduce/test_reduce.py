@@ -1,4 +1,4 @@
-"""Reduced sets: errors against brute force, bounds that hold, and what each method promises."""
+"""Reduced sets: errors against brute force, valid bounds, and the guarantees of each method."""
 
 import re
 from dataclasses import replace
@@ -46,14 +46,14 @@ MOVING = ("kmeans", "construct")
 
 
 def smooth(n=150, m=2, d=2, kernel=None, seed=0):
-    """Functions whose coefficients vary smoothly, as those of a fitted model do."""
+    """Return functions whose coefficients vary smoothly, like those of a fitted model."""
     X = np.random.default_rng(seed).normal(size=(n, d))
     waves = np.sin(X @ np.random.default_rng(seed + 1).normal(size=(d, m)) + np.arange(m))
     return Expansion(RBF(1.0) if kernel is None else kernel, X, waves)
 
 
 def squared_distance(f, g):
-    """|f_c - g_c|^2 from the three blocks, and the sum of the sizes of its terms."""
+    """Return |f_c - g_c|^2 from three kernel blocks, and the sum of the sizes of its terms."""
     k, A, B = f.kernel, f.coefficients, g.coefficients
     blocks = (A, k(f.points), A, 1.0), (A, k(f.points, g.points), B, -2.0), (B, k(g.points), B, 1.0)
     square = sum(c * np.einsum("ic,ij,jc->c", U, K, V) for U, K, V, c in blocks)
@@ -62,7 +62,7 @@ def squared_distance(f, g):
 
 
 def exact_values(kernel, X, Z):
-    """k(X, Z) in 80 bits, by the definition, for the kernels below."""
+    """Return k(X, Z) in extended precision, by definition, for the kernels below."""
     X, Z = np.longdouble(X), np.longdouble(Z)
     if isinstance(kernel, RBF):
         squared = ((X[:, None] - Z) ** 2).sum(axis=2)
@@ -74,14 +74,14 @@ def exact_values(kernel, X, Z):
 
 
 def exact_squares(f, g):
-    """|f_c - g_c|^2 from one expansion in all points, in 80 bits."""
+    """Return |f_c - g_c|^2 in extended precision, from one expansion in all points."""
     X = np.concatenate([f.points, g.points])
     A = np.concatenate([np.longdouble(f.coefficients), -np.longdouble(g.coefficients)])
     return np.einsum("ic,ic->c", A, exact_values(f.kernel, X, X) @ A)
 
 
 def check(f, g, X=None):
-    """The certificate is the distance, not below it, and bounds values; both are of f's kernel."""
+    """The certificate is the RKHS distance, not below it, and bounds the error of values."""
     r = g.reduction
     assert isinstance(r, Reduction) and r.n_points == len(g.coefficients) == len(g.points)
     assert r.n_points_before == len(f.coefficients) and len(r.error) == len(f)
@@ -221,7 +221,7 @@ def test_terms_that_cancel_are_no_indefiniteness(kernel):
     X = np.random.default_rng(0).normal(size=(200, 5))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     for points in (X, np.concatenate([X, -X])):
-        f = Expansion.mean(kernel, points)  # the mean is 0, or nearly, by symmetry
+        f = Expansion.mean(kernel, points)  # by symmetry, the mean is almost 0
         K = kernel(points)
         np.testing.assert_allclose(f.norm(), np.sqrt(max(K.mean(), 0.0)), atol=1e-7)
         for method in ("select", *MOVING):
@@ -230,7 +230,7 @@ def test_terms_that_cancel_are_no_indefiniteness(kernel):
 
 
 @pytest.mark.parametrize(("seed", "degree"), [(43, 3), (88, 5)])
-def test_a_rank_that_is_exhausted_is_no_indefiniteness(seed, degree):
+def test_a_rank_that_is_exhausted_is_not_indefiniteness(seed, degree):
     X = np.random.default_rng(seed).normal(size=(150, 2))
     f = Expansion(Polynomial(degree=degree), X, np.sin(X[:, 0]))
     g = f.compress(40, method="select")
@@ -277,7 +277,7 @@ def test_functions_that_are_zero():
 def test_functions_below_their_own_rounding():
     P = np.repeat(np.random.default_rng(0).normal(size=(20, 3)), 2, axis=0)
     a = np.tile([1e6, -1e6], 20)
-    a[0] += 1e-3  # the rest cancels
+    a[0] += 1e-3  # the other terms cancel
     f = Expansion(RBF(), P, a)
     for method in ("auto", "select", "construct"):
         with pytest.raises(
@@ -285,14 +285,14 @@ def test_functions_below_their_own_rounding():
         ):
             f.compress(max_error=1e-6, method=method)
     g = f.compress(3)
-    np.testing.assert_array_equal(g.points, P[:1])  # the one that matters
+    np.testing.assert_array_equal(g.points, P[:1])  # the point that matters
     np.testing.assert_allclose(g.coefficients, [[1e-3]], rtol=1e-4)
     assert g.reduction.error[0] >= (g - Expansion(RBF(), P[:1], [1e-3])).norm()[0]
     with pytest.raises(ValueError, match=r"out of reach: with 1 of the 1 points"):
         Expansion(RBF(), P[:1], [1.0]).compress(max_error=1e-30)
 
 
-def test_the_error_that_is_said_to_be_in_reach_is():
+def test_the_error_that_is_reported_as_reachable_is():
     for seed in range(4):
         f = smooth(40, seed=seed)
         with pytest.raises(ValueError, match="out of reach") as caught:
@@ -317,7 +317,7 @@ def test_max_error_stops_at_the_first_number_of_points_that_does():
         assert r.error.max() <= goal
         assert r.n_points == 1 + np.argmax(whole <= goal)
     r = smooth(700, kernel=RBF(0.15)).compress(max_error=1.0, method="select").reduction
-    assert r.n_points > 256 and r.error.max() <= 1.0  # beyond the room made at first
+    assert r.n_points > 256 and r.error.max() <= 1.0  # more points than were allocated at first
 
 
 def test_construction_to_an_error_needs_fewer_points():
@@ -328,7 +328,7 @@ def test_construction_to_an_error_needs_fewer_points():
     assert constructed.error.max() <= goal and constructed.n_points < selected.n_points
 
 
-# ---------------------------------------------------------------------- points that move
+# ---------------------------------------------------------------------- optimised points
 
 
 def test_construction_is_better_than_selection_and_clusters():
@@ -374,7 +374,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
 def test_points_that_have_nowhere_to_go():
     r = np.random.default_rng(1)
     X = r.normal(size=(40, 3)) * 10.0 ** r.uniform(-4, 4, size=(40, 1))
-    f = Expansion.mean(RBF(10.0), X)  # most are so far apart that the gradient is 0
+    f = Expansion.mean(RBF(10.0), X)  # most points are so far apart that the gradient is 0
     for method in ("auto", "construct"):
         g = f.compress(1, method=method, max_iter=20)
         check(f, g, X)
@@ -467,7 +467,7 @@ def test_bounds_without_a_bound_on_the_diagonal():
     assert np.isinf(r.sup_bound).all() and np.isfinite(r.bound(f.points)).all()
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_bounds_without_a_bound_on_the_diagonal():
         ({"n_points": 3, "random_state": -1}, "random_state must be an integer .* got -1"),
     ],
 )
-def test_bad_wishes(options, text):
+def test_invalid_requests(options, text):
     with pytest.raises(ValueError, match=text):
         smooth(30).compress(**options)
 
@@ -552,7 +552,8 @@ def test_kernels_that_are_none():
 @pytest.mark.parametrize("method", ["auto", "select", *MOVING])
 def test_kernels_that_are_conditionally_positive_definite(method):
     X = np.random.default_rng(0).normal(size=(20, 2))
-    f = Expansion(Distance(), X, np.repeat([1.0, -1.0], 10))  # a norm, but not of sections k(z, .)
+    # the norm of f exists, but not that of k(z, .)
+    f = Expansion(Distance(), X, np.repeat([1.0, -1.0], 10))
     assert f.norm()[0] > 0
     with pytest.raises(
         NotPositiveDefiniteError, match=r"above the 0 that the values k\(x, x\) .* conditionally"

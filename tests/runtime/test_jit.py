@@ -1,4 +1,4 @@
-"""Compiled loops, and the small functions that they have instead of slow ones."""
+"""Functions compiled with numba, fmin and fmax, bitcasts, and the on-disk cache."""
 
 import importlib.util
 import os
@@ -42,7 +42,7 @@ def test_bits_of_numbers(dtype):
 
 
 def test_a_cache_that_cannot_be_written_to_is_read(tmp_path, monkeypatch):
-    """As for the user of an image that another user has made."""
+    """For example, a container image built by another user."""
     from numba import config
 
     source, folder = tmp_path / "loops.py", tmp_path / "cache"
@@ -63,11 +63,11 @@ def test_a_cache_that_cannot_be_written_to_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK and access(path, how))
 
     def refuse(*_, **__):
-        raise PermissionError("a folder of somebody else")
+        raise PermissionError("a folder of another user")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     again = fresh()
     assert sum(again._dispatcher.stats.cache_hits.values()) == 1
-    assert again.files == []  # it has no folder of its own
+    assert again.files == []  # there is no writable folder
     source.write_text(source.read_text().replace("x + x", "2.0 * x"))
-    assert sum(fresh()._dispatcher.stats.cache_hits.values()) == 0  # of another source
+    assert sum(fresh()._dispatcher.stats.cache_hits.values()) == 0  # the source has changed

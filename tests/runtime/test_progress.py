@@ -1,4 +1,4 @@
-"""Lines of progress: one that moves on a terminal, a few in a file."""
+"""Progress output: one updated line on a terminal, a few lines in a file."""
 
 import io
 import re
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mercer._runtime import Progress, Step, compiling, progress, run
+from mercer._runtime import Progress, Step, progress, report_compilation, run
 from mercer._runtime import _progress as module
 
 
@@ -16,13 +16,13 @@ class Terminal(io.StringIO):
         return True
 
     def screen(self):
-        """What a terminal shows after all of that."""
+        """Return the lines that a terminal would show."""
         lines = [""]
         for token in re.findall(r"\r|\n|\x1b\[K|[^\r\n\x1b]+", self.getvalue()):
             if token == "\n":
                 lines.append("")
             elif token == "\r":
-                lines[-1] = ""  # each draws the whole line, and clears what is left of the old one
+                lines[-1] = ""  # every update writes the whole line and clears the rest
             elif token != "\x1b[K":
                 lines[-1] += token
         return lines
@@ -31,8 +31,9 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def terminal(monkeypatch):
     made = Terminal()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=made))  # pytest sets its own
-    monkeypatch.setattr(module, "_SECONDS", 0.0)
+    # pytest replaces sys.stdout, too
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=made))
+    monkeypatch.setattr(module, "_REFRESH_SECONDS", 0.0)
     return made
 
 
@@ -59,7 +60,7 @@ def test_a_file_gets_a_line_for_each_tenth(capsys):
     assert not any(c in "".join(lines) for c in "\r\x1b")
 
 
-def test_steps_without_a_total_are_told_ever_more_rarely(capsys):
+def test_steps_without_a_total_are_printed_ever_more_rarely(capsys):
     with Progress("SVC") as say:
         for i in range(1, 101):
             say(Step(f"step {i}"))
@@ -91,7 +92,7 @@ def test_a_terminal_has_one_line(terminal, clock):
 
 
 def test_a_terminal_is_not_written_to_all_the_time(terminal, clock, monkeypatch):
-    monkeypatch.setattr(module, "_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_REFRESH_SECONDS", 0.1)
     with Progress("M") as say:
         for i in range(1000):
             clock[0] += 0.001
@@ -101,7 +102,7 @@ def test_a_terminal_is_not_written_to_all_the_time(terminal, clock, monkeypatch)
 
 
 def test_a_long_line_is_cut(terminal, monkeypatch):
-    monkeypatch.setattr(module, "_width", lambda: 30)
+    monkeypatch.setattr(module, "_terminal_width", lambda: 30)
     with Progress("M") as say:
         say(Step("x" * 100))
     assert [len(line) for line in terminal.screen()] == [29, 0]
@@ -112,7 +113,7 @@ def test_ctrl_c_ends_the_line(terminal):
         say(Step("step 1"))
         raise KeyboardInterrupt
     assert terminal.screen() == ["[M] step 1", ""]
-    assert Progress._moving is None
+    assert Progress._open is None
 
 
 def test_two_do_not_share_a_line(terminal):
@@ -144,13 +145,13 @@ def test_threads_do_not_break_lines(kind, monkeypatch):
     assert len(lines) == (1 if kind == "terminal" else 10)
 
 
-def test_nothing_is_written_that_nobody_wants(capsys):
+def test_nothing_is_written_unless_requested(capsys):
     with progress("M", 0) as say:
         assert say is None
-    with compiling(None):
+    with report_compilation(None):
         pass
     assert capsys.readouterr().out == ""
 
 
 def test_times():
-    assert [module._clock(s) for s in (0.4, 61, 3725)] == ["0:00", "1:01", "1:02:05"]
+    assert [module._format_seconds(s) for s in (0.4, 61, 3725)] == ["0:00", "1:01", "1:02:05"]

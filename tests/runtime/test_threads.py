@@ -1,4 +1,4 @@
-"""Threads over tiles: errors end them, pools do not nest, sums keep their order."""
+"""Threads over tiles: errors stop them, pools are not nested, sums have a fixed order."""
 
 import os
 import threading
@@ -55,8 +55,8 @@ def test_overlapping_calls_give_the_blas_its_threads_back():
 
     thread = threading.Thread(target=run, args=(first, range(2)), kwargs={"n_threads": 2})
     thread.start()
-    inside.wait(10)  # the first call holds the BLAS ...
-    run(lambda job: leave.set(), range(2), n_threads=2)  # ... and a second comes and goes
+    inside.wait(10)  # the first call limits the BLAS ...
+    run(lambda job: leave.set(), range(2), n_threads=2)  # ... and a second one starts and ends
     thread.join(10)
     assert blas_threads() == before
 
@@ -110,7 +110,7 @@ def test_threads_are_kept_and_a_call_inside_of_another_thread_does_not_wait():
     thread.start()
     busy.wait(10)
     seen = []
-    run(seen.append, range(4), n_threads=2)  # the kept thread is taken: this one does it all
+    run(seen.append, range(4), n_threads=2)  # the pool is busy, so the calling thread does all jobs
     assert sorted(seen) == [0, 1, 2, 3] and not done.is_set()
     done.set()
     thread.join(10)
@@ -121,8 +121,8 @@ def test_an_index_error_of_a_task_is_not_lost():
         run(lambda job: [][job], range(4), n_threads=2)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
-def test_a_forked_child_has_threads_of_its_own():
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not support fork")
+def test_a_forked_child_has_its_own_threads():
     def total():
         out = np.zeros(8)
         run(lambda i: out.__setitem__(i, i), range(8), n_threads=2)
@@ -130,7 +130,8 @@ def test_a_forked_child_has_threads_of_its_own():
 
     assert total() == 28
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads, from 3.12 on
+        # fork in a process with threads, since Python 3.12
+        warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         os._exit(0 if total() == 28 else 1)

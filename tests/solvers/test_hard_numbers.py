@@ -1,4 +1,4 @@
-"""Numbers at the ends of their range, and matrices that are no kernels: no proof may be false."""
+"""Extreme numbers and indefinite matrices: no certificate may be wrong."""
 
 import numpy as np
 import pytest
@@ -20,8 +20,8 @@ rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 20))
 
 
-@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # it is meant
-def test_landmarks_do_not_certify_what_is_no_kernel():
+@pytest.mark.filterwarnings("ignore::mercer.NotMercerWarning")  # intended
+def test_landmarks_do_not_certify_what_is_not_a_kernel():
     K = np.array([[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(NotPositiveDefiniteError, match="goes down to -3, with k"):
         LowRankEigen(landmarks=np.array([0])).eigenpairs(gram(Precomputed(K), np.arange(2)), 1)

@@ -1,6 +1,7 @@
-"""CONVERGED and DIRECT are true of what was solved, whatever was to be solved; all else warns.
+"""CONVERGED and DIRECT are true for every problem, and every other status comes with a warning.
 
-Everything is recomputed here from the matrices themselves.  MERCER_EXAMPLES=2000 draws more.
+Everything is recomputed here from the matrices themselves.  MERCER_EXAMPLES=2000 tests more
+random problems.
 """
 
 import os
@@ -62,7 +63,7 @@ def draws(examples):
 
 @st.composite
 def factors(draw, most=24):
-    """F with K = F F^T: badly scaled, singular, clustered, or with a spectrum that falls fast."""
+    """Return F with K = F F^T: badly scaled, singular, clustered, or of fast decaying spectrum."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, m = draw(st.integers(2, most)), draw(st.integers(1, most))
     F = rng.normal(size=(n, m))
@@ -88,7 +89,7 @@ def matrix(F):
 
 
 def recorded(act):
-    """Return the result, or None for a refusal, and the texts of its ConvergenceWarnings."""
+    """Return the result, or None after an error, and the texts of its ConvergenceWarnings."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -123,13 +124,13 @@ def test_systems(solver, drawn, power, spread, columns):
 def test_eigenpairs(solver, drawn, k):
     F, _ = drawn
     k = min(k, len(F) - 1)
-    if isinstance(solver, LowRankEigen):  # refuses to find more than the rank that it sees
+    if isinstance(solver, LowRankEigen):  # raises an error if k exceeds the numerical rank
         k = 1
     check_status(solver, matrix(F), k=k)
 
 
 class Boaster:
-    """Answers 0, whatever the system."""
+    """A solver that returns 0 for every system."""
 
     def __init__(self, status, residual):
         self.report = Report("Boaster()", status, residual=residual)
@@ -147,7 +148,7 @@ class Boaster:
         (Status.CONVERGED, 1e-16, "residual"),
         (Status.CONVERGED, 1.0, "honest status"),
         (Status.DIRECT, 1.0, "honest status"),
-        (Status.NOT_CONVERGED, 1.0, "what is no solution is said"),
+        (Status.NOT_CONVERGED, 1.0, "failures are reported"),
     ],
 )
 def test_the_law_finds_out(status, residual, law):
@@ -155,7 +156,7 @@ def test_the_law_finds_out(status, residual, law):
         check_status(Boaster(status, residual), matrix(np.eye(5)))
 
 
-# ---------------------------------------------------------------------- the cases that began it
+# ---------------------------------------------------------------------- regression tests
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100, 3))
@@ -166,7 +167,7 @@ WEIGHTS = 10.0 ** np.random.default_rng(1).uniform(-5, 5, size=100)
 def true_residual(model, K, alpha, w):
     a = model.dual_coef_.astype(np.longdouble)
     root = np.sqrt(w)
-    # (S K S + alpha) S^-1 a = S y
+    # (S K S + alpha) S^-1 a = S y.
     right = root * y
     gap = right - root * (K.astype(np.longdouble) @ a) - alpha * a / root
     return float(np.linalg.norm(gap.astype(float)) / np.linalg.norm(right))
@@ -174,7 +175,7 @@ def true_residual(model, K, alpha, w):
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky", "auto"])
 def test_ridges_below_rounding_say_so(solver):
-    """Residuals of 1e-2 and more were called converged, or direct."""
+    """Residuals of 1e-2 and more were reported as converged or direct."""
     model = KernelRidge(1e-8, kernel="linear", solver=solver)
     with pytest.warns(ConvergenceWarning, match="rounding leaves a relative residual of") as said:
         model.fit(X, y, sample_weight=WEIGHTS)
@@ -196,7 +197,7 @@ def test_large_kernel_values_say_so():
 
 
 def test_the_worst_of_several_systems_is_reported():
-    """An easy alpha, solved last, says nothing about a hard one; nor do targets about 1."""
+    """An easy alpha, solved last, must not hide a hard one; nor easy targets the intercept."""
     Y = np.c_[y, y]
     with pytest.warns(ConvergenceWarning, match="rounding leaves"):
         model = KernelRidge(np.array([1e-11, 1.0]), kernel="linear").fit(X, Y)
@@ -260,7 +261,7 @@ def test_duals(solver, drawn):
     smo = isinstance(solver, BlockSMO)
     try:
         found = solver.minimize(KernelRows(Linear(), F) if smo else F, dual)
-    except ValueError as refused:  # of values of f that overflow
+    except ValueError as refused:  # the values of f overflow
         assert "finite" in str(refused)
         return
     v = found.variables
@@ -279,11 +280,11 @@ def test_duals(solver, drawn):
     violation = dual.violation(v, g)
     rounding = 1e-13 * largest
     if found.report.status is Status.CONVERGED:
-        assert violation <= 11.0 * solver.tol  # tol, and what rounding may hide
+        assert violation <= 11.0 * solver.tol  # tol, plus rounding
     else:
         assert found.report.status is Status.NOT_CONVERGED and found.report.message
     assert abs(violation - found.report.residual) <= 0.01 * abs(violation) + rounding
-    # for this v and any m, the gap is what the primal is above the dual
+    # For this v and any m, the gap is the difference of the primal and the dual objective.
     m = found.multipliers.astype(np.longdouble)[dual.groups]
     over = g - m
     gap = np.where(over > 0, over * (v - dual.lower), -over * (dual.upper - v)).sum()
@@ -293,7 +294,7 @@ def test_duals(solver, drawn):
 
 
 def test_polishing_keeps_the_sums_where_K_is_large():
-    """Equations of size 1 beside a K of 1e9 held to eight digits only."""
+    """Sum constraints of size 1 next to a K of 1e9 used to have only eight digits."""
     F = np.array(
         [[13, -13, 64, 10], [-54, 36, 130, 95], [-70, -127, -62, 4], [-233, -22, -125, -73]]
     )
@@ -356,7 +357,7 @@ BOUNDED = ["absolute", "quantile", "epsilon", "huber"]
 
 
 def smooth_gap(F, Y, loss, weights, shift, w, b):
-    """J, the bound |dJ/dw|^2 / (2 mu), and what a better b would gain, (dJ/db)^2 / (2 J_bb)."""
+    """Return J, the bound |dJ/dw|^2 / (2 mu), and the gain of a better b, (dJ/db)^2 / (2 J_bb)."""
     wide = F.astype(np.longdouble)
     local = loss(wide @ w + b, Y.astype(np.longdouble))
     slopes = weights[:, None] * local.slopes
@@ -398,7 +399,7 @@ def conjugate(loss, a, c):
 
 
 def feasible(a, loss, c, intercept):
-    """Return multipliers in their box, which sum to 0 where there is an intercept."""
+    """Return multipliers in their box, which sum to 0 if there is an intercept."""
     low, high = -c * loss.below, c * loss.above
     a = np.clip(a, low, high)
     if intercept:
@@ -440,7 +441,7 @@ def test_machines(drawn, penalty):
     assert (status is Status.CONVERGED) == (not said)
     if status is not Status.CONVERGED or t == 0.0:
         return
-    # the slopes of the losses and of the penalty are opposite at the minimum
+    # At the minimum, the gradients of the losses and of the penalty cancel.
     assert abs(known["slope"] - made.slope(t)) <= 1e-4 * made.slope(t)
 
 
@@ -465,7 +466,7 @@ def check_dual(F, Y, loss, weights, intercept, found, said, tol, half):
         assert has_number(said, found.gap)
 
 
-# ---------------------------------------------------------------------- searches
+# ---------------------------------------------------------------------- hyperparameter searches
 
 
 @draws(8)
@@ -506,7 +507,7 @@ def test_ridge_searches(drawn, power, intercept):
     a = found.dual_coef_.astype(np.longdouble)
     gap = y - wide @ (wide.T @ a) - found.alpha_ * a - found.intercept_
     if found.report_.status is Status.DIRECT:
-        # with an intercept there are two systems, the residuals of which are added
+        # With an intercept there are two systems, whose residuals are added.
         size = np.linalg.norm(y) + np.linalg.norm(y - np.mean(y)) + len(y) * abs(np.mean(y))
         size += np.sqrt(len(y)) * abs(found.intercept_)
         assert float(np.linalg.norm(gap.astype(float))) <= 3e-6 * size

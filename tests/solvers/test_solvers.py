@@ -1,4 +1,4 @@
-"""Systems and eigenproblems against NumPy, and what the solvers say of themselves."""
+"""Linear systems and eigenproblems against NumPy, and the reports of the solvers."""
 
 import numpy as np
 import pytest
@@ -48,11 +48,11 @@ def test_systems(solver, overwrite, shift):
 
 
 def test_the_residual_is_the_true_one():
-    # a right-hand side that rounding cannot represent: the residual is small but not 0
+    # The right-hand side has no exact solution in floating point: the residual is small, but not 0.
     factor = Cholesky().factorize(gram(kernel, X), 1e-9)
     factor.solve(Y)
     assert 0 < factor.report.residual < 1e-6
-    # a singular system cannot be solved: its residual is large, and known to many digits
+    # A singular system cannot be solved: its residual is large, and accurate to many digits.
     singular = LeastSquares().factorize(gram(Linear(), X), 0.0)
     a = singular.solve(Y)
     true = np.linalg.norm(Y - X @ (X.T @ a), axis=0) / np.linalg.norm(Y, axis=0)
@@ -87,7 +87,7 @@ def test_least_squares_has_the_least_norm():
         factor.logdet()
 
 
-def test_turning_tiles_into_an_array_is_said():
+def test_turning_tiles_into_an_array_is_reported():
     with pytest.warns(DensifyWarning, match="turns the TiledGram of 120 points into an array"):
         Cholesky().factorize(gram(kernel, X, storage="tiled"), 1.0)
     with pytest.warns(DensifyWarning, match="TiledGram of 120 points"):
@@ -122,7 +122,7 @@ def test_eigenpairs(solver, storage):
     true = np.linalg.norm(reference @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
     np.testing.assert_allclose(pairs.residuals, true, atol=1e-13)
     assert pairs.report.residual == pytest.approx(pairs.residuals.max() / pairs.values[0])
-    # the sign convention: the entry of largest modulus is positive
+    # The sign convention: the entry of largest modulus is positive.
     largest = np.abs(pairs.vectors).argmax(axis=0)
     assert np.all(pairs.vectors[largest, np.arange(5)] > 0)
 
@@ -140,7 +140,8 @@ def test_systems_refuse_what_does_not_fit():
         Cholesky().factorize(held, 1.0).solve(np.ones(3))
     with pytest.raises(ValueError, match="shift must be finite"):
         Cholesky().factorize(held, -1.0, overwrite=True)
-    assert (held @ np.ones(120)).shape == (120,)  # a refused shift has spent nothing
+    # the Gram operator is still usable after the error
+    assert (held @ np.ones(120)).shape == (120,)
     with pytest.raises(ValueError, match="there are no points"):
         Cholesky().factorize(gram(kernel, X[:0]), 1.0)
 
@@ -159,7 +160,8 @@ def test_the_same_seed_gives_the_same_bits():
 
 
 def test_arpack_that_stops_early_warns_with_numbers():
-    spectrum = np.append(np.linspace(1.0, 1.001, 398), [4.0, 5.0])  # two stand out, the rest do not
+    # two separated eigenvalues, and a cluster
+    spectrum = np.append(np.linspace(1.0, 1.001, 398), [4.0, 5.0])
     flat = gram(Precomputed(), np.diag(spectrum))
     with pytest.warns(ConvergenceWarning, match=r"found \d+ of 5 eigenpairs after \d+ products"):
         pairs = Arpack(max_iter=2, random_state=0).eigenpairs(flat, 5)
@@ -205,4 +207,5 @@ def test_a_report_can_be_read():
     report = Report("Cholesky()", Status.DIRECT, residual=1e-13, seconds=2.0, message="jitter 0")
     text = str(report)
     assert "direct method" in text and "1.00e-13" in text and "jitter 0" in text
-    assert "residual" not in str(Report("L-BFGS", Status.CONVERGED))  # there is none
+    # no residual is printed if there is none
+    assert "residual" not in str(Report("L-BFGS", Status.CONVERGED))

@@ -1,4 +1,4 @@
-"""Files as blocks: the same rows, and with the same blocks the same bits, whatever the format."""
+"""Files as blocks: the same rows in all formats, and identical results for the same blocks."""
 
 import csv
 
@@ -91,7 +91,7 @@ def test_components_and_classes_of_files(folder, parquet):
 
 
 def test_a_block_at_a_time_is_in_memory(folder):
-    """Rows of a file are mapped block by block, so that what is resident does not grow."""
+    """Rows of a file are mapped block by block, so that the resident memory does not grow."""
     import tracemalloc
 
     np.save(folder / "long.npy", np.zeros((100_000, 4)))
@@ -100,7 +100,7 @@ def test_a_block_at_a_time_is_in_memory(folder):
     blocks.reduce(lambda rows: rows.X.sum(), lambda a, b: a + b)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 8 * 2000 * 32  # of 3 200 000 bytes, a few blocks of 64 000
+    assert peak < 8 * 2000 * 32  # a few blocks of 64,000 bytes; the file has 3,200,000
 
 
 # ---------------------------------------------------------------------- bad input
@@ -127,7 +127,7 @@ def test_files_of_different_width(folder, tmp_path):
         open_blocks([folder / "x.csv", tmp_path / "other.csv"], columns=["a", "c"])
 
 
-def test_text_is_no_point(folder, parquet):
+def test_text_is_not_a_point(folder, parquet):
     with pytest.raises(TableError, match=r"the column 'label' holds text.*columns=\['a'\]"):
         open_blocks(folder / "x.csv", columns=["a", "label"]).to_array()
     with pytest.raises(TableError, match=r"the column .label. holds text.*columns=\[.a.\]"):

@@ -1,4 +1,4 @@
-"""Files become tables, and what cannot is named: the file, the line, the column, what to try."""
+"""Reading tables from files; errors name the file, the line, the column, and a remedy."""
 
 import gzip
 import io
@@ -12,7 +12,7 @@ import pytest
 from mercer.tables import Recipe, Table, TableError, open_blocks, open_table, read_table
 
 CSV = "x,y,city\n1,2.5,Bonn\n2,,Ulm\n3,-1e3,Bonn\n"
-# The bytes name the test, so they must not hold the time of the day (mtime).
+# The bytes are part of the test id, so they must not contain the current time (mtime).
 CUT_OFF = gzip.compress(CSV.encode() * 99, mtime=0)[:-20]
 
 
@@ -38,7 +38,7 @@ def test_csv_with_other_delimiters_quotes_gzip_and_a_byte_order_mark(tmp_path):
     check(read_table(write(tmp_path, "a.tsv", CSV.replace(",", "\t"))))
 
 
-def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
+def test_a_delimiter_and_a_missing_header_are_reported(tmp_path):
     source = open_table(write(tmp_path, "a.csv", "1;2\n3;4\n"))
     assert source.notes[0].startswith("cells are separated by a semicolon - ")
     assert "--delimiter" in source.notes[0]
@@ -53,7 +53,7 @@ def test_a_delimiter_and_a_missing_header_are_told(tmp_path):
 
 
 def test_a_column_without_a_name_gets_one(tmp_path):
-    """As pandas and R write the numbers of rows."""
+    """As in row numbers written by pandas and R."""
     source = open_table(write(tmp_path, "a.csv", ",x,y\n0,1.5,2\n1,2.5,3\n"))
     assert list(source.table().columns) == ["column1", "x", "y"]
     assert "no name for column1" in source.notes[0] and "--ignore column1" in source.notes[0]
@@ -115,14 +115,14 @@ def test_decimal_commas_and_utf_16(tmp_path):
     check(read_table(write(tmp_path, "a.txt", CSV.replace(",", "\t").encode("utf-16"))))
 
 
-def test_what_is_no_table_yet(tmp_path):
+def test_what_is_not_a_table_yet(tmp_path):
     for name, remedy in (("a.xlsx", "save the sheet as CSV"), ("a.json", "one object per line")):
         with pytest.raises(TableError, match=remedy):
             read_table(write(tmp_path, name, "[]"))
 
 
 def test_integers_beyond_2_to_the_53_stay_exact(tmp_path, monkeypatch):
-    """As text, in every format and block, because float64 would make some of them equal."""
+    """They are read as strings in every format, because float64 would make some of them equal."""
     pa = pytest.importorskip("pyarrow")
     pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
     monkeypatch.setattr("mercer.tables._source._MOST", 4)
@@ -158,7 +158,7 @@ def test_marks_of_missing_numbers(tmp_path):
 
 
 def test_row_numbers_are_not_points(tmp_path):
-    """Of pandas: a first column without a name in CSV, an unnamed index in Parquet."""
+    """pandas writes them as an unnamed first column in CSV, and as an unnamed index in Parquet."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"x": [1.5, 2.5, 9.0], "y": [1.0, 0.0, 1.0]}, index=[7, 3, 5])
@@ -319,7 +319,7 @@ def test_several_tables_of_equal_length_in_one_npz(tmp_path, shapes, what, choic
         read_table(tmp_path / "a.npz")
     assert what in str(found.value) and str(found.value).endswith(f"--arrays {choice}")
     assert len(read_table(tmp_path / "a.npz", arrays=choice.split(","))) == 3
-    assert len(read_table(tmp_path / "a.npz", arrays=list(shapes))) == 3  # if one insists
+    assert len(read_table(tmp_path / "a.npz", arrays=list(shapes))) == 3  # the user may insist
 
 
 def test_columns_next_to_one_matrix_in_an_npz(tmp_path):
@@ -359,7 +359,7 @@ def test_blocks_are_the_table_and_a_late_text_makes_a_column_text(tmp_path, monk
     whole = source.table()
     assert whole.columns["x"][40] == 'a "quoted"\ntext' and whole.columns["x"][3] == lines[3][:-2]
     np.testing.assert_array_equal(whole.columns["i"], np.arange(50))
-    assert whole.where(40) == "line 42" and whole.where(41) == "line 44"  # one spans two lines
+    assert whole.where(40) == "line 42" and whole.where(41) == "line 44"  # one row spans two lines
     assert [b.start for b in blocks] == np.cumsum([0, *map(len, blocks)])[:-1].tolist()
     some = source.sample(9, 0)
     assert len(some) == 9 and np.all(np.diff(some.columns["i"]) > 0)
@@ -431,7 +431,7 @@ def test_a_file_that_is_not_there_and_the_one_that_is_meant(tmp_path):
 
 
 def fuzzed(good, rng):
-    """Return the bytes of a file with a few of them cut out, changed or repeated."""
+    """Return the bytes of a file with some of them removed, changed or repeated."""
     data = bytearray(good)
     for _ in range(int(rng.integers(1, 6))):
         a, b = np.sort(rng.integers(0, len(data) + 1, 2))

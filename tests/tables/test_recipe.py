@@ -1,4 +1,4 @@
-"""What becomes of columns: what is said is done, and nothing else is."""
+"""Preprocessing of columns: exactly the requested steps are applied."""
 
 from dataclasses import replace
 
@@ -65,15 +65,15 @@ def test_blocks_teach_the_same_as_the_whole():
     ("impute", "filled"),
     [("mean", 13 / 3), ("median", 5.0), ("most_frequent", 5.0), (-1.0, -1.0)],
 )
-def test_missing_values_are_filled_as_said(impute, filled):
+def test_missing_values_are_filled_as_requested(impute, filled):
     recipe = Recipe(target="y", onehot="all", impute=impute).fit(table())
     X = recipe.transform(table())
     assert X[1, 1] == pytest.approx(filled)
-    assert X[2, 2:].tolist() == [1.0, 0.0]  # Bonn is the most frequent
+    assert X[2, 2:].tolist() == [1.0, 0.0]  # Bonn is the most frequent value
     assert any("Missing numbers were replaced by the" in said for said in recipe.describe())
 
 
-def test_rows_with_missing_values_are_left_out_if_that_is_said():
+def test_rows_with_missing_values_are_left_out_on_request():
     recipe = Recipe(target="y", onehot=("city",), impute="drop").fit(table())
     assert recipe.kept(table()).tolist() == [0, 3] and recipe.transform(table()).shape == (2, 4)
     answer = recipe.answer(table(), {"p": np.zeros(2)}, ["city"])
@@ -132,7 +132,7 @@ def test_new_rows_are_held_to_what_was_learned():
 
 
 def test_a_column_may_be_missing_in_some_blocks():
-    """A sensor that was switched on late, or off early."""
+    """For example, a sensor that was switched on late, or off early."""
     x = rng.normal(size=90) + 5
     for some in (slice(0, 30), slice(30, 60), slice(60, 90)):
         seen = np.full(90, np.nan)
@@ -286,7 +286,7 @@ def test_load_reads_a_model_of_columns_as_they_are(tmp_path):
 
 
 def frames(columns):
-    """Return the same columns in every type of table."""
+    """Return the same columns in every supported type of table."""
     pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     return [pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)]
 
@@ -409,7 +409,7 @@ def test_data_frames_of_other_types():
 def test_rows_without_a_target_are_predicted():
     given = table(city=text("Ulm", "Bonn", "Rom", "Bonn"), y=np.array([0.0, np.nan, 1.0, 0.0]))
     recipe = Recipe(target="y", ignore=("city",), impute="drop").fit(given)
-    assert recipe.kept(given).tolist() == [0, 2, 3]  # to fit
+    assert recipe.kept(given).tolist() == [0, 2, 3]  # rows used for fitting
     new = given.take(slice(0, 3))
     model = mercer.KernelRidge().fit(recipe.transform(given), recipe.targets(given, labels=False))
     found = Trained(model, recipe).predict(new)

@@ -1,8 +1,18 @@
-"""What all layers run on: arguments, bytes, threads, compiled loops, progress, random numbers."""
+"""Shared infrastructure: argument checks, memory budget, threads, numba, progress, random seeds."""
 
 from ._arguments import check_choice, is_count
 from ._budget import budget_in_bytes, check_budget, in_words, reserve, reserving
-from ._jit import LOOPS, Loop, compile_seconds, compiling, jit, larger, number, smaller, word
+from ._jit import (
+    JIT_FUNCTIONS,
+    JitFunction,
+    compile_seconds,
+    jit,
+    larger,
+    number,
+    report_compilation,
+    smaller,
+    word,
+)
 from ._progress import Progress, Step, hearing, progress
 from ._random import generator, random_numbers
 from ._stopwatch import Stopwatch
@@ -24,8 +34,8 @@ from ._threads import (
 
 __all__ = [
     "ENTRY_WORK",
-    "LOOPS",
-    "Loop",
+    "JIT_FUNCTIONS",
+    "JitFunction",
     "Progress",
     "Step",
     "Stopwatch",
@@ -36,7 +46,6 @@ __all__ = [
     "check_choice",
     "check_threads",
     "compile_seconds",
-    "compiling",
     "cut",
     "entry_point",
     "generator",
@@ -51,6 +60,7 @@ __all__ = [
     "progress",
     "quiet",
     "random_numbers",
+    "report_compilation",
     "reserve",
     "reserving",
     "run",

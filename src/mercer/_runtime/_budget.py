@@ -1,4 +1,4 @@
-"""The byte budget: how much memory a plan may take, and how to say so."""
+"""The memory budget: how many bytes a computation may allocate."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from .._errors import MemoryBudgetError
 
 __all__ = ["budget_in_bytes", "check_budget", "in_words", "reserve", "reserving"]
 
-_NUMBERS = (int, float, np.integer, np.floating)
+_REAL_TYPES = (int, float, np.integer, np.floating)
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 
 _reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
-_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # of the innermost scope
-_stated: ContextVar[Any] = ContextVar("stated", default=None)  # what None stands for
+_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # innermost scope only
+# The budget that max_memory=None means inside a `reserving` block; None if there is no such block.
+_scope_budget: ContextVar[Any] = ContextVar("scope_budget", default=None)
 
 
 @contextmanager
 def reserving(max_memory: Any = None) -> Iterator[None]:
-    """Scope memory reservations to this block; inside it, None stands for this budget.
+    """Scope memory reservations to this block; inside it, `max_memory=None` means this budget.
 
-    At the end the reserved memory is released.
+    The memory reserved inside the block is released at its end.
     """
     token = _reserved.set(_reserved.get() or 0)
     releases = _releases.set([])
-    before = _stated.set(_stated.get() if max_memory is None else max_memory)
+    previous = _scope_budget.set(_scope_budget.get() if max_memory is None else max_memory)
     try:
         yield
     finally:
         for release in _releases.get():
             release()
-        _stated.reset(before)
+        _scope_budget.reset(previous)
         _releases.reset(releases)
         _reserved.reset(token)
 
 
 def reserve(size: int, release: Callable[[], None] | None = None) -> None:
-    """Subtract bytes from all budgets until the end of the enclosing `reserving` block.
+    """Subtract `size` bytes from all budgets until the enclosing `reserving` block ends.
 
-    `release` is called at that end, and frees the memory that was reserved.  Outside of such a
-    block nothing is reserved, and `release` is not called.
+    When the block ends, `release` is called to free the reserved memory.  Outside of such a block
+    this function does nothing, and `release` is never called.
     """
     reserved = _reserved.get()
     if reserved is not None:
@@ -59,11 +60,11 @@ def reserve(size: int, release: Callable[[], None] | None = None) -> None:
 
 
 @cache
-def _half_of_memory() -> int:
-    """Half of the physical memory: a property of the machine, not of the moment.
+def _half_of_physical_memory() -> int:
+    """Return half of the physical memory in bytes, the default budget.
 
-    What is free at the moment would make the choice of an algorithm, hence the last bits of a
-    result, depend on what else is running.
+    The default does not use the memory that is currently free.  Otherwise other running processes
+    could change which algorithm is chosen, and with it the rounding errors of the result.
     """
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
@@ -72,40 +73,44 @@ def _half_of_memory() -> int:
 
 
 def budget_in_bytes(max_memory: Any) -> int:
-    """Return the budget in bytes, from bytes, a text like "2 GiB", or None for half the memory.
+    """Return the number of bytes that may still be allocated under `max_memory`.
 
-    What has been reserved is taken off; and inside of a fit, None stands for its own budget.
+    `max_memory` is a number of bytes, a string such as "2 GiB", or None.  None means the budget of
+    the enclosing `reserving` block or, without one, half of the physical memory.  Bytes that have
+    been reserved with `reserve` are subtracted.
     """
-    return max(1, _in_bytes(max_memory) - (_reserved.get() or 0))
+    return max(1, _parse_bytes(max_memory) - (_reserved.get() or 0))
 
 
-def _in_bytes(max_memory: Any) -> int:
+def _parse_bytes(max_memory: Any) -> int:
     if max_memory is None:
-        stated = _stated.get()
-        return _half_of_memory() if stated is None else _in_bytes(stated)
+        inherited = _scope_budget.get()
+        return _half_of_physical_memory() if inherited is None else _parse_bytes(inherited)
     if isinstance(max_memory, str):
         match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*)\s*([kmgt]i?|)b?\s*", max_memory.lower())
         if match and (size := int(float(match[1]) * _UNITS[match[2]])):
             return size
-    elif isinstance(max_memory, _NUMBERS) and max_memory is not True and 1 <= max_memory < np.inf:
+    elif (
+        isinstance(max_memory, _REAL_TYPES) and max_memory is not True and 1 <= max_memory < np.inf
+    ):
         return int(max_memory)
     raise ValueError(
-        f"max_memory must be a positive number of bytes, a text like '2 GiB', or None, "
+        f"max_memory must be a positive number of bytes, a string like '2 GiB', or None, "
         f"got {max_memory!r}"
     )
 
 
 def check_budget(needed: int, max_memory: Any, what: str) -> None:
-    """Refuse, before anything is allocated, what needs more bytes than the budget has."""
+    """Raise a MemoryBudgetError if `needed` bytes exceed the budget; call it before allocating."""
     if needed > (budget := budget_in_bytes(max_memory)):
         raise MemoryBudgetError(
             f"{what} needs {in_words(needed)}, but the budget is {in_words(budget)}; "
-            f"choose another solver, ask for less, or raise max_memory"
+            f"choose another solver, request less, or raise max_memory"
         )
 
 
 def in_words(size: float) -> str:
-    """Write a number of bytes for people.
+    """Format a number of bytes in a readable unit.
 
     Examples
     --------

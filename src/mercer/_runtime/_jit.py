@@ -1,8 +1,8 @@
-"""Compiled loops: no lock on the interpreter, kept on disk where there is a place for them.
+"""Functions compiled with numba at their first call, without the GIL and with an on-disk cache.
 
-Nothing is compiled, and numba not even imported, before a loop is first called.  What that takes
-is no part of a solution: `compiling` says what is being compiled, and `compile_seconds` counts it,
-so that a `Stopwatch` can leave it out.
+numba is not imported before the first call of such a function.  Compilation time is not part of
+the reported fit time: `report_compilation` reports which functions are compiled, and
+`compile_seconds` returns the total time, which `Stopwatch` subtracts.
 """
 
 from __future__ import annotations
@@ -19,23 +19,34 @@ from typing import Any
 
 import numpy as np
 
-from ._shelves import shelves
+from ._shelves import layered_cache
 
-__all__ = ["LOOPS", "Loop", "compile_seconds", "compiling", "jit"]
-__all__ += ["larger", "number", "smaller", "word"]
+__all__ = [
+    "JIT_FUNCTIONS",
+    "JitFunction",
+    "compile_seconds",
+    "jit",
+    "larger",
+    "number",
+    "report_compilation",
+    "smaller",
+    "word",
+]
 
-LOOPS: list[Loop] = []  # all that there are in the modules imported so far
+# Every function decorated with `jit` in the modules imported so far.
+JIT_FUNCTIONS: list[JitFunction] = []
 _lock = threading.RLock()
-_tell: ContextVar[Callable[[str], None] | None] = ContextVar("who hears of it", default=None)
+# The callback that receives one line for each function that is compiled; None for no output.
+_compile_log: ContextVar[Callable[[str], None] | None] = ContextVar("compile_log", default=None)
 
 
-class Loop:
-    """A function that is compiled at its first call, for the types that it is then called with."""
+class JitFunction:
+    """A function that numba compiles at its first call with each combination of argument types."""
 
     def __init__(self, function: Callable, fastmath: set[str]) -> None:
         self._function, self._fastmath, self._dispatcher = function, fastmath, None
         update_wrapper(self, function)
-        LOOPS.append(self)
+        JIT_FUNCTIONS.append(self)
 
     def __call__(self, *args: Any) -> Any:
         if self._dispatcher is None:
@@ -44,28 +55,28 @@ class Loop:
 
     @property
     def signatures(self) -> list[Any]:
-        """The types that it has been compiled for."""
+        """The argument types that the function has been compiled for in this process."""
         return [] if self._dispatcher is None else self._dispatcher.signatures
 
     @property
     def files(self) -> list[Path]:
-        """Compiled code that is kept, one file for each signature; none without a folder."""
+        """The cache files of the function, one per signature; empty without a writable folder."""
         if self._dispatcher is None:
             self._make()
         code = self._function.__code__
         name = f"{Path(code.co_filename).stem}.{self._function.__qualname__}"
         folder = getattr(self._dispatcher._cache, "cache_path", None)  # type: ignore[attr-defined]
-        found = Path(folder).glob(f"{name}-{code.co_firstlineno}.*.nbc") if folder else ()
-        return sorted(found)
+        files = Path(folder).glob(f"{name}-{code.co_firstlineno}.*.nbc") if folder else ()
+        return sorted(files)
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The qualified name of the function, with its module."""
         return f"{self._function.__module__}.{self._function.__qualname__}"
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba asks for where another loop calls this one."""
+        """The numba type, which numba reads when another compiled function calls this one."""
         if self._dispatcher is None:
             self._make()
         return self._dispatcher._numba_type_  # type: ignore[attr-defined]
@@ -77,101 +88,106 @@ class Loop:
 
 
 def jit(*fastmath: str) -> Callable[[Callable], Any]:
-    """Compile a function at its first call; "contract", fusing a * b + c, is always allowed."""
-    return lambda function: Loop(function, {"contract", *fastmath})
+    """Return a decorator that compiles a function at its first call.
+
+    `fastmath` lists LLVM fast-math flags.  "contract", which fuses a * b + c, is always enabled.
+    """
+    return lambda function: JitFunction(function, {"contract", *fastmath})
 
 
 def smaller(a: Any, b: Any) -> Any:
-    """Return the smaller one: a loop that keeps it compiles to vector instructions, as min's not.
+    """Return the smaller of two numbers, like `numpy.fmin`.
 
-    Compiled, it passes over a NaN beside a number.
+    Inside compiled functions this is a vectorisable LLVM instruction, whereas the builtin `min`
+    prevents vectorisation.  If one argument is NaN, compiled code returns the other one.
     """
     return b if b < a else a
 
 
 def larger(a: Any, b: Any) -> Any:
-    """Return the larger one; see `smaller`."""
+    """Return the larger of two numbers, like `numpy.fmax`; see `smaller`."""
     return b if b > a else a
 
 
 def word(x: Any) -> Any:
-    """Return the bits of a floating-point number as an integer of as many bits.
+    """Return the bits of a floating-point number as an integer of the same width.
 
-    NumPy's `view` does the same, and takes numba several times as long to compile.
+    NumPy's `view` does the same, but numba takes several times as long to compile it.
     """
     return np.asarray(x).view(f"i{np.asarray(x).itemsize}")[()]
 
 
-def number(word: Any) -> Any:
-    """Return the floating-point number that has these bits."""
-    return np.asarray(word).view(f"f{np.asarray(word).itemsize}")[()]
+def number(bits: Any) -> Any:
+    """Return the floating-point number with the bits of an integer; inverse of `word`."""
+    return np.asarray(bits).view(f"f{np.asarray(bits).itemsize}")[()]
 
 
-class _Clock:
-    """Seconds in which somebody was inside; no garbage is collected meanwhile.
+class _CompileClock:
+    """Count the seconds in which at least one thread compiles, and pause garbage collection.
 
-    What compilers make is kept, and to look through it again and again takes a tenth of the time.
+    The compiler keeps most objects that it creates.  Repeated garbage collection would scan them
+    in vain, which takes about a tenth of the compilation time.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside, self._spent, self._since, self._collects = 0, 0.0, 0.0, False
+        self._active, self._spent, self._since, self._gc_enabled = 0, 0.0, 0.0, False
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._since, self._collects = time.perf_counter(), gc.isenabled()
+            if self._active == 0:
+                self._since, self._gc_enabled = time.perf_counter(), gc.isenabled()
                 gc.disable()
-            self._inside += 1
+            self._active += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._active -= 1
+            if self._active == 0:
                 self._spent += time.perf_counter() - self._since
-                if self._collects:
+                if self._gc_enabled:
                     gc.enable()
 
     @property
     def seconds(self) -> float:
         with self._lock:
-            now = time.perf_counter() - self._since if self._inside else 0.0
-            return self._spent + now
+            running = time.perf_counter() - self._since if self._active else 0.0
+            return self._spent + running
 
 
-_clock = _Clock()
+_compile_clock = _CompileClock()
 
 
 def compile_seconds() -> float:
-    """Return the seconds that this process has spent on compiling."""
-    return _clock.seconds
+    """Return the total seconds that this process has spent on compilation."""
+    return _compile_clock.seconds
 
 
 @contextmanager
-def compiling(tell: Callable[[str], None] | None) -> Iterator[None]:
-    """Let somebody know, inside of the block, which loops have to be compiled."""
-    token = _tell.set(tell)
+def report_compilation(log: Callable[[str], None] | None) -> Iterator[None]:
+    """Call `log` with one line for each function that is compiled inside the block."""
+    token = _compile_log.set(log)
     try:
         yield
     finally:
-        _tell.reset(token)
+        _compile_log.reset(token)
 
 
 def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
-    with _clock:
+    with _compile_clock:
         numba = _numba()
         options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
         try:
-            made = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder can be written to: what is nowhere is compiled each time
-            made = numba.njit(**options)(function)
-        made._cache = shelves(function, made._cache)
-        return made
+            dispatcher = numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # no writable cache folder: compile in every process
+            dispatcher = numba.njit(**options)(function)
+        dispatcher._cache = layered_cache(function, dispatcher._cache)
+        return dispatcher
 
 
 @cache
 def _numba() -> Any:
-    """Return numba, with a clock on its compiler, and with the small functions above."""
+    """Import numba, time its compiler, and register `smaller`, `larger`, `word` and `number`."""
     import numba
     from llvmlite import ir
     from numba.core import event
@@ -180,13 +196,14 @@ def _numba() -> Any:
 
     class Compilations(event.Listener):
         def on_start(self, event: Any) -> None:
-            _clock.__enter__()
-            name, tell = event.data["dispatcher"].py_func, _tell.get()
-            if tell is not None and name.__module__.startswith("mercer."):
-                tell(f"compiling {name.__module__}.{name.__qualname__}, once for this machine")
+            _compile_clock.__enter__()
+            function, log = event.data["dispatcher"].py_func, _compile_log.get()
+            if log is not None and function.__module__.startswith("mercer."):
+                name = f"{function.__module__}.{function.__qualname__}"
+                log(f"compiling {name}, once for this machine")
 
         def on_end(self, event: Any) -> None:
-            _clock.__exit__()
+            _compile_clock.__exit__()
 
     event.register("numba:compile", Compilations())
 
@@ -197,19 +214,19 @@ def _numba() -> Any:
             pairs = zip(args, sig.args, strict=True)
             values = [context.cast(builder, value, t, sig.return_type) for value, t in pairs]
             kind = values[0].type
-            two = ir.FunctionType(kind, [kind, kind])
-            return builder.call(builder.module.declare_intrinsic(name, [kind], two), values)
+            binary = ir.FunctionType(kind, [kind, kind])
+            return builder.call(builder.module.declare_intrinsic(name, [kind], binary), values)
 
         lower_builtin(function, numba.types.Float, numba.types.Float)(lowered)
 
     types = numba.types
     pairs = ((types.float64, types.int64), (types.float32, types.int32))
-    for view, table in ((word, dict(pairs)), (number, {i: x for x, i in pairs})):
-        type_callable(view)(lambda context, get=table.get: get)  # type: ignore[misc]
+    for bitcast, table in ((word, dict(pairs)), (number, {i: x for x, i in pairs})):
+        type_callable(bitcast)(lambda context, get=table.get: get)  # type: ignore[misc]
 
         def cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             return builder.bitcast(args[0], context.get_value_type(sig.return_type))
 
-        lower_builtin(view, types.Number)(cast)
-    cpu_target.target_context.refresh()  # else the first call does, where no clock sees it
+        lower_builtin(bitcast, types.Number)(cast)
+    cpu_target.target_context.refresh()  # otherwise the first call refreshes it, untimed
     return numba

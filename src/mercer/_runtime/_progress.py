@@ -1,12 +1,13 @@
-"""How far a fit is: one line that moves on a terminal, a few lines in a file.
+"""Progress output of a fit: one line that is updated on a terminal, a few lines in a file.
 
-Whoever works calls ``say(text)`` for news, and ``say(Step(text, done, total))`` for where it is.
-News stay.  A step takes the place of the one before it on a terminal, with a bar and the time left
-if the total is known.  Elsewhere steps become few lines: the tenths of a total, or the first, the
-second, the fourth, the eighth ..., and the last.  Which ones depends on counts, never on a clock.
+Solvers call ``log(text)`` to print a message and ``log(Step(text, done, total))`` to report
+progress.  A message stays on the screen.  On a terminal, each step overwrites the previous one; if
+the total is known, the line also shows a progress bar and the remaining time.  If the output is not
+a terminal, only some steps are printed: one for each tenth of the total or, without a total, steps
+1, 2, 4, 8, ... and the last one.  Which steps are printed depends on counts, never on time.
 
-Lines go to what `sys.stdout` is at the time: ``contextlib.redirect_stdout(sys.stderr)`` keeps them
-away from data that is piped.
+All output goes to the current `sys.stdout`.  Use ``contextlib.redirect_stdout(sys.stderr)`` to
+separate it from data that is written to a pipe.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ._jit import compiling
+from ._jit import report_compilation
 
 __all__ = ["Progress", "Step", "hearing", "progress"]
 
-_BAR = 20  # characters
-_SECONDS = 0.1  # between two changes of a line on a terminal
-_lock = threading.RLock()  # one for all, since they share a terminal
-_current: ContextVar[Progress | None] = ContextVar("who speaks", default=None)
+_BAR_WIDTH = 20  # characters of the progress bar
+_REFRESH_SECONDS = 0.1  # minimum time between two updates of a line on a terminal
+_lock = threading.RLock()  # shared by all instances, because they write to the same terminal
+_current: ContextVar[Progress | None] = ContextVar("current_progress", default=None)
 
 
 class Step(str):
-    """A line about where something is, which the next one replaces; a text for all who just read.
+    """A progress line, which the next step overwrites on a terminal; it is an ordinary string.
 
     Examples
     --------
@@ -44,43 +45,43 @@ class Step(str):
     total: float | None
 
     def __new__(cls, text: str, done: float | None = None, total: float | None = None) -> Step:
-        """Return the line; `done` of `total`, if they are known."""
+        """Create a step with its text and, if known, the work done so far and the total work."""
         self = super().__new__(cls, text)
         self.done, self.total = done, total
         return self
 
 
 class Progress:
-    """Writes the lines of one fit; call it with a text or a `Step`, from any thread.
+    """Print the progress of one fit; call it with a string or a `Step`, from any thread.
 
-    Leaving the block ends a line that is still moving, also after Ctrl-C.
+    Leaving the `with` block ends the line that is being updated, also after Ctrl-C.
 
     Examples
     --------
     >>> from mercer._runtime import Progress, Step
-    >>> with Progress("Model") as say:
+    >>> with Progress("Model") as log:
     ...     for done in range(25, 101, 25):
-    ...         say(Step(f"{done} of 100 points", done, 100))
+    ...         log(Step(f"{done} of 100 points", done, 100))
     [Model] 25 of 100 points
     [Model] 50 of 100 points
     [Model] 75 of 100 points
     [Model] 100 of 100 points
     """
 
-    _moving: Progress | None = None  # whose line is not ended yet
+    _open: Progress | None = None  # the instance whose line on the terminal has not ended
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._restart()
 
     def _restart(self) -> None:
-        """Begin a new sequence of steps."""
+        """Start a new sequence of steps: reset its clock and its counters."""
         self._start = time.perf_counter()
         self._last: Step | None = None
-        self._count, self._next, self._told, self._drawn = 0, 1, True, 0.0
+        self._count, self._next, self._printed, self._drawn_at = 0, 1, True, 0.0
 
     def __call__(self, text: str) -> None:
-        """Write a line, or move one."""
+        """Print a message, or update the progress line if `text` is a `Step`."""
         with _lock:
             if isinstance(text, Step):
                 self._step(text)
@@ -95,58 +96,59 @@ class Progress:
         self.end()
 
     def end(self) -> None:
-        """End the line that is moving, anybody's, and a sequence of steps with its last one."""
+        """End the open line of any instance, and print the last step of this sequence."""
         with _lock:
-            other = Progress._moving
+            other = Progress._open
             if other not in (None, self):
                 other.end()
-            if self._last is not None and not self._told:
-                self._draw(self._last) if _terminal() else self._line(self._last)
-            if Progress._moving is self:
-                Progress._moving = None
+            if self._last is not None and not self._printed:
+                self._draw(self._last) if _is_terminal() else self._print(self._last)
+            if Progress._open is self:
+                Progress._open = None
                 self._write("\n")
             self._restart()
 
     def _step(self, step: Step) -> None:
-        before = self._last
-        if before is not None and (
-            before.total != step.total or (step.done or 0) < (before.done or 0)
+        previous = self._last
+        if previous is not None and (
+            previous.total != step.total or (step.done or 0) < (previous.done or 0)
         ):
-            self.end()  # a new sequence
-        self._last, self._told = step, False
+            self.end()  # this step starts a new sequence
+        self._last, self._printed = step, False
         self._count += 1
-        if _terminal():
+        if _is_terminal():
             now = time.perf_counter()
-            if now >= self._drawn + _SECONDS:
+            if now >= self._drawn_at + _REFRESH_SECONDS:
                 self._draw(step)
-                self._drawn = now
+                self._drawn_at = now
             return
         if step.total:
             tenth = int(10 * (step.done or 0) / step.total)
             if tenth >= self._next or (step.done or 0) >= step.total:
-                self._line(step)
+                self._print(step)
                 self._next = tenth + 1
         elif self._count >= self._next:
-            self._line(step)
+            self._print(step)
             self._next = 2 * self._count
 
-    def _line(self, step: Step) -> None:
-        self._told = True
+    def _print(self, step: Step) -> None:
+        self._printed = True
         self._write(f"[{self._name}] {step}\n")
 
     def _draw(self, step: Step) -> None:
-        if Progress._moving not in (None, self):
-            Progress._moving.end()
-        Progress._moving, self._told = self, True
+        if Progress._open not in (None, self):
+            Progress._open.end()
+        Progress._open, self._printed = self, True
         text = f"[{self._name}] {step}"
         if step.total and step.done:
-            share = min(1.0, step.done / step.total)
+            fraction = min(1.0, step.done / step.total)
             rate = step.done / max(1e-9, time.perf_counter() - self._start)
-            left = max(0.0, (step.total - step.done) / rate)
-            bar = "#" * int(_BAR * share)
-            text += f" [{bar:-<{_BAR}}] {share:.0%}, {rate:.3g}/s, {_clock(left)} left"
-        # cut, as a line that goes on to the next one cannot be taken back
-        self._write(f"\r{text[: _width() - 1]}\x1b[K")
+            remaining = max(0.0, (step.total - step.done) / rate)
+            bar = "#" * int(_BAR_WIDTH * fraction)
+            time_left = _format_seconds(remaining)
+            text += f" [{bar:-<{_BAR_WIDTH}}] {fraction:.0%}, {rate:.3g}/s, {time_left} left"
+        # Truncated, because a line that wraps cannot be overwritten with a carriage return.
+        self._write(f"\r{text[: _terminal_width() - 1]}\x1b[K")
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
@@ -154,71 +156,72 @@ class Progress:
 
 
 @contextmanager
-def progress(name: str, wanted: Any = True) -> Iterator[Progress | None]:
-    """Give whoever works inside of the block a `Progress`, which is also told what is compiled.
+def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
+    """Provide a `Progress` inside the block; compilations by numba are reported to it as well.
 
-    None if it is not wanted.  Inside of another block of the same name it is that one's.
+    Yields None if `enabled` is false.  Inside another block of the same name, or inside `hearing`,
+    the outer `Progress` is reused.
     """
     outer = _current.get()
-    heard = isinstance(outer, _Heard)
-    if not wanted or heard or (outer is not None and outer._name == name):
-        yield outer if wanted else None
+    captured = isinstance(outer, _CapturedProgress)
+    if not enabled or captured or (outer is not None and outer._name == name):
+        yield outer if enabled else None
         return
-    with Progress(name) as say:
-        token = _current.set(say)
+    with Progress(name) as log:
+        token = _current.set(log)
         try:
-            with compiling(say):
-                yield say
+            with report_compilation(log):
+                yield log
         finally:
             _current.reset(token)
 
 
-class _Heard(Progress):
-    """Gives what is said to a listener."""
+class _CapturedProgress(Progress):
+    """Passes messages and steps to a callback instead of printing them."""
 
-    def __init__(self, listener: Callable[[str], None]) -> None:
+    def __init__(self, callback: Callable[[str], None]) -> None:
         super().__init__("")
-        self._listener = listener
+        self._callback = callback
 
     def __call__(self, text: str) -> None:
-        self._listener(text)
+        self._callback(text)
 
 
 @contextmanager
-def hearing(listener: Callable[[str], None]) -> Iterator[None]:
-    """Let a listener hear all that is said inside of the block, in place of a terminal.
+def hearing(callback: Callable[[str], None]) -> Iterator[None]:
+    """Pass all progress output inside the block to a callback instead of printing it.
 
-    What it raises ends whoever has spoken.
+    An exception raised by the callback propagates into the computation and stops it.
 
     Examples
     --------
     >>> from mercer._runtime import hearing, progress
     >>> lines = []
-    >>> with hearing(lines.append), progress("Model") as say:
-    ...     say("1 of 2 passes")
+    >>> with hearing(lines.append), progress("Model") as log:
+    ...     log("1 of 2 passes")
     >>> lines
     ['1 of 2 passes']
     """
-    token = _current.set(_Heard(listener))
+    token = _current.set(_CapturedProgress(callback))
     try:
         yield
     finally:
         _current.reset(token)
 
 
-def _clock(seconds: float) -> str:
-    """Write a time as minutes and seconds, or hours, minutes and seconds."""
+def _format_seconds(seconds: float) -> str:
+    """Format a duration as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _terminal() -> bool:
+def _is_terminal() -> bool:
     return bool(getattr(sys.stdout, "isatty", lambda: False)())
 
 
-def _width() -> int:
+def _terminal_width() -> int:
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (AttributeError, OSError, ValueError):  # a terminal that does not know, or no file
+    except (AttributeError, OSError, ValueError):  # a terminal of unknown width, or not a file
         return 80

@@ -1,4 +1,4 @@
-"""Random numbers from what users give as random_state."""
+"""Conversion of a `random_state` argument into a random number generator."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ __all__ = ["generator", "random_numbers"]
 
 
 def generator(random_state: Any) -> Any:
-    """Return the random numbers meant by a seed, or the given generator itself."""
+    """Return a generator for a seed; a Generator or RandomState is returned unchanged."""
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return random_state
     return np.random.default_rng(random_state)
 
 
 def random_numbers(random_state: Any) -> np.random.Generator:
-    """Return the generator meant by a seed; None stands for 0."""
+    """Return a `numpy.random.Generator` for a random_state; None means the fixed seed 0.
+
+    A RandomState is used to draw the seed of the generator.
+    """
     rng = generator(0 if random_state is None else random_state)
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(2**31))

@@ -1,7 +1,8 @@
-"""Compiled code on disk: a folder that can be read, but not written to, is of use all the same.
+"""A cache for numba that also reads compiled code from read-only folders.
 
-An image is made by one user and run by another.  numba takes the first folder that it can write
-to, and compiles again what lies in others.
+numba uses only the first cache folder that it can write to.  A container image is often built by
+one user and run by another without write access to the cache folder of the image.  numba would then
+compile all functions again.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["Shelves", "shelves"]
+__all__ = ["LayeredCache", "layered_cache"]
 
 
-class Shelves:
-    """A cache of numba's to read and write, after others that are only read."""
+class LayeredCache:
+    """A numba cache that looks up code in read-only caches first and writes to its own cache."""
 
     def __init__(self, own: Any, others: list[Any]) -> None:
         self._own, self._others = own, others
@@ -24,8 +25,8 @@ class Shelves:
 
     def load_overload(self, sig: Any, context: Any) -> Any:
         for cache in (*self._others, self._own):
-            if (found := cache.load_overload(sig, context)) is not None:
-                return found
+            if (overload := cache.load_overload(sig, context)) is not None:
+                return overload
         return None
 
     def save_overload(self, sig: Any, result: Any) -> None:
@@ -35,22 +36,26 @@ class Shelves:
         self._own.flush()
 
 
-def shelves(function: Any, own: Any) -> Any:
-    """Return a cache that also reads the folders of `NUMBA_CACHE_DIR` and of the sources."""
+def layered_cache(function: Any, own: Any) -> Any:
+    """Return a cache that also reads `NUMBA_CACHE_DIR` and the `__pycache__` next to the source.
+
+    Folders that numba can write to are left out, because the cache `own` already covers them.
+    Without any other readable folder, `own` itself is returned.
+    """
     from numba.core.caching import FunctionCache
 
-    def to_read(self: Any) -> None:
+    def require_read_only(self: Any) -> None:
         folder = self.get_cache_path()
         if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK | os.X_OK):
-            raise OSError("numba writes to it, or nobody reads it")
+            raise OSError("the cache folder is writable, or cannot be read")
 
-    given = FunctionCache._impl_class
+    implementation = FunctionCache._impl_class
     others = []
-    for locator in given._locator_classes[:2]:
-        only = [type(locator.__name__, (locator,), {"ensure_cache_path": to_read})]
-        reads = type(given.__name__, (given,), {"_locator_classes": only})
+    for locator in implementation._locator_classes[:2]:
+        locators = [type(locator.__name__, (locator,), {"ensure_cache_path": require_read_only})]
+        read_only = type(implementation.__name__, (implementation,), {"_locator_classes": locators})
         try:
-            others.append(type("Reader", (FunctionCache,), {"_impl_class": reads})(function))
+            others.append(type("Reader", (FunctionCache,), {"_impl_class": read_only})(function))
         except RuntimeError:  # no such folder
             continue
-    return Shelves(own, others) if others else own
+    return LayeredCache(own, others) if others else own

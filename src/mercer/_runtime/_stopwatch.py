@@ -1,4 +1,4 @@
-"""Seconds since it was made, without those spent on compiling."""
+"""A timer that excludes the time numba spends on compilation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Stopwatch"]
 
 
 class Stopwatch:
-    """Seconds since it was made, without those spent on compiling.
+    """Measure the seconds since its creation, excluding compilation by numba.
 
     Examples
     --------
@@ -24,5 +24,5 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the stopwatch was created, excluding compilation."""
         return time.perf_counter() - compile_seconds() - self._start

@@ -1,4 +1,8 @@
-"""Threads over tiles, with the BLAS held to one thread each, so that the two never multiply."""
+"""Parallel loops over tiles in Python threads, and control of the number of BLAS threads.
+
+Each Python thread calls the BLAS with one BLAS thread.  Otherwise the two numbers of threads would
+multiply and oversubscribe the processors.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +40,31 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_inside = threading.local()
-_most: ContextVar[int | None] = ContextVar("the threads that None stands for", default=None)
-_PRODUCTS = {"__call__", "_matmat", "_matvec"}  # called by f(x) and, through SciPy, by K @ V
-ENTRY_WORK = 20.0  # multiplications that take as long as one entry of K, roughly
-_MIN_SHARED_WORK = 2e7  # multiplications: about 10 ms, several time slices of a busy machine
-_SHARED = 1500  # rows from which a factorisation gains from a second BLAS thread
+_pool_state = threading.local()  # its attribute `in_pool` is True in a thread that executes jobs
+# The number of threads that n_threads=None means, set by `threads`; None for all processors.
+_default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
+_ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}  # called by f(x) and, through SciPy, by K @ V
+ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
+# Multiplications below which `run` uses one thread.  They take about 10 ms, which is several time
+# slices of a busy computer; a second thread might wait longer than that for a processor.
+_MIN_PARALLEL_WORK = 2e7
+_MIN_BLAS_ROWS = 1500  # from this size on, a second BLAS thread makes a factorisation faster
 
 
 def thread_count() -> int:
-    """Return the number of processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def check_threads(n_threads: Any) -> int:
-    """Return the number of threads to use; None stands for all processors, or see `threads`."""
+    """Validate `n_threads` and return the number of threads to use.
+
+    None means the number set by an enclosing `threads` block or, without one, all processors.
+    """
     if n_threads is None:
-        n_threads = _most.get()
+        n_threads = _default_threads.get()
     if n_threads is None:
         return thread_count()
     if not is_count(n_threads):
@@ -64,9 +74,10 @@ def check_threads(n_threads: Any) -> int:
 
 @contextmanager
 def threads(n_threads: int | None) -> Iterator[None]:
-    """Let None stand for so many threads inside of the block, for this caller alone.
+    """Set the number of threads that `n_threads=None` means inside the block.
 
-    None itself changes nothing: who runs inside of another keeps to the other's number.
+    The setting applies only to the current context (see `contextvars`), not to other threads of
+    the caller.  `threads(None)` keeps the setting of the enclosing block.
 
     Examples
     --------
@@ -75,65 +86,67 @@ def threads(n_threads: int | None) -> Iterator[None]:
     ...     check_threads(None), check_threads(2)
     (3, 2)
     """
-    token = _most.set(_most.get() if n_threads is None else n_threads)
+    token = _default_threads.set(_default_threads.get() if n_threads is None else n_threads)
     try:
         yield
     finally:
-        _most.reset(token)
+        _default_threads.reset(token)
 
 
-class _Library(NamedTuple):
-    """A BLAS library of this process: how to get and to set its number of threads."""
+class _BlasLibrary(NamedTuple):
+    """Functions that get and set the number of threads of one loaded BLAS library."""
 
     get: Callable[[], int]
     set: Callable[[int], Any]
 
 
 @cache
-def _blas() -> list[_Library]:
-    """Return the BLAS libraries of this process, found by a search through all that is loaded."""
-    import scipy.linalg  # noqa: F401 - SciPy has a separate BLAS, which must be loaded to be found
+def _blas() -> list[_BlasLibrary]:
+    """Return all BLAS libraries that are loaded in this process."""
+    import scipy.linalg  # noqa: F401 - loads SciPy's own BLAS, so that it is found, too
 
-    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
     return [
-        _directly(blas) or _Library(blas.get_num_threads, blas.set_num_threads) for blas in found
+        _openblas_functions(blas) or _BlasLibrary(blas.get_num_threads, blas.set_num_threads)
+        for blas in libraries
     ]
 
 
-def _directly(blas: Any) -> _Library | None:
-    """Return the functions of OpenBLAS itself, if its number of threads is that of the process.
+def _openblas_functions(blas: Any) -> _BlasLibrary | None:
+    """Return OpenBLAS's own functions if its number of threads is global to the process, or None.
 
-    They take a tenth of the time.  And later versions of threadpoolctl ignore all Python threads
-    but the first one to set a number, because these would overwrite each other's numbers.  Here
-    the holders are counted, so that any Python thread may set it.
+    These functions take a tenth of the time of threadpoolctl's.  Besides, recent versions of
+    threadpoolctl let only the first Python thread set the number, because several threads would
+    overwrite each other's value.  `_BlasThreads` counts its holders, so any thread may set it.
     """
     if blas.internal_api != "openblas" or getattr(blas, "threading_layer", "openmp") == "openmp":
         return None
     for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
         names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
         if all(hasattr(blas.dynlib, name) for name in names):
-            return _Library(*(getattr(blas.dynlib, name) for name in names))
+            return _BlasLibrary(*(getattr(blas.dynlib, name) for name in names))
     return None
 
 
 class _BlasThreads:
-    """The number of BLAS threads of the process: 1 while any Python thread holds it.
+    """Limits the BLAS to one thread while at least one Python thread requests it (a holder).
 
-    The first holder stores the current number and the last one restores it.  If each holder did
-    that alone, two that overlap would leave the BLAS with one thread for good.  A number that the
-    user has set (`OPENBLAS_NUM_THREADS`, threadpoolctl) is only ever lowered.
+    The first holder stores the current number of BLAS threads and the last one restores it.  If
+    every holder stored and restored it, two overlapping holders could leave the BLAS with one
+    thread permanently.  A number set by the user (`OPENBLAS_NUM_THREADS`, threadpoolctl) is never
+    raised.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._holders = 0
-        self._before: list[tuple[_Library, int]] = []
+        self._stored: list[tuple[_BlasLibrary, int]] = []
 
     def hold(self) -> None:
         with self._lock:
             if self._holders == 0:
-                self._before = [(blas, n) for blas in _blas() if (n := blas.get()) != 1]
-                for blas, _ in self._before:
+                self._stored = [(blas, n) for blas in _blas() if (n := blas.get()) != 1]
+                for blas, _ in self._stored:
                     blas.set(1)
             self._holders += 1
 
@@ -144,21 +157,23 @@ class _BlasThreads:
                 self._restore()
 
     def after_fork(self) -> None:
-        """Drop the holders that a child process does not have: only the forking thread remains."""
+        """Correct the count of holders in a child process, where only the forking thread exists."""
         self._lock = threading.Lock()
-        held, self._holders = self._holders, int(_limits.held)
-        if held and not self._holders:
+        before, self._holders = self._holders, int(_limits.held)
+        if before and not self._holders:
             self._restore()
 
     def _restore(self) -> None:
-        for blas, n in self._before:
+        for blas, n in self._stored:
             blas.set(n)
 
 
 class _Limits(threading.local):
-    """The limits that one Python thread has entered, and whether it holds the BLAS.
+    """How many limits of each kind the current Python thread has entered.
 
-    A strict limit outweighs a permission, which outweighs the limit of an entry point.
+    `strict` (`one_blas_thread`) takes precedence over `permitted` (`all_blas_threads`), which takes
+    precedence over `entry` (`entry_point`).  `held` is True while this thread limits the BLAS to
+    one thread.
     """
 
     strict = entry = permitted = 0
@@ -179,8 +194,8 @@ _limits = _Limits()
 _blas_threads = _BlasThreads()
 
 
-class _Limited(ContextDecorator):
-    """A block or a decorated function with one kind of limit; it may be entered repeatedly."""
+class _BlasLimit(ContextDecorator):
+    """A reentrant context manager and decorator that applies one kind of limit of `_Limits`."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -192,24 +207,26 @@ class _Limited(ContextDecorator):
         _limits.change(self._kind, -1)
 
 
-one_blas_thread = _Limited("strict")  # results then do not depend on the number of BLAS threads
-all_blas_threads = _Limited("permitted")  # except within `one_blas_thread`
-_at_entry = _Limited("entry")
+# Inside `one_blas_thread`, results do not depend on the number of BLAS threads.
+one_blas_thread = _BlasLimit("strict")
+all_blas_threads = _BlasLimit("permitted")  # has no effect inside `one_blas_thread`
+_entry_limit = _BlasLimit("entry")
 
 
 def entry_point(target: T) -> T:
-    """Decorate a public function, or a class with public methods: the BLAS gets one thread.
+    """Decorate a public function or class so that the BLAS uses one thread during its calls.
 
-    The methods of a class are those that it defines and those that it inherits within mercer.
+    For a class, all public methods are wrapped: those that it defines and those that it inherits
+    from classes of mercer.
 
-    OpenBLAS gives each of its threads a part of every product and waits, spinning, for the last
-    one.  If another process occupies a processor, that wait is the rest of a time slice, in each
-    of the thousands of small products of a fit.  Large products are split into tiles for the
-    threads of `run` instead, and large factorisations are permitted all BLAS threads again; see
-    `blas_threads`.
+    OpenBLAS splits every product between its threads and then spins until the last one is done.
+    If another process occupies a processor, this wait lasts for the rest of a time slice, in each
+    of the thousands of small products of a fit.  Large products are therefore split into tiles for
+    the threads of `run`, and large factorisations may use all BLAS threads; see `blas_threads`.
 
-    Calls between entry points cost a fraction of a microsecond: only the outermost one sets the
-    limit.  A test calls every public function and method and fails if another thread has run.
+    Calls between entry points cost a fraction of a microsecond, because only the outermost one
+    sets the limit.  A test calls every public function and method and fails if a BLAS thread
+    was used.
 
     Examples
     --------
@@ -221,51 +238,52 @@ def entry_point(target: T) -> T:
     8
     """
     if not isinstance(target, type):
-        return cast(T, _wrapped(target) or target)
+        return cast(T, _as_entry_point(target) or target)
     for cls in target.__mro__:
         if cls.__module__.startswith("mercer."):
             for name, value in list(vars(cls).items()):
-                if name in _PRODUCTS or not name.startswith("_"):
-                    wrapped = _wrapped(value)
+                if name in _ENTRY_METHODS or not name.startswith("_"):
+                    wrapped = _as_entry_point(value)
                     if wrapped is not None:
                         setattr(cls, name, wrapped)
     return target
 
 
-def _wrapped(value: Any) -> Any:
-    """Return a function or class method as an entry point; None for anything else."""
+def _as_entry_point(value: Any) -> Any:
+    """Wrap a function, class method or static method as an entry point; None for anything else."""
     if isinstance(value, classmethod | staticmethod):
-        inner = _wrapped(value.__func__)
+        inner = _as_entry_point(value.__func__)
         return None if inner is None else type(value)(inner)
-    plain = isinstance(value, FunctionType) and not inspect.isgeneratorfunction(value)
+    is_plain = isinstance(value, FunctionType) and not inspect.isgeneratorfunction(value)
     if (
-        not plain
+        not is_plain
         or hasattr(value, "__entry_point__")
         or getattr(value, "__isabstractmethod__", False)
     ):
         return None
 
     @wraps(value)
-    def entered(*args: Any, **params: Any) -> Any:
+    def limited(*args: Any, **params: Any) -> Any:
         if _limits.held:
             return value(*args, **params)
-        with _at_entry:
+        with _entry_limit:
             return value(*args, **params)
 
-    entered.__entry_point__ = True  # type: ignore[attr-defined]
-    return entered
+    limited.__entry_point__ = True  # type: ignore[attr-defined]
+    return limited
 
 
 def blas_threads(n: int) -> AbstractContextManager[None]:
-    """Permit all BLAS threads for one call on a matrix with n rows if n is large, else one.
+    """Return a context manager that permits all BLAS threads if n is large, and one otherwise.
 
-    Only for single calls of LAPACK and the BLAS: these take as long as many time slices if n is
-    large.  Inside of `one_blas_thread` nothing is permitted.
+    Use it around a single call of LAPACK or the BLAS on a matrix with n rows; with a large n such
+    a call takes many time slices.  Inside `one_blas_thread` it has no effect.
     """
-    return _at_entry if n < _SHARED else all_blas_threads
+    return _entry_limit if n < _MIN_BLAS_ROWS else all_blas_threads
 
 
-# What overflows is found, and said, afterwards.  A decorator, as threads do not inherit it.
+# Results are checked for inf and nan afterwards, with a better message than NumPy's warning.  Apply
+# it as a decorator to functions that run in threads, because threads do not inherit `errstate`.
 quiet = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -275,60 +293,75 @@ def run(
     n_threads: int | None = None,
     work: float = np.inf,
 ) -> None:
-    """Call task(job) for every job, in threads; a long task is a generator that yields at times.
+    """Call task(job) for every job, in parallel threads.
 
-    `work` is an estimate of all multiplications, for which an entry of K counts as `ENTRY_WORK`.
-    If it is small, the calling thread does all jobs itself: on a busy machine it would wait longer
-    for a second thread to get a processor.
+    Parameters
+    ----------
+    task : callable
+        Function of one job.  A long task should be a generator function that yields from time to
+        time, so that it can be interrupted there.
+    jobs : iterable
+        Arguments of `task`.  Jobs must write to disjoint memory, so that the result does not depend
+        on the number of threads.
+    n_threads : int, optional
+        Number of threads; see `check_threads`.
+    work : float, default=inf
+        Estimated number of multiplications of all jobs; an entry of K counts as `ENTRY_WORK`.  If
+        it is small, the calling thread executes all jobs: on a busy computer, waiting for a second
+        thread would take longer.
 
-    Jobs must write to separate places: what they compute then does not depend on the number of
-    threads.  An exception, or Ctrl-C, ends the others where they yield next, and is raised here.
+    Raises
+    ------
+    BaseException
+        The exception of a job, or KeyboardInterrupt.  The other jobs are stopped where they yield
+        next.
     """
     jobs = list(jobs)
     workers = min(check_threads(n_threads), len(jobs))
-    if work < _MIN_SHARED_WORK:
+    if work < _MIN_PARALLEL_WORK:
         workers = 1
     stop = threading.Event()
 
     @quiet
-    def do(job: Any) -> None:
-        done = task(job)
-        if isinstance(done, Iterator):
-            for _ in done:
+    def run_job(job: Any) -> None:
+        steps = task(job)
+        if isinstance(steps, Iterator):
+            for _ in steps:
                 if stop.is_set():
                     return
 
-    if getattr(_inside, "pool", False):  # never a pool within a pool
+    if getattr(_pool_state, "in_pool", False):  # nested calls do not start further threads
         for job in jobs:
-            do(job)
+            run_job(job)
         return
     if workers <= 1:
-        with one_blas_thread:  # tiles are too small to share
+        with one_blas_thread:  # a tile is too small for several BLAS threads
             for job in jobs:
-                do(job)
+                run_job(job)
         return
 
-    left = iter(jobs)  # shared: each takes the next
+    remaining = iter(jobs)  # shared by the threads: each one takes the next job
 
-    def share() -> None:
-        _inside.pool = True
+    def run_remaining() -> None:
+        _pool_state.in_pool = True
         try:
             with one_blas_thread:
-                for job in left:
+                for job in remaining:
                     if stop.is_set():
                         return
-                    do(job)
+                    run_job(job)
         except BaseException:
             stop.set()
             raise
         finally:
-            _inside.pool = False
+            _pool_state.in_pool = False
 
-    # what holds here (a budget, who is told what is compiled) holds in the threads as well
+    # The threads inherit the context variables of the caller: memory budget, progress output.
     with one_blas_thread:
-        others = [_pool(workers - 1).submit(copy_context().run, share) for _ in range(workers - 1)]
+        pool = _pool(workers - 1)
+        others = [pool.submit(copy_context().run, run_remaining) for _ in range(workers - 1)]
         try:
-            share()
+            run_remaining()
         except BaseException:
             stop.set()
             raise
@@ -341,25 +374,29 @@ def run(
 
 @cache
 def _pool(workers: int) -> ThreadPoolExecutor:
-    """Return so many threads that wait for work: to start one takes longer than a small task.
+    """Return a pool of `workers` threads, which stays alive.
 
-    Callers share them.  Each works on its own jobs, too, so that no one waits for the others.
+    Starting a thread takes longer than a small task.  Concurrent callers share the pool.  Every
+    caller also executes its own jobs, so that it makes progress while the pool is busy.
     """
     return ThreadPoolExecutor(workers, thread_name_prefix="mercer")
 
 
-if hasattr(os, "register_at_fork"):  # a child has none of the threads of its parent
+if hasattr(os, "register_at_fork"):  # a forked child process does not have its parent's threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
     os.register_at_fork(after_in_child=_blas_threads.after_fork)
 
 
 def slices(n: int, size: int) -> list[slice]:
-    """Return n rows in strips of `size`, of which the last may be shorter."""
+    """Split n rows into slices of length `size`; the last one may be shorter."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def cut(n: int, parts: int) -> list[slice]:
-    """Return n rows in so many parts, as even as can be; the number of threads has no say."""
+    """Split n rows into `parts` slices of nearly equal length.
+
+    The slices do not depend on the number of threads, so results do not either.
+    """
     ends = np.linspace(0, n, parts + 1).astype(int)
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
@@ -371,12 +408,12 @@ def ordered_sum(
     n_threads: int | None = None,
     work: float = np.inf,
 ) -> Any:
-    """Return the sum of term(part) over all parts, in an order that no thread changes.
+    """Return the sum of term(part) over all parts, independent of the number of threads.
 
-    Neighbouring parts form `groups` groups.  Each group is summed separately, then their sums.
-    For `work` see `run`.
+    Neighbouring parts form `groups` groups.  Each group is summed by one thread, and the sums of
+    the groups are added in order.  For `n_threads` and `work` see `run`.
     """
-    if len(parts) == 1:  # few points, whose sums may be taken ten thousand times in a fit
+    if len(parts) == 1:  # avoids overhead: with few points, a fit may need 10,000 such sums
         with one_blas_thread:
             return 0.0 + quiet(term)(parts[0])
     members = cut(len(parts), min(groups, len(parts)))

@@ -2,8 +2,8 @@
 
 Every module of mercer imports these routines from here instead of from `scipy.linalg`.  Within an
 entry point the BLAS has one thread (see `entry_point`).  A routine on a matrix of 1500 rows or more
-is permitted all threads that the user allows.  A smaller matrix, or a solve with few right-hand
-sides, has steps that are too short to be shared between threads.
+may use all BLAS threads that the user allows.  A smaller matrix, or a solve with few right-hand
+sides, uses one thread, because its steps are too short to be split between threads.
 """
 
 from __future__ import annotations
@@ -20,24 +20,29 @@ from ._threads import blas_threads
 __all__ = ["blas", "cho_factor", "cho_solve", "eigh", "lapack", "lstsq", "qr"]
 __all__ += ["solve_triangular", "svd"]
 
-_MIN_COLUMNS = 64  # right-hand sides from which a solve is limited by arithmetic, not by memory
+# With fewer right-hand sides than this, memory bandwidth limits a triangular solve, so that
+# additional BLAS threads do not make it faster.
+_MIN_COLUMNS = 64
 
 
-def _shared(routine: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a routine that permits all BLAS threads if its matrices are large."""
+def _with_blas_threads(routine: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a routine so that it may use all BLAS threads if its matrices are large."""
 
     @wraps(routine)
     def call(*args: Any, **options: Any) -> Any:
-        with blas_threads(_rows(args)):
+        with blas_threads(_matrix_size(args)):
             return routine(*args, **options)
 
     return call
 
 
-def _rows(args: tuple[Any, ...]) -> int:
-    """Return the smaller side of the first matrix; 0 if the second argument has few columns."""
-    given = [a[0] if isinstance(a, tuple) else a for a in args]  # cho_solve((L, lower), B)
-    arrays = [a for a in given if isinstance(a, np.ndarray)]
+def _matrix_size(args: tuple[Any, ...]) -> int:
+    """Return the smaller dimension of the first matrix.
+
+    The result is 0, which means one BLAS thread, if the second array has few columns.
+    """
+    operands = [a[0] if isinstance(a, tuple) else a for a in args]  # cho_solve((L, lower), B)
+    arrays = [a for a in operands if isinstance(a, np.ndarray)]
     if not arrays or arrays[0].ndim < 2:
         return 0
     if len(arrays) > 1 and (arrays[1].ndim < 2 or min(arrays[1].shape) < _MIN_COLUMNS):
@@ -52,12 +57,22 @@ class _Routines:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        routine = _shared(getattr(self._module, name))
+        routine = _with_blas_threads(getattr(self._module, name))
         setattr(self, name, routine)
         return routine
 
 
 lapack, blas = _Routines(scipy.linalg.lapack), _Routines(scipy.linalg.blas)
-cho_factor, cho_solve = _shared(scipy.linalg.cho_factor), _shared(scipy.linalg.cho_solve)
-solve_triangular, lstsq = _shared(scipy.linalg.solve_triangular), _shared(scipy.linalg.lstsq)
-eigh, qr, svd = _shared(scipy.linalg.eigh), _shared(scipy.linalg.qr), _shared(scipy.linalg.svd)
+cho_factor, cho_solve = (
+    _with_blas_threads(scipy.linalg.cho_factor),
+    _with_blas_threads(scipy.linalg.cho_solve),
+)
+solve_triangular, lstsq = (
+    _with_blas_threads(scipy.linalg.solve_triangular),
+    _with_blas_threads(scipy.linalg.lstsq),
+)
+eigh, qr, svd = (
+    _with_blas_threads(scipy.linalg.eigh),
+    _with_blas_threads(scipy.linalg.qr),
+    _with_blas_threads(scipy.linalg.svd),
+)

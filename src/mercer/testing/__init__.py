@@ -1,16 +1,16 @@
-"""The laws of the library, to be run on your own kernels, Grams, solvers and expansions.
+"""Checks for your own kernels, Gram operators, solvers and expansions.
 
     check_kernel(kernel, X)            symmetry, tiles, derivatives, parameters, definiteness
-    check_pullback(kernel, X, Z)       d/d theta against differences, alone
-    check_input_gradient(kernel, X, Z) d/dx against differences, alone
-    check_gram(gram)                   every view of K against the matrix itself
+    check_pullback(kernel, X, Z)       only the derivative in theta, against finite differences
+    check_input_gradient(kernel, X, Z) only the derivative in x, against finite differences
+    check_gram(gram)                   products, rows, blocks and diagonal against the full matrix
     check_solver(solver, gram, y)      residuals, determinants, eigenpairs
-    check_status(solver, gram, y)      what it claims of itself, on matrices as hard as you like
-    check_expansion(expansion, X)      the reproducing property and what follows from it
-    check_primal(expansion, X)         the same functions as weights of features, and back
+    check_status(solver, gram, y)      the reported status and residual, also for hard matrices
+    check_expansion(expansion, X)      the reproducing property and its consequences
+    check_primal(expansion, X)         conversion to weights of explicit features, and back
 
-Each returns None, or raises an AssertionError that names the law and says by how much it fails.
-Nothing here needs a test framework.
+Each function returns None, or raises an AssertionError with the name of the violated law and the
+size of the error.  No test framework is needed.
 """
 
 from ._differences import check_input_gradient, check_pullback

@@ -1,4 +1,4 @@
-"""The laws of an expansion."""
+"""Checks of an expansion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .._errors import NotDifferentiableError
 from .._points import length
-from ._differences import double, gradient, is_float, spread_of
+from ._differences import extent, is_float, numerical_gradient, to_float64
 from ._law import Laws
 
 __all__ = ["check_expansion"]
@@ -32,13 +32,14 @@ def check_expansion(
     expansion : Expansion
         One or several functions f_c = sum_i coefficients[i, c] k(points[i], .).
     X : points
-        Where to evaluate.  The kernel must be positive semidefinite on X and the points together.
+        Points at which the functions are evaluated.  The kernel must be positive semidefinite on
+        the union of X and the points of the expansion.
     differentiable : bool
         If False, a NotDifferentiableError from `gradient` is accepted.
     rtol : float
         Allowed error, relative to sum |coefficients| |k|.
     random_state : int
-        Seed of the test functions.
+        Seed of the random test functions.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def check_expansion(
     >>> from mercer.kernels import RBF
     >>> from mercer.testing import check_expansion
     >>> X = np.random.default_rng(0).normal(size=(8, 2))
-    >>> check_expansion(Expansion.mean(RBF(), X), X) is None  # silent: all laws hold
+    >>> check_expansion(Expansion.mean(RBF(), X), X) is None  # no error: all laws hold
     True
     """
     f, kernel, points, A = expansion, expansion.kernel, expansion.points, expansion.coefficients
@@ -55,21 +56,27 @@ def check_expansion(
     K, B = kernel(points), kernel(X, points)
     size = _largest(np.abs(B) @ np.abs(A))
     energy = _largest(np.abs(A).T @ np.abs(K) @ np.abs(A))
-    root = np.sqrt(energy)  # a norm is a root: rounding of its square shows as the root of that
+    root = np.sqrt(energy)  # rounding errors of |f|^2 appear in |f| as their square root
 
     fx = f(X)
-    laws.close("representer", fx, B @ A, "f(X) and k(X, points) @ coefficients", size)
+    laws.require_close("representer", fx, B @ A, "f(X) and k(X, points) @ coefficients", size)
     sections = type(f).sections(kernel, X)
-    laws.close("sections", sections(points), B.T, "the sections of X and k(., X)")
+    laws.require_close("sections", sections(points), B.T, "sections(X) and k(., X)")
     inner = f.inner(sections)
-    laws.close("reproducing property", inner, fx.T, "<f, k(x, .)> and f(x)", size)
+    laws.require_close("reproducing property", inner, fx.T, "<f, k(x, .)> and f(x)", size)
     norm, want = f.norm(), np.einsum("ic,ij,jc->c", A, K, A)
-    laws.close("norm", norm**2, want, "|f|^2 and a^T K a", energy)
+    laws.require_close("norm", norm**2, want, "|f|^2 and a^T K a", energy)
     excess = _largest(np.abs(fx) - np.outer(np.sqrt(kernel.diag(X)), norm))
     detail = f"|f(x)| exceeds |f| |k(x, .)| by {excess:.3g}"
-    laws.hold("Cauchy-Schwarz", excess <= 1e-6 * (size + root), detail)
+    laws.require("Cauchy-Schwarz", excess <= 1e-6 * (size + root), detail)
     got, want = type(f).mean(kernel, points)(X), B.mean(axis=1, keepdims=True)
-    laws.close("mean", got, want, "the mean of the points and that of k", np.abs(B).max())
+    laws.require_close(
+        "mean",
+        got,
+        want,
+        "the mean expansion at X and the row means of k(X, points)",
+        np.abs(B).max(),
+    )
 
     random = np.random.default_rng(random_state).normal(size=(length(X), len(f)))
     g = type(f)(kernel, X, random)
@@ -82,15 +89,17 @@ def check_expansion(
         ("f 2", f * 2.0, 2.0 * fx),
         ("-f", -f, -fx),
     ):
-        laws.close("linearity", left(X), right, f"{what} as expansion and as values", scale)
+        laws.require_close("linearity", left(X), right, f"{what} as expansion and as values", scale)
     both = energy + _largest(np.abs(random).T @ np.abs(gx))
     inner = f.inner(g)
-    laws.close("inner", inner, g.inner(f).T, "<f, g> and <g, f>", both)
-    laws.close("distance", f.distance(f), np.zeros(len(f)), "|f - f| and 0", root, rtol=1e-6)
+    laws.require_close("inner", inner, g.inner(f).T, "<f, g> and <g, f>", both)
+    laws.require_close(
+        "distance", f.distance(f), np.zeros(len(f)), "|f - f| and 0", root, rtol=1e-6
+    )
     want = norm**2 - 2.0 * inner.diagonal() + g.norm() ** 2
-    laws.close("distance", f.distance(g) ** 2, want, "|f - g|^2 and its expansion", both)
-    laws.close("columns", f[-1](X), fx[:, -1:], "f[-1] and the last function", size)
-    _check_gradient(f, double(X), differentiable, size)
+    laws.require_close("distance", f.distance(g) ** 2, want, "|f - g|^2 and its expansion", both)
+    laws.require_close("columns", f[-1](X), fx[:, -1:], "f[-1] and the last function", size)
+    _check_gradient(f, to_float64(X), differentiable, size)
 
 
 def _check_gradient(f: Any, X: Any, differentiable: bool, size: float) -> None:
@@ -98,12 +107,14 @@ def _check_gradient(f: Any, X: Any, differentiable: bool, size: float) -> None:
     try:
         got = f.gradient(X)
     except NotDifferentiableError as error:
-        return laws.hold("differentiable", not differentiable, f"but raises: {error}")
+        return laws.require("differentiable", not differentiable, f"but raises: {error}")
     if is_float(X) and not sp.issparse(X):
-        scale = size / spread_of(X)
-        laws.close("gradient", got, gradient(f, X), "gradient and differences", scale)
+        scale = size / extent(X)
+        laws.require_close(
+            "gradient", got, numerical_gradient(f, X), "gradient and differences", scale
+        )
 
 
 def _largest(A: np.ndarray) -> float:
-    """Return the largest entry, or 0 where none is positive."""
+    """Return the largest entry, or 0 if no entry is positive."""
     return float(np.max(A, initial=0.0))

@@ -1,4 +1,4 @@
-"""The laws of primal and dual."""
+"""Checks of the primal form of an expansion, weights of explicit features."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ __all__ = ["check_primal"]
 
 
 def check_primal(expansion: Any, X: Any, *, rtol: float = 1e-9) -> None:
-    """Check that an expansion of a kernel with finitely many features is <w, phi(.)>, and back.
+    """Check the conversion of an expansion to weights of explicit features, and back.
 
         f(x) = <w, phi(x)>,     <f, g> = <w, v>,     Phi^T a = w
 
     Parameters
     ----------
     expansion : Expansion
-        Its kernel has finitely many features.
+        An expansion whose kernel has finitely many features.
     X : points
-        Where to evaluate.
+        Points at which the functions are evaluated.
     rtol : float
-        Allowed error, relative to sum |coefficients| |k|; the way back may have 1000 times that.
+        Allowed error, relative to sum |coefficients| |k|.  For the conversion back to
+        coefficients, 1000 times this error is allowed.
 
     Examples
     --------
@@ -40,14 +41,18 @@ def check_primal(expansion: Any, X: Any, *, rtol: float = 1e-9) -> None:
     size = float(np.max(np.abs(f.kernel(X, f.points)) @ A, initial=0.0))
     energy = float(np.max(A.T @ np.abs(f.kernel(f.points)) @ A, initial=0.0))
     fx = f(X)
-    laws.close("values", p(X), fx, "<w, phi(x)> and f(x)", size)
-    laws.close("inner", p.inner(p), f.inner(f), "<w, w> and <f, f>", energy)
-    laws.close("norm", p.norm() ** 2, f.norm() ** 2, "|w|^2 and |f|^2", energy)
-    laws.close("columns", p[-1](X), fx[:, -1:], "p[-1] and the last function", size)
+    laws.require_close("values", p(X), fx, "<w, phi(x)> and f(x)", size)
+    laws.require_close("inner", p.inner(p), f.inner(f), "<w, w> and <f, f>", energy)
+    laws.require_close("norm", p.norm() ** 2, f.norm() ** 2, "|w|^2 and |f|^2", energy)
+    laws.require_close("columns", p[-1](X), fx[:, -1:], "p[-1] and the last function", size)
     g = p.to_dual(f.points)
-    laws.close("round trip", g(X), fx, "f(x), from w again, and f(x)", size, rtol=1e3 * rtol)
+    laws.require_close(
+        "round trip", g(X), fx, "f(x) after the round trip and f(x)", size, rtol=1e3 * rtol
+    )
     root = np.sqrt(energy)
-    laws.close("round trip", g.to_primal().weights, p.weights, "Phi^T a and w", root, 1e3 * rtol)
-    shorter = np.linalg.norm(f.coefficients, axis=0) - np.linalg.norm(g.coefficients, axis=0)
-    detail = f"the a found is longer than that given, by {-shorter.min():.3g}"
-    laws.hold("least norm", np.all(shorter >= -1e3 * rtol * A.max(initial=1.0)), detail)
+    laws.require_close(
+        "round trip", g.to_primal().weights, p.weights, "Phi^T a and w", root, 1e3 * rtol
+    )
+    decrease = np.linalg.norm(f.coefficients, axis=0) - np.linalg.norm(g.coefficients, axis=0)
+    detail = f"the norm of the coefficients grew by {-decrease.min():.3g}"
+    laws.require("least norm", np.all(decrease >= -1e3 * rtol * A.max(initial=1.0)), detail)

@@ -1,4 +1,4 @@
-"""What the repr of a kernel mentions by name."""
+"""The names that occur in the repr of a kernel, for parsing it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["parts", "vocabulary"]
 
 
 def parts(kernel: Kernel) -> list[Any]:
-    """Return the kernel, the kernels and functions inside it, and the values of all fields."""
+    """Return the kernel and all its parameter values, including nested kernels and functions."""
     return [kernel, *kernel.get_params(deep=True).values()]
 
 
 def vocabulary(kernel: Kernel) -> dict[str, Any]:
-    """Return what the repr may mention by name: its classes and its functions."""
+    """Return the classes and functions that the repr of a kernel may mention, by name."""
     names: dict[str, Any] = {"nan": np.nan}
     for part in parts(kernel):
         if callable(part) and hasattr(part, "__name__"):

@@ -1,4 +1,4 @@
-"""The conditions of a minimum, from what a fitted machine shows: 60 random problems for each."""
+"""Optimality conditions of fitted SVMs: 60 random problems for each estimator."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TOL = 1e-3  # the default
 
 
 def data(seed):
-    """Return points, signs and targets that belong together, but not too well."""
+    """Return points, labels and targets that are related, but not perfectly."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(12, 60))
     X = rng.normal(size=(n, int(rng.integers(1, 5))))
@@ -27,7 +27,7 @@ def coefficients(model, n):
 
 
 def check(v, C, slack, tol):
-    """slack >= 0 where v = 0, <= 0 where v = C, 0 between; v is never beyond."""
+    """slack >= 0 if v = 0, <= 0 if v = C, 0 in between; and 0 <= v <= C."""
     assert np.all(v >= 0) and np.all(v <= C * (1 + 1e-9))
     assert np.all(slack[v < C * (1 - 1e-9)] >= -tol)
     assert np.all(slack[v > 0] <= tol)
@@ -45,7 +45,7 @@ def test_svc(seed):
 @pytest.mark.parametrize("seed", range(60))
 def test_nu_svc(seed):
     X, y, _, _, nu, options = data(seed)
-    nu = 0.7 + 0.2 * nu  # with less, some of these have no margin
+    nu = 0.7 + 0.2 * nu  # for smaller nu, some problems have no margin
     model = NuSVC(nu=nu, **options).fit(X, y)
     v = coefficients(model, len(y))
     sums = [np.abs(v[y == sign]).sum() for sign in (-1, 1)]

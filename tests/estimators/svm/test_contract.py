@@ -1,4 +1,4 @@
-"""Support vector machines: what they refuse, what they warn of, and what they say."""
+"""Support vector machines: errors, warnings, and output."""
 
 import re
 
@@ -23,7 +23,7 @@ def moons():
     return make_moons(80, noise=0.3, random_state=0)
 
 
-# ---------------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_landmarks_within_the_memory(moons):
         SVC(solver="nystroem", max_memory="1 KiB").fit(*moons)
 
 
-# ---------------------------------------------------------------------- what is warned of
+# ---------------------------------------------------------------------- warnings
 
 
 def test_unscaled_features_end_with_advice():
@@ -199,7 +199,7 @@ def test_a_kernel_that_is_not_positive_semidefinite():
     X, y = make_moons(80, noise=0.3, random_state=0)
     with pytest.warns(NotMercerWarning, match="is not a Mercer kernel") as record:
         SVC(kernel=Sigmoid(gamma=2.0, coef0=-1.0), C=10.0).fit(X, y)
-    assert len(record) == 1  # which is known before anything is computed
+    assert len(record) == 1  # issued before anything is computed
     model = SVC(kernel=Callable(Sigmoid(gamma=2.0, coef0=-1.0), "matrix"), C=10.0)
     with pytest.warns(UserWarning, match="kernel is not positive semidefinite: .* is as low as"):
         model.fit(X, y)
@@ -218,7 +218,7 @@ def test_noise_in_given_values_is_not_a_matter_of_definiteness(moons):
     SVC(kernel="precomputed", C=100.0).fit(K + 1e-9 * (E + E.T), np.concatenate([y, y]))
 
 
-# ---------------------------------------------------------------------- what is said
+# ---------------------------------------------------------------------- output
 
 
 def test_the_gap_falls(moons, capsys):
@@ -244,7 +244,7 @@ def test_pairs_are_named_and_lines_are_few(capsys):
     assert capsys.readouterr().out == ""
 
 
-# ---------------------------------------------------------------------- interrupted
+# ---------------------------------------------------------------------- interrupts
 
 
 @each

@@ -1,4 +1,4 @@
-"""Support vector machines: solvers, paths of C, and what can be done with a fitted one."""
+"""Support vector machines: solvers, paths of C, and methods of fitted models."""
 
 import itertools
 import pickle
@@ -14,7 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1, make
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from svm_cases import SHARP, each_machine, fitted, output, points_of_iris
+from svm_cases import SHARP, each_svm, fitted, output, points_of_iris
 
 import mercer
 from mercer import SVC, SVR, Expansion, NuSVC, compress
@@ -35,7 +35,7 @@ def moons():
 # ---------------------------------------------------------------------- solvers
 
 
-@each_machine
+@each_svm
 @pytest.mark.parametrize("solver", ["primal", "nystroem"])
 def test_solvers_agree(model, solver, iris):
     X, y = iris
@@ -58,7 +58,8 @@ def test_landmarks(moons):
     assert model.report_.status is mercer.solvers.Status.APPROXIMATE
     assert "40 landmarks" in model.report_.message
     assert np.mean(model.predict(X) == exact.predict(X)) > 0.97
-    assert len(model.support_) == model.dual_coef_.shape[1] > 40  # those of the problem
+    # the support vectors of the problem
+    assert len(model.support_) == model.dual_coef_.shape[1] > 40
     given = SVC(solver="nystroem", landmarks=X[:30], **SHARP).fit(X, y)
     np.testing.assert_array_equal(given.expansion_.points, X[:30])
     K = RBF.from_gamma(1.0)(X)
@@ -96,7 +97,7 @@ def test_a_small_budget_gives_the_same(classes):
     )
     options = {"C": 10.0, "tol": 1e-4}
     whole, small = SVC(**options).fit(X, y), SVC(**options, max_memory="10 MiB").fit(X, y)
-    # rows on demand: other entries of K are evaluated than if all of it is stored
+    # With rows on demand, other entries of K are evaluated than if K is stored.
     assert small.report_.certificate["entries"] != whole.report_.certificate["entries"]
     assert small.report_.certificate["primal"] == pytest.approx(
         whole.report_.certificate["primal"], rel=1e-5
@@ -148,10 +149,10 @@ def test_a_path_shares_its_rows(moons):
     assert SVC().path(X, y, []) == []
 
 
-# ---------------------------------------------------------------------- what can be done with one
+# ---------------------------------------------------------------------- fitted models
 
 
-@each_machine
+@each_svm
 def test_compressed(model, iris):
     X, y = iris
     whole = fitted(clone(model), X, y)
@@ -208,7 +209,7 @@ def test_searches_pipelines_and_probabilities(iris):
     assert not hasattr(SVC().fit(X, y), "predict_proba")
 
 
-@each_machine
+@each_svm
 def test_the_same_bits_every_time(model, iris):
     X, y = iris
     first, second = (fitted(clone(model), X, y) for _ in range(2))
@@ -258,7 +259,8 @@ def test_a_path_of_any_iterable_and_any_solver(moons):
     assert "started from the solution for C=0.1" in models[1].report_.message
     exact = SVC(C=1.0, solver="nystroem", rank=20).fit(X, y)
     path = SVC(solver="nystroem", rank=20).path(X, y, [0.1, 1.0])
-    assert "started" not in path[1].report_.message  # an interior point has its own start
+    # the interior point method does not use a warm start
+    assert "started" not in path[1].report_.message
     np.testing.assert_allclose(path[1].decision_function(X), exact.decision_function(X))
 
 
@@ -292,7 +294,7 @@ def test_a_column_far_from_zero_is_named():
         SVC(kernel="linear", solver="smo", max_iter=5).fit(X, np.arange(50) % 2)
 
 
-def test_words_are_not_told_to_be_scaled():
+def test_no_scaling_is_suggested_for_words():
     words = np.array([["ab"], ["b"], ["ca"], ["d"], ["ea"], ["f"]], dtype=object)
     with pytest.warns(ConvergenceWarning, match="After 1 steps"):
         SVC(
@@ -315,7 +317,7 @@ def test_advice_is_about_parameters_that_there_are():
 
 
 def test_a_search_that_gets_nowhere_is_given_up_early():
-    """Values of 1e11 beside targets of 10: each of ten million steps gains about nothing."""
+    """For kernel values of 1e11 and targets of 10, ten million steps would hardly help."""
     X, y = make_friedman1(300, random_state=0)
     model = SVR(kernel="poly", gamma=1.0)
     said = (
@@ -324,14 +326,14 @@ def test_a_search_that_gets_nowhere_is_given_up_early():
     with pytest.warns(ConvergenceWarning, match=said):
         model.fit(100.0 * X, y)
     assert model.report_.status is Status.NOT_CONVERGED and model.report_.n_iter <= 2_000_000
-    # who asks for steps gets them
+    # An explicit max_iter is respected.
     with pytest.warns(ConvergenceWarning, match=r"terminated early \(max_iter=1500000\)"):
         model.set_params(max_iter=1_500_000).fit(100.0 * X, y)
     assert model.report_.n_iter == 1_500_000
 
 
 def test_a_slow_search_is_not_given_up():
-    """Columns of very different size take a million steps, all of which help."""
+    """Columns of very different size need a million steps, all of which help."""
     X, y = load_breast_cancer(return_X_y=True)
     model = SVC(C=10.0, kernel="linear", solver="smo").fit(X, y)
     assert model.report_.status is Status.CONVERGED and model.report_.n_iter > 1_000_000
@@ -339,7 +341,7 @@ def test_a_slow_search_is_not_given_up():
 
 @pytest.mark.parametrize(("C", "gamma", "steps"), [(1e8, 1e-2, 30_000), (1e9, 1e-4, 100_000)])
 def test_a_narrow_valley_is_left_in_few_steps(C, gamma, steps):
-    """The minimum over the free variables is what steps of two of them alone do not find."""
+    """Steps in pairs of variables hardly reach the minimum over all free variables."""
     X, y = load_iris(return_X_y=True)
     X, y = StandardScaler().fit_transform(X[50:]), y[50:]
     model = SVC(C=C, gamma=gamma, max_iter=steps).fit(X, y)

@@ -1,4 +1,4 @@
-"""Support vector machines: the same minimum as scikit-learn, whatever the points and weights."""
+"""Support vector machines: the same minimum as scikit-learn, for all points and weights."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,14 @@ import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits, make_moons
-from svm_cases import SHARP, each_machine, fitted, output, points_of_iris, theirs
+from svm_cases import SHARP, each_svm, fitted, output, points_of_iris, theirs
 
 from mercer import SVC, SVR, KernelMachineRegressor, NuSVC, NuSVR, OneClassSVM
 from mercer.estimators.svm._pairs import values_of_pairs
 from mercer.kernels import RBF, Callable, Precomputed
 
-# Relative.  Ours satisfies the conditions of a minimum to 1e-11 here; LIBSVM keeps K in float32,
-# and the larger k(x, z), the more of f is lost to that.
+# Relative tolerances.  mercer satisfies the optimality conditions to 1e-11 here.  LIBSVM stores K
+# in float32, and loses more digits of f the larger k(x, z) is.
 AGREE = {"rbf": 3e-6, "linear": 5e-5, "poly": 5e-4}
 
 
@@ -43,7 +43,7 @@ KERNELS = [
 # ---------------------------------------------------------------------- the same minimum
 
 
-@each_machine
+@each_svm
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: "-".join(map(str, k.values())))
 def test_the_same_functions_as_scikit_learn(model, kernel, iris):
     X, y = iris
@@ -66,7 +66,7 @@ def test_the_same_functions_as_scikit_learn(model, kernel, iris):
         np.testing.assert_allclose(ours.coef_, other.coef_, atol=agree)
 
 
-@each_machine
+@each_svm
 def test_the_same_support_vectors_as_scikit_learn(model, iris):
     X, y = iris
     ours, other = fitted(clone(model), X, y), fitted(theirs(model), X, y)
@@ -94,7 +94,7 @@ def test_the_dual_objective_is_as_good(C, moons):
     assert ours.report_.certificate["primal"] >= objective(ours) * (1.0 - 1e-12)
 
 
-@each_machine
+@each_svm
 def test_the_certificate(model, iris):
     X, y = iris
     ours = fitted(clone(model), X, y)
@@ -129,7 +129,7 @@ def test_the_shares_of_nu(diabetes):
 # ---------------------------------------------------------------------- weights
 
 
-@each_machine
+@each_svm
 def test_weights_are_repetitions(model, iris):
     X, y = iris[0][:60], iris[1][:60]
     w = np.random.default_rng(1).integers(0, 4, size=len(y))
@@ -139,7 +139,7 @@ def test_weights_are_repetitions(model, iris):
     assert np.all(w[weighted.support_] > 0)
 
 
-@each_machine
+@each_svm
 def test_a_weight_that_is_not_positive_leaves_a_point_out(model, iris):
     X, y = iris[0][:60], iris[1][:60]
     w = np.where(np.arange(60) % 3 == 0, -1.0, 2.0)
@@ -225,7 +225,7 @@ def test_a_class_without_weight_is_none(iris):
 # ---------------------------------------------------------------------- kernels and points
 
 
-@each_machine
+@each_svm
 def test_a_precomputed_kernel(model, iris):
     X, y = iris
     kernel = RBF.from_gamma(0.5)
@@ -243,7 +243,7 @@ def test_a_precomputed_kernel(model, iris):
     np.testing.assert_allclose(output(indices, np.arange(30)), output(direct, X[:30]), atol=1e-6)
 
 
-@each_machine
+@each_svm
 def test_weights_of_given_values(model, iris):
     X, y = iris
     w = np.random.default_rng(2).integers(0, 3, size=len(y))
@@ -254,7 +254,7 @@ def test_weights_of_given_values(model, iris):
     np.testing.assert_allclose(output(ours, K), output(direct, X), atol=1e-6)
 
 
-@each_machine
+@each_svm
 def test_functions_and_expressions_as_kernels(model, iris):
     X, y = iris
 
@@ -301,7 +301,7 @@ def test_words_as_points():
     assert OneClassSVM(kernel=common, nu=0.5).fit(words).predict(["cat"]) in (1, -1)
 
 
-@each_machine
+@each_svm
 def test_sparse_points(model, iris):
     X, y = iris
     dense = fitted(clone(model), X, y)
@@ -318,11 +318,11 @@ def test_points_are_in_double_precision(iris):
 
 @pytest.mark.parametrize("sizes", [(9, 1, 12, 8), (9, 0, 12, 8)])
 def test_a_row_alone_is_summed_as_many_are(sizes):
-    """Each f is what both of its classes add, one of which may have no support vector."""
+    """f of a pair is the sum over both classes, one of which may have no support vector."""
     rng, m = np.random.default_rng(0), sum(sizes)
     K, dual, own = rng.random((40, m)), rng.normal(size=(3, m)), np.repeat(np.arange(4), sizes)
     many = values_of_pairs(K, dual, np.array(sizes))
     alone = [values_of_pairs(K[i : i + 1], dual, np.array(sizes)) for i in range(40)]
     np.testing.assert_allclose(np.concatenate(alone), many, atol=1e-13)
     f = K[:, own == 1] @ dual[2, own == 1] + K[:, own == 3] @ dual[1, own == 3]
-    np.testing.assert_allclose(many[:, 4], f, atol=1e-13)  # of classes 1 and 3
+    np.testing.assert_allclose(many[:, 4], f, atol=1e-13)  # classes 1 and 3

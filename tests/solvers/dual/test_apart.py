@@ -1,4 +1,4 @@
-"""Pairs of classes whose K is not held as a whole: the same minima, one pair at a time."""
+"""One-vs-one SVMs without the full K: the same minima, one pair of classes at a time."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -17,7 +17,7 @@ GAUSS, SMO = RBF(1.0), BlockSMO()
 
 
 def classes(kind="classify", seed=0):
-    """Return points of four classes, the pairs, and their duals."""
+    """Return points of four classes, the pairs, and their dual problems."""
     rng, ends = np.random.default_rng(seed), np.cumsum([0, *SIZES])
     X = rng.normal(size=(ends[-1], 3)) + np.repeat(rng.normal(size=(4, 3)), SIZES, axis=0)
     duals, members = [], []

@@ -1,4 +1,4 @@
-"""The duals of support vector machines on explicit features: an interior point, then a corner."""
+"""Dual problems of SVMs on explicit features: interior point method, then crossover to a vertex."""
 
 import tracemalloc
 from dataclasses import replace
@@ -21,7 +21,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def classes(numbers, F):
-    """Labels that overlap, both of them present."""
+    """Return overlapping labels, with both classes present."""
     first = F[:, 0] if F.shape[1] else 0.0
     signs = np.where(first + 0.5 * numbers.normal(size=len(F)) > 0, 1.0, -1.0)
     signs[:2] = 1.0, -1.0
@@ -33,7 +33,7 @@ def targets(numbers, F):
 
 
 def dual_of(kind, numbers, F, C, share=0.4):
-    """A dual of this kind; `share` of the largest possible nu."""
+    """Return a dual problem of this type; `share` is the fraction of the largest feasible nu."""
     signs, y = classes(numbers, F), targets(numbers, F)
     if kind == "classify":
         return Dual.classify(signs, C)
@@ -46,7 +46,7 @@ def dual_of(kind, numbers, F, C, share=0.4):
 
 
 def check(F, dual, found, tol=1e-3):
-    """Check everything that is promised, from K itself."""
+    """Check all guarantees of the result against K itself."""
     v, report = found.variables, found.report
     f = F @ (F.T @ np.bincount(dual.points, v, minlength=len(F)))
     np.testing.assert_allclose(found.values, f, atol=1e-9 * (1.0 + np.abs(f).max()))
@@ -71,7 +71,7 @@ def check(F, dual, found, tol=1e-3):
 
 
 def by_general_solver(F, dual):
-    """The smallest objective that SLSQP finds."""
+    """Return the smallest objective that SLSQP finds."""
     G = F[dual.points]
     sums = [np.where(dual.groups == k, 1.0, 0.0) for k in range(dual.n_groups)]
     best = minimize(
@@ -117,7 +117,7 @@ def test_pairs_find_the_same_function(kind):
     np.testing.assert_allclose(found.multipliers, other.multipliers, atol=1e-4 * size + 1e-6)
 
 
-# ---------------------------------------------------------------------- every kind of problem
+# ---------------------------------------------------------------------- every type of problem
 
 
 @settings(max_examples=150, deadline=None)
@@ -151,7 +151,7 @@ def test_what_is_promised_holds(seed, kind, n, m, columns, power, weights, share
         C[2:] *= numbers.integers(0, 3, size=n - 2)
     dual = dual_of(kind, numbers, F, C, share)
     found = BoxInterior().minimize(F, dual)
-    # K v is not known better than this
+    # K v is not more accurate than this.
     sizes = np.linalg.norm(F, axis=1)
     rounding = 1e-14 * sizes.max(initial=0.0) * np.linalg.norm(found.variables * sizes[dual.points])
     if found.report.certificate["violation"] > 1e-3:
@@ -221,7 +221,7 @@ def test_a_point_twice_is_a_point_of_twice_the_weight(kind):
 
 
 def test_a_hard_margin():
-    # the two nearest points are (0, 0) and (2, 0): w = (1, 0), b = -1, and both have v = 1/2
+    # The two nearest points are (0, 0) and (2, 0): w = (1, 0), b = -1, and both have v = 1/2.
     F = np.array([[0.0, 0.0], [-1.0, 3.0], [-4.0, 1.0], [2.0, 0.0], [3.0, 3.0], [9.0, -5.0]])
     dual = Dual.classify(np.repeat([-1.0, 1.0], 3), np.full(6, np.inf))
     found = BoxInterior().minimize(F, dual)
@@ -312,7 +312,7 @@ def test_what_is_not_finite_is_never_preferred():
             assert _interior.better_of(one, other, 1e-3) is good
 
 
-# ---------------------------------------------------------------------- numbers of any size
+# ---------------------------------------------------------------------- scaling
 
 
 def test_columns_of_any_unit():
@@ -320,10 +320,10 @@ def test_columns_of_any_unit():
     F = numbers.normal(size=(2000, 5))
     dual = dual_of("regress", numbers, F, np.full(2000, 1.0))
     small = BoxInterior().minimize(F, dual)
-    # K grows by 4^20 while C and targets stay: f = 2^20 F w with w by 2^20 smaller
+    # K grows by 4^20 while C and targets are the same: f = 2^20 F w, with w smaller by 2^20.
     large = BoxInterior().minimize(F * 2.0**20, replace(dual, start=dual.start))
     assert large.report.n_iter <= 2 * small.report.n_iter
-    # every term of F^T v is rounded, and the longest row of F sees it
+    # Every term of F^T v is rounded, which affects the longest row of F.
     sizes = np.linalg.norm(F * 2.0**20, axis=1)
     rounding = 2.0**-48 * sizes.max() * np.linalg.norm(large.variables * np.tile(sizes, 2))
     assert large.report.certificate["violation"] <= max(1e-3, rounding)
@@ -342,7 +342,8 @@ def test_columns_far_from_zero_cost_no_steps():
 
 
 @pytest.mark.parametrize(("size", "C"), [(1.0, 1e300), (1e200, 1.0), (1e150, 1e150)])
-def test_numbers_that_overflow_are_no_minimum(size, C):  # nor a warning: those are errors here
+# and no warning, because warnings are errors here
+def test_numbers_that_overflow_are_no_minimum(size, C):
     numbers = np.random.default_rng(0)
     F = numbers.normal(size=(100, 3))
     found = BoxInterior().minimize(F * size, Dual.classify(classes(numbers, F), np.full(100, C)))
@@ -368,11 +369,11 @@ def test_columns_too_large_for_v_leave_a_function_of_use(size):
     assert "Scale the columns, or lower C" in found.report.message
     errors = y - (found.values - found.multipliers.mean())
     assert np.var(errors) <= 0.2 * np.var(y)
-    # v = 0 is a corner that was seen
+    # v = 0 is a known vertex.
     assert found.report.certificate["primal"] <= dual.gap(np.zeros(1800), np.zeros(900))
 
 
-def test_a_column_far_from_zero_is_no_obstacle():
+def test_a_column_far_from_zero_is_not_an_obstacle():
     numbers = np.random.default_rng(0)
     F = numbers.normal(size=(200, 3))
     dual = dual_of("classify", numbers, F, np.ones(200))
@@ -383,7 +384,7 @@ def test_a_column_far_from_zero_is_no_obstacle():
     )
 
 
-# ---------------------------------------------------------------------- how it works
+# ---------------------------------------------------------------------- implementation
 
 
 @each_kind
@@ -422,7 +423,7 @@ def test_auto_needs_no_more_than_the_budget():
     small = {"kernel": "linear", "C": 0.01, "max_memory": "700 KiB"}
     with pytest.raises(MemoryError, match="1000 rows of 90 columns"):
         SVC(**small, solver="primal").fit(X, y)
-    for solver in ("auto", "smo"):  # where primal does not fit, "auto" tries the other
+    for solver in ("auto", "smo"):  # if "primal" does not fit into memory, "auto" tries the other
         with pytest.raises(MemoryError, match="machine on 1000 points needs"):
             SVC(**small, solver=solver).fit(X, y)
     with pytest.raises(MemoryError, match="a dense X of 1000 rows and 90 columns"):
@@ -447,7 +448,7 @@ def test_no_copy_of_the_features():
     BoxInterior().minimize(F, dual)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    squares = 8 * (2 * 402) ** 2  # of the free variables
+    squares = 8 * (2 * 402) ** 2  # for the free variables
     assert peak < 0.5 * F.nbytes + 3 * squares
 
 
@@ -465,7 +466,7 @@ def test_what_the_corner_leaves_is_moved_in_pairs(monkeypatch):
     assert "SMO steps were taken after the interior-point method" in found.report.message
     np.testing.assert_allclose(found.values, expected, atol=5e-3)
     assert numbers["entries"] > 0
-    assert found.report.n_iter == 6 < steps[-1].n_iter  # pairs are told of too
+    assert found.report.n_iter == 6 < steps[-1].n_iter  # SMO steps are reported, too
     assert [p.n_iter for p in steps] == sorted(p.n_iter for p in steps)
     assert [p.seconds for p in steps] == sorted(p.seconds for p in steps)
 
@@ -512,6 +513,7 @@ def test_an_interrupt_is_passed_on():
 
 def test_a_start_that_is_the_minimum_takes_no_step():
     F = np.random.default_rng(0).normal(size=(30, 2))
-    found = BoxInterior().minimize(F, Dual.one_class(np.ones(30), 1.0))  # all at their bounds
+    # all variables are at their bounds
+    found = BoxInterior().minimize(F, Dual.one_class(np.ones(30), 1.0))
     assert found.report.n_iter == 0 and found.report.status is Status.CONVERGED
     np.testing.assert_array_equal(found.variables, np.ones(30))

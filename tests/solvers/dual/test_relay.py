@@ -1,4 +1,4 @@
-"""Relay: pairs of variables while they are cheap, then the interior point."""
+"""Fallback from SMO, as long as it is cheap, to the interior point method."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_a_limit_on_steps_is_one_for_both():
     [
         (500, 4, None, "smo"),
         (800, 900, None, "smo"),
-        (8000, 20, None, "primal"),  # cheaper than a first block of rows
+        (8000, 20, None, "primal"),  # cheaper than the first block of rows
         (3000, 256, None, "either"),
         (3000, 20, 1200, "either"),
         (3000, 20, 120, "smo"),  # all pairs of classes are small

@@ -1,4 +1,4 @@
-"""The dual of support vector machines: conditions of a minimum, other solvers, hard cases."""
+"""SMO for the dual of SVMs: optimality conditions, other solvers, hard cases."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ KERNELS = [RBF(1.0), Linear(), Polynomial(2, gamma=1.0, coef0=1.0)]
 
 
 def problem(kind, seed, n=None):
-    """Return a kernel, points, and a dual of this kind with weights and a random C."""
+    """Return a kernel, points, and a dual problem of this type with weights and a random C."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     n = n or int(rng.integers(5, 60))
     X = rng.normal(size=(n, int(rng.integers(1, 6))))
@@ -37,7 +37,7 @@ def problem(kind, seed, n=None):
 
 
 def check(kernel, X, dual, found, tol, rounding=1e-9):
-    """The conditions of a minimum to tol, from K afresh; the gap, and what it is promised to be."""
+    """Check the optimality conditions to tol with a recomputed K, and the reported gap."""
     v = found.variables
     assert np.all(v >= dual.lower) and np.all(v <= dual.upper)
     for k in range(dual.n_groups):
@@ -219,14 +219,14 @@ def test_points_left_out_for_a_while(seed, small_blocks, monkeypatch):
         objectives = []
         rows = KernelRows(RBF(), X, cache_bytes=1)
         found = BlockSMO().minimize(rows, dual, lambda p, to=objectives: to.append(p.objective))
-        check(RBF(), X, dual, found, 1e-3, rounding=1e-4)  # float32, but for support vectors
+        check(RBF(), X, dual, found, 1e-3, rounding=1e-4)  # float32, except for support vectors
         size = abs(objectives[-1]) + 1.0
-        assert np.all(np.diff(objectives) >= -1e-5 * size)  # float32, until the last look
+        assert np.all(np.diff(objectives) >= -1e-5 * size)  # float32, until the final check
         with_all = BlockSMO(shrinking=False).minimize(KernelRows(RBF(), X, cache_bytes=1), dual)
         bound = found.report.certificate["bound"] + with_all.report.certificate["bound"]
         ours, theirs = found.report.certificate["dual"], with_all.report.certificate["dual"]
         assert abs(ours - theirs) <= bound
-    assert kinds  # it did happen
+    assert kinds  # the case occurred
 
 
 def test_the_same_bits_whatever_the_threads(small_blocks):
@@ -261,7 +261,7 @@ def test_the_gap_is_primal_minus_dual():
 def test_free_and_bound_are_counted_by_points():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 4, (120, 2)).astype(float), rng.integers(0, 5, 120).astype(float)
-    dual = Dual.nu_regress(y, np.full(120, 1e3), 0.9)  # some points have both variables free
+    dual = Dual.nu_regress(y, np.full(120, 1e3), 0.9)  # for some points, both variables are free
     found = BlockSMO().minimize(KernelRows(RBF(), X), dual)
     c = found.report.certificate
     assert c["n_bound"] >= 0
@@ -317,7 +317,7 @@ def test_an_interrupt_while_points_are_left_out(small_blocks, monkeypatch):
 
 @pytest.mark.parametrize("rank", [40, 9])
 def test_variables_that_meet_bounds_stay_while_the_others_agree(rank):
-    """The minimum over a face, from a point inside; of a singular K the equations have many."""
+    """The minimum over a face, from an interior point; if K is singular, it is not unique."""
     rng = np.random.default_rng(3)
     F, n = rng.normal(size=(40, rank)), 40
     K = F @ F.T

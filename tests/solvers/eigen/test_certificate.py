@@ -1,7 +1,7 @@
-"""Every bound that is printed holds: against NumPy's eigenpairs, on problems of all kinds.
+"""Every printed bound holds: against NumPy's eigenpairs, on problems of all types.
 
-`broken` compares a certificate with the truth and names the bounds that fail.  What it forgives is
-the rounding of the truth itself: 1e-14 of |S K S|, the matrix before centring.
+`broken` compares a certificate with the exact values and returns the names of the violated bounds.
+It allows for rounding errors of the reference, 1e-14 |S K S| (the matrix before centring).
 """
 
 import dataclasses
@@ -36,13 +36,13 @@ ROUNDING = 1e-14
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Thousands of small matrices: threads would only wait for each other."""
+    """With thousands of small matrices, BLAS threads would only wait for each other."""
     with threadpool_limits(1):
         yield
 
 
 class Truth:
-    """The eigenpairs of A by NumPy, and what they are off at most."""
+    """The eigenpairs of A by NumPy, and a bound of their errors."""
 
     def __init__(self, A, size=None):
         values, vectors = np.linalg.eigh(A)
@@ -64,7 +64,7 @@ def broken(pairs, truth):
         "residuals": np.all(nearest <= c.residuals + forgiven),
         "outside": beyond <= c.outside + forgiven,
         "rest": not c.found or np.sum(exact > c.rest + forgiven) <= c.found,
-        # no larger one was; a direct method has found them all, also where the next one equals it
+        # No larger eigenvalue was missed.  A direct method finds all, even if the next is equal.
         "nothing_missed": not c.nothing_missed
         or (
             beyond <= pairs.values[-1] + c.residuals[-1] + forgiven
@@ -75,7 +75,7 @@ def broken(pairs, truth):
 
 
 def wrong_angles(pairs, truth):
-    """Return what is wrong with the angles: of lone vectors, and of the subspaces of clusters."""
+    """Return the violated bounds on angles, of single vectors and of subspaces of clusters."""
     c, k, exact, V = pairs.certificate, len(pairs.values), truth.values, truth.vectors
     covered = np.zeros(k, dtype=int)
     for a, b in c.clusters:
@@ -89,7 +89,7 @@ def wrong_angles(pairs, truth):
         gap = max(min(above, exact[b - 1] - exact[b] if b < len(V) else np.inf), 1e-300)
         U = pairs.vectors[:, a:b]
         sine = np.linalg.norm(U - V[:, a:b] @ (V[:, a:b].T @ U), 2)
-        # NumPy's eigenvectors are those of a matrix this far away
+        # NumPy's eigenvectors are exact for a matrix at this distance.
         if not sine <= c.sines[a] + truth.error / gap + ROUNDING or np.ptp(c.sines[a:b]):
             wrong.append("sines")
     return wrong
@@ -98,7 +98,8 @@ def wrong_angles(pairs, truth):
 # ---------------------------------------------------------------------- the problems
 
 DOMAINS = ("vectors", "nonnegative")
-ENTRIES = [e for e in zoo.KERNELS if e.domain in DOMAINS and e.id != "Callable pair"]  # slow
+# without a slow one
+ENTRIES = [e for e in zoo.KERNELS if e.domain in DOMAINS and e.id != "Callable pair"]
 SHAPES = ("cloud", "clusters", "twice", "equal", "line", "rank one", "grid", "far")
 
 
@@ -120,8 +121,8 @@ def points(rng, shape, n, columns):
 
 
 def scales(entry, columns):
-    """Return factors for the points with which K itself is known to 1e-14."""
-    if columns > 8:  # distances are then differences of products
+    """Return scale factors of the points for which K is accurate to 1e-14."""
+    if columns > 8:  # distances are then computed from products
         return [1.0, 1e-3, 1e-8]
     periodic = "Periodic" in entry.id or "Sklearn" in entry.id
     return [1.0, 1.0, 1e-3, 1e-8, 30.0] + ([] if periodic else [1e4, 1e7])
@@ -166,7 +167,7 @@ def draw_solvers(rng, n, k):
 
 
 def solve(solver, gram, k):
-    """Return eigenpairs, and whether a warning said that they did not converge."""
+    """Return eigenpairs, and whether a ConvergenceWarning was issued."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", DensifyWarning)
@@ -211,9 +212,9 @@ def test_every_printed_bound_holds(case):
 
 @pytest.mark.parametrize("case", range(6))
 def test_every_printed_bound_holds_in_single_precision(case):
-    """float32 tiles of float64 points, against the exact K; float32 points, against their own."""
+    """float32 tiles of float64 points against the exact K; float32 points against their own K."""
     rng = np.random.default_rng(case)
-    for n in (60, 500):  # one tile, several
+    for n in (60, 500):  # one tile, and several
         columns = int(rng.choice([1, 3, zoo.WIDE]))
         X = points(rng, SHAPES[case], n, columns) * rng.choice([0.1, 1.0]) / np.sqrt(columns)
         kernel, weights = (RBF(), 2.5 * RBF(0.7))[case % 2], draw_weights(rng, n)
@@ -234,7 +235,7 @@ def test_every_printed_bound_holds_in_single_precision(case):
 
 
 def slanted(angle):
-    """One Ritz pair of diag(2, 1), at this angle to the first axis: its bounds are nearly sharp."""
+    """Return a Ritz pair of diag(2, 1) at this angle to the first axis, with sharp bounds."""
     A, u = np.diag([2.0, 1.0]), np.array([[np.cos(angle)], [np.sin(angle)]])
     value = (u.T @ A @ u)[0]
     residual = np.linalg.norm(A @ u - u * value, axis=0)
@@ -325,7 +326,7 @@ def test_bounds_of_ritz_pairs_of_any_symmetric_matrix(seed, n, near, data):
 
 
 def test_a_second_vector_that_hides_a_larger_eigenvalue_proves_nothing():
-    # the first pair is exact; the second is a poor one of an eigenvalue that is larger still
+    # The first pair is exact; the second is an inaccurate pair of an even larger eigenvalue.
     angle = 0.3
     u = np.array([0.0, np.cos(angle), np.sin(angle)])
     A = np.diag([1.0, 1.05, 0.2])
@@ -337,10 +338,10 @@ def test_a_second_vector_that_hides_a_larger_eigenvalue_proves_nothing():
 
 
 def test_what_is_left_of_the_norm_counts_its_own_rounding():
-    # |A|_F^2 = 1 + d^2 is 1 in floating point for d = 1e-9: the second eigenvalue is not seen
+    # For d = 1e-9, |A|_F^2 = 1 + d^2 rounds to 1, so that the second eigenvalue is invisible.
     c = certify(np.array([1.0]), np.array([0.0]), 1, squared_norm=1.0 + 1e-18, floor=4e-8)
     assert c.rest >= 1e-9 and c.nothing_missed
-    # and where it is seen, a few digits of it are not
+    # If it is visible, a few of its digits are not.
     seen = 6e-8
     off = certify(
         np.array([1.0]), np.array([0.0]), 1, squared_norm=1.0 + seen**2 - 4e-16, floor=4e-8
@@ -400,7 +401,7 @@ def test_the_first_of_a_cluster_alone_has_no_angle():
     assert pairs.first(1).certificate.outside == pairs.certificate.upper[1]
 
 
-# ---------------------------------------------------------------------- and they say something
+# ---------------------------------------------------------------------- tightness of the bounds
 
 X = np.random.default_rng(3).normal(size=(300, 2))
 

@@ -1,4 +1,4 @@
-"""LAPACK on the whole matrix: one pair at a time, or all at once."""
+"""LAPACK on the full matrix: a subset of the eigenpairs, or all of them."""
 
 import numpy as np
 import pytest

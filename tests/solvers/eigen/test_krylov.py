@@ -1,4 +1,4 @@
-"""BlockKrylov against LAPACK, what it says on the way, and how it ends."""
+"""BlockKrylov against LAPACK, its progress output, and its stopping criteria."""
 
 import itertools
 import re
@@ -28,13 +28,14 @@ vectors = [e for e in zoo.KERNELS if e.domain in ("vectors", "nonnegative")]
 
 
 def polygon(n):
-    """Points whose eigenvalues come in pairs."""
+    """Return points whose eigenvalues come in pairs."""
     angles = 2.0 * np.pi * np.arange(n) / n
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
 
-CUBE = np.array(list(itertools.product([-1.0, 1.0], repeat=5)))  # eigenvalues 5 and 10 times
-SLOW = Matern(0.3, nu=0.5)  # of a spectrum that decays slowly
+# eigenvalues of multiplicity 5 and 10
+CUBE = np.array(list(itertools.product([-1.0, 1.0], repeat=5)))
+SLOW = Matern(0.3, nu=0.5)  # with a slowly decaying spectrum
 
 
 def assert_same_pairs(pairs, reference, norm):
@@ -45,12 +46,12 @@ def assert_same_pairs(pairs, reference, norm):
     np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(k), atol=1e-13)
 
 
-# ---------------------------------------------------------------------- the same as LAPACK
+# ---------------------------------------------------------------------- against LAPACK
 
 
 @pytest.mark.parametrize("entry", vectors, ids=lambda e: e.id)
 def test_every_kernel_as_lapack(entry):
-    """Semidefinite, conditionally so, or neither: the largest eigenvalues, not those in modulus."""
+    """For every kernel, also indefinite ones: the largest eigenvalues, not the largest moduli."""
     points = entry.points(60 if entry.id == "Callable pair" else 150)
     dense = CentredGram(DenseGram(entry.kernel, points))
     reference = DenseEigen().eigenpairs(dense, 4)
@@ -92,7 +93,7 @@ def test_one_point_and_a_matrix_of_zeros():
 @pytest.mark.parametrize("hold", zoo.GRAMS, ids=lambda hold: hold.__name__)
 @pytest.mark.parametrize("k", [3, 5, 20])
 def test_a_null_space_is_an_answer_also_without_centring(hold, k):
-    """Beyond the rank a residual is never small beside its eigenvalue, which is 0."""
+    """Beyond the rank, the eigenvalue is 0, so that no residual is small relative to it."""
     pairs = BlockKrylov(random_state=0).eigenpairs(hold(Linear(), X[:60]), k)
     assert pairs.report.status is Status.CONVERGED
     exact = np.append(np.linalg.svd(X[:60], compute_uv=False) ** 2, np.zeros(57))
@@ -100,7 +101,7 @@ def test_a_null_space_is_an_answer_also_without_centring(hold, k):
 
 
 def test_vectors_are_orthonormal_when_the_krylov_space_is_exhausted():
-    """Equal points: of 74 eigenvalues two thirds are 0, and new directions are mostly rounding."""
+    """With repeated points, most eigenvalues are 0, and new directions are mostly rounding."""
     twice = 30.0 * X[rng.integers(25, size=74)]
     for seed in range(8):
         K = CentredGram(DenseGram(Matern(1.2), twice))
@@ -145,7 +146,7 @@ def test_equal_eigenvalues_have_the_same_vectors_by_every_solver(name):
 
 
 def test_a_multiplicity_larger_than_the_block_of_one():
-    """Five equal eigenvalues, and a block that starts with no more columns than asked for."""
+    """Five equal eigenvalues, and an initial block with only as many columns as requested."""
     K = CentredGram(DenseGram(RBF(2.0), CUBE))
     exact = np.linalg.eigvalsh(K.to_array())[::-1]
     for k in (1, 2, 3, 5):
@@ -155,7 +156,7 @@ def test_a_multiplicity_larger_than_the_block_of_one():
 
 @pytest.mark.parametrize("solver", [DenseEigen(), BlockKrylov(random_state=0)], ids=repr)
 def test_the_first_of_the_largest_entries_is_positive(solver):
-    # u = (1, -1, 1, -1) / 2: all entries are as large, and the first decides
+    # u = (1, -1, 1, -1) / 2: all entries have the same modulus, so that the first one decides.
     u = np.array([1.0, -1.0, 1.0, -1.0]) / 2
     for sign in (1.0, -1.0):
         v = sign * u + 1e-12 * np.arange(4)
@@ -166,7 +167,7 @@ def test_the_first_of_the_largest_entries_is_positive(solver):
     assert np.all(pairs.vectors[largest, np.arange(6)] > 0)
 
 
-# ---------------------------------------------------------------------- the same bits
+# ---------------------------------------------------------------------- determinism
 
 
 @pytest.mark.parametrize("n", [700, 1300])
@@ -195,7 +196,7 @@ def test_the_same_bits_of_an_array_that_threads_share():
 
 
 def test_arpack_repeats_itself_also_where_its_space_is_exhausted():
-    """Beyond the rank of K it has to draw new directions."""
+    """Beyond the rank of K, ARPACK has to draw new directions."""
     K = CentredGram(DenseGram(Linear(), X[:60]))
     runs = [Arpack(random_state=0).eigenpairs(K, 20).vectors for _ in range(4)]
     assert all(np.array_equal(runs[0], other) for other in runs[1:])
@@ -207,13 +208,13 @@ def test_arpack_repeats_itself_also_where_its_space_is_exhausted():
 @pytest.mark.parametrize("rank", [0, 6])
 @pytest.mark.parametrize("k", [1, 3])
 def test_thick_restarts(k, rank, monkeypatch):
-    """A small block: the basis is cut down to its best vectors again and again."""
+    """With a small block, the basis is repeatedly restarted with its best vectors."""
     K = CentredGram(TiledGram(SLOW, X))
     widths, ritz = [], RitzBasis.ritz
     monkeypatch.setattr(RitzBasis, "ritz", lambda Z: widths.append(len(Z)) or ritz(Z))
     pairs = BlockKrylov(block=1, rank=rank, random_state=0).eigenpairs(K, k)
     assert max(widths) <= 5 * k + 2
-    assert np.sum(np.diff(widths) <= 0) >= 3  # a pass that did not add to what there was
+    assert np.sum(np.diff(widths) <= 0) >= 3  # passes that did not extend the basis
     assert pairs.report.status is Status.CONVERGED
     reference = DenseEigen().eigenpairs(CentredGram(DenseGram(SLOW, X)), k)
     assert_same_pairs(pairs, reference, K.uncentred_norm)
@@ -238,7 +239,7 @@ def test_a_start_of_any_width_and_of_no_use(columns):
         assert_same_pairs(pairs, reference, K.uncentred_norm)
 
 
-def test_each_pass_is_told():
+def test_each_pass_is_reported():
     said = []
     K = CentredGram(TiledGram(SLOW, X))
     pairs = BlockKrylov(prove=False, random_state=0).eigenpairs(K, 4, say=said.append)
@@ -263,7 +264,7 @@ def test_the_proof_rides_along():
 
 
 def test_the_proof_is_free_where_the_factor_knows_enough():
-    """The factor bounds the spectrum from below, for a kernel that is known to be one."""
+    """The low-rank factor bounds the spectrum from below if the kernel is a Mercer kernel."""
     values = RBF(0.7)(X)
     for gram_, free in ((TiledGram(RBF(0.7), X), True), (gram(Precomputed(), values), False)):
         said = []
@@ -273,12 +274,12 @@ def test_the_proof_is_free_where_the_factor_knows_enough():
 
 
 def test_what_the_proof_brings_to_light_is_solved_for():
-    """Two blocks that know nothing of each other: the iteration sees one, the proof both."""
+    """Two uncoupled blocks: the iteration finds one, the certificate detects both."""
     n = 40
     second = RBF(0.35)(np.linspace(0.0, 1.0, n)[:, None])
     second *= 1.05 / np.linalg.eigvalsh(second)[-1]
     K = np.zeros((2 * n, 2 * n))
-    K[:n, :n], K[n:, n:] = 1.0 / n, second  # with 1.0 and 1.05 as their largest eigenvalues
+    K[:n, :n], K[n:, n:] = 1.0 / n, second  # with largest eigenvalues 1.0 and 1.05
     surprised = 0
     for seed in range(12):
         said = []
@@ -325,7 +326,7 @@ def test_parameters_that_make_no_sense():
             BlockKrylov(**{name: bad})
 
 
-# ---------------------------------------------------------------------- what it needs
+# ---------------------------------------------------------------------- memory
 
 
 def test_nothing_of_the_size_of_k_is_made():

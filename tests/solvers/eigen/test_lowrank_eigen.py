@@ -1,4 +1,4 @@
-"""Kernel PCA of features: landmarks with their bounds, random waves without."""
+"""Kernel PCA with features: landmarks with bounds, random Fourier features without."""
 
 import re
 
@@ -33,7 +33,7 @@ WORDS = zoo.Entry("", Callable(zoo.letters), domain="words").points(60)
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Many small matrices: the threads of a BLAS would only wait for each other."""
+    """With many small matrices, BLAS threads would only wait for each other."""
     with threadpool_limits(1):
         yield
 
@@ -43,7 +43,7 @@ def centred(kernel, X, weights=None):
 
 
 def approximate(kernel, X, S, weights=None):
-    """The spectrum of S K_nS K_SS^-1 K_Sn S, centred, by NumPy."""
+    """Return the spectrum of the centred S K_nS K_SS^-1 K_Sn S, by NumPy."""
     cross = kernel(X, S)
     K = cross @ np.linalg.solve(kernel(S), cross.T)
     return np.linalg.eigvalsh(CentredGram(gram(Precomputed(), (K + K.T) / 2), weights).to_array())[
@@ -143,14 +143,14 @@ def test_values_that_the_user_computed(method):
     pairs = solver.eigenpairs(CentredGram(gram(Precomputed(), K)), 3)
     assert_bounds_hold(pairs.certificate, exact)
     assert pairs.certificate.upper[0] < 2.0 * exact[0]
-    assert pairs.basis.map.kernel.matrix is not None  # a kernel on indices: landmarks are numbers
+    assert pairs.basis.map.kernel.matrix is not None  # a kernel on indices: landmarks are integers
 
 
 @pytest.mark.parametrize(
     "landmarks", ["auto", "rpcholesky", "kmeans++", "uniform", WORDS[:20]], ids=str
 )
 def test_words(landmarks):
-    """The kernel counts equal letters, of five: its rank is five, and four when centred."""
+    """The kernel counts equal letters out of five: its rank is five, and four after centring."""
     K = Callable(zoo.letters)
     exact = np.linalg.eigvalsh(centred(K, WORDS).to_array())[::-1]
     rank = 20 if isinstance(landmarks, str) else None
@@ -180,7 +180,7 @@ def test_without_centring():
     assert_bounds_hold(pairs.certificate, np.linalg.eigvalsh(Matern()(X))[::-1])
 
 
-def test_noise_is_no_part_of_the_features_and_all_of_the_residual():
+def test_noise_is_not_in_the_features_but_in_the_residual():
     kernel = RBF() + White(0.2)
     pairs = LowRankEigen(rank=100, landmarks="uniform", random_state=0).eigenpairs(
         centred(kernel, X), 3
@@ -216,12 +216,12 @@ def test_the_interval_is_the_residual_trace_at_most():
         assert left == pytest.approx(residual, rel=1e-8)
         width = c.upper - c.lower
         assert np.all(width <= left + 2.0 * c.slack + 1e-12) and width[0] > 0.9 * left
-        # the trace is shared among all eigenvalues: the fifth cannot have all of it
+        # The eigenvalues share the trace, so that the fifth cannot be all of it.
         assert pairs.residuals == pytest.approx(left, rel=1e-9)
 
 
 def test_landmarks_close_to_each_other_are_bounded_with_their_rounding():
-    """Landmarks in a tiny patch: K^ is an extrapolation, and magnifies rounding a million times."""
+    """For landmarks in a tiny region, K^ extrapolates and amplifies rounding a million times."""
     seen, refused = 0.0, 0
     for seed in range(20):
         r = np.random.default_rng(seed)
@@ -230,7 +230,7 @@ def test_landmarks_close_to_each_other_are_bounded_with_their_rounding():
         for kernel in (Polynomial(2, gamma=0.5), Linear(), RBF()):
             try:
                 pairs = LowRankEigen(landmarks=S).eigenpairs(centred(kernel, points), 1)
-            except NotPositiveDefiniteError:  # magnified to 1e-7 of k(x, x)
+            except NotPositiveDefiniteError:  # rounding is amplified to 1e-7 k(x, x)
                 refused += 1
                 continue
             exact = np.linalg.eigvalsh(centred(kernel, points).to_array())[::-1]
@@ -238,11 +238,11 @@ def test_landmarks_close_to_each_other_are_bounded_with_their_rounding():
             assert_bounds_hold(c, exact, forgiven=1e-14 * np.linalg.norm(kernel(points), 2))
             seen = max(seen, (pairs.values[0] - exact[0]) / exact[0])
     assert refused < 10
-    assert seen > 1e-11  # without that part of the slack some of these would be wrong
+    assert seen > 1e-11  # some bounds would be violated without this part of the slack
 
 
 def test_points_far_from_the_origin_are_bounded_with_their_rounding():
-    """Rounding goes with k(x, x), not with what centring leaves of it."""
+    """Rounding errors are relative to k(x, x), not to the centred values."""
     for far in (1e2, 1e4):
         points = X[:50] + far
         deviations = points - points.mean(axis=0)
@@ -253,7 +253,7 @@ def test_points_far_from_the_origin_are_bounded_with_their_rounding():
         assert c.slack < 1e-12 * far**2 * 50
 
 
-# ---------------------------------------------------------------------- words
+# ---------------------------------------------------------------------- strings and messages
 
 
 def test_what_it_says():
@@ -291,7 +291,7 @@ def test_more_components_than_landmarks():
     )
     with pytest.raises(ValueError, match=message):
         LowRankEigen(landmarks=X[:3]).eigenpairs(centred(RBF(), X), 5)
-    with pytest.raises(ValueError, match="has rank 3"):  # as the kernel has
+    with pytest.raises(ValueError, match="has rank 3"):  # the rank of the kernel
         LowRankEigen(rank=20, random_state=0).eigenpairs(centred(Linear(), X), 4)
     with pytest.raises(ValueError, match="must lie between 1 and n = 200"):
         LowRankEigen(rank=3).eigenpairs(centred(RBF(), X), 0)
@@ -316,7 +316,7 @@ def test_the_default_number_of_landmarks():
     assert LowRankEigen(rank=100).workspace(10**6, 5) < 8 * 10**8  # a thousandth of K
 
 
-# ---------------------------------------------------------------------- random waves
+# ---------------------------------------------------------------------- random Fourier features
 
 
 @pytest.mark.parametrize("method", ["iid", "orthogonal", "qmc"])
@@ -355,7 +355,7 @@ def test_waves_with_weights_and_seeds():
     again = solver.eigenpairs(centred(RBF(), X), 3), solver.eigenpairs(centred(RBF(), X), 3)
     assert np.array_equal(again[0].vectors, again[1].vectors)
     for k in (3, 51, 77, 78):
-        assert FourierEigen().features(10, k) % 2 == 0  # a cosine and a sine each
+        assert FourierEigen().features(10, k) % 2 == 0  # a cosine and a sine for each frequency
 
 
 def test_waves_that_do_not_exist():

@@ -1,4 +1,4 @@
-"""Count, mean and co-moment: in parts as in one piece."""
+"""Count, mean and co-moment: merging parts gives the same result as all rows at once."""
 
 import numpy as np
 import pytest
@@ -57,14 +57,15 @@ def test_parts_merge_in_any_order(A, B, C):
 def test_weights_are_repetitions(Phi, data):
     counts = data.draw(arrays(int, len(Phi), elements=st.integers(0, 4)))
     weighted, repeated = of(Phi, counts.astype(float)), of(np.repeat(Phi, counts, axis=0))
-    assert weighted.rows == np.count_nonzero(counts)  # points seen, each of them once
+    assert weighted.rows == np.count_nonzero(counts)  # each point is counted once
     assert_same(weighted, Moments(weighted.rows, *list(vars(repeated).values())[1:]))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 50])
 def test_a_large_mean_does_not_cancel(parts):
-    """Deviations of size 1 around 1e8: sum phi phi^T - n m m^T would keep no digit of them."""
-    deviations = np.random.default_rng(0).integers(-8, 9, size=(400, 3)) / 8.0  # exact beside 1e8
+    """Deviations of size 1 around 1e8: sum phi phi^T - n m m^T would lose all their digits."""
+    # exact when added to 1e8
+    deviations = np.random.default_rng(0).integers(-8, 9, size=(400, 3)) / 8.0
     Phi = 1e8 + deviations
     moments = Moments.none(3)
     for part in np.array_split(Phi, parts):
@@ -81,7 +82,7 @@ def test_no_points():
     assert_same(some.merge(none), some)
     assert_same(none.merge(none), none)
     assert_same(Moments.of(np.empty((0, 2))), none)
-    assert_same(Moments.of(np.ones((3, 2)), np.zeros(3)), none)  # of no weight
+    assert_same(Moments.of(np.ones((3, 2)), np.zeros(3)), none)  # zero weight
 
 
 def test_a_residual_that_rounding_made_negative_counts_as_zero():

@@ -1,4 +1,4 @@
-"""The power method, as the textbooks have it."""
+"""The textbook power method."""
 
 import re
 
@@ -16,7 +16,7 @@ X = rng.normal(size=(70, 3))
 
 
 def held(*spectrum):
-    """A matrix with these eigenvalues, in a basis of no special directions."""
+    """Return a matrix with these eigenvalues and random eigenvectors."""
     Q = np.linalg.qr(np.random.default_rng(1).normal(size=(len(spectrum),) * 2))[0]
     K = (Q * np.array(spectrum)) @ Q.T
     return gram(Precomputed(), (K + K.T) / 2)
@@ -53,7 +53,7 @@ def test_the_error_of_the_eigenvalue_shrinks_by_its_square():
     assert errors[1] / errors[0] == pytest.approx(0.5**10, rel=0.01)
 
 
-def test_components_come_one_after_the_other_and_are_told():
+def test_components_come_one_after_the_other_and_are_reported():
     said = []
     pairs = PowerPeeling(random_state=0).eigenpairs(held(9.0, 4.0, 1.0, 0.1), 3, say=said.append)
     pattern = r"component (\d): (\S+) after (\d+) products, residual (\d\.\de-\d\d)"
@@ -83,8 +83,8 @@ def test_products_that_are_too_few_warn_with_numbers():
     assert float(number) == pytest.approx(true / pairs.values[0], rel=0.02)
 
 
-def test_small_components_beside_a_large_one_are_found():
-    """A tolerance relative to the largest eigenvalue would stop at once with anything."""
+def test_small_components_next_to_a_large_one_are_found():
+    """With a tolerance relative to the largest eigenvalue, anything would be accepted at once."""
     scaled = np.random.default_rng(0).normal(size=(100, 3)) * [10.0, 0.02, 0.01]
     K = CentredGram(gram(Linear(), scaled))
     pairs = PowerPeeling(random_state=0).eigenpairs(K, 3)
@@ -128,7 +128,7 @@ def test_the_largest_in_modulus_wins():
     np.testing.assert_allclose(PowerPeeling(random_state=0).eigenpairs(K, 1).values, [-3.0])
     pairs = PowerPeeling(random_state=0).eigenpairs(K, 2)
     np.testing.assert_allclose(pairs.values, [1.0, -3.0], rtol=1e-9)
-    # and the certificate does not claim that -3 is the largest
+    # The certificate does not claim that -3 is the largest eigenvalue.
     assert not PowerPeeling(random_state=0).eigenpairs(K, 1).certificate.nothing_missed
 
 
@@ -138,7 +138,7 @@ def test_a_null_space_in_single_precision():
     assert pairs.report.status is Status.CONVERGED
     exact = np.linalg.eigvalsh(CentredGram(DenseGram(Linear(), X)).to_array())[::-1][:5]
     np.testing.assert_allclose(pairs.values, exact, atol=1e-5 * exact[0])
-    assert pairs.certificate.slack > 1e-7 * exact[0]  # float32 is what it is
+    assert pairs.certificate.slack > 1e-7 * exact[0]  # limited by float32
 
 
 def test_the_same_seed_gives_the_same_bits():

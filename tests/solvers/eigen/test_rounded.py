@@ -1,4 +1,4 @@
-"""BlockKrylov with passes in tiles of float32: as exact as without them, and its bounds as true."""
+"""BlockKrylov with passes in float32 tiles: as accurate as without them, with valid bounds."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def few_points_are_enough(monkeypatch):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """The number of columns of each product in float32."""
+    """Record the number of columns of each product in float32."""
     columns, times = [], Rounded.times
 
     def counted(self, V):
@@ -43,7 +43,7 @@ def quick(monkeypatch):
 
 
 def assert_true(pairs, A):
-    """Residuals and bounds hold for the matrix in float64, and eigenvalues are those of LAPACK."""
+    """Residuals and bounds hold for the float64 matrix, and eigenvalues agree with LAPACK."""
     U, found = pairs.vectors, pairs.certificate
     exact = np.linalg.eigvalsh(A)[::-1]
     assert np.all(np.linalg.norm(A @ U - U * pairs.values, axis=0) <= pairs.residuals + found.slack)
@@ -105,11 +105,11 @@ def test_where_there_is_no_float32():
     draws = np.random.default_rng(0)
     assert Rounded.of(centred(), draws) is not None
     grams = [
-        TiledGram(Matern(2.0, nu=0.5), X),  # a kink
+        TiledGram(Matern(2.0, nu=0.5), X),  # not smooth
         TiledGram(KERNEL, X.astype(np.float32)),
-        TiledGram(KERNEL, 1e3 * X),  # too far apart
+        TiledGram(KERNEL, 1e3 * X),  # points too far apart
         TiledGram(KERNEL, X, max_memory=10**6),
-        TiledGram(KERNEL, X[:500]),  # too few
+        TiledGram(KERNEL, X[:500]),  # too few points
         DenseGram(KERNEL, X),
     ]
     assert all(Rounded.of(CentredGram(K), draws) is None for K in grams)

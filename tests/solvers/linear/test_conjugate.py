@@ -1,4 +1,4 @@
-"""Preconditioned conjugate gradients, the preconditioner, and solvers in turn."""
+"""Preconditioned conjugate gradients, the preconditioner, and fallback solvers."""
 
 import numpy as np
 import pytest
@@ -93,7 +93,7 @@ def test_systems_and_their_certificates(hold, shift):
 
 @pytest.mark.parametrize("shift", [0.1, np.linspace(0.1, 5.0, 700)], ids=["scalar", "vector"])
 def test_the_certificates_bound_the_errors(shift):
-    # a rough solution, so that its error is more than rounding
+    # A rough solution, so that its error is more than rounding.
     factor = ConjugateGradient(rank=20, tol=1e-3).factorize(gram(kernel, X), shift)
     gap = factor.solve(Y) - np.linalg.solve(K + np.diag(np.broadcast_to(shift, 700)), Y)
     bounds = factor.report.certificate
@@ -128,7 +128,7 @@ def test_noise_and_bits_and_threads():
     assert np.array_equal(found[0].solve(Y), found[1].solve(Y))
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     told = []
     ConjugateGradient(rank=5, say=told.append).factorize(gram(kernel, X), 0.1).solve(Y)
     assert told[0].startswith("5 pivots; the trace of the residual is")
@@ -188,7 +188,7 @@ def test_the_memory_is_known_beforehand():
     assert MixedCholesky().workspace(1000) < 8 * 1000**2
 
 
-# ---------------------------------------------------------------------- in turn
+# ---------------------------------------------------------------------- fallback solvers
 
 
 def test_the_next_solver_takes_over_and_the_report_says_so():
@@ -198,7 +198,8 @@ def test_the_next_solver_takes_over_and_the_report_says_so():
     report = factor.report
     assert report.solver == repr(MixedCholesky())
     assert "ConjugateGradient was given up: relative residual" in report.message
-    assert "after 10 steps" in report.message  # they promised many more: it did not go on to 20
+    # the predicted number was much larger, so the solver stopped before 20
+    assert "after 10 steps" in report.message
     np.testing.assert_allclose(a, np.linalg.solve(K + 1e-4 * np.eye(700), Y), rtol=1e-5, atol=1e-3)
     easy = solver.factorize(gram(kernel, X), 1e3)
     easy.solve(Y)
@@ -215,7 +216,7 @@ def test_a_breakdown_is_passed_on_and_the_last_one_raises():
     assert "MixedCholesky was given up: K + shift is not positive definite" in factor.report.message
     with pytest.raises(NotPositiveDefiniteError, match="is not positive"):
         Cascade(stages[:2]).factorize(indefinite, 1e-3).solve(Y)
-    # without a shift only a factor can tell whether K is singular: it is asked at once
+    # Without a shift, only a factorisation detects a singular K, so it is tried first.
     with pytest.raises(NotPositiveDefiniteError, match="Try a larger alpha"):
         twice = gram(kernel, np.concatenate([X, X]))
         Cascade((ConjugateGradient(), Cholesky())).factorize(twice, 0.0)
@@ -248,14 +249,15 @@ def test_the_table_of_linear_solvers():
         assert 50 < chosen.solvers[0].max_iter < 500
         assert chosen.storage == ("dense" if budget == "1 GiB" else "tiled")
     wide = choose(LINEAR, None, n=4000, kernel=kernel, X=np.empty((0, 500)), max_memory="2 GiB")
-    assert [type(s) for s in wide.solvers] == [ConjugateGradient, Cholesky]  # K is read, not made
+    # K is stored and read, not recomputed
+    assert [type(s) for s in wide.solvers] == [ConjugateGradient, Cholesky]
     assert isinstance(choose(LINEAR, None, n=10_000, max_memory="300 MiB"), ConjugateGradient)
     with pytest.raises(TypeError, match=r"has the options \['speed'\]"):
         choose(LINEAR, small, speed=1)
 
 
 def test_the_steps_that_are_expected_decide():
-    """The pivots see how much of K lies beyond them: no step is taken in vain."""
+    """The pivots estimate the spectrum beyond the preconditioner, so no iteration is wasted."""
     tiles, y = gram(RBF(1.0), X, storage="tiled"), Y[:, :1]
     smooth, rough = gram(RBF(5.0), X, storage="tiled"), gram(RBF(0.3), X, storage="tiled")
     solver = Cascade((ConjugateGradient(rank=50, max_iter=60), Cholesky()), hold=10)

@@ -1,4 +1,4 @@
-"""What linear solvers say of themselves at their limits."""
+"""Reports of linear solvers in extreme cases."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_the_residual_is_the_true_one_for_kernels_of_any_size(size):
     A = (size * K + 0.1 * size * np.eye(150)).astype(np.longdouble)
     true = float(np.linalg.norm((y - A @ a).astype(float)) / np.linalg.norm(y))
     assert factor.report.residual < 10 * true + 1e-15
-    again = factor.solve(y)  # the factor is as it was
+    again = factor.solve(y)  # the factor is unchanged
     np.testing.assert_array_equal(a, again)
 
 

@@ -1,4 +1,4 @@
-"""The float32 factor and its repair in float64, against NumPy and the float64 factor."""
+"""The float32 factor with refinement in float64, against NumPy and the float64 factor."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_the_residual_is_that_of_a_float64_factor(hold, shift):
     assert factor.report.status is Status.CONVERGED
     assert 0 < factor.report.n_iter <= 25
     assert factor.report.residual <= max(2e-14, 2.0 * reference.report.residual)
-    assert true.max() <= 1.5 * max(factor.report.residual, 1e-14)  # rounded in another order
+    assert true.max() <= 1.5 * max(factor.report.residual, 1e-14)  # summed in another order
     np.testing.assert_allclose(
         K @ a, K @ reference.solve(Y), atol=1e2 * reference.report.residual * 30
     )
@@ -52,7 +52,7 @@ def test_determinants_have_a_budget():
 
 def test_shifts_and_entries_of_very_different_size():
     shift = np.logspace(1, 30, 900)
-    wide = Polynomial(degree=3)  # the diagonal spreads over orders of magnitude
+    wide = Polynomial(degree=3)  # the diagonal spans orders of magnitude
     factor = MixedCholesky().factorize(gram(wide, X), shift)
     a = factor.solve(Y)
     A = wide(X) + np.diag(shift)
@@ -79,7 +79,7 @@ def test_a_breakdown_of_float32_is_repaired_and_said():
 
 
 def test_rounding_alone_does_not_warn():
-    # K 1 = 0, and eigenvalues up to 1e6 shifts: 1e-14 is out of reach, for any method
+    # K 1 = 0, and the largest eigenvalue is 1e6 shifts: no method can reach 1e-14.
     centred = 300.0 * (X - X.mean(axis=0))
     factor = MixedCholesky().factorize(gram(Linear(), centred), 100.0)
     factor.solve(Y)
@@ -138,7 +138,7 @@ def test_what_cannot_be_solved():
 
 
 def test_an_indefinite_matrix_is_met_by_the_iteration():
-    # float32 does not see the eigenvalue -1e-5, the float64 products do
+    # The eigenvalue -1e-5 is invisible in float32, but not in float64 products.
     Q = np.linalg.qr(rng.normal(size=(60, 60)))[0]
     values = np.append(np.linspace(1.0, 2.0, 59), -1e-5)
     A = gram(Precomputed(), (Q * values) @ Q.T)

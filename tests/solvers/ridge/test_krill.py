@@ -17,7 +17,7 @@ weights[:20] = 0.0
 
 
 def direct(kernel, points, shift, u):
-    """Minimise by a QR decomposition of the whole least squares problem; return f at X."""
+    """Solve the whole least-squares problem with a QR decomposition; return f at X."""
     F = NystroemMap.on(kernel, points).features(X)
     root = np.sqrt(u)[:, None]
     A = np.r_[root * F, np.sqrt(shift) * np.eye(F.shape[1])]
@@ -37,7 +37,7 @@ def test_the_minimum(kernel, shift, u):
 
 
 def test_the_embedding_is_worth_its_name():
-    # few passes although the spectrum of F^T F spans many orders of magnitude
+    # Few passes, although the spectrum of F^T F spans many orders of magnitude.
     _, _, report = Krill(100, "uniform").regress(RBF(0.5), X, Y, 1e-8)
     assert report.n_iter < 80
 

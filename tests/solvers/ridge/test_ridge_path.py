@@ -1,4 +1,4 @@
-"""Ridge solutions for all alphas, against one fit each and against n fits without a point."""
+"""Ridge solutions for all alphas, against separate fits and against leave-one-out fits."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def fitted(F, Y, alpha, w, intercept, penalty):
 
 
 def without(F, Y, alpha, w, intercept, penalty):
-    """Return the errors of n fits, each without one point."""
+    """Return the errors of n leave-one-out fits."""
     errors = np.empty_like(Y)
     for i in range(len(F)):
         others = np.arange(len(F)) != i
@@ -75,7 +75,7 @@ def test_gcv_is_the_error_at_the_mean_leverage(make, w, intercept):
     F, penalty = system(path)
     weights = np.ones(25) if w is None else w
     for alpha, score in zip(ALPHAS, path.gcv(ALPHAS), strict=True):
-        # the columns of the hat matrix are the fits of unit vectors
+        # The columns of the hat matrix are the fits of unit vectors.
         v, b = fitted(F, np.eye(25), alpha, weights, intercept, penalty)
         H = F @ v + b
         rss = weights @ np.square(Y - H @ Y)

@@ -1,4 +1,4 @@
-"""Losses, the interior point, and penalties, against differences, brute force and duality."""
+"""Losses, the interior point method, penalties: against differences, brute force and duality."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from mercer.solvers import (
 
 
 class Cosh:
-    """A loss of one's own, with all derivatives."""
+    """A user-defined loss with all derivatives."""
 
     def value(self, y, f):
         return np.cosh(f - y)
@@ -124,18 +124,18 @@ def test_a_loss_that_is_not_convex_is_refused():
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.4, 2.5])
-def test_a_wrong_curvature_is_said(factor):
+def test_a_wrong_curvature_is_reported(factor):
     own = Cosh()
     own.curvature = lambda y, f: factor * np.cosh(f - y)
     with pytest.warns(UserWarning, match=r"curvature of Cosh\(\) is .*gradient give") as seen:
         Given(own).check(NUMBERS)
     assert seen[0].filename == __file__
-    own.curvature = lambda y, f: 1.5 * np.cosh(f - y)  # a bound is a choice
+    own.curvature = lambda y, f: 1.5 * np.cosh(f - y)  # a user-defined upper bound of the curvature
     Given(own).check(NUMBERS)
 
 
-def test_a_kink_of_the_gradient_is_no_error():
-    """The squared hinge at y f = 1, where differences see both of its curvatures."""
+def test_a_kink_of_the_gradient_is_not_an_error():
+    """At y f = 1, differences of the squared hinge mix two curvatures."""
 
     class Hinge:
         def value(self, y, f):
@@ -161,13 +161,13 @@ def test_a_loss_of_ones_own_cannot_change_the_data():
     F, Y = NUMBERS.copy(), SIGNS.copy()
     with pytest.raises(ValueError, match="read-only"):
         Given(own)(F, Y)
-    F[0] = 1.0  # which stay writeable for others
+    F[0] = 1.0  # the arrays of the caller are still writeable
     with pytest.raises(TypeError, match=r"loss is the class Cosh, but must be an object: Cosh\(\)"):
         Given(Cosh)
 
 
 def test_a_loss_may_end_somewhere():
-    """-log(1 - f): nothing at f >= 1 is ever accepted."""
+    """-log(1 - f) is infinite for f >= 1; such values are never accepted."""
 
     class Barrier:
         def value(self, y, f):
@@ -202,7 +202,7 @@ BOUNDED = [Absolute(), Quantile(0.2), EpsilonInsensitive(0.5), Huber(0.4)]
 
 
 def dual_value(loss, F, y, a, c, shift):
-    """The dual by conjugates: -sum_i c_i loss*(-a_i / c_i) - |F^T a|^2 / (2 shift)."""
+    """Return the dual value: -sum_i c_i loss*(-a_i / c_i) - |F^T a|^2 / (2 shift)."""
     s, t = np.maximum(a, 0.0), np.maximum(-a, 0.0)
     room = 1e-9 * c
     assert np.all(s <= c * loss.above + room)
@@ -233,8 +233,8 @@ def test_duality_proves_the_minimum(loss, intercept, shift):
 
 
 @pytest.mark.parametrize("loss", BOUNDED, ids=repr)
-def test_nobody_does_better(loss):
-    """The minimum is convex: no direction leads down."""
+def test_no_direction_decreases_the_objective(loss):
+    """The problem is convex: no direction decreases the objective at the minimum."""
     F, Y = problem(seed=2)
     found = InteriorPoint(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, np.ones(len(F)), 0.5))
     rng = np.random.default_rng(0)
@@ -245,12 +245,12 @@ def test_nobody_does_better(loss):
 
 
 def test_ordered_quantiles_are_the_linear_program():
-    """For a penalty that is next to nothing: the same minimum as HiGHS finds."""
+    """For a negligible penalty, the minimum is that of a linear program, found by HiGHS."""
     F, Y = problem(seed=3, n=25, m=4, q=3)
     Y = Y + np.random.default_rng(0).normal(size=(25, 1)) * 3 * np.abs(F[:, :1])
     levels, (n, m) = np.array([0.3, 0.45, 0.6]), F.shape
     G = np.column_stack([F, np.ones(n)])
-    # variables: three times (w, b), then u and v for each residual: f + u - v = y
+    # Variables: three times (w, b), then u and v for each residual: f + u - v = y.
     k = 3 * (m + 1)
     cost = np.concatenate([np.zeros(k), np.repeat(levels, n), np.repeat(1 - levels, n)])
     blocks = np.kron(np.eye(3), G)
@@ -262,7 +262,7 @@ def test_ordered_quantiles_are_the_linear_program():
     ours = solver.minimize(RegularisedRisk(F, Y, Quantile(levels), np.ones(n), 1e-9, ordered=True))
     free = solver.minimize(RegularisedRisk(F, Y, Quantile(levels), np.ones(n), 1e-9))
     assert ours.value == pytest.approx(theirs.fun, rel=1e-7)
-    assert free.value < theirs.fun - 1e-3  # the order costs something here
+    assert free.value < theirs.fun - 1e-3  # the order constraint is active here
     f = G @ np.vstack([ours.weights, ours.intercept])
     assert np.diff(f, axis=1).min() >= -1e-9
 
@@ -344,7 +344,7 @@ def test_squares_of_units_do_not_matter(s):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("ordered", [True, False])
 def test_nothing_to_fit(intercept, ordered):
-    """No coordinates, coordinates of 0, targets that are all the same."""
+    """No coordinates, coordinates of 0, or constant targets."""
     loss = Quantile([0.2, 0.6])
     for F in (np.zeros((5, 0)), np.zeros((5, 2)), np.ones((5, 1))):
         for y in (np.zeros((5, 2)), np.full((5, 2), 7.0)):
@@ -359,7 +359,7 @@ def test_nothing_to_fit(intercept, ordered):
             np.testing.assert_allclose(by_dual, f, atol=1e-4)
 
 
-def test_too_few_steps_are_said():
+def test_too_few_steps_are_reported():
     F, Y = problem()
     says = r"after 2 steps with a duality gap of .* Raise"
     with pytest.warns(ConvergenceWarning, match=says) as seen:
@@ -390,7 +390,7 @@ FITTED = [Squared(), Huber(0.4), Absolute(), Given(Cosh())]
 @pytest.mark.parametrize("loss", FITTED, ids=repr)
 @pytest.mark.parametrize("name", PENALTIES)
 def test_any_penalty_is_minimised(loss, name):
-    """Along rays and across, nothing is lower: the problem is convex."""
+    """The problem is convex: the objective is not lower along random rays and directions."""
     F, Y = problem(seed=8, m=3)
     penalty = Penalty.of(PENALTIES[name], 2.0)
     found = Machine(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, np.ones(len(F))), penalty)
@@ -412,7 +412,7 @@ def test_any_penalty_is_minimised(loss, name):
 
 @pytest.mark.parametrize("loss", [Squared(), Huber(0.4)], ids=repr)
 def test_the_norm_makes_zero(loss):
-    """f = 0 just when the slope of the losses at 0 is at most alpha."""
+    """f = 0 if and only if the slope of the losses at 0 is at most alpha."""
     F, Y = problem(seed=9, m=3)
     ones = np.ones(len(F))
     b = (
@@ -434,7 +434,7 @@ def test_the_norm_makes_zero(loss):
 @pytest.mark.parametrize("loss", [Squared(), Huber(0.4), Absolute()], ids=repr)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_small_norm_is_not_nothing(loss, intercept):
-    """|f| of 1e-5 and a shift far below R: units of F, not a minimum at f = 0."""
+    """If |f| is 1e-5, and the shift far below R, because of the units of F, f is not set to 0."""
     F, Y = problem(seed=9, m=3)
     ones = np.ones(len(F))
     options = {"intercept": intercept}
@@ -455,14 +455,14 @@ def test_a_small_norm_is_not_nothing(loss, intercept):
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_norm_makes_zero_at_a_kink(intercept):
-    """Where losses have many slopes: the smallest of them, by a linear program for m = 1."""
+    """At a kink, f = 0 depends on the smallest subgradient, by a linear program for m = 1."""
     F, Y = problem(seed=9, m=1)
-    Y[::13] = np.median(Y) if intercept else 0.0  # ties: slopes of -1 to 1
+    Y[::13] = np.median(Y) if intercept else 0.0  # ties: subgradients from -1 to 1
     b = np.median(Y) if intercept else 0.0
     n, free = len(F), Y[:, 0] == b
     a = np.sign(Y[:, 0] - b)
     bounds = [(-1, 1) if tie else (x, x) for tie, x in zip(free, a, strict=True)]
-    # t >= |F^T a| with sum a = 0
+    # t >= |F^T a| with sum a = 0.
     above = np.vstack([np.append(F[:, 0], -1.0), np.append(-F[:, 0], -1.0)])
     equal = np.append(np.ones(n), 0.0)[None] if intercept else None
     least = linprog(
@@ -512,7 +512,7 @@ def test_a_wrong_penalty_is_refused(penalty, says):
         )
 
 
-def test_a_penalty_without_hold_is_said():
+def test_an_unbounded_penalty_is_reported():
     F, Y = problem(m=2)
     flat = Penalty.of((lambda t: 0.0, lambda t: 0.0), 1.0)
     with pytest.warns(

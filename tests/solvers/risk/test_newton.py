@@ -1,4 +1,4 @@
-"""Whitened coordinates, Newton's method in them, and gradient descent beside it."""
+"""Whitened coordinates, Newton's method, and gradient descent in comparison."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def test_exact_factor(kernel, rank):
 
 
 def test_points_of_all_sizes_count():
-    """Points of small and of large k(x, x) are spanned alike, and `left` is what is not."""
+    """Points with small and large k(x, x) are spanned equally well; `left` is the residual."""
     Z = X * 10.0 ** np.linspace(-4, 4, 60)[:, None]
     K = Polynomial(2, gamma=1.0, coef0=1.0)
     phi = Whitened.exact(K, Z)
@@ -182,7 +182,7 @@ def test_gradient_against_differences(loss):
 
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()], ids=repr)
 def test_the_certificate_holds(loss):
-    """The gap bounds what is left, also where Newton's method was stopped early."""
+    """The gap bounds the remaining error, also if Newton's method was stopped early."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
     least = Newton(tol=1e-14).minimize(RegularisedRisk(F, Y, loss, v, 1e-6)).value
     for steps in (1, 2):
@@ -193,7 +193,7 @@ def test_the_certificate_holds(loss):
 
 
 def test_nothing_converges_against_its_certificate():
-    """Where |g|^2 underflows, and where rounding ends the search far from the minimum."""
+    """If |g|^2 underflows, or rounding stops the iteration far from the minimum."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
     tiny = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-300))
     assert tiny.report.status is Status.CONVERGED
@@ -207,7 +207,7 @@ def test_nothing_converges_against_its_certificate():
 
 
 def test_exponential_losses_and_nothing_left():
-    """A search that went far too far comes back by halves; a J of rounding alone is a minimum."""
+    """A step that is far too long is halved repeatedly; if J is only rounding, it is a minimum."""
     F = np.linalg.cholesky(RBF(1.0)(np.arange(5.0)[:, None]))
     found = Newton().minimize(
         RegularisedRisk(F, np.full((5, 1), 100.0), Poisson(), np.ones(5), 2.0, False)
@@ -220,7 +220,7 @@ def test_exponential_losses_and_nothing_left():
 
 
 def test_intercepts_of_a_class_of_little_weight():
-    """The intercepts are the best ones for every class: sum_i v_i (y_ic - p_ic) = 0."""
+    """The intercepts are optimal for every class: sum_i v_i (y_ic - p_ic) = 0."""
     F, Y = Whitened.exact(RBF(1.0), X).F, targets(Softmax())
     v = np.where(Y[:, 2] == 1, 1e-13, 1.0)
     found = Newton().minimize(RegularisedRisk(F, Y, Softmax(), v, 1.0))
@@ -229,7 +229,7 @@ def test_intercepts_of_a_class_of_little_weight():
 
 
 def test_an_output_without_curvature():
-    """All margins of one output are met at the start: nothing is divided by nothing."""
+    """All margins of one output are satisfied at the start, so that its Hessian is 0."""
     F, Y, b = Whitened.exact(RBF(1.0), X).F, targets(SquaredHinge()), np.array([0.0, 2.0])
     Y[:, 1] = 1.0
     found = Newton().minimize(
@@ -246,7 +246,7 @@ def test_path(loss):
     stages = Newton(path=0.1).minimize(RegularisedRisk(F, Y, loss, v, 1e-4))
     assert stages.report.status is Status.CONVERGED
     assert stages.value == pytest.approx(straight.value, rel=1e-9)
-    # from the trace of the second derivatives at 0, where each has its own factor
+    # From the trace of the Hessian at 0, where each output has a separate factor.
     most = {"Logistic()": 0.25, "Softmax()": 2 / 9}.get(repr(loss), 2.0) * 60
     n = 1 + int(np.log10(most / 1e-4))
     assert stages.report.message.startswith(f"a path of {n} shifts from 1.0e")
@@ -261,7 +261,7 @@ def test_path(loss):
 @pytest.mark.parametrize("noise", [0.0, 0.7, np.inf], ids=["separable", "noisy", "labels drawn"])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
 def test_few_factors(q, noise, scale):
-    """At most 15 factors of the second derivatives, from C = 1e-3 to C = 1e6."""
+    """At most 15 factorisations of the Hessian, from C = 1e-3 to C = 1e6."""
     rng = np.random.default_rng(5)
     Z = rng.standard_normal((150, 3))
     z = np.sin(2 * Z[:, 0]) + Z[:, 1]
@@ -279,7 +279,7 @@ def test_few_factors(q, noise, scale):
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_factored_as_a_whole(intercept, monkeypatch):
-    """Where blocks take many products, all outputs together; the minimum is the same."""
+    """If blocks take many products, all outputs are factorised together, with the same minimum."""
     F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
     monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=-1))
@@ -292,7 +292,7 @@ def test_factored_as_a_whole(intercept, monkeypatch):
     )
     assert by_whole.value == pytest.approx(by_parts.value, rel=1e-11)
     assert np.allclose(by_whole.weights, by_parts.weights, atol=1e-6)
-    # the system of a step is solved by its own factor, up to the constant that no loss sees
+    # The factorisation solves the Newton system, up to the constant that no loss depends on.
     products = [int(text.split()[-2]) for text in whole if ".0: " in text]
     fresh = [int(text.split()[-2]) for text in parts if ".0: " in text]
     assert max(products) <= 5 < max(fresh)
@@ -321,7 +321,7 @@ def test_start_and_nothing_to_do():
     assert far.value == pytest.approx(cold.value, rel=1e-12)
     empty = Newton().minimize(
         RegularisedRisk(np.zeros((60, 0)), Y, Logistic(), v, 1.0)
-    )  # the intercept alone
+    )  # only the intercept
     share = np.mean(Y > 0)
     assert empty.intercept == pytest.approx(np.log(share / (1 - share)))
     said = []
@@ -354,7 +354,7 @@ def test_descent_meets_newton(loss):
     assert slow.report.status is Status.CONVERGED
     assert slow.n_iter > 10 * exact.n_iter
     assert exact.value <= slow.value <= exact.value * (1 + 2e-12)
-    # R is 0.5-strongly convex
+    # R is 0.5-strongly convex.
     assert np.linalg.norm(slow.weights - exact.weights) <= np.sqrt(2 * 1e-12 * slow.value / 0.5)
 
 

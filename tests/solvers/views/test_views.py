@@ -1,4 +1,4 @@
-"""Two views in coordinates: against eigenproblems, singular values and deflation by hand."""
+"""CCA and PLS in coordinates: against eigenproblems, singular values and explicit deflation."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_a_large_alpha_leaves_the_covariance():
 
 @pytest.mark.parametrize("mode", ["regression", "canonical"])
 def test_partial_least_squares_by_hand(mode):
-    """Deflate F and G themselves, one score after the other."""
+    """Deflate F and G explicitly, one score after the other."""
     F, G, w = pair(3)
     c = w / w.sum()
     A, B, k = centred(F, c), centred(G, c), 4
@@ -127,10 +127,10 @@ def test_laws(seed, k, alpha, mode):
     assert np.all(np.diff(found.values) <= 1e-12)
     norms = S.T @ (c * S) + alpha * found.x.T @ found.x
     np.testing.assert_allclose(norms, np.eye(k), atol=1e-8)
-    # the functions of y and x change their roles
+    # The functions of x and y exchange their roles.
     other = CanonicalCorrelations(k, alpha, alpha).relate(y, x)
     np.testing.assert_allclose(found.values, other.values, atol=1e-10)
-    # alpha takes correlations down
+    # alpha reduces correlations.
     assert np.all(correlations(S, T, w) >= found.values - 1e-9)
     found = PartialLeastSquares(k, mode).relate(x, y)
     S = x.scores(found.x)
@@ -182,8 +182,8 @@ def test_what_is_not_there_is_refused():
             how.relate(x, View.of(np.full((40, 1), 7.0)))
 
 
-def test_what_rounding_spoils_is_said(monkeypatch):
-    """Directions that miss their conditions are no solution, whoever found them."""
+def test_what_rounding_spoils_is_reported(monkeypatch):
+    """Directions that violate their constraints are not reported as a solution."""
     F, G, _ = pair(8)
     right = _view.leading_singular_vectors
 
