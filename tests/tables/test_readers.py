@@ -125,8 +125,8 @@ def test_integers_beyond_2_to_the_53_stay_exact(tmp_path, monkeypatch):
     """As text, in every format and block, because float64 would make some of them equal."""
     pa = pytest.importorskip("pyarrow")
     pq, feather = (pytest.importorskip(f"pyarrow.{part}") for part in ("parquet", "feather"))
-    monkeypatch.setattr("mercer.tables._source._MOST", 4)
-    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    monkeypatch.setattr("mercer.tables._source._MAX_BLOCK_ROWS", 4)
+    monkeypatch.setattr("mercer.tables._source._MIN_BLOCK_ROWS", 1)
     large = [2**53 + 1, -(2**53) - 3, 2**60, 2**63 - 1]
     for ids in ([7, 8, 9, 10, *large], [*large, 7, 8, 9, 10]):
         columns = {"id": ids, "x": [float(i) for i in range(8)]}
@@ -348,8 +348,8 @@ def test_the_standard_input(monkeypatch):
 
 
 def test_blocks_are_the_table_and_a_late_text_makes_a_column_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.tables._source._MOST", 7)
-    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    monkeypatch.setattr("mercer.tables._source._MAX_BLOCK_ROWS", 7)
+    monkeypatch.setattr("mercer.tables._source._MIN_BLOCK_ROWS", 1)
     rng = np.random.default_rng(0)
     lines = [f"{a!r},{i}" for i, a in enumerate(rng.normal(size=50).tolist())]
     lines[40] = '"a ""quoted""\ntext",40'
