@@ -25,7 +25,10 @@ def test_table_maps_and_picture(mercer, people, tmp_path):
     options = (*TREATED, *MODELS, "--color", "kind")
     done = mercer("compare", people, *options, "-o", "out")
     assert done.code == 0 and done.out == "", done
-    assert "Column 'city' one-hot: 3 values" in done.err and "Maps of 80 points" in done.err
+    assert (
+        "Column 'city' was one-hot encoded: 3 values" in done.err
+        and "Maps of 80 points" in done.err
+    )
     out = tmp_path / "out"
     assert sorted(os.listdir(out)) == ["comparison.csv", "comparison.png", "maps.csv"]
     table = columns((out / "comparison.csv").read_text())
