@@ -151,7 +151,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_are_refused_with_a_remedy(name, path):
     model = FUNCTIONS[name].fit(X, LABELS)
-    with pytest.raises(TypeError, match=r"kernel.* is <.*a function, but a file cannot contain code"):
+    with pytest.raises(TypeError, match=r"kernel.* is <.*a function, but a file cannot contain"):
         save(model, path)
     with pytest.raises(TypeError, match=r"subclass of mercer.kernels.Kernel.*classes=\["):
         save(model, path)
@@ -242,5 +242,5 @@ def test_later_formats_are_told(path, monkeypatch):
     with pytest.raises(ModelFileError, match=r"no __metadata__"):
         load(path)
     safetensors.numpy.save_file({"a": X}, path, {"format": "pt"})
-    with pytest.raises(ModelFileError, match=r"other safetensors files contain arrays, but not a model"):
+    with pytest.raises(ModelFileError, match=r"safetensors files contain arrays, but not a model"):
         load(path)

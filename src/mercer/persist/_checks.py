@@ -22,7 +22,7 @@ from ..expansion import Expansion, Primal
 from ..gram import CountSketchMap, FlippedMap, NystroemMap
 from ..kernels import Graph, Graphs
 from ..solvers import Moments, OnlineLearner
-from ._registry import Stored
+from ._registry import StoredClass
 from ._state import TYPES
 
 __all__ = ["check_consistent", "check_fields", "has_type", "is_valid_csr"]
@@ -30,7 +30,7 @@ __all__ = ["check_consistent", "check_fields", "has_type", "is_valid_csr"]
 _NUMBER_TYPES = {int: Integral, float: Real, complex: Complex}
 
 
-def check_fields(stored: Stored, fields: dict[str, Any]) -> None:
+def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
     """Raise a ModelFileError if a required attribute is missing or has the wrong type.
 
     Fields that are missing in the file, but have a default, are added to `fields`.

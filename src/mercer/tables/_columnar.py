@@ -76,10 +76,11 @@ class ArrowSource(Source):
                 batches = _regroup_batches(file.iter_batches(batch_size=rows), schema, rows)
                 total = max(1, file.metadata.num_rows)
             else:
+                # The table consists of views of the memory-mapped file, not of copies.
                 full_table = pa.Table.from_batches(
                     [file.get_batch(i) for i in range(n_batches)] if n_batches else list(file),
                     schema=file.schema,
-                )  # views of the memory-mapped file, not copies
+                )
                 batches = (full_table.slice(i, rows) for i in range(0, len(full_table), rows))
                 total = max(1, len(full_table))
             for batch in batches:
