@@ -773,7 +773,7 @@ def test_what_has_no_margin_is_refused():
         margin(MACHINE, np.where(np.eye(90, 2) > 0, np.nan, X))
     for n_grid in (0, -3, 1, 0.1):
         for drawn in ((MACHINE, X, TWO_CLASSES), (tube, LINE, WAVE)):
-            with pytest.raises(ValueError, match=rf"n_grid={n_grid} must be an integer.* - .* - try"):
+            with pytest.raises(ValueError, match=rf"n_grid={n_grid} must be an int.* - .* - try"):
                 margin(*drawn, n_grid=n_grid)
     assert plt.get_fignums() == []
 
