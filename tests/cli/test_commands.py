@@ -157,7 +157,7 @@ def test_what_else_a_model_can_say(mercer, people):
     assert np.abs(gap).mean() < 5  # in years
     library.save(load_trained("r.mercer").model, "bare.mercer")
     assert "not what is done to the columns" in mercer("predict", "bare.mercer", people).err
-    assert "no file of mercer.save" in mercer("info", people).err
+    assert "was not written by mercer.save" in mercer("info", people).err
 
 
 def test_score_and_tune(mercer, people):
