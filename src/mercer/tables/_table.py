@@ -208,7 +208,7 @@ def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.
 
 
 def is_rounded(cell: Any) -> bool:
-    """Whether a cell holds an integer that float64 cannot represent."""
+    """Whether a cell is an integer that float64 cannot represent."""
     if not isinstance(cell, str) or not _INTEGER.fullmatch(cell):
         return False
     try:
