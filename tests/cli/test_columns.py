@@ -56,8 +56,8 @@ def test_a_model_is_not_loaded_without_its_recipe(mercer, wine):
 
 def test_predictions_in_python_have_the_same_bits_as_in_the_shell(mercer, tmp_path, monkeypatch):
     pd = pytest.importorskip("pandas")
-    monkeypatch.setattr("mercer.tables._source._MOST", 17)
-    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    monkeypatch.setattr("mercer.tables._source._MAX_BLOCK_ROWS", 17)
+    monkeypatch.setattr("mercer.tables._source._MIN_BLOCK_ROWS", 1)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 3))
     path = write(tmp_path / "a.csv", a=X[:, 0], b=X[:, 1], c=X[:, 2], y=X.sum(axis=1))
@@ -123,8 +123,8 @@ def test_rows_without_a_target_are_predicted(mercer, tmp_path):
 
 
 def test_blocks_without_a_complete_row(mercer, tmp_path, monkeypatch):
-    monkeypatch.setattr("mercer.tables._source._MOST", 4)
-    monkeypatch.setattr("mercer.tables._source._LEAST", 1)
+    monkeypatch.setattr("mercer.tables._source._MAX_BLOCK_ROWS", 4)
+    monkeypatch.setattr("mercer.tables._source._MIN_BLOCK_ROWS", 1)
     x = [None] * 4 + list(range(4)) + [None] * 4 + [1]
     path = write(tmp_path / "a.csv", x=x, y=[2 * i for i in range(13)])
     options = ("--target", "y", "--impute", "drop")
@@ -233,14 +233,14 @@ def test_numbers_as_names_of_columns(mercer, tmp_path):
         frame.to_csv("a.csv", index=index)
         done = mercer("pca", "a.csv")
         assert len(done.out.splitlines()) == 21, done
-        assert "names are taken from the first line" in done.err
+        assert "the first line is used as the header" in done.err
     frame.to_csv("b.csv", index=False, header=False)
     assert len(mercer("pca", "b.csv").out.splitlines()) == 21
     for text in ("0,1\n0.5,1.5\n2,3\n", "0,1,2\n2,0,1\n", "0,1,2\n3,4,5\n", "0\n3\n",
                  "2019,2020,2021\n1.5,2,7\n"):  # fmt: skip
         (tmp_path / "c.csv").write_text(text)
         done = mercer("pca", "c.csv")
-        assert done.code == 1 and "may be names of columns" in done.err, done
+        assert done.code == 1 and "may be column names" in done.err, done
         assert "--header or --no-header" in done.err
         assert "may be" not in mercer("pca", "c.csv", "--header").err
         assert "may be" not in mercer("pca", "c.csv", "--no-header").err
@@ -269,7 +269,8 @@ def test_onehot_all_asks_about_what_is_hardly_a_category(mercer, tmp_path):
     )
     assert done.code == 1 and "--onehot all,day,size" in done.err, done
     assert (
-        "'day' holds dates" in done.err and "'size' holds numbers with decimal commas" in done.err
+        "'day' contains dates" in done.err
+        and "'size' contains numbers with decimal commas" in done.err
     )
     done = mercer(
         "score", "ridge", path, "--target", "y", "--onehot", "all", "--ignore", "day,size"

@@ -36,7 +36,11 @@ def columns(text):
 def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_path):
     options = (*TREATED, "--ignore", "price", "--color", "kind", "-k", "3")
     done = mercer("pca", people, *options, "-o", "out")
-    assert done.code == 0 and done.out == "" and "Column 'city' one-hot: 3 values" in done.err
+    assert (
+        done.code == 0
+        and done.out == ""
+        and "Column 'city' was one-hot encoded: 3 values" in done.err
+    )
     assert "Missing numbers were replaced by the median" in done.err
     out = tmp_path / "out"
     assert sorted(os.listdir(out)) == [
@@ -86,7 +90,7 @@ def test_text_in_a_report_is_escaped(mercer, tmp_path):
 def test_without_a_folder_data_go_to_stdout_and_words_to_stderr(mercer, people):
     done = mercer("pca", people, "--columns", "age,price")
     assert done.out.startswith("row,component1,component2\n1,")
-    assert "2 columns of numbers" in done.err
+    assert "2 numeric columns" in done.err
     assert mercer("pca", people, "--columns", "age,price", "-q").err == ""
 
 

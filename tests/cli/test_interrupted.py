@@ -14,7 +14,7 @@ from mercer.tables import load_trained
 
 RUN = (
     "from mercer.cli import main; import mercer.tables._source as s; "
-    "s._MOST = 256; s._LEAST = 1; main()"
+    "s._MAX_BLOCK_ROWS = 256; s._MIN_BLOCK_ROWS = 1; main()"
 )
 OPTIONS = ["--method", "nystroem", "--rank", "50", "-k", "2", "-q"]
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")

@@ -271,5 +271,5 @@ def test_shared_points_of_many_classes(tmp_path):
 def test_functions_are_refused_by_name(tmp_path):
     model = mercer.KernelPerceptron(kernel=lambda x, z: float(x == z))
     model.fit(["a", "b", "a", "b"], [0, 1, 0, 1])
-    with pytest.raises(TypeError, match=r"a function, and a file holds no code.*subclass of"):
+    with pytest.raises(TypeError, match=r"a function, but a file cannot contain code.*subclass of"):
         mercer.save(model, tmp_path / "model")

@@ -389,5 +389,5 @@ def test_a_kernel_of_ones_own(tmp_path):
         load(tmp_path / "m")
     again = load(tmp_path / "m", classes=[Tent])
     assert answers(again, NEW[:, :1]) == answers(model, NEW[:, :1])
-    with pytest.raises(TypeError, match="classes are those of kernels"):
+    with pytest.raises(TypeError, match="classes must be user-defined kernel classes"):
         load(tmp_path / "m", classes=[os.system])

@@ -208,8 +208,8 @@ def test_spectrum_of_a_bound_below_zero_and_of_eigenvalues_that_are_zero(ax):
 @pytest.mark.parametrize(
     ("open_above", "words"),
     [
-        (slice(5, None), "relative width at most 15 %; 3 open above"),
-        (slice(None), "none from above"),
+        (slice(5, None), "relative width at most 15 %; 3 without upper bound"),
+        (slice(None), "no upper bounds"),
     ],
 )
 def test_a_bound_that_is_not_known_leaves_the_picture(ax, open_above, words):
@@ -294,8 +294,8 @@ def test_more_classes_than_colours_differ_in_their_marker(ax):
     ("call", "words"),
     [
         (lambda: embedding(MODEL, components=(0, 8)), "component 8 .* there are 8, counted from 0"),
-        (lambda: embedding(MODEL, components=(0, -1)), "component -1 is asked for"),
-        (lambda: embedding(MODEL, components=(0, 1, 2)), "3 components .* two axes"),
+        (lambda: embedding(MODEL, components=(0, -1)), "component -1 does not exist"),
+        (lambda: embedding(MODEL, components=(0, 1, 2)), "got 3 components, .* two axes"),
         (lambda: embedding(MODEL, y[:-1]), r"y has shape \(89,\), but there are 90 points"),
         (lambda: embedding(MODEL, [f"{i}" for i in range(90)]), "90 classes, but only 28"),
         (lambda: embedding(X[:, 0]), r"scores of shape \(90,\)"),
@@ -324,7 +324,7 @@ def test_maps_share_a_legend_or_a_colour_bar():
     grids = [maps({str(i): X for i in range(m)}, figure=Figure())[0].get_gridspec() for m in (6, 7)]
     assert [(grid.nrows, grid.ncols) for grid in grids] == [(2, 3), (2, 4)]
     assert len(maps({"a": X})) == 1 and len(plt.get_fignums()) == 1
-    with pytest.raises(ValueError, match="there are no maps to draw"):
+    with pytest.raises(ValueError, match="there are no embeddings to draw"):
         maps({})
 
 
@@ -394,12 +394,12 @@ def test_a_constant_is_drawn_without_lines(ax, value):
         (lambda: contours(MODEL.expansion_, X), r"shape \(10000, 8\) for 10000 points"),
         (lambda: contours(len, np.ones((4, 3))), r"points have shape \(4, 3\)"),
         (lambda: contours(len, np.ones((0, 2))), "there are no points"),
-        (lambda: contours(len, X, n_grid=1), "n_grid=1 leaves no grid"),
+        (lambda: contours(len, X, n_grid=1), "n_grid=1 must be an integer of at least 2"),
         (lambda: eigenfunctions(KernelPCA(1).fit(np.eye(3))), r"points have shape \(3, 3\)"),
         (lambda: eigenfunctions(MODEL, components=[8]), "component 8 .* there are 8"),
         (
             lambda: eigenfunctions(MODEL, n_grid=5, axes=Figure().subplots(1, 3)),
-            "8 functions .* axes holds 3",
+            "8 functions .* only 3 axes",
         ),
     ],
 )
@@ -477,7 +477,7 @@ def test_a_class_that_thinning_left_out_has_no_name(ax):
 def test_heat_map_of_two_collections(ax):
     gram_heatmap(TiledGram(RBF(0.2), X, X[:20]), ax=ax, max_size=30)
     assert shown(ax).shape == (30, 20)
-    assert ax.get_title() == "30 × 20 of 90 × 20 points, evenly thinned"
+    assert ax.get_title() == "30 × 20 of 90 × 20 points, evenly spaced"
 
 
 @pytest.mark.parametrize(
@@ -489,8 +489,8 @@ def test_heat_map_of_two_collections(ax):
         (lambda: gram_heatmap(np.ones((0, 0))), r"got shape \(0, 0\)"),
         (lambda: gram_heatmap(np.ones((3, 2)), order=[1, 2, 3]), "matrix is 3 x 2"),
         (lambda: gram_heatmap(np.eye(3), order=[1, 2]), r"y has shape \(2,\)"),
-        (lambda: gram_heatmap(np.eye(3), max_size=1), "max_size=1 leaves nothing"),
-        (lambda: gram_heatmap(np.eye(3), max_size=0.5), "max_size=0.5 leaves nothing"),
+        (lambda: gram_heatmap(np.eye(3), max_size=1), "max_size=1 must be an integer"),
+        (lambda: gram_heatmap(np.eye(3), max_size=0.5), "max_size=0.5 must be an integer"),
     ],
 )
 def test_what_is_not_a_matrix_is_refused(call, words):
@@ -529,12 +529,12 @@ def test_basis_functions_are_the_features(ax, basis):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: kernel_sections("rbf", 0.0, LINE), TypeError, "'rbf', which is no Kernel"),
+        (lambda: kernel_sections("rbf", 0.0, LINE), TypeError, "'rbf', which is not a Kernel"),
         (lambda: kernel_sections(RBF(), 0.0, X), ValueError, r"x has shape \(90, 2\)"),
         (lambda: kernel_sections(RBF(), X, LINE), ValueError, r"at has shape \(90, 2\)"),
         (lambda: kernel_sections(RBF(), [], LINE), ValueError, r"at has shape \(0,\)"),
-        (lambda: basis_functions(RBF(), LINE), TypeError, "which is no basis"),
-        (lambda: basis_functions(3, LINE), TypeError, "got 3, which is no basis"),
+        (lambda: basis_functions(RBF(), LINE), TypeError, "which is not a basis"),
+        (lambda: basis_functions(3, LINE), TypeError, "got 3, which is not a basis"),
         (lambda: basis_functions(np.ravel, LINE), ValueError, r"shape \(41,\) for 41 points"),
     ],
 )
@@ -563,7 +563,7 @@ def test_a_band_is_the_mean_and_its_deviations(ax):
         (lambda: credible_band(LinearRegression(), LINE), TypeError, "does not predict standard"),
         (lambda: credible_band(RIDGE, X), ValueError, r"x has shape \(90, 2\)"),
         (lambda: credible_band(TWO, LINE), ValueError, "the model has 2 targets"),
-        (lambda: credible_band(RIDGE, LINE, width=0), ValueError, "width is a positive number"),
+        (lambda: credible_band(RIDGE, LINE, width=0), ValueError, "width must be a positive"),
     ],
 )
 def test_bands_that_cannot_be_drawn(call, error, words):
@@ -590,7 +590,7 @@ def test_a_path_leads_from_the_start_to_the_pre_image(ax, method):
 
 
 def test_what_has_no_path_is_refused():
-    with pytest.raises(ValueError, match=r"90 functions, but one picture.* - .* - try f\[0\]"):
+    with pytest.raises(ValueError, match=r"90 functions, but the plot.* - .* - try f\[0\]"):
         preimage_path(Expansion.sections(RBF(0.2), X), X[:1])
     with pytest.raises(ValueError, match=r"method='nearest' has no path - .* - try one of"):
         preimage_path(Expansion.mean(RBF(0.2), X), X[:1], method="nearest")
@@ -632,7 +632,7 @@ def test_what_has_no_witness_is_refused():
         witness(WITNESS, X, X[:0])
     with pytest.raises(ValueError, match=r"shape \(400, 2\) for 400 points.* - try one of them"):
         witness(lambda P: np.column_stack([P, P]), LINE[:, None], LINE[:, None])
-    with pytest.raises(ValueError, match=r"n_grid=-3 leaves no grid - .* - try"):
+    with pytest.raises(ValueError, match=r"n_grid=-3 must be an integer.* - .* - try"):
         witness(lambda P: P[:, 0], LINE[:, None], LINE[:, None], n_grid=-3)
     assert plt.get_fignums() == []
 
@@ -765,7 +765,7 @@ def test_what_has_no_margin_is_refused():
     with pytest.raises(ValueError, match=r"X has 40 points, .* SVR was fitted to 41 - .* - try"):
         margin(tube, LINE[:40], WAVE[:40])
     of_matrix = SVC(kernel="precomputed").fit(RBF(0.2)(X), TWO_CLASSES)
-    with pytest.raises(ValueError, match="SVC has a precomputed kernel, but a picture needs vec"):
+    with pytest.raises(ValueError, match="SVC has a precomputed kernel, but a plot needs vec"):
         margin(of_matrix, X, TWO_CLASSES)
     short = compress(MACHINE, 5)
     with pytest.raises(ValueError, match=r"SVC is an expansion in 5 .* plotting\.contours"):
@@ -774,7 +774,7 @@ def test_what_has_no_margin_is_refused():
         margin(MACHINE, np.where(np.eye(90, 2) > 0, np.nan, X))
     for n_grid in (0, -3, 1, 0.1):
         for drawn in ((MACHINE, X, TWO_CLASSES), (tube, LINE, WAVE)):
-            with pytest.raises(ValueError, match=rf"n_grid={n_grid} leaves no grid - .* - try"):
+            with pytest.raises(ValueError, match=rf"n_grid={n_grid} must be an int.* - .* - try"):
                 margin(*drawn, n_grid=n_grid)
     assert plt.get_fignums() == []
 

@@ -1,7 +1,7 @@
-"""What a class demands of its attributes: types as they are annotated, and sizes that fit.
+"""Check the attributes of objects read from a file: annotated types, and consistent array sizes.
 
-What is read from a file and does not pass would fail later, in the middle of a prediction; a
-compiled loop might even read beyond an array.
+Without these checks, invalid values would cause errors later, during a prediction; a compiled loop
+could even read beyond the end of an array.
 """
 
 from __future__ import annotations
@@ -22,211 +22,242 @@ from ..expansion import Expansion, Primal
 from ..gram import CountSketchMap, FlippedMap, NystroemMap
 from ..kernels import Graph, Graphs
 from ..solvers import Moments, OnlineLearner
-from ._registry import Stored
+from ._registry import StoredClass
 from ._state import TYPES
 
-__all__ = ["check_fields", "check_made", "csr_fits", "fits"]
+__all__ = ["check_consistent", "check_fields", "has_type", "is_valid_csr"]
 
-_NUMBERS = {int: Integral, float: Real, complex: Complex}
+_NUMBER_TYPES = {int: Integral, float: Real, complex: Complex}
 
 
-def check_fields(stored: Stored, fields: dict[str, Any]) -> None:
-    """Refuse attributes that are not there, or not of the type that the class declares."""
+def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
+    """Raise a ModelFileError if a required attribute is missing or has the wrong type.
+
+    Fields that are missing in the file, but have a default, are added to `fields`.
+    """
     needed = stored.parameters if stored.estimator else stored.attributes
     missing = [name for name in needed if name not in fields and name not in _defaults(stored.cls)]
     if missing:
-        raise ModelFileError(f"a {stored.name} in it has no {', '.join(missing)}")
+        raise ModelFileError(f"a {stored.name} in the file has no {', '.join(missing)}")
     hints = TYPES if stored.estimator else _hints(stored.cls)
     for name in needed:
-        if name not in fields:  # new in this version: the default says what was before
+        # Fields that were added after the file was written get their default, which means the
+        # old behaviour.
+        if name not in fields:
             fields[name] = _defaults(stored.cls)[name]()
     for name, value in fields.items():
-        if name not in stored.parameters and not fits(value, hints.get(name, Any)):
+        if name not in stored.parameters and not has_type(value, hints.get(name, Any)):
             raise ModelFileError(
-                f"a {stored.name} in it has {name} of the type {type(value).__name__}"
+                f"a {stored.name} in the file has {name} of the wrong type, {type(value).__name__}"
             )
 
 
 @cache
 def _defaults(cls: Any) -> dict[str, Any]:
-    """Return functions that make the defaults of fields."""
+    """Return a function for each field of a dataclass that has a default, which creates it."""
     if not dataclasses.is_dataclass(cls):
         return {}
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for field in dataclasses.fields(cls):
         if field.default is not dataclasses.MISSING:
-            found[field.name] = lambda value=field.default: value
+            defaults[field.name] = lambda value=field.default: value
         elif field.default_factory is not dataclasses.MISSING:
-            found[field.name] = field.default_factory
-    return found
+            defaults[field.name] = field.default_factory
+    return defaults
 
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    """Return the annotated types; none where an annotation names what only a type checker sees."""
+    """Return the annotated types of a class; {} if one is imported only for type checking."""
     try:
         return typing.get_type_hints(cls)
     except NameError:
         return {}
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Tell whether a value has the type of an annotation.
+def has_type(value: Any, hint: Any) -> bool:
+    """Return True if a value has the type of an annotation.
+
+    Parameters
+    ----------
+    value : object
+        The value to check.
+    hint : type annotation
+        A class, a union, a literal or a generic list, set or tuple; anything else is accepted.
+
+    Returns
+    -------
+    bool
+        Whether the value, and the values in a collection, have the annotated types.
 
     Examples
     --------
-    >>> from mercer.persist._checks import fits
-    >>> fits(3, float | None), fits("3", float | None), fits([1, "a"], list[int])
+    >>> from mercer.persist._checks import has_type
+    >>> has_type(3, float | None), has_type("3", float | None), has_type([1, "a"], list[int])
     (True, False, False)
     """
     if hint is Any or isinstance(hint, (typing.TypeVar, str)):
         return True
     if hint is None or hint is type(None):
         return value is None
-    origin, inside = typing.get_origin(hint), typing.get_args(hint)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        return any(fits(value, one) for one in inside)
+        return any(has_type(value, one) for one in arguments)
     if origin is typing.ClassVar:
         return True
     if origin is typing.Literal:
-        return value in inside
-    if origin in (list, set, frozenset) or (origin is tuple and inside[-1:] == (...,)):
-        return isinstance(value, origin) and all(fits(one, inside[0]) for one in value)
+        return value in arguments
+    if origin in (list, set, frozenset) or (origin is tuple and arguments[-1:] == (...,)):
+        return isinstance(value, origin) and all(has_type(one, arguments[0]) for one in value)
     if origin is tuple:
-        whole = isinstance(value, tuple) and len(value) == len(inside)
-        return whole and all(map(fits, value, inside))
+        has_length = isinstance(value, tuple) and len(value) == len(arguments)
+        return has_length and all(map(has_type, value, arguments))
     if origin is not None:
         hint = origin
     if not isinstance(hint, type):
         return True
-    if hint in _NUMBERS:
-        return isinstance(value, _NUMBERS[hint])
+    if hint in _NUMBER_TYPES:
+        return isinstance(value, _NUMBER_TYPES[hint])
     return isinstance(value, hint) or (hint is bool and isinstance(value, np.bool_))
 
 
-# ---------------------------------------------------------------------- sizes that fit
+# ---------------------------------------------------------------------- consistent sizes
 
 
-def check_made(value: Any) -> Any:
-    """Return an object whose parts fit each other; others are refused."""
-    if not _fits_together(value):
-        raise ModelFileError(f"a {type(value).__name__} in it has parts whose sizes do not fit")
+def check_consistent(value: Any) -> Any:
+    """Return an object unchanged; raise a ModelFileError if the sizes of its arrays differ."""
+    if not _is_consistent(value):
+        raise ModelFileError(
+            f"a {type(value).__name__} in the file has parts whose sizes do not fit"
+        )
     return value
 
 
 @singledispatch
-def _fits_together(value: Any) -> bool:
+def _is_consistent(value: Any) -> bool:
+    """Whether the parameters of an estimator are valid and its arrays have consistent sizes."""
     if not isinstance(value, BaseEstimator):
         return True
     value._validate_params()
-    held: dict[str, Any] = vars(value)
-    if "_learner" in held:  # its arrays have one row for each point that it retains
-        return "_kept" in held and length(held["_kept"]) == len(held["_learner"].support)
+    state: dict[str, Any] = vars(value)
+    if "_learner" in state:  # its arrays have one row for each retained point
+        return "_kept" in state and length(state["_kept"]) == len(state["_learner"].support)
     return True
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: Expansion) -> bool:
     A: Any = value.__dict__.get("coefficients", value.__dict__.get("dual"))
-    rows = type(A) is np.ndarray and A.ndim == 2 and len(A) == length(value.points)
-    return bool(rows and A.dtype in (np.float32, np.float64))
+    has_rows = type(A) is np.ndarray and A.ndim == 2 and len(A) == length(value.points)
+    return bool(has_rows and A.dtype in (np.float32, np.float64))
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: Primal) -> bool:
     return value.weights.ndim == 2 and value.weights.dtype == np.float64
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: NystroemMap) -> bool:
     m = length(value.points)
-    return _floats(value.factor, m, m) and _indices(value.kept, m, None)
+    return _is_float_array(value.factor, m, m) and _is_index_array(value.kept, m, None)
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: FlippedMap) -> bool:
     m = length(value.points)
-    return _floats(value.normalization, m, m)
+    return _is_float_array(value.normalization, m, m)
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: Moments) -> bool:
     m = len(value.mean) if value.mean.ndim else -1
-    return _floats(value.mean, m) and _floats(value.comoment, m, m)
+    return _is_float_array(value.mean, m) and _is_float_array(value.comoment, m, m)
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: CountSketchMap) -> bool:
     buckets, signs = value.buckets, value.signs
-    inside = _indices(buckets.reshape(-1), buckets.size, value.n_features)
-    return buckets.ndim == 2 and buckets.shape == signs.shape and inside
+    in_range = _is_index_array(buckets.reshape(-1), buckets.size, value.n_features)
+    return buckets.ndim == 2 and buckets.shape == signs.shape and in_range
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: OnlineLearner) -> bool:
-    """Compiled loops read and write these."""
+    """Check the arrays that compiled loops read and write."""
     m, q = len(value.support), value.n_functions
-    if not (q > 0 and _indices(value.support, m, None) and value.support.min(initial=0) >= 0):
+    if not (
+        q > 0 and _is_index_array(value.support, m, None) and value.support.min(initial=0) >= 0
+    ):
         return False
     sizes = {"A": (m, q), "b": (q,), "seen": (q,), "U": (m, q), "ub": (q,), "z": (m, q)}
     sizes |= dict.fromkeys(("L", "R", "K"), (m, m))
-    return all(_floats(getattr(value, n), *s) for n, s in sizes.items() if hasattr(value, n))
+    return all(
+        _is_float_array(getattr(value, n), *s) for n, s in sizes.items() if hasattr(value, n)
+    )
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: Graphs) -> bool:
     nodes = value.offsets[-1:].sum() if type(value.offsets) is np.ndarray else -1
-    starts = _starts(value.offsets, int(nodes)) and len(value.offsets) > 0
-    if not (starts and type(value.indices) is np.ndarray):
+    has_offsets = _are_offsets(value.offsets, int(nodes)) and len(value.offsets) > 0
+    if not (has_offsets and type(value.indices) is np.ndarray):
         return False
     entries = len(value.indices)
-    if not (_starts(value.indptr, entries) and len(value.indptr) == nodes + 1):
+    if not (_are_offsets(value.indptr, entries) and len(value.indptr) == nodes + 1):
         return False
-    if not _indices(value.indices, entries, int(nodes)) or type(value.directed) is not bool:
+    if not _is_index_array(value.indices, entries, int(nodes)) or type(value.directed) is not bool:
         return False
     if np.any(value.owner[value.source] != value.owner[value.indices]):
-        return False  # an edge between two graphs
+        return False  # an edge connects two graphs
     for names, count in ((("labels", "attributes"), nodes), (("edge_labels", "weights"), entries)):
-        for one in (getattr(value, name) for name in names):
-            if one is not None and not (type(one) is np.ndarray and len(one) == count):
+        for array in (getattr(value, name) for name in names):
+            if array is not None and not (type(array) is np.ndarray and len(array) == count):
                 return False
     A = value.attributes
-    flat = A is None or (A.ndim == 2 and A.dtype == np.float64 and bool(np.isfinite(A).all()))
-    for name in ("owner", "source", "sizes", "degrees"):  # computed above
+    is_matrix = A is None or (A.ndim == 2 and A.dtype == np.float64 and bool(np.isfinite(A).all()))
+    # Remove cached properties, which the checks above have computed.
+    for name in ("owner", "source", "sizes", "degrees"):
         value.__dict__.pop(name, None)
-    return flat
+    return is_matrix
 
 
-@_fits_together.register
+@_is_consistent.register
 def _(value: Graph) -> bool:
     return 0 <= value.index < len(value.collection)
 
 
-def csr_fits(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> bool:
-    """Tell whether three arrays are a CSR matrix; SciPy's own check misses negative row ends."""
-    whole = all(type(A) is np.ndarray and A.ndim == 1 for A in (data, indices, indptr))
-    if not whole or data.dtype.kind not in "biufc" or len(data) != len(indices):
+def is_valid_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> bool:
+    """Whether three arrays are a valid CSR matrix; SciPy does not detect negative row ends."""
+    are_vectors = all(type(A) is np.ndarray and A.ndim == 1 for A in (data, indices, indptr))
+    if not are_vectors or data.dtype.kind not in "biufc" or len(data) != len(indices):
         return False
-    wide = (np.int32, np.int64)
-    if len(indptr) != shape[0] + 1 or indices.dtype not in wide or indptr.dtype not in wide:
+    index_types = (np.int32, np.int64)
+    if (
+        len(indptr) != shape[0] + 1
+        or indices.dtype not in index_types
+        or indptr.dtype not in index_types
+    ):
         return False
-    starts = indptr.astype(np.int64, copy=False)
-    return bool(_starts(starts, int(starts[-1]))) and bool(
-        starts[-1] <= len(indices) and _indices(indices, len(indices), shape[1])
+    offsets = indptr.astype(np.int64, copy=False)
+    return bool(_are_offsets(offsets, int(offsets[-1]))) and bool(
+        offsets[-1] <= len(indices) and _is_index_array(indices, len(indices), shape[1])
     )
 
 
-def _floats(A: Any, *shape: int) -> bool:
+def _is_float_array(A: Any, *shape: int) -> bool:
+    """Whether A is a float64 array of this shape."""
     return type(A) is np.ndarray and A.shape == shape and A.dtype == np.float64
 
 
-def _indices(A: Any, count: int, below: int | None) -> bool:
-    whole = type(A) is np.ndarray and A.shape == (count,) and A.dtype.kind in "iu"
-    return whole and (below is None or not A.size or (A.min() >= 0 and A.max() < below))
+def _is_index_array(A: Any, count: int, below: int | None) -> bool:
+    """Whether A is an array of `count` integers, from 0 to `below` - 1 if `below` is not None."""
+    is_integer = type(A) is np.ndarray and A.shape == (count,) and A.dtype.kind in "iu"
+    return is_integer and (below is None or not A.size or (A.min() >= 0 and A.max() < below))
 
 
-def _starts(A: Any, last: int) -> bool:
-    """Tell whether these are the first entries of rows, and the end of the last one."""
+def _are_offsets(A: Any, last: int) -> bool:
+    """Whether A contains valid row offsets: from 0 to `last`, and not decreasing."""
     if type(A) is not np.ndarray or A.ndim != 1 or A.dtype != np.int64 or not len(A):
         return False
     return bool(A[0] == 0 and A[-1] == last and np.all(np.diff(A) >= 0))

@@ -1,6 +1,6 @@
-"""The classes that a file may name, each by its public name and with the number of its format.
+"""The classes that a model file may contain, with their names and format versions.
 
-Nothing else is ever made by `load`: a name is looked up here, and not imported.
+`load` never imports a name from a file.  It looks the name up here, and creates no other objects.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
-import sklearn.gaussian_process.kernels as their_kernels
-import sklearn.model_selection as their_splitters
+import sklearn.gaussian_process.kernels as sklearn_kernels
+import sklearn.model_selection as sklearn_splitters
 from sklearn.base import BaseEstimator
 
 from .. import estimators, gp, gram, kernels, learning, maps, means, solvers, spectral
@@ -21,18 +21,28 @@ from ..kernels import Graph, Graphs
 from ..reduce import Reduction
 from ._state import FITTED
 
-__all__ = ["TEXT", "Stored", "by_class", "by_name", "extended"]
+__all__ = ["MAX_KERNEL_CHARACTERS", "StoredClass", "by_class", "by_name", "with_user_classes"]
 
-TEXT = 10_000  # characters of a kernel that is written as text; longer ones by their fields
+MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored by their fields
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Stored:
-    """A class that can stand in a file.
+class StoredClass:
+    """A class whose objects can be stored in a file.
 
-    `attributes` are the names of what is stored.  A `value` is made again by its constructor, with
-    its checks; of others the attributes are set.  A `format` that is larger than ours was written
-    by a later version of mercer.
+    Parameters
+    ----------
+    cls : type
+        The class.
+    name : str
+        Its name in files.
+    attributes : tuple of str
+        The names of the stored attributes.
+    value : bool, default=False
+        Whether objects are restored by the constructor, which checks its arguments.  Otherwise the
+        attributes are set directly.
+    format : int, default=1
+        The version of the stored attributes.  A file with another version cannot be read.
     """
 
     cls: type
@@ -43,17 +53,17 @@ class Stored:
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """Those of an estimator."""
+        """The constructor parameters of an estimator; () for other classes."""
         return tuple(inspect.signature(self.cls).parameters) if self.estimator else ()
 
     @property
     def estimator(self) -> bool:
-        """Whether it has parameters, and attributes only after a fit."""
+        """Whether the class is an estimator, with parameters and fitted attributes."""
         return issubclass(self.cls, BaseEstimator)
 
 
-# Attributes of classes that are not dataclasses, by their names.
-_PLAIN: dict[type, str] = {
+# The stored attributes of classes that are not dataclasses.
+_ATTRIBUTES: dict[type, str] = {
     Graphs: "offsets directed indptr indices labels attributes edge_labels weights",
     estimators.KernelTranslation: "given kernel _place _factor _offset",
     estimators.PairExpansion: "kernel points dual pairs",
@@ -68,8 +78,8 @@ _PLAIN: dict[type, str] = {
     ),
 }
 
-# Dataclasses and named tuples: their attributes are their fields.
-_FIELDS: tuple[type, ...] = (
+# Dataclasses and named tuples, of which all fields are stored.
+_FIELD_CLASSES: tuple[type, ...] = (
     Expansion,
     Primal,
     Reduction,
@@ -107,7 +117,7 @@ _FIELDS: tuple[type, ...] = (
     solvers.Perceptron,
     solvers.RecursiveLeastSquares,
     solvers.Schedule,
-    # solvers as parameters, and as what was chosen
+    # solvers: parameters of estimators, or attributes that contain the chosen solver
     solvers.Arpack,
     solvers.BlockKrylov,
     solvers.BlockSMO,
@@ -137,76 +147,85 @@ _FIELDS: tuple[type, ...] = (
     spectral.LearnedInverse,
 )
 
-# Kernels beside those of the language, which are values as they are.
-_KERNELS: tuple[type, ...] = (gp.Conditioned, gp.Solved, learning.MultipleKernel)
+# Kernels that are not part of the kernel language, which `mercer.kernels` exports.
+_OTHER_KERNELS: tuple[type, ...] = (gp.Conditioned, gp.Solved, learning.MultipleKernel)
 
 
 @cache
-def by_name() -> dict[str, Stored]:
-    """Return all classes by the names that stand in files."""
+def by_name() -> dict[str, StoredClass]:
+    """Return all stored classes by their names in files."""
     language = [getattr(kernels, name) for name in kernels.__all__]
-    values = [*filter(_is_value, language), *_KERNELS]
-    found = [_value(cls) for cls in values]
-    found += [Stored(cls, cls.__name__, tuple(names.split())) for cls, names in _PLAIN.items()]
-    found += [Stored(cls, cls.__name__, _fields(cls)) for cls in _FIELDS]
-    found += [
-        Stored(cls, cls.__name__, (*FITTED[cls.__name__].split(), *_EVERY))
+    values = [*filter(_is_value, language), *_OTHER_KERNELS]
+    entries = [_value_class(cls) for cls in values]
+    entries += [
+        StoredClass(cls, cls.__name__, tuple(names.split())) for cls, names in _ATTRIBUTES.items()
+    ]
+    entries += [StoredClass(cls, cls.__name__, _fields(cls)) for cls in _FIELD_CLASSES]
+    entries += [
+        StoredClass(cls, cls.__name__, (*FITTED[cls.__name__].split(), *_VALIDATION_ATTRIBUTES))
         for cls in (*_estimators(), estimators.SecondView)
     ]
-    # scikit-learn's own objects that are parameters: its GP kernels and its splitters
-    found += [
-        Stored(cls, f"sklearn.{cls.__name__}", tuple(inspect.signature(cls).parameters), True)
-        for cls in _theirs()
+    # scikit-learn objects that can be parameters: its GP kernels and its splitters
+    entries += [
+        StoredClass(cls, f"sklearn.{cls.__name__}", tuple(inspect.signature(cls).parameters), True)
+        for cls in _sklearn_classes()
     ]
-    return {stored.name: stored for stored in found}
+    return {stored.name: stored for stored in entries}
 
 
-_EVERY = ("n_features_in_", "feature_names_in_")  # what scikit-learn's validation learns
+# Attributes that the input validation of scikit-learn sets.
+_VALIDATION_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 
 
 @cache
-def by_class() -> dict[type, Stored]:
-    """Return the same by the classes themselves."""
+def by_class() -> dict[type, StoredClass]:
+    """Return all stored classes by the class itself."""
     return {stored.cls: stored for stored in by_name().values()}
 
 
-def extended(classes: Iterable[type]) -> dict[str, Stored]:
-    """Return all classes with those of the user's own: kernels, and bases of features."""
+def with_user_classes(classes: Iterable[type]) -> dict[str, StoredClass]:
+    """Return all stored classes by name, with user-defined kernels and feature bases."""
     table = dict(by_name())
     for cls in classes:
         if not _is_value(cls):
-            raise TypeError(f"classes are those of kernels of your own, got {cls!r}")
+            raise TypeError(f"classes must be user-defined kernel classes, got {cls!r}")
         if cls.__name__ in table and table[cls.__name__].cls is not cls:
-            raise ValueError(f"mercer has a {cls.__name__} of its own; give the class another name")
-        table[cls.__name__] = _value(cls)
+            raise ValueError(
+                f"mercer already has a class {cls.__name__}; give your class another name"
+            )
+        table[cls.__name__] = _value_class(cls)
     return table
 
 
 def _is_value(cls: Any) -> bool:
-    """Tell whether this is a class of the kernel language: kernels and bases, not abstract."""
-    value = kernels.Kernel.__mro__[1]
-    return inspect.isclass(cls) and issubclass(cls, value) and not inspect.isabstract(cls)
+    """Whether a class is a kernel or feature basis that is not abstract."""
+    base = kernels.Kernel.__mro__[1]
+    return inspect.isclass(cls) and issubclass(cls, base) and not inspect.isabstract(cls)
 
 
-def _value(cls: type) -> Stored:
-    return Stored(cls, cls.__name__, _fields(cls), value=True)
+def _value_class(cls: type) -> StoredClass:
+    """Return the entry of a class whose objects are restored by the constructor."""
+    return StoredClass(cls, cls.__name__, _fields(cls), value=True)
 
 
 def _fields(cls: Any) -> tuple[str, ...]:
+    """Return the field names of a dataclass or named tuple."""
     if issubclass(cls, tuple):
         return tuple(cls._fields)
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def _estimators() -> list[type]:
+    """Return the public estimator classes of mercer."""
     public = [getattr(estimators, name) for name in estimators.__all__]
     return [cls for cls in public if inspect.isclass(cls) and issubclass(cls, BaseEstimator)]
 
 
-def _theirs() -> list[type]:
+def _sklearn_classes() -> list[type]:
+    """Return the GP kernels and the cross-validation splitters of scikit-learn."""
     names = "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern Product "
     names += "RBF RationalQuadratic Sum WhiteKernel"
-    found = [getattr(their_kernels, name) for name in names.split()]
+    classes = [getattr(sklearn_kernels, name) for name in names.split()]
     names = "GroupKFold KFold LeaveOneOut RepeatedKFold RepeatedStratifiedKFold ShuffleSplit "
     names += "StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit"
-    return found + [getattr(their_splitters, name) for name in names.split()]
+    return classes + [getattr(sklearn_splitters, name) for name in names.split()]

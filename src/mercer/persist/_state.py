@@ -1,7 +1,8 @@
-"""The fitted state of each estimator: the attributes that a file may hold, and what they are.
+"""The fitted attributes of each estimator that are stored in a file, and their types.
 
-Parameters are those of the constructor.  An attribute that is not in this table is an error when a
-model is saved, and when a file is read.
+The constructor parameters are stored in addition.  An attribute that is not in this table raises an
+error when a model is saved and when a file is loaded.  The names are keys of the file format: do
+not change them without a new format version.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..spectral import Components, LearnedInverse
 
 __all__ = ["FITTED", "TYPES"]
 
+# Attributes that several estimators share.
 _DUAL = "kernel_ expansion_ X_fit_ dual_coef_ intercept_ report_ "
 _CLASSES = "classes_ "
 _SVM = (
@@ -86,7 +88,7 @@ FITTED = {
     "SparseKernelRegressor": _SPARSE,
 }
 
-# What an attribute has to be, where it is not points or one of several solvers.
+# Attributes by type.  Attributes that may have several types, such as solvers, are not listed.
 _ARRAYS = (
     "Cs_ L_ _places _y_train_mean _y_train_std alphas_ at_bound_ bitHash_ "
     "canonical_correlations_ class_weight_ classes_ covariances_ "
@@ -102,7 +104,7 @@ _NUMBERS = (
     "C_ approximation_error_ bandwidth_ epsilon_ eta0_ inertia_ "
     "_least log_likelihood_ log_marginal_likelihood_value_ stress_ total_variance_"
 )
-_POINTS = "X_fit_ X_train_ _kept components_ support_vectors_"  # of any kind that can be fitted
+_POINTS = "X_fit_ X_train_ _kept components_ support_vectors_"  # points of any kind
 _COUNTS = "_n_features_out fit_status_ n_classes_ n_components_ n_features_in_ n_samples_fit_ t_"
 
 TYPES: dict[str, Any] = {
@@ -121,7 +123,7 @@ TYPES: dict[str, Any] = {
     "_given_expansion": Expansion | Primal | None,
     "_inverse": LearnedInverse | None,
     "_learner": OnlineLearner,
-    "_map": FeatureMap | None,  # None: precomputed values instead
+    "_map": FeatureMap | None,  # None for a precomputed kernel
     "_norms": np.ndarray | None,
     "_regression": tuple | None,
     "_ridge": ExactRidge | LandmarkRidge,

@@ -1,8 +1,8 @@
-"""Pictures of kernels, of kernel matrices and of fitted models, drawn with matplotlib.
+"""Plots of kernels, kernel matrices and fitted models with matplotlib.
 
-Every function draws into the axes it is given, or into a new figure, and returns the axes; none
-shows or saves anything.  matplotlib is an extra, `pip install mercer[plot]`, and is imported when
-a function is called.
+Every function draws into the given axes or into a new figure, and returns the axes.  It neither
+shows nor saves the figure.  matplotlib is an optional dependency, `pip install mercer[plot]`, and
+is imported only when a function is called.
 """
 
 from ._clusters import cluster_numbers

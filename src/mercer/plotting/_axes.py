@@ -1,4 +1,4 @@
-"""Where a picture goes: the axes of the caller, or new ones; and the colours it is drawn in."""
+"""Axes, colours and legends that all plots share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 else:
-    Axes = Any  # matplotlib is imported when something is drawn
+    Axes = Any  # matplotlib is imported only when a plot is drawn
 
 __all__ = [
     "DIVERGING",
@@ -20,22 +20,22 @@ __all__ = [
     "require_matplotlib",
 ]
 
-Style = dict[str, Any]  # keywords of matplotlib
+Style = dict[str, Any]  # keyword arguments of matplotlib functions
 
-# The colours of Okabe and Ito, which people with any form of colour blindness can tell apart,
-# without their yellow, which is lost on white paper.
+# The palette of Okabe and Ito, whose colours are distinguishable with any form of colour blindness,
+# without their yellow, which is hardly visible on a white background.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
 
 def require_matplotlib() -> None:
-    """Raise at once, before anything is computed, if there is nothing to draw with."""
+    """Raise an ImportError before anything is computed if matplotlib is not installed."""
     try:
-        import matplotlib.figure  # noqa: F401 - to see whether it is there
+        import matplotlib.figure  # noqa: F401 - checks that it can be imported
     except ImportError as error:
         raise ImportError(
-            f"matplotlib cannot be imported ({error}) - mercer installs it only if asked to, "
-            f"because nothing but the pictures needs it - try pip install mercer[plot]"
+            f"matplotlib cannot be imported ({error}) - it is an optional dependency of mercer, "
+            f"which only plots need - try pip install mercer[plot]"
         ) from error
 
 
@@ -49,7 +49,7 @@ def new_axes(ax: Axes | None, figsize: tuple[float, float] = (6.4, 4.8)) -> Axes
 
 
 def legend_below(ax: Axes) -> Axes:
-    """Put the legend under the picture: points may be anywhere in it."""
+    """Place the legend below the axes, because points may be anywhere inside them."""
     if ax.get_legend_handles_labels()[0]:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     return ax

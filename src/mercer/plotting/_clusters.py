@@ -1,4 +1,4 @@
-"""How many clusters there are: inertia and silhouettes in feature space."""
+"""Plot inertia and silhouettes in feature space, to choose the number of clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._runtime import entry_point
 from ..gram import gram
 from ..solvers import silhouette
 from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
-from ._model import learned
+from ._model import require_attribute
 
 __all__ = ["cluster_numbers"]
 
@@ -21,25 +21,33 @@ __all__ = ["cluster_numbers"]
 def cluster_numbers(
     model: Any, X: Any, numbers: Iterable[int] = range(2, 9), ax: Axes | None = None
 ) -> Axes:
-    """Draw the inertia and the mean silhouette against the number of clusters.
+    """Plot the inertia and the mean silhouette against the number of clusters.
 
         inertia = sum_i w_i min_c |k(x_i, .) - f_c|^2,    s_i = (b_i - a_i) / max(a_i, b_i)
 
-    The inertia, on the left, falls with every cluster; where it begins to fall slowly, the elbow,
-    further clusters divide what belongs together.  The silhouette, on the right, compares the mean
-    distance in feature space to the point's own cluster, a_i, with that to the nearest other, b_i;
-    its largest mean is marked.  All pairs of points are looked at for each number.
+    The inertia, on the left axis, decreases with every additional cluster.  After the "elbow",
+    where it starts to decrease slowly, further clusters split groups of similar points.  The
+    silhouette, on the right axis, compares the mean distance a_i of a point to its own cluster
+    with the mean distance b_i to the nearest other cluster, both in feature space.  The largest
+    mean silhouette is marked.  The cost is quadratic in the number of points for each number of
+    clusters.
 
     Parameters
     ----------
     model : KernelKMeans
-        Fitted or not; copies of it are fitted, with each number of clusters.
+        The model, which need not be fitted.  Copies of it are fitted with each number of clusters.
     X : points
-        Not a precomputed matrix: then use ``kernel=Precomputed(K)``, and indices as points.
-    numbers : iterable of int
-        From 2 on.
-    ax : matplotlib Axes, by default those of a new figure; they are returned
-        They show the inertia; the axes of the silhouettes are the last of `ax.figure.axes`.
+        The points, not a precomputed matrix; for a matrix K use ``kernel=Precomputed(K)`` and
+        indices as points.
+    numbers : iterable of int, default=range(2, 9)
+        The numbers of clusters, each at least 2.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes of the inertia; those of the silhouettes are the last of `ax.figure.axes`.
 
     Examples
     --------
@@ -56,15 +64,15 @@ def cluster_numbers(
     counts = sorted(set(numbers))
     if not counts or counts[0] < 2:
         raise ValueError(
-            f"silhouettes compare clusters, and the numbers of them are {counts} - usually the "
+            f"silhouettes require at least 2 clusters, but the numbers are {counts} - usually the "
             f"range begins at 1 - try range(2, 9)"
         )
     inertias, means = [], []
     K: Any = None
     for count in counts:
         fitted = clone(model).set_params(n_clusters=count).fit(X)
-        inertias.append(learned(fitted, "inertia_"))
-        if K is None:  # the kernel is the same for all
+        inertias.append(require_attribute(fitted, "inertia_"))
+        if K is None:  # the kernel matrix is the same for all numbers of clusters
             K = gram(fitted.kernel_, X, max_memory=fitted.max_memory)
         means.append(float(silhouette(K, fitted.labels_).mean()))
 
@@ -81,15 +89,19 @@ def cluster_numbers(
     right = ax.twinx()
     style: Style = {"color": PALETTE[1], "linewidth": 1.0, "markersize": 5}
     best = int(np.argmax(means))
-    name = f"mean silhouette, largest at {counts[best]}"
-    (second,) = right.plot(counts, means, "^--", label=name, **style)
-    ring: Style = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": PALETTE[1]}
-    right.plot(counts[best], means[best], "o", **ring)
+    label = f"mean silhouette, largest at {counts[best]}"
+    (silhouette_line,) = right.plot(counts, means, "^--", label=label, **style)
+    marker_style: Style = {
+        "markersize": 13,
+        "markerfacecolor": "none",
+        "markeredgecolor": PALETTE[1],
+    }
+    right.plot(counts[best], means[best], "o", **marker_style)
     right.set_ylim(min(0.0, 1.1 * min(means)), max(1.15 * max(means), 0.05))
     right.set_ylabel("mean silhouette in feature space", color=PALETTE[1])
     right.tick_params(axis="y", colors=PALETTE[1])
-    for each in (ax, right):
-        each.spines["top"].set_visible(False)
-    outside: Style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-    ax.legend(handles=[line, second], frameon=False, ncols=2, **outside)
+    for axes in (ax, right):
+        axes.spines["top"].set_visible(False)
+    legend_style: Style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    ax.legend(handles=[line, silhouette_line], frameon=False, ncols=2, **legend_style)
     return ax

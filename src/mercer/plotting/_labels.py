@@ -1,4 +1,4 @@
-"""What y says about the points: a few classes, or a number that varies."""
+"""Interpret y as class labels or as numbers, and draw points in the colours of their classes."""
 
 from __future__ import annotations
 
@@ -8,60 +8,71 @@ import numpy as np
 
 from ._axes import DIVERGING, PALETTE
 
-__all__ = ["LOOKS", "Labels", "labels_of", "looks_of_signs", "scatter"]
+__all__ = ["CLASS_STYLES", "Labels", "diverging_styles", "interpret_labels", "scatter"]
 
-# A colour and a marker for each class: the marker changes when all colours have been used.
-LOOKS: list[tuple[Any, str]] = [(colour, marker) for marker in "o^sD" for colour in PALETTE]
+# The colour and the marker of each class; the marker changes after all colours have been used.
+CLASS_STYLES: list[tuple[Any, str]] = [(colour, marker) for marker in "o^sD" for colour in PALETTE]
 
 
 class Labels(NamedTuple):
-    """y as an array, the names of its classes, and the class of each point; None where absent."""
+    """y as an array, the names of its classes, and the class index of each point.
+
+    All are None without y.  The names are None if y contains numbers rather than classes.
+    """
 
     values: Any
     names: list[str] | None
     classes: Any
 
 
-def labels_of(y: Any, n: int) -> Labels:
-    """Read y: what is not a number is a class, and so are at most ten different whole numbers."""
+def interpret_labels(y: Any, n: int) -> Labels:
+    """Interpret y: text, and at most ten different integers, are class labels; else numbers."""
     if y is None:
         return Labels(None, None, None)
     y = np.asarray(y)
     if y.shape != (n,):
         raise ValueError(
-            f"y has shape {y.shape}, but there are {n} points - usually the labels of another "
-            f"part of the data - try y of shape ({n},)"
+            f"y has shape {y.shape}, but there are {n} points - usually the labels of other "
+            f"data - try y of shape ({n},)"
         )
     if y.dtype.kind == "O":
-        y = y.astype(str)  # text of a table; numbers would have had a type of their own
+        y = y.astype(str)  # text from a table; numbers would have a numeric dtype
     values, classes = np.unique(y, return_inverse=True)
     if y.dtype.kind in "iuf":
-        few = len(values) <= 10 and np.all(values == np.rint(values))
-        return Labels(y, [f"{value:g}" for value in values] if few else None, classes)
-    if len(values) > len(LOOKS):
+        is_categorical = len(values) <= 10 and np.all(values == np.rint(values))
+        return Labels(y, [f"{value:g}" for value in values] if is_categorical else None, classes)
+    if len(values) > len(CLASS_STYLES):
         raise ValueError(
-            f"y has {len(values)} classes, but only {len(LOOKS)} can be told apart by colour and "
-            f"marker - usually y is a name of each point - try larger classes, or numbers, "
-            f"which are drawn as shades"
+            f"y has {len(values)} classes, but only {len(CLASS_STYLES)} can be distinguished by "
+            f"colour and marker - usually y contains an identifier of each point - try fewer "
+            f"classes, or numbers, which are drawn with a colour bar"
         )
     return Labels(y, [str(value) for value in values], classes)
 
 
-def looks_of_signs(first: float, second: float) -> list[tuple[Any, str]]:
-    """Return looks for two classes: shades between 0, the lowest of a function, and 1."""
+def diverging_styles(first: float, second: float) -> list[tuple[Any, str]]:
+    """Return the colours and markers of two classes, from positions in the diverging colormap.
+
+    Position 0 is the colour of the lowest value of a function, and 1 that of the highest.
+    """
     import matplotlib
 
-    shades = matplotlib.colormaps[DIVERGING]
-    return [(shades(first), "o"), (shades(second), "^")]
+    colormap = matplotlib.colormaps[DIVERGING]
+    return [(colormap(first), "o"), (colormap(second), "^")]
 
 
 def scatter(
-    ax: Any, points: np.ndarray, labels: Labels, colour: str, looks: Any = LOOKS, **style: Any
+    ax: Any,
+    points: np.ndarray,
+    labels: Labels,
+    colour: str,
+    styles: Any = CLASS_STYLES,
+    **style: Any,
 ) -> None:
-    """Draw the points of each class in its own look and under its name; without names, in one."""
+    """Draw points with a colour, marker and legend entry per class; in one colour if none."""
     if labels.names is None:
         ax.scatter(*points.T, color=colour, **style)
         return
-    for c, (name, (colour, marker)) in enumerate(zip(labels.names, looks, strict=False)):
+    for c, (name, (colour, marker)) in enumerate(zip(labels.names, styles, strict=False)):
         of_class = points[labels.classes == c]
         ax.scatter(*of_class.T, color=colour, marker=marker, label=name, **style)

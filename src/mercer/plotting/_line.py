@@ -1,4 +1,4 @@
-"""Functions on the line: sections and basis functions of a kernel, predictions with a band."""
+"""Plots of functions of one variable: kernel sections, basis functions, predictive bands."""
 
 from __future__ import annotations
 
@@ -11,22 +11,30 @@ from .._runtime import entry_point
 from ..kernels import Features, Kernel
 from ._axes import PALETTE, SEQUENTIAL, Axes, Style, new_axes, require_matplotlib
 
-__all__ = ["basis_functions", "column", "credible_band", "draw_band", "kernel_sections"]
+__all__ = ["as_column", "basis_functions", "credible_band", "draw_band", "kernel_sections"]
 
 
 @entry_point
 def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> Axes:
-    """Draw k(x, x') as a function of x on the line, for each fixed x'.
+    """Plot k(x, x') as a function of x, for fixed values of x'.
 
-    A cross on the axis marks x'.  Sections are what every expansion is a sum of.
+    A cross on the horizontal axis marks x'.  Every kernel expansion is a sum of such sections.
 
     Parameters
     ----------
     kernel : Kernel
+        A kernel on points with one column.
     at : float or array-like
-        The x'.
+        The values of x'.
     x : array-like of shape (m,) or (m, 1)
-    ax : matplotlib Axes, by default those of a new figure; they are returned
+        The values of x at which the kernel is evaluated.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
 
     Examples
     --------
@@ -41,35 +49,42 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     require_matplotlib()
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"got {kernel!r}, which is no Kernel - usually a name or a function - "
+            f"got {kernel!r}, which is not a Kernel - usually a name or a function - "
             f"try mercer.kernels.as_kernel, or basis_functions for a basis"
         )
-    x, at = column(x, "x"), column(np.atleast_1d(np.asarray(at, dtype=float)), "at")
+    x, at = as_column(x, "x"), as_column(np.atleast_1d(np.asarray(at, dtype=float)), "at")
     values = np.asarray(kernel.resolve(x)(x, at))
     ax = new_axes(ax, (6.0, 4.0))
     for c, colour in enumerate(_colours(len(at))):
-        name = f"x' = {at[c, 0]:g}".replace("-", "\N{MINUS SIGN}")
-        ax.plot(x[:, 0], values[:, c], color=colour, linewidth=2.0, label=name)
+        label = f"x' = {at[c, 0]:g}".replace("-", "\N{MINUS SIGN}")
+        ax.plot(x[:, 0], values[:, c], color=colour, linewidth=2.0, label=label)
         on_axis: Style = {"transform": ax.get_xaxis_transform(), "clip_on": False, "zorder": 5}
         ax.plot(at[c], [0.0], "x", color=colour, markersize=9, markeredgewidth=2.5, **on_axis)
     if len(at) <= 3:
         ax.legend(framealpha=0.85, edgecolor="none")
-    elif len(at) <= 10:  # so many curves leave no room among them
+    elif len(at) <= 10:  # more curves leave no space for a legend between them
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
-    return _framed(ax, x, "k(x, x')")
+    return _finish_axes(ax, x, "k(x, x')")
 
 
 @entry_point
 def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
-    """Draw the functions phi_m of a basis on the line, whose kernel is sum_m phi_m(x) phi_m(x').
+    """Plot the functions phi_m of a basis, whose kernel is sum_m phi_m(x) phi_m(x').
 
     Parameters
     ----------
     basis : callable or Features
-        Takes points of shape (n, 1), returns an array of shape (n, M); a kernel `Features` stands
-        for its basis.
+        A function that maps points of shape (n, 1) to an array of shape (n, M), or a kernel
+        `Features`, whose basis is plotted.
     x : array-like of shape (n,) or (n, 1)
-    ax : matplotlib Axes, by default those of a new figure; they are returned
+        The points at which the functions are evaluated.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
 
     Examples
     --------
@@ -83,11 +98,11 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     11
     """
     require_matplotlib()
-    x = column(x, "x")
+    x = as_column(x, "x")
     basis = basis.basis if isinstance(basis, Features) else basis
     if not callable(basis) or isinstance(basis, Kernel):
         raise TypeError(
-            f"got {basis!r}, which is no basis - usually a kernel that is not made of one - "
+            f"got {basis!r}, which is not a basis - usually a kernel that is not defined by one - "
             f"try a function of the points, or kernel_sections for a kernel"
         )
     phi = basis(x)
@@ -100,27 +115,34 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax, (6.0, 4.0))
     for values, colour in zip(phi.T, _colours(phi.shape[1]), strict=True):
         ax.plot(x[:, 0], values, color=colour, linewidth=1.6)
-    return _framed(ax, x, "φₘ(x)")
+    return _finish_axes(ax, x, "φₘ(x)")
 
 
 @entry_point
 def credible_band(
     model: Any, x: Any, X: Any = None, y: Any = None, *, width: float = 2.0, ax: Axes | None = None
 ) -> Axes:
-    """Draw the prediction m(x) of a model on the line, and the band m(x) +- width s(x).
+    """Plot the predictive mean m(x) of a model with the band m(x) +- width s(x).
 
     Parameters
     ----------
     model : estimator
-        Fitted, with `predict(x, return_std=True)`: GaussianProcessRegressor, KernelRidge.
+        A fitted model whose `predict` accepts ``return_std=True``, such as
+        GaussianProcessRegressor or KernelRidge.
     x : array-like of shape (n,) or (n, 1)
-        Where to draw, in ascending order.
-    X, y : array-like, optional
-        Observations, drawn as points.
-    width : float
-        Standard deviations on either side of the mean; with 2, f(x) lies in it with a
-        probability of 95 % if the model is right.
-    ax : matplotlib Axes, by default those of a new figure; they are returned
+        The points at which the model is evaluated, in ascending order.
+    X, y : array-like, default=None
+        Observations, which are drawn as points.
+    width : float, default=2.0
+        The number of standard deviations on each side of the mean.  With 2, the band contains f(x)
+        with a probability of about 95 % if the model is correct.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
 
     Examples
     --------
@@ -135,47 +157,48 @@ def credible_band(
     (1, 1)
     """
     require_matplotlib()
-    x = column(x, "x")
+    x = as_column(x, "x")
     try:
         mean, deviation = model.predict(x, return_std=True)
     except TypeError as error:
         raise TypeError(
             f"{type(model).__name__} does not predict standard deviations - usually because it is "
-            f"no probabilistic model - try GaussianProcessRegressor or KernelRidge"
+            f"not a probabilistic model - try GaussianProcessRegressor or KernelRidge"
         ) from error
     if np.ndim(mean) != 1:
         raise ValueError(
-            f"the model has {np.shape(mean)[1]} targets, but a band shows one - "
+            f"the model has {np.shape(mean)[1]} targets, but the plot shows one - "
             f"try a model fitted to one of them"
         )
     if not width > 0:
-        raise ValueError(f"width is a positive number of standard deviations, got {width!r}")
+        raise ValueError(f"width must be a positive number of standard deviations, got {width!r}")
     observed = None if X is None or y is None else (np.ravel(X), np.ravel(y))
     names = f"± {width:g} standard deviations", "mean", "observations"
     ax = new_axes(ax, (6.4, 4.0))
     return draw_band(ax, x[:, 0], mean, width * deviation, observed, names)
 
 
-def column(x: Any, name: str) -> np.ndarray:
-    """Return points on the line as a column."""
+def as_column(x: Any, name: str) -> np.ndarray:
+    """Return points with one coordinate as an array of shape (n, 1)."""
     x = np.asarray(x, dtype=float)
     if x.size == 0 or x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != 1):
         raise ValueError(
-            f"{name} has shape {x.shape}, but the picture has one axis for it - usually points "
+            f"{name} has shape {x.shape}, but the plot has one axis for it - usually points "
             f"with several columns - try one column, such as numpy.linspace(-1, 1, 200)"
         )
     return x.reshape(-1, 1)
 
 
 def draw_band(
-    ax: Axes, x: np.ndarray, f: np.ndarray, reach: Any, observed: Any, names: Sequence[str]
+    ax: Axes, x: np.ndarray, f: np.ndarray, half_width: Any, observed: Any, names: Sequence[str]
 ) -> Axes:
-    """Draw f on the line, the band f - reach to f + reach, and a pair of observed x and y if any.
+    """Draw the curve f, the band from f - half_width to f + half_width, and observations if any.
 
-    The names are those of the band, of f and of the observations, for a legend.
+    `observed` is None or a pair of arrays x and y.  `names` are the legend labels of the band, the
+    curve and the observations.
     """
     shade: Style = {"color": PALETTE[5], "alpha": 0.35, "linewidth": 0}
-    ax.fill_between(x, f - reach, f + reach, label=names[0], **shade)
+    ax.fill_between(x, f - half_width, f + half_width, label=names[0], **shade)
     ax.plot(x, f, color=PALETTE[0], linewidth=2.0, label=names[1])
     if observed is not None:
         ax.plot(*observed, ".", color=PALETTE[6], markersize=5, label=names[2])
@@ -185,16 +208,17 @@ def draw_band(
 
 
 def _colours(count: int) -> list[Any]:
-    """Return a few colours far apart, or many along a scale that says which comes first."""
+    """Return up to three distinct colours, or more in the order of a sequential colormap."""
     if count <= 3:
         return list(PALETTE[:count])
     import matplotlib
 
-    # The scale is used up to 0.9: its end is too bright for a line on white.
+    # The end of the colormap is too bright for a line on a white background.
     return [matplotlib.colormaps[SEQUENTIAL](t) for t in np.linspace(0.0, 0.9, count)]
 
 
-def _framed(ax: Axes, x: np.ndarray, ylabel: str) -> Axes:
+def _finish_axes(ax: Axes, x: np.ndarray, ylabel: str) -> Axes:
+    """Set the limits and labels of the axes, and remove the upper and right frame."""
     ax.set(xlim=(x.min(), x.max()), xlabel="x", ylabel=ylabel)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -1,4 +1,4 @@
-"""Several maps of the same points, side by side."""
+"""Plot several embeddings of the same points side by side."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from .._runtime import entry_point
 from ._axes import PALETTE, SEQUENTIAL, Style, require_matplotlib
-from ._labels import labels_of, scatter
+from ._labels import interpret_labels, scatter
 
 __all__ = ["maps"]
 
-_FEW = 6  # maps up to which three stand in a row, and four beyond
-_MANY = 2000  # points from which marks are smaller
+_MAX_WIDE_PANELS = 6  # with up to this number of plots there are three per row, with more four
+_MAX_LARGE_MARKERS = 2000  # with more points, the markers are smaller
 
 
 @entry_point
@@ -24,22 +24,24 @@ def maps(
     titles: Mapping[str, str] | None = None,
     figure: Any = None,
 ) -> Any:
-    """Draw maps of the same points side by side, each with its name, in the same colours.
+    """Plot several two-dimensional embeddings of the same points side by side.
 
     Parameters
     ----------
     embeddings : dict of arrays of shape (n, q)
-        Maps by name, whose first two columns are drawn; of one column, the points in their order.
-    y : array-like of shape (n,), optional
-        What to colour by: classes, with one legend for all maps, or a number, with a colour bar.
-    titles : dict of str, optional
-        By name, what to write above a map instead of its name.
-    figure : matplotlib Figure, by default a new one
+        Coordinates of the points by the name of the embedding.  The first two columns are plotted;
+        a single column is plotted against the index of the point.
+    y : array-like of shape (n,), default=None
+        The colours: class labels, with one legend for all plots, or numbers, with a colour bar.
+    titles : dict of str, default=None
+        Titles by the name of the embedding; the name itself by default.
+    figure : matplotlib Figure, default=None
+        The figure to draw into; None creates a new one.
 
     Returns
     -------
-    ndarray of Axes
-        One for each map.
+    ndarray of matplotlib Axes
+        The axes of each embedding.
 
     Examples
     --------
@@ -52,15 +54,15 @@ def maps(
     ['one', 'other']
     """
     require_matplotlib()
-    found = {name: np.asarray(Z, dtype=float) for name, Z in embeddings.items()}
-    if not found:
-        raise ValueError("there are no maps to draw")
-    n = len(next(iter(found.values())))
-    labels = labels_of(y, n)
-    panels = _panels(len(found), figure)
-    style: Style = {"s": 14 if n <= _MANY else 5, "alpha": 0.75, "linewidths": 0}
+    coordinates = {name: np.asarray(Z, dtype=float) for name, Z in embeddings.items()}
+    if not coordinates:
+        raise ValueError("there are no embeddings to draw")
+    n = len(next(iter(coordinates.values())))
+    labels = interpret_labels(y, n)
+    panels = _panels(len(coordinates), figure)
+    style: Style = {"s": 14 if n <= _MAX_LARGE_MARKERS else 5, "alpha": 0.75, "linewidths": 0}
     points = None
-    for ax, (name, Z) in zip(panels, found.items(), strict=True):
+    for ax, (name, Z) in zip(panels, coordinates.items(), strict=True):
         plane = Z[:, :2] if Z.shape[1] > 1 else np.column_stack([Z[:, 0], np.arange(n)])
         if y is not None and labels.names is None:
             points = ax.scatter(*plane.T, c=labels.values, cmap=SEQUENTIAL, **style)
@@ -71,25 +73,25 @@ def maps(
         ax.set_yticks([])
         if Z.shape[1] > 1:
             ax.set_aspect("equal", adjustable="datalim")
-    whole = panels[0].figure
+    parent = panels[0].figure
     if points is not None:
-        whole.colorbar(points, ax=list(panels), label=str(getattr(y, "name", None) or "y"))
+        parent.colorbar(points, ax=list(panels), label=str(getattr(y, "name", None) or "y"))
     elif labels.names is not None:
         handles, names = panels[0].get_legend_handles_labels()
-        below: Style = {"loc": "outside lower center", "ncols": min(len(names), 8)}
-        whole.legend(handles, names, frameon=False, markerscale=2.0, **below)
+        legend_style: Style = {"loc": "outside lower center", "ncols": min(len(names), 8)}
+        parent.legend(handles, names, frameon=False, markerscale=2.0, **legend_style)
     return panels
 
 
 def _panels(count: int, figure: Any) -> Any:
-    """Return axes for so many maps."""
-    across = min(count, 3 if count <= _FEW else 4)
-    down = -(-count // across)
+    """Return `count` axes of a figure, in rows of three or four."""
+    n_columns = min(count, 3 if count <= _MAX_WIDE_PANELS else 4)
+    n_rows = -(-count // n_columns)
     if figure is None:
         import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(4.2 * across, 4.2 * down + 0.6), layout="constrained")
-    panels = figure.subplots(down, across, squeeze=False).ravel()
+        figure = plt.figure(figsize=(4.2 * n_columns, 4.2 * n_rows + 0.6), layout="constrained")
+    panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for ax in panels[count:]:
         ax.set_axis_off()
     return panels[:count]

@@ -1,4 +1,4 @@
-"""A support vector machine as a picture: its decision, its margin, and the points that hold it."""
+"""Plot the decision function, the margin and the support vectors of an SVM."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn.utils import get_tags
 from .._points import length
 from .._runtime import entry_point
 from ._axes import Axes, Style, legend_below, new_axes, require_matplotlib
-from ._labels import LOOKS, labels_of, looks_of_signs, scatter
-from ._line import column, draw_band
-from ._model import learned
-from ._window import EDGED, paint, plane_window, window_around
+from ._labels import CLASS_STYLES, diverging_styles, interpret_labels, scatter
+from ._line import as_column, draw_band
+from ._model import require_attribute
+from ._window import POINT_STYLE, draw_function, plane_window, window_around
 
 __all__ = ["margin"]
 
@@ -22,31 +22,40 @@ __all__ = ["margin"]
 def margin(
     model: Any, X: Any, y: Any = None, ax: Axes | None = None, *, n_grid: int | None = None
 ) -> Axes:
-    """Draw the decision of a support vector machine, its margin and its support vectors.
+    """Plot the decision function of an SVM, its margin and its support vectors.
 
-    =====================  =======================================================
-    two classes            f in shades, with the lines f = 0 (heavy) and f = -1, 1
-    several classes        their regions
-    one class              f in shades, with the line f = 0 around the sample
-    regression, on a line  f, with the tube f - epsilon, f + epsilon
-    =====================  =======================================================
+    ======================  =======================================================
+    two classes             f in colours, with lines at f = 0 (bold) and f = -1, 1
+    more than two classes   the region of each class
+    one class               f in colours, with the line f = 0 around the sample
+    regression (1 feature)  f, with the tube from f - epsilon to f + epsilon
+    ======================  =======================================================
 
-    A free support vector, 0 < |v_i| < C_i, lies on the margin: an open circle.  One at its bound,
-    |v_i| = C_i, lies inside of the margin or on the wrong side: an open square.  Which is which
-    the model knows (`at_bound_`); of several classes, a square is at its bound in some pair.  All
-    other points could be left out of the sample, and the picture would be the same.
+    An open circle marks a free support vector, 0 < |v_i| < C_i, which lies on the margin.  An open
+    square marks a support vector at its bound, |v_i| = C_i, which lies inside the margin or on the
+    wrong side.  With more than two classes, a square is at its bound in at least one pair of
+    classes.  The attribute `at_bound_` of the model contains this distinction.  Removing all other
+    points from the training data would not change the plot.
 
     Parameters
     ----------
-    model : SVC, NuSVC, OneClassSVM, or SVR, NuSVR of points on a line
-        Fitted to X; neither compressed nor of a precomputed kernel.
+    model : SVC, NuSVC, OneClassSVM, SVR or NuSVR
+        A model fitted to X, with one feature for SVR and NuSVR, and two for the others.
+        Compressed models and models with a precomputed kernel are not supported.
     X : array-like of shape (n, 2), or (n, 1) for regression
         The training points.
-    y : array-like of shape (n,), optional
-        Their labels, for colours; of regression the targets, which then are needed.
-    ax : matplotlib Axes, by default those of a new figure; they are returned
-    n_grid : int, optional
-        Points per side of the plane at which f is evaluated, 200 by default, or on the line, 400.
+    y : array-like of shape (n,), default=None
+        The class labels, which determine the colours; required for regression, as the targets.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+    n_grid : int, default=None
+        The number of grid points per axis at which f is evaluated; None means 200 in two
+        dimensions and 400 in one.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
 
     Examples
     --------
@@ -66,65 +75,68 @@ def margin(
 
 
 def _check(model: Any, X: Any) -> None:
-    """Refuse a model without support vectors in sight, and points that are not its own."""
+    """Raise a ValueError if the support vectors of the model are not among the points X."""
     name = type(model).__name__
     if getattr(model, "reduction_", None) is not None:
         m = len(model.expansion_.points)
         raise ValueError(
-            f"this {name} is an expansion in {m} points by compress, but the picture needs "
+            f"this {name} is an expansion in {m} points by compress, but the plot needs "
             f"the support vectors - usually the model before compress is meant - try that "
-            f"one, or plotting.contours, which draws f alone on a plane"
+            f"model, or plotting.contours, which draws only f"
         )
-    learned(model, "at_bound_")
+    require_attribute(model, "at_bound_")
     if get_tags(model).input_tags.pairwise:
         raise ValueError(
-            f"this {name} has a precomputed kernel, but a picture needs vectors: f is to be "
-            f"evaluated between the points - usually K was given to fit in place of X - try "
-            f"the kernel itself, fit to X"
+            f"this {name} has a precomputed kernel, but a plot needs vectors, because f is "
+            f"evaluated between the points - usually K was passed to fit instead of X - try "
+            f"the kernel itself, and fit it to X"
         )
-    n, trained = length(X), model.shape_fit_[0]
-    if n != trained:
+    n, n_fitted = length(X), model.shape_fit_[0]
+    if n != n_fitted:
         raise ValueError(
-            f"X has {n} points, but this {name} was fitted to {trained} - usually X is another "
-            f"part of the data - try the training points, whose support vectors are marked"
+            f"X has {n} points, but this {name} was fitted to {n_fitted} - usually X contains "
+            f"other data - try the training points, which contain the support vectors"
         )
 
 
 def _plane(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
+    """Plot a classifier or a one-class SVM in two dimensions."""
     window = plane_window(X, n_grid, "margin")
     points = window.points
-    labels = labels_of(y, len(points))
-    count = len(getattr(model, "classes_", ()))  # one class has no labels
-    several = count > 2
-    if several:
+    labels = interpret_labels(y, len(points))
+    count = len(getattr(model, "classes_", ()))  # a one-class SVM has no labels
+    is_multiclass = count > 2
+    if is_multiclass:
         ax = new_axes(ax, (5.8, 5.0))
-        winners = np.searchsorted(model.classes_, model.predict(window.grid))
-        *sides, heights = window.surface(np.asarray(winners))
-        colours = [colour for colour, _ in LOOKS[:count]]
-        ax.contourf(*sides, heights, np.arange(count + 1) - 0.5, colors=colours, alpha=0.3)
-        for c in range(count):  # each border by itself: between 0 and 2 there is no strip of 1
-            ax.contour(*sides, heights == c, [0.5], colors="black", linewidths=1.2)
+        predicted = np.searchsorted(model.classes_, model.predict(window.grid))
+        *sides, regions = window.surface(np.asarray(predicted))
+        colours = [colour for colour, _ in CLASS_STYLES[:count]]
+        ax.contourf(*sides, regions, np.arange(count + 1) - 0.5, colors=colours, alpha=0.3)
+        # Draw one border at a time, because a contour between 0 and 2 would draw a strip of 1.
+        for c in range(count):
+            ax.contour(*sides, regions == c, [0.5], colors="black", linewidths=1.2)
         window.frame(ax)
     else:
         f = window.evaluate(model.decision_function)
-        ax = paint(new_axes(ax, (5.8, 5.0)), window, f, n_levels=12, lines=False)
+        ax = draw_function(new_axes(ax, (5.8, 5.0)), window, f, n_levels=12, lines=False)
         if count == 2:
             dashed: Style = {"colors": "black", "linestyles": "--", "linewidths": 1.1}
             ax.contour(*window.surface(f), [-1.0, 1.0], **dashed)
-    two_sides = not several and len(labels.names or ()) <= 2
-    looks = looks_of_signs(0.02, 0.98) if two_sides else LOOKS
-    scatter(ax, points, labels, "0.1", looks, s=26, **EDGED)
+    two_sides = not is_multiclass and len(labels.names or ()) <= 2
+    styles = diverging_styles(0.02, 0.98) if two_sides else CLASS_STYLES
+    scatter(ax, points, labels, "0.1", styles, s=26, **POINT_STYLE)
     _mark_support(ax, points, model)
     return legend_below(ax)
 
 
 def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
-    x = column(X, "X")
+    """Plot a support vector regression with one feature."""
+    x = as_column(X, "X")
     window = window_around(x, n_grid, 0.05)
     if y is None or np.shape(y) != (len(x),):
         raise ValueError(
-            f"y has shape {np.shape(y)}, but there are {len(x)} points - a tube is drawn with the "
-            f"targets in it, usually y was left out - try margin(model, X, y)"
+            f"y has shape {np.shape(y)}, but there are {len(x)} points - the plot of a regression "
+            f"requires the targets, usually y was omitted - try margin(model, X, y)"
         )
     target = np.asarray(y, dtype=float)
     epsilon = float(model.epsilon_ if hasattr(model, "epsilon_") else model.epsilon)
@@ -137,13 +149,13 @@ def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
 
 
 def _mark_support(ax: Axes, points: np.ndarray, model: Any) -> None:
-    """Mark the free support vectors, and those at their bound."""
-    at, bound = points[model.support_], model.at_bound_
+    """Mark the free support vectors and those at their bound, with different markers."""
+    support, at_bound = points[model.support_], model.at_bound_
     hollow: Style = {"s": 70, "facecolors": "none", "edgecolors": "black", "zorder": 4}
-    for some, start, end, marker, width in (
-        (at[~bound], "free support vector", "", "o", 1.3),
-        (at[bound], "support vector", " at bound", "s", 0.8),
+    for selected, start, end, marker, width in (
+        (support[~at_bound], "free support vector", "", "o", 1.3),
+        (support[at_bound], "support vector", " at bound", "s", 0.8),
     ):
-        if len(some):
-            name = f"{len(some)} {start}{'' if len(some) == 1 else 's'}{end}"
-            ax.scatter(*some.T, marker=marker, linewidths=width, label=name, **hollow)
+        if len(selected):
+            name = f"{len(selected)} {start}{'' if len(selected) == 1 else 's'}{end}"
+            ax.scatter(*selected.T, marker=marker, linewidths=width, label=name, **hollow)

@@ -1,4 +1,4 @@
-"""What the pictures ask of a fitted model, and how they refuse one that has no answer."""
+"""Check that a model has the fitted attributes and components that a plot needs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
-__all__ = ["check_components", "learned"]
+__all__ = ["check_components", "require_attribute"]
 
 
-def learned(model: Any, name: str) -> Any:
-    """Return the attribute `name`, which a fitted model has."""
+def require_attribute(model: Any, name: str) -> Any:
+    """Return a fitted attribute of a model; raise a NotFittedError if it does not exist."""
     try:
         return getattr(model, name)
     except AttributeError:
@@ -23,11 +23,11 @@ def learned(model: Any, name: str) -> Any:
 
 
 def check_components(components: Sequence[int], available: int) -> list[int]:
-    """Return components, counted from 0, that exist."""
+    """Return components as a list of int; raise a ValueError if one does not exist."""
     for j in components:
         if isinstance(j, bool) or not isinstance(j, Integral) or not 0 <= j < available:
             raise ValueError(
-                f"component {j!r} is asked for, but there are {available}, counted from 0 - "
+                f"component {j!r} does not exist, because there are {available}, counted from 0 - "
                 f"usually the model was fitted with a smaller n_components - "
                 f"try components below {available}, or fit with more"
             )

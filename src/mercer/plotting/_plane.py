@@ -1,4 +1,4 @@
-"""Functions on the plane: contours of one, the components of a kernel PCA, ways to a pre-image."""
+"""Plots of functions in two dimensions: contours, kernel PCA components, pre-image paths."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .._runtime import entry_point
 from ..expansion import Expansion
 from ..preimage import Target
 from ._axes import PALETTE, Axes, Style, legend_below, new_axes, require_matplotlib
-from ._model import check_components, learned
-from ._window import EDGED, Window, paint, plane_window
+from ._model import check_components, require_attribute
+from ._window import POINT_STYLE, PlotWindow, draw_function, plane_window
 
 __all__ = ["contours", "eigenfunctions", "preimage_path"]
 
-_COLUMNS = 4  # panels in a row of a new figure
-_METHODS = ("fixed_point", "regularized", "gradient")  # those of preimage that take steps
+_MAX_COLUMNS = 4  # panels per row of a new figure
+_ITERATIVE_METHODS = ("fixed_point", "regularized", "gradient")  # of `Expansion.preimage`
 
 
 @entry_point
@@ -31,22 +31,28 @@ def contours(
     n_grid: int = 100,
     n_levels: int = 8,
 ) -> Axes:
-    """Draw the lines f(x) = c of a function on the plane, with the points X on top.
+    """Plot the contour lines of a function of two variables, with the points X.
 
-    Where f changes sign, red is positive, blue negative, and the line f = 0 is heavy.  Otherwise
-    bright is high.
+    If f changes sign, red is positive, blue is negative, and the line f = 0 is bold.  Otherwise
+    bright colours are high values.
 
     Parameters
     ----------
     expansion_or_function : Expansion of one function, or callable
-        Takes points of shape (m, 2), returns values of shape (m,) or (m, 1).
+        The function f.  It maps points of shape (m, 2) to values of shape (m,) or (m, 1).
     X : array-like of shape (n, 2)
-        The points; the picture reaches a little further than they do.
-    ax : matplotlib Axes, by default those of a new figure; they are returned
+        The points to draw, which also determine the plotted region.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
     n_grid : int, default=100
-        f is evaluated at n_grid^2 points.
+        The number of grid points per axis; f is evaluated at n_grid^2 points.
     n_levels : int, default=8
-        Lines on each side of 0.
+        The number of contour lines on each side of 0.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
 
     Examples
     --------
@@ -74,26 +80,29 @@ def eigenfunctions(
     n_grid: int = 80,
     axes: Any = None,
 ) -> np.ndarray:
-    """Draw the score functions x -> <w_j, phi(x) - mu> of a kernel PCA of points in the plane.
+    """Plot the components x -> <w_j, phi(x) - mu> of a kernel PCA of two features.
 
-    One panel each, with the eigenvalue l_j in its title.  Each has its own scale of colours.
+    Each component has its own panel, with the eigenvalue l_j in the title, and its own colour
+    scale.
 
     Parameters
     ----------
     model : KernelPCA
-        Fitted to points with two columns.
-    X : array-like of shape (n, 2), optional
-        The points to draw on top; the training points by default.
-    components : sequence of int, optional
-        Counted from 0; the first eight by default.
+        A model fitted to points with two columns.
+    X : array-like of shape (n, 2), default=None
+        The points to draw; None draws the training points.
+    components : sequence of int, default=None
+        The components, counted from 0; None means the first eight.
     n_grid : int, default=80
-        The model is evaluated at n_grid^2 points, once for all panels.
-    axes : array of matplotlib Axes, optional
-        At least one for each component; a new figure, four to a row, by default.
+        The number of grid points per axis.  The model is evaluated once, at n_grid^2 points.
+    axes : array of matplotlib Axes, default=None
+        The axes to draw into, at least one per component.  None creates a new figure with four
+        panels per row.
 
     Returns
     -------
-    axes : ndarray of matplotlib Axes, one for each component
+    ndarray of matplotlib Axes
+        The axes of each component.
 
     Examples
     --------
@@ -108,13 +117,15 @@ def eigenfunctions(
     ['1: eigenvalue 22.08', '2: eigenvalue 21.65']
     """
     require_matplotlib()
-    values = learned(model, "eigenvalues_")
-    window = plane_window(learned(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions")
+    values = require_attribute(model, "eigenvalues_")
+    window = plane_window(
+        require_attribute(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions"
+    )
     if components is None:
         components = range(min(8, len(values)))
     chosen = check_components(components, len(values))
     scores = np.asarray(model.transform(window.grid), dtype=float)
-    panels = _new_panels(len(chosen), window) if axes is None else _given_panels(axes, len(chosen))
+    panels = _new_panels(len(chosen), window) if axes is None else _user_panels(axes, len(chosen))
     for ax, j in zip(panels, chosen, strict=True):
         _with_points(ax, window, scores[:, j], n_levels=6)
         ax.set_title(f"{j + 1}: eigenvalue {values[j]:.4g}")
@@ -131,21 +142,27 @@ def preimage_path(
     n_steps: int = 50,
     n_grid: int = 100,
 ) -> Axes:
-    """Draw |phi(z) - f| over the plane, with the steps of an iteration from each start.
+    """Plot the iterations of a pre-image algorithm over the residual |phi(z) - f|.
 
     Parameters
     ----------
-    expansion : Expansion of one function, on points with two columns
-        The f whose pre-image is looked for.
+    expansion : Expansion of one function
+        The function f whose pre-image is computed, on points with two columns.
     start : array-like of shape (m, 2)
-        Where the paths begin.
-    ax : matplotlib Axes, by default those of a new figure; they are returned
-    method : {"fixed_point", "regularized", "gradient"}
-        Of `Expansion.preimage`.
+        The start of each path.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+    method : {"fixed_point", "regularized", "gradient"}, default="fixed_point"
+        The algorithm, as in `Expansion.preimage`.
     n_steps : int, default=50
-        At most, for each path.
+        The maximum number of iterations of each path.
     n_grid : int, default=100
-        The residual is evaluated at n_grid^2 points.
+        The number of grid points per axis; the residual is evaluated at n_grid^2 points.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes.
 
     Examples
     --------
@@ -163,13 +180,13 @@ def preimage_path(
     require_matplotlib()
     if len(expansion) != 1:
         raise ValueError(
-            f"the expansion has {len(expansion)} functions, but one picture shows one of them - "
+            f"the expansion has {len(expansion)} functions, but the plot shows one of them - "
             f"usually all reconstructions at once - try f[0]"
         )
-    if method not in _METHODS:
+    if method not in _ITERATIVE_METHODS:
         raise ValueError(
-            f"method={method!r} has no path - usually a method in closed form - try one of "
-            f"{_METHODS}"
+            f"method={method!r} has no path - usually it is not iterative - try one of "
+            f"{_ITERATIVE_METHODS}"
         )
     start = np.atleast_2d(np.asarray(start, dtype=float))
     window = plane_window(expansion.points, n_grid)
@@ -182,57 +199,62 @@ def preimage_path(
     ax = _with_points(new_axes(ax, (5.6, 5.0)), window, distance, 8)
     for i, path in enumerate(_path(expansion, z, method, n_steps) for z in start):
         colour = PALETTE[(i + 1) % len(PALETTE)]
-        outlined = [withStroke(linewidth=3.0, foreground="white")]  # to be seen on any shade
-        ax.plot(*path.T, color=colour, linewidth=1.5, path_effects=outlined, zorder=4)
+        # A white outline makes the path visible on any background colour.
+        outline = [withStroke(linewidth=3.0, foreground="white")]
+        ax.plot(*path.T, color=colour, linewidth=1.5, path_effects=outline, zorder=4)
         ax.scatter(path[:, 0], path[:, 1], s=12, color=colour, zorder=4)
-        for z, marker, size, name in ((path[0], "o", 7, "a start"), (path[-1], "*", 14, "its end")):
-            ends: Style = {"markeredgecolor": colour, "markersize": size, "zorder": 5}
-            ax.plot(*z, marker, color="white", label=None if i else name, **ends)
+        for z, marker, size, label in ((path[0], "o", 7, "start"), (path[-1], "*", 14, "end")):
+            end_style: Style = {"markeredgecolor": colour, "markersize": size, "zorder": 5}
+            ax.plot(*z, marker, color="white", label=None if i else label, **end_style)
     return legend_below(ax)
 
 
-def _with_points(ax: Axes, window: Window, values: np.ndarray, n_levels: int) -> Axes:
-    paint(ax, window, values, n_levels)
-    across, up = window.points.T
-    ax.scatter(across, up, s=14, color="0.1", **EDGED)
+def _with_points(ax: Axes, window: PlotWindow, values: np.ndarray, n_levels: int) -> Axes:
+    """Draw a function on the grid of a window, and the points of the window."""
+    draw_function(ax, window, values, n_levels)
+    horizontal, vertical = window.points.T
+    ax.scatter(horizontal, vertical, s=14, color="0.1", **POINT_STYLE)
     return ax
 
 
-def _given_panels(axes: Any, count: int) -> np.ndarray:
+def _user_panels(axes: Any, count: int) -> np.ndarray:
+    """Return the first `count` of the axes that the user has passed."""
     flat = np.ravel(np.asarray(axes, dtype=object))
     if len(flat) < count:
         raise ValueError(
-            f"{count} functions are to be drawn, but axes holds {len(flat)} - usually a grid "
-            f"with a row too few - try plt.subplots with more panels, or fewer components"
+            f"there are {count} functions to draw, but only {len(flat)} axes - usually a grid "
+            f"with too few rows - try plt.subplots with more panels, or fewer components"
         )
     return flat[:count]
 
 
-def _new_panels(count: int, window: Window) -> np.ndarray:
-    """Return the panels of a new figure, whose cells have the proportions of the window."""
+def _new_panels(count: int, window: PlotWindow) -> np.ndarray:
+    """Return the axes of a new figure, with the aspect ratio of the window."""
     import matplotlib.pyplot as plt
 
-    across, up = (side[-1] - side[0] for side in window.sides)
-    height = 0.6 + 2.7 * float(np.clip(up / across, 0.4, 2.0))  # the title needs 0.6 inches
-    columns = min(_COLUMNS, count)
+    horizontal, vertical = (side[-1] - side[0] for side in window.sides)
+    # In inches; 0.6 is the height of the title.
+    height = 0.6 + 2.7 * float(np.clip(vertical / horizontal, 0.4, 2.0))
+    columns = min(_MAX_COLUMNS, count)
     rows = -(-count // columns)
     figure = plt.figure(figsize=(3.0 * columns, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
-    for empty in grid[count:]:
-        figure.delaxes(empty)
+    for unused in grid[count:]:
+        figure.delaxes(unused)
     for lowest in grid[max(0, count - columns) : count]:  # the last panel of each column
         lowest.tick_params(labelbottom=True)
     return grid[:count]
 
 
 def _path(expansion: Expansion, z: np.ndarray, method: str, n_steps: int) -> np.ndarray:
-    """Return z after 0, 1, 2, ... steps, until it stands still."""
+    """Return z after 0, 1, 2, ... iterations, until convergence."""
     path = [z]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
+        # The iteration is stopped early on purpose.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         for step in range(1, n_steps + 1):
-            found = expansion.preimage(method, start=z[None], max_iter=step)
-            path.append(found.points[0])
-            if found.report.n_iter < step:
+            result = expansion.preimage(method, start=z[None], max_iter=step)
+            path.append(result.points[0])
+            if result.report.n_iter < step:
                 break
     return np.array(path)

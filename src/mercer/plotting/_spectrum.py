@@ -1,4 +1,4 @@
-"""The eigenvalues of a kernel PCA, as far as they are known."""
+"""Plot the eigenvalues of a kernel PCA, with their error bounds."""
 
 from __future__ import annotations
 
@@ -8,29 +8,35 @@ import numpy as np
 
 from .._runtime import entry_point
 from ._axes import PALETTE, Axes, Style, new_axes, require_matplotlib
-from ._model import learned
+from ._model import require_attribute
 
 __all__ = ["spectrum"]
 
 
 @entry_point
 def spectrum(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw l_1 >= l_2 >= ..., bounds of each, and the cumulated shares.
+    """Plot the eigenvalues of a kernel PCA, their bounds, and the cumulative explained variance.
 
         lower_j <= l_j <= upper_j,        (l_1 + ... + l_j) / tr(K_c)
 
-    The eigenvalues of the centred kernel matrix K_c are on a logarithmic scale, on the left; the
-    shares of the variance on the right.  Bounds are often closer than a marker is high, so that
-    the legend says how wide the widest is, relative to its eigenvalue.  A bar that leaves the
-    picture at the top has no upper end, one that leaves it at the bottom no positive lower one.
+    The left axis, which is logarithmic, shows the eigenvalues l_1 >= l_2 >= ... of the centred
+    kernel matrix K_c.  The right axis shows the cumulative fraction of the variance.  Bounds are
+    often closer than the size of a marker, so the legend states the largest relative width.  A bar
+    that extends beyond the top of the axes has no upper bound; one that extends beyond the bottom
+    has no positive lower bound.
 
     Parameters
     ----------
     model : KernelPCA
-        Fitted.  The bounds are its `eigenvalue_bounds_`; without them, `eigenvalues_` plus and
-        minus `residuals_`.
-    ax : matplotlib Axes, by default those of a new figure; they are returned
-        They show the eigenvalues; the axes of the shares are the last of `ax.figure.axes`.
+        A fitted model.  The bounds are its `eigenvalue_bounds_`; without them, `eigenvalues_` plus
+        and minus `residuals_`.
+    ax : matplotlib Axes, default=None
+        The axes to draw into; None creates a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes of the eigenvalues; those of the variance are the last of `ax.figure.axes`.
 
     Examples
     --------
@@ -45,35 +51,39 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     'log'
     """
     require_matplotlib()
-    values = np.asarray(learned(model, "eigenvalues_"), dtype=float)
-    (bounds, kind), ratios = _bounds(model, values), learned(model, "explained_variance_ratio_")
-    place = np.arange(1, len(values) + 1)
-    shown = values > 0  # 0 has no place on a logarithmic scale
+    values = np.asarray(require_attribute(model, "eigenvalues_"), dtype=float)
+    (bounds, kind), ratios = (
+        _bounds(model, values),
+        require_attribute(model, "explained_variance_ratio_"),
+    )
+    component = np.arange(1, len(values) + 1)
+    shown = values > 0  # a logarithmic scale cannot show 0
     if not shown.any():
         raise ValueError(
-            f"none of the {len(values)} eigenvalues is positive - usually all points are the "
-            f"same to the kernel - try a smaller length scale, or look at the data"
+            f"none of the {len(values)} eigenvalues is positive - usually the kernel does not "
+            f"distinguish the points - try a smaller length scale, or inspect the data"
         )
-    kept, (lower, upper) = values[shown], bounds[shown].T
-    known = np.isfinite(upper)  # a large matrix may leave some components without a bound
-    highest = max(kept[0], upper[known].max(initial=0.0))
-    lowest = min(kept[-1], lower[lower > 0].min(initial=kept[-1]))
+    positive, (lower, upper) = values[shown], bounds[shown].T
+    has_upper = np.isfinite(upper)  # for a large matrix, some components may have no upper bound
+    highest = max(positive[0], upper[has_upper].max(initial=0.0))
+    lowest = min(positive[-1], lower[lower > 0].min(initial=positive[-1]))
 
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     ax = new_axes(ax)
-    few, hidden = len(values) <= 40, len(values) - len(kept)
-    x, name = place[shown], "eigenvalue" + (f" ({hidden} more are 0)" if hidden else "")
-    left: Style = {"color": PALETTE[0], "markersize": 6, "linewidth": 1.0}
-    (line,) = ax.plot(x, kept, "o-" if few else "-", label=name, **left)
-    above: Style = {"color": PALETTE[-1], "zorder": 3}
-    tops = np.where(known, upper, 2.0 * highest)  # without a bound, a bar leaves the picture
-    name = f"{kind}, {_widths((upper - lower) / kept)}"
-    bars = ax.vlines(x, lower, tops, linewidth=1.5, label=name, **above)
-    ax.plot(np.r_[x, x[known]], np.r_[lower, upper[known]], "_", **above)
+    has_markers, n_zero = len(values) <= 40, len(values) - len(positive)
+    x, label = component[shown], "eigenvalue" + (f" ({n_zero} more are 0)" if n_zero else "")
+    left_style: Style = {"color": PALETTE[0], "markersize": 6, "linewidth": 1.0}
+    (line,) = ax.plot(x, positive, "o-" if has_markers else "-", label=label, **left_style)
+    bar_style: Style = {"color": PALETTE[-1], "zorder": 3}
+    # A bar without an upper bound extends beyond the axes.
+    tops = np.where(has_upper, upper, 2.0 * highest)
+    label = f"{kind}, {_widths((upper - lower) / positive)}"
+    bars = ax.vlines(x, lower, tops, linewidth=1.5, label=label, **bar_style)
+    ax.plot(np.r_[x, x[has_upper]], np.r_[lower, upper[has_upper]], "_", **bar_style)
     ax.set_yscale("log")
     ax.set_ylim(lowest / 1.8, 1.8 * highest)
-    if highest < 300.0 * lowest:  # few powers of ten: numbers between them, written plainly
+    if highest < 300.0 * lowest:  # few powers of ten: label intermediate values, too
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())
@@ -82,36 +92,38 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="y", colors=PALETTE[0], which="both")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
-    share = ax.twinx()
-    right: Style = {"color": PALETTE[1], "markersize": 5, "linewidth": 1.0}
-    percent, name = 100.0 * np.cumsum(ratios), "cumulated share of the variance"
-    (cumulated,) = share.plot(place, percent, "^--" if few else "--", label=name, **right)
-    share.set_ylim(0.0, 102.0)
-    share.set_ylabel("explained variance (%)", color=PALETTE[1])
-    share.tick_params(axis="y", colors=PALETTE[1])
-    for each in (ax, share):
-        each.spines["top"].set_visible(False)
-    # The legend is above the axes: one curve falls, the other rises, and no corner is surely free.
-    outside: Style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-    ax.legend(handles=[line, bars, cumulated], frameon=False, **outside)
+    right_axes = ax.twinx()
+    right_style: Style = {"color": PALETTE[1], "markersize": 5, "linewidth": 1.0}
+    percent, label = 100.0 * np.cumsum(ratios), "cumulative explained variance"
+    (variance_line,) = right_axes.plot(
+        component, percent, "^--" if has_markers else "--", label=label, **right_style
+    )
+    right_axes.set_ylim(0.0, 102.0)
+    right_axes.set_ylabel("explained variance (%)", color=PALETTE[1])
+    right_axes.tick_params(axis="y", colors=PALETTE[1])
+    for axes in (ax, right_axes):
+        axes.spines["top"].set_visible(False)
+    # The legend is above the axes, because the two curves may occupy any corner.
+    legend_style: Style = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    ax.legend(handles=[line, bars, variance_line], frameon=False, **legend_style)
     return ax
 
 
 def _bounds(model: Any, values: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return a lower and an upper bound of each eigenvalue, shape (k, 2), and their name."""
+    """Return the bounds of the eigenvalues, of shape (k, 2), and their name for the legend."""
     bounds = getattr(model, "eigenvalue_bounds_", None)
     if bounds is not None:
         return np.asarray(bounds, dtype=float), "certified bounds"
-    reach = np.asarray(learned(model, "residuals_"), dtype=float)
-    return np.column_stack([values - reach, values + reach]), "± residual"
+    residuals = np.asarray(require_attribute(model, "residuals_"), dtype=float)
+    return np.column_stack([values - residuals, values + residuals]), "± residual"
 
 
 def _widths(widths: np.ndarray) -> str:
-    """Return the largest relative width as people read it: 3.1e-14, 12 %, 140 %."""
-    known = widths[np.isfinite(widths)]
-    without = len(widths) - len(known)
-    if without == len(widths):
-        return "none from above"
-    widest = float(known.max())
-    text = f"{widest:.2g}" if widest < 1e-3 else f"{float(f'{100.0 * widest:.2g}'):g} %"
-    return f"relative width at most {text}" + (f"; {without} open above" if without else "")
+    """Describe the largest relative width of the bounds, such as 3.1e-14, 12 % or 140 %."""
+    finite = widths[np.isfinite(widths)]
+    n_open = len(widths) - len(finite)
+    if n_open == len(widths):
+        return "no upper bounds"
+    largest = float(finite.max())
+    text = f"{largest:.2g}" if largest < 1e-3 else f"{float(f'{100.0 * largest:.2g}'):g} %"
+    return f"relative width at most {text}" + (f"; {n_open} without upper bound" if n_open else "")

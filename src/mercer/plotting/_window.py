@@ -1,4 +1,4 @@
-"""A part of the line or of the plane around points, and a function on it."""
+"""Grids around points in one or two dimensions, and functions evaluated on them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ import numpy as np
 from .._points import as_vectors
 from ._axes import DIVERGING, SEQUENTIAL, Axes, Style
 
-__all__ = ["EDGED", "Window", "paint", "plane_window", "window_around"]
+__all__ = ["POINT_STYLE", "PlotWindow", "draw_function", "plane_window", "window_around"]
 
-EDGED: Style = {"edgecolors": "white", "linewidths": 0.5, "zorder": 3}  # points on shades
+# Points on a coloured background have a white edge.
+POINT_STYLE: Style = {"edgecolors": "white", "linewidths": 0.5, "zorder": 3}
 
 
-class Window(NamedTuple):
-    """An interval or a rectangle around points, and a grid in it."""
+class PlotWindow(NamedTuple):
+    """Points, and a regular grid in an interval or rectangle around them.
+
+    `sides` are the coordinates of the grid along each axis.
+    """
 
     points: np.ndarray
     sides: tuple[np.ndarray, ...]
 
     @property
     def grid(self) -> np.ndarray:
-        """The points of the grid, row by row, shape (n_grid^d, d)."""
+        """The grid points, row by row, of shape (n_grid^d, d)."""
         return np.stack(np.meshgrid(*self.sides), axis=-1).reshape(-1, len(self.sides))
 
     def evaluate(self, f: Callable[[np.ndarray], Any], name: str = "function") -> np.ndarray:
-        """Return f at the points of the grid."""
+        """Return the values of f at the grid points; `name` is used in error messages."""
         grid = self.grid
         values = np.asarray(f(grid), dtype=float)
         if values.size != len(grid):
@@ -39,61 +43,66 @@ class Window(NamedTuple):
         return values.ravel()
 
     def surface(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return values on the grid as matplotlib takes them: across, up, and a matrix."""
-        across, up = self.sides
-        return across, up, values.reshape(len(up), len(across))
+        """Return grid values as arguments for `contour`: x, y, and a matrix."""
+        horizontal, vertical = self.sides
+        return horizontal, vertical, values.reshape(len(vertical), len(horizontal))
 
     def frame(self, ax: Axes) -> Axes:
-        """Let the axes show the rectangle, at the same scale in both directions."""
-        across, up = self.sides
-        ax.set(xlim=across[[0, -1]], ylim=up[[0, -1]])
+        """Set the limits of the axes to the rectangle, with equal scales."""
+        horizontal, vertical = self.sides
+        ax.set(xlim=horizontal[[0, -1]], ylim=vertical[[0, -1]])
         ax.set_aspect("equal", adjustable="box")
         return ax
 
 
-def plane_window(X: Any, n_grid: int, owner: str = "contours") -> Window:
-    """Return the part of the plane around X, and a little more."""
+def plane_window(X: Any, n_grid: int, owner: str = "contours") -> PlotWindow:
+    """Return a window that is slightly larger than the extent of X, which has two columns.
+
+    `owner` is the name of the plot in error messages.
+    """
     X = as_vectors(X, owner)
     if X.shape[1] != 2:
         raise ValueError(
-            f"the points have shape {X.shape}, but the picture is of a plane - usually a model of "
-            f"more than two columns - try plotting.embedding, or fit to two columns"
+            f"the points have shape {X.shape}, but the plot has two dimensions - usually a model "
+            f"of more than two columns - try plotting.embedding, or fit to two columns"
         )
     if X.shape[0] == 0:
         raise ValueError(
-            "there are no points, which leaves open which part of the plane to draw - usually "
-            "an empty selection - try the points that the model was fitted to"
+            "there are no points, so the region to draw is not defined - usually an empty "
+            "selection - try the points that the model was fitted to"
         )
     return window_around(X, n_grid, 0.12)
 
 
-def window_around(X: Any, n_grid: Any, reach: float) -> Window:
-    """Return the window that is larger than the extent of X by the share `reach` on every side."""
+def window_around(X: Any, n_grid: Any, margin: float) -> PlotWindow:
+    """Return a window that extends beyond X by the fraction `margin` of its extent."""
     if not isinstance(n_grid, Integral) or n_grid < 2:
         raise ValueError(
-            f"n_grid={n_grid!r} leaves no grid - usually a step or a share in place of the number "
-            f"of points per side - try n_grid=100"
+            f"n_grid={n_grid!r} must be an integer of at least 2, the number of grid points per "
+            f"axis - usually a step size or a fraction - try n_grid=100"
         )
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
     low, high = X.min(axis=0), X.max(axis=0)
-    border = reach * np.max(high - low) or 1.0  # the same on all sides; one point has no extent
+    border = margin * np.max(high - low) or 1.0  # the same on all sides; 1 if the extent is 0
     sides = np.linspace(low - border, high + border, int(n_grid), axis=1)
-    return Window(X, tuple(sides))
+    return PlotWindow(X, tuple(sides))
 
 
-def paint(ax: Axes, window: Window, values: np.ndarray, n_levels: int, lines: bool = True) -> Axes:
-    """Draw values on the grid of a window: shades, the line 0 and, if wanted, lines between."""
+def draw_function(
+    ax: Axes, window: PlotWindow, values: np.ndarray, n_levels: int, lines: bool = True
+) -> Axes:
+    """Draw grid values as filled contours, with a bold line at 0 and optional thin lines."""
     surface = window.surface(values)
     low, high = float(values.min()), float(values.max())
     largest = max(-low, high)
     signed = low < 0.0 < high
-    if high - low <= 1e-9 * abs(largest) or largest == 0.0:  # flat: its lines would be rounding
+    if high - low <= 1e-9 * abs(largest) or largest == 0.0:  # constant up to rounding
         levels, cmap, signed = largest + np.array([-1.0, 1.0]), DIVERGING, False
     elif signed:
         levels, cmap = np.linspace(-largest, largest, 2 * n_levels + 1), DIVERGING
     else:
         levels, cmap = np.linspace(low, high, n_levels + 2), SEQUENTIAL
-    # The darkest shades of both signs are left out: points and lines must stay visible.
+    # The darkest colours of both signs are not used, so that points and lines stay visible.
     vmin, vmax = levels[[0, -1]] * (1.4 if signed else 1.0)
     ax.contourf(*surface, levels=levels, cmap=cmap, vmin=vmin, vmax=vmax)
     if lines and len(levels) > 2:

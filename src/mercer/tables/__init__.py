@@ -1,10 +1,11 @@
-"""Tables from files, and recipes that turn their columns into points.
+"""Read tables from files, and turn their columns into training points with a recipe.
 
     table ──► Recipe ──► points and targets
 
-A file is read in blocks of rows, so that it may be larger than the memory; a `Recipe` says what
-becomes of each column, and is saved beside the model that was fitted to its points.  Nothing is
-done to a column without a word: text and missing values are an error until the recipe names them.
+Files are read in blocks of rows, so a file may be larger than the memory.  A `Recipe` describes
+how each column is preprocessed, and is saved in the same file as the model that was fitted to its
+points.  No column is converted silently: columns of text and missing values raise an error unless
+the recipe states how to handle them.
 """
 
 from ._blocks import open_blocks

@@ -1,4 +1,4 @@
-"""NPY and NPZ: arrays of NumPy, whose columns are numbered."""
+"""Read tables from NumPy files (.npy, .npz); the columns of a matrix get numbered names."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ import numpy as np
 from ._source import Source
 from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, nearest
 
-__all__ = ["Arrays"]
+__all__ = ["NumpySource"]
 
-_SETS = {  # words in the names of arrays, with one letter before them as in "Xtrain"
+# Words in array names that mark a training, validation or test set.  One letter may precede them,
+# as in "Xtrain".
+_SET_PATTERNS = {
     "train": "(train|training|trn)",
     "valid": "(valid|validation|val|dev)",
     "test": "(test|testing|tst)",
 }
 
-_BROKEN: tuple[type[Exception], ...] = (
+# Exceptions that `numpy.load` raises for damaged files.
+_READ_ERRORS: tuple[type[Exception], ...] = (
     ValueError,
     EOFError,
     OSError,
@@ -33,17 +36,30 @@ _BROKEN: tuple[type[Exception], ...] = (
     SyntaxError,
     OverflowError,
 )
-_BROKEN += (zipfile.BadZipFile, zlib.error, tokenize.TokenError, UnicodeDecodeError, MemoryError)
-_BROKEN += (NotImplementedError, RecursionError, AttributeError, IndexError)
+_READ_ERRORS += (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    UnicodeDecodeError,
+    MemoryError,
+)
+_READ_ERRORS += (NotImplementedError, RecursionError, AttributeError, IndexError)
 
 
-class Arrays(Source):
-    """One array of a .npy, read where it lies, or those of a .npz that have as many rows.
+class NumpySource(Source):
+    """A table from the array of a .npy file, or from arrays of equal length of a .npz file.
+
+    A .npy file is memory-mapped.
 
     Parameters
     ----------
-    arrays : names, optional
-        Which ones of a .npz to take; all, unless given.  "X=X_test" takes X_test and calls it X.
+    path : Path
+        The file.
+    name : str, default=""
+        The name of the file in messages; `path` if it is empty.
+    arrays : sequence of str, default=()
+        Names of the arrays of a .npz file to read; all arrays by default.  "X=X_test" reads the
+        array X_test under the name X.
     """
 
     def __init__(self, path: Path, name: str = "", arrays: Sequence[str] = ()) -> None:
@@ -52,105 +68,112 @@ class Arrays(Source):
 
     @cached_property
     def _columns(self) -> dict[str, np.ndarray]:
-        """The columns by name: views of the arrays."""
+        """The columns by name, as views of the arrays."""
         columns: dict[str, np.ndarray] = {}
-        found = self._load()
+        arrays = self._load()
         if not self.arrays:
-            self._check_one_table(found)
-        rows = {name: len(array) for name, array in found.items()}
+            self._check_one_table(arrays)
+        rows = {name: len(array) for name, array in arrays.items()}
         if len(set(rows.values())) > 1:
-            some = ", ".join(f"{name} {count}" for name, count in rows.items())
-            most = max(rows.values(), key=list(rows.values()).count)
-            together = ",".join(name for name, count in rows.items() if count == most)
+            lengths = ", ".join(f"{name} {count}" for name, count in rows.items())
+            common_length = max(rows.values(), key=list(rows.values()).count)
+            same_length = ",".join(name for name, count in rows.items() if count == common_length)
             raise TableError(
-                f"{self.name} has arrays of different length: {some} - usually training and test "
-                f"sets in one file - name those that belong together: --arrays {together}"
+                f"{self.name} has arrays of different lengths: {lengths} - usually training and "
+                f"test sets in one file - select the arrays of one set: --arrays {same_length}"
             )
         origins: dict[str, str] = {}
-        for name, array in found.items():
+        for name, array in arrays.items():
             if array.dtype.names:
-                made = {field: array[field] for field in array.dtype.names}
+                new_columns = {field: array[field] for field in array.dtype.names}
             elif array.ndim == 1:
-                made = {name: array}
+                new_columns = {name: array}
             else:
-                made = {f"{name}{j + 1}": array[:, j] for j in range(array.shape[1])}
-            for called in made:
-                if called in origins:
+                new_columns = {f"{name}{j + 1}": array[:, j] for j in range(array.shape[1])}
+            for column_name in new_columns:
+                if column_name in origins:
                     raise TableError(
-                        f"{self.name}: the arrays {origins[called]!r} and {name!r} both have a "
-                        f"column {called!r} - the columns of a matrix 'x' are called x1, x2, ... - "
-                        f"rename one of the arrays: --arrays {origins[called]},other={name}"
+                        f"{self.name}: the arrays {origins[column_name]!r} and {name!r} both have "
+                        f"a column {column_name!r} - the columns of a matrix 'x' are named x1, x2, "
+                        f"... - rename one of the arrays: --arrays "
+                        f"{origins[column_name]},other={name}"
                     )
-            origins |= dict.fromkeys(made, name)
-            columns |= made
+            origins |= dict.fromkeys(new_columns, name)
+            columns |= new_columns
         for name, column in columns.items():
             if column.ndim != 1 or column.dtype.kind not in "biufUS":
                 raise TableError(
-                    f"{self.name}, field {name!r}: values of the type {column.dtype} and shape "
+                    f"{self.name}, field {name!r}: values of type {column.dtype} and shape "
                     f"{column.shape[1:]} are neither numbers nor text - convert them to float"
                 )
         return columns
 
-    def _check_one_table(self, found: dict[str, np.ndarray]) -> None:
-        """Raise a TableError if the arrays are several tables, although they have equal lengths."""
-        sets = {name: _set_of(name) for name in found}
-        matrices = [n for n, array in found.items() if array.ndim == 2 and not array.dtype.names]
-        rows = {len(array) for array in found.values()}
-        several = len(set(sets.values()) - {""}) > 1
-        if len(rows) > 1 or (len(matrices) < 2 and not several):
+    def _check_one_table(self, arrays: dict[str, np.ndarray]) -> None:
+        """Raise a TableError if arrays of equal length seem to belong to several tables."""
+        sets = {name: _set_of(name) for name in arrays}
+        matrices = [n for n, array in arrays.items() if array.ndim == 2 and not array.dtype.names]
+        rows = {len(array) for array in arrays.values()}
+        has_several_sets = len(set(sets.values()) - {""}) > 1
+        if len(rows) > 1 or (len(matrices) < 2 and not has_several_sets):
             return
-        some = ", ".join(f"{name} {array.shape}" for name, array in found.items())
-        first = matrices[0] if matrices else next(iter(found))
-        same = [n for n in found if sets[n] == sets[first] and (n == first or n not in matrices)]
-        what = "arrays of several sets" if several else f"{len(matrices)} arrays with columns"
-        cause = "training and test sets in one file" if several else "features and targets"
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        first = matrices[0] if matrices else next(iter(arrays))
+        suggested = [
+            n for n in arrays if sets[n] == sets[first] and (n == first or n not in matrices)
+        ]
+        what = (
+            "arrays of several sets" if has_several_sets else f"{len(matrices)} arrays with columns"
+        )
+        cause = "training and test sets in one file" if has_several_sets else "features and targets"
         raise TableError(
-            f"{self.name} has {what}: {some} - usually {cause}, which are not one table - name the "
-            f"arrays of the table: --arrays {','.join(same)}"
+            f"{self.name} has {what}: {shapes} - usually {cause}, which do not form one table - "
+            f"select the arrays of one table: --arrays {','.join(suggested)}"
         )
 
     def _load(self) -> dict[str, np.ndarray]:
+        """Return the arrays to read, by the name under which they are read."""
         which = ""
         try:
             with self.path.open("rb") as raw:
                 if raw.read(6) == b"\x93NUMPY":
                     array = np.load(self.path, mmap_mode="r", allow_pickle=False)
-                    return {"x": self._checked("", array)}
+                    return {"x": self._check_shape("", array)}
                 raw.seek(0)
                 with np.load(raw, allow_pickle=False) as file:
-                    found = {}
-                    for called, name in self._wanted(file.files):
+                    arrays = {}
+                    for new_name, name in self._array_names(file.files):
                         which = f", array {name!r}"
-                        found[called] = self._checked(which, file[name])
-                    return found
+                        arrays[new_name] = self._check_shape(which, file[name])
+                    return arrays
         except TableError:
             raise
-        except _BROKEN as error:
-            raise self._broken(which, error) from None
+        except _READ_ERRORS as error:
+            raise self._read_error(which, error) from None
 
-    def _wanted(self, known: list[str]) -> list[tuple[str, str]]:
-        """Return what each array is to be called, and its name in the file."""
-        wanted = [(text.split("=")[0], text.split("=")[-1]) for text in self.arrays or known]
+    def _array_names(self, available: list[str]) -> list[tuple[str, str]]:
+        """Return pairs of the name to use for an array and its name in the file."""
+        wanted = [(text.split("=")[0], text.split("=")[-1]) for text in self.arrays or available]
         for _, name in wanted:
-            if name not in known:
+            if name not in available:
                 raise TableError(
-                    f"{self.name} has no array {name!r}{nearest(name, known)} it has "
-                    f"{', '.join(known)}"
+                    f"{self.name} has no array {name!r}{nearest(name, available)} its arrays are "
+                    f"{', '.join(available)}"
                 )
-        if not known:
-            raise TableError(f"{self.name} has no arrays in it")
+        if not available:
+            raise TableError(f"{self.name} contains no arrays")
         origins: dict[str, str] = {}
-        for called, name in wanted:
-            if called in origins:
+        for new_name, name in wanted:
+            if new_name in origins:
                 raise TableError(
-                    f"{self.name}: the arrays {origins[called]!r} and {name!r} are both to be "
-                    f"called {called!r} - usually a name that was typed twice - give each array a "
-                    f"different name: --arrays {called}={origins[called]},NAME={name}"
+                    f"{self.name}: the arrays {origins[new_name]!r} and {name!r} would both be "
+                    f"named {new_name!r} - usually a name that was typed twice - give each array a "
+                    f"different name: --arrays {new_name}={origins[new_name]},NAME={name}"
                 )
-            origins[called] = name
+            origins[new_name] = name
         return wanted
 
-    def _checked(self, which: str, array: np.ndarray) -> np.ndarray:
+    def _check_shape(self, which: str, array: np.ndarray) -> np.ndarray:
+        """Return the array if it has one or two dimensions; raise a TableError otherwise."""
         if array.ndim not in (1, 2):
             raise TableError(
                 f"{self.name}{which}: shape {array.shape}, but a table has one row per point - "
@@ -158,18 +181,19 @@ class Arrays(Source):
             )
         return array
 
-    def _broken(self, which: str, error: Exception) -> TableError:
+    def _read_error(self, which: str, error: Exception) -> TableError:
+        """Return the error for an array that cannot be read."""
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "allow_pickle" in text or "Python objects" in text:
-            text = "Python objects inside, which are not read as they could run code"
+            text = "it contains Python objects, which are not read because they could run code"
         return TableError(
             f"{self.name}{which}: the header or the data cannot be read: {text} - usually a file "
-            f"of another kind, or one that was cut off - save it again with numpy.save"
+            f"in another format, or a truncated file - save it again with numpy.save"
         )
 
     @property
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self._columns)
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
@@ -178,7 +202,7 @@ class Arrays(Source):
         for start in range(0, n, rows):
             part = slice(start, start + rows)
             columns = {
-                name: _plain(column[part], kinds[name] if kinds else None)
+                name: _convert(column[part], kinds[name] if kinds else None)
                 for name, column in self._columns.items()
             }
             self.share = min(1.0, (start + rows) / n)
@@ -188,20 +212,24 @@ class Arrays(Source):
 def _set_of(name: str) -> str:
     """Return "train", "valid" or "test" if the name of an array contains it, else ""."""
     for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name):
-        for kind, pattern in _SETS.items():
+        for kind, pattern in _SET_PATTERNS.items():
             if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):
                 return kind
     return ""
 
 
-def _plain(column: np.ndarray, kind: str | None = None) -> Any:
+def _convert(column: np.ndarray, kind: str | None = None) -> Any:
+    """Return text as an array of objects and numbers as float64.
+
+    Integers become text if `kind` is TEXT, or if float64 cannot represent all of them.
+    """
     if column.dtype.kind in "US":
         return (
             np.char.decode(column, "utf-8").astype(object)
             if column.dtype.kind == "S"
             else (column.astype(object))
         )
-    found = np.asarray(column, dtype=np.float64)
-    if column.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(found) >= MAX_EXACT)):
+    floats = np.asarray(column, dtype=np.float64)
+    if column.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(floats) >= MAX_EXACT)):
         return integer_column(column.tolist(), kind)
-    return found
+    return floats

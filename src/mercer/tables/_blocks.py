@@ -1,6 +1,6 @@
-"""Files as blocks of rows: memory-mapped NPY, Zarr, Parquet, and every table that can be read.
+"""Open files as blocks of rows: memory-mapped NPY, Zarr, Parquet, and any readable table.
 
-Nothing but a block, and the next one, which is read ahead, is in memory at a time.
+At most two blocks are in memory at a time: the current one, and the next one, which is prefetched.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ._table import EMPTY, NUMBER, TableError, kind_of, nearest
 
 __all__ = ["open_blocks"]
 
-_ARRAYS = (".npy", ".zarr")
-_PARQUET = (".parquet", ".pq")
+_ARRAY_SUFFIXES = (".npy", ".zarr")
+_PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def open_blocks(
@@ -33,28 +33,39 @@ def open_blocks(
     rows: int | None = None,
     format: str | None = None,
 ) -> Blocks:
-    """Return the rows of files as blocks, which estimators take in the place of X or y.
+    """Open files as blocks of rows, which estimators accept in place of the arrays X and y.
+
+    Use it for data that do not fit into memory: only one block is read at a time.
 
     ========= ======================================================================
     files     how they are read
     ========= ======================================================================
-    .npy      mapped into memory, (n, d) or (n,)
-    .zarr     an array of Zarr, by chunks (needs zarr)
-    .parquet  by batches of rows, the columns asked for alone (needs pyarrow)
-    others    what `open_table` reads: CSV, Arrow, JSON Lines; counted in a first pass
+    .npy      memory-mapped, shape (n, d) or (n,)
+    .zarr     a Zarr array, chunk by chunk (requires zarr)
+    .parquet  in batches of rows, only the selected columns (requires pyarrow)
+    others    any format of `open_table`, such as CSV, Arrow and JSON Lines; a first
+              pass counts the rows
     ========= ======================================================================
 
     Parameters
     ----------
-    paths : path, or list of paths
-        Of one kind; several files are below each other, in this order.
-    columns : list, or one name or number, optional
-        By name in a table, by number in an array.  A list for points; one alone for targets, a
-        value for each row.  All by default; ``blocks[columns]`` takes some of them, too.
-    rows : int, optional
-        Of a block; about 16 MiB by default.  No block has rows of two files.
-    format : str, optional
-        Of `open_table`, for a file whose name does not tell.
+    paths : path or list of paths
+        Files of the same format.  The rows of several files are concatenated in this order.
+    columns : list of str or int, str or int, default=None
+        The columns to read, by name for a table and by index for an array.  A list selects
+        points of shape (n, len(columns)); a single name or index selects targets of shape (n,).
+        None reads all columns.  ``blocks[columns]`` selects columns later.
+    rows : int, default=None
+        Number of rows of a block; None chooses blocks of about 16 MiB.  A block never contains
+        rows of two files.
+    format : str, default=None
+        The format, as in `open_table`; required only if the file name does not have a known
+        extension.
+
+    Returns
+    -------
+    Blocks
+        The rows, which are read again in every pass of an estimator.
 
     Examples
     --------
@@ -74,45 +85,52 @@ def open_blocks(
     files = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     if not files:
         raise TableError("open_blocks needs at least one file")
-    places = [Path(file) for file in files]
-    for place in places:
-        if not place.exists():
-            raise TableError(f"{place} is not there")
-        if place.is_dir() and place.suffix.lower() != ".zarr":
+    resolved = [Path(file) for file in files]
+    for path in resolved:
+        if not path.exists():
+            raise TableError(f"{path} does not exist")
+        if path.is_dir() and path.suffix.lower() != ".zarr":
             raise TableError(
-                f"{place} is a folder; name its files, in the order of their rows: "
-                f"sorted(Path('{place}').glob('*.parquet')), for one"
+                f"{path} is a folder; pass a list of its files in the order of their rows, for "
+                f"example sorted(Path('{path}').glob('*.parquet'))"
             )
-    ends = [place.suffix.lower() for place in places]
-    if format is None and all(end in _ARRAYS for end in ends):
-        blocks = ArrayBlocks.below([_array(place) for place in places], rows)
+    suffixes = [path.suffix.lower() for path in resolved]
+    if format is None and all(suffix in _ARRAY_SUFFIXES for suffix in suffixes):
+        blocks = ArrayBlocks.below([_open_array(path) for path in resolved], rows)
         return blocks if columns is None else blocks[columns]
-    read: Any = _Parquet if format == "parquet" or ends[0] in _PARQUET else _Rows
-    sources = tuple(read(open_table(place, format=format)) for place in places)
+    reader: Any = (
+        _ParquetFile if format == "parquet" or suffixes[0] in _PARQUET_SUFFIXES else _AnyTable
+    )
+    sources = tuple(reader(open_table(path, format=format)) for path in resolved)
     return TableBlocks.below(sources, columns, rows)
 
 
-def _array(place: Path) -> Any:
-    """Return an array that is read where it lies."""
-    if place.suffix.lower() == ".zarr":
+def _open_array(path: Path) -> Any:
+    """Return an array-like that reads rows from a .npy or .zarr file on demand."""
+    if path.suffix.lower() == ".zarr":
         try:
             import zarr
         except ImportError:
-            raise TableError(f"{place} is read by zarr, which is not installed") from None
-        array = zarr.open(str(place), mode="r")
+            raise TableError(
+                f"reading {path} requires zarr, which is not installed - try: pip install zarr"
+            ) from None
+        array = zarr.open(str(path), mode="r")
     else:
         try:
-            array = _Mapped.of(np.load(place, mmap_mode="r", allow_pickle=False))
+            array = _MappedRows.of(np.load(path, mmap_mode="r", allow_pickle=False))
         except (ValueError, OSError, EOFError) as error:
-            raise TableError(f"{place} cannot be read as NPY: {error}") from None
+            raise TableError(f"{path} cannot be read as NPY: {error}") from None
     if not hasattr(array, "dtype") or array.dtype.kind not in "biufUS":
-        raise TableError(f"{place} is no array of numbers; save it again as one")
+        raise TableError(f"{path} is not an array of numbers or text; save it again as one")
     return array
 
 
 @dataclass(frozen=True)
-class _Mapped:
-    """Rows of a .npy, of which those alone are mapped that are read: a map of all would grow."""
+class _MappedRows:
+    """The rows of a .npy file, each slice of which is memory-mapped separately.
+
+    The resident memory of a single map of the whole file would grow with every row that is read.
+    """
 
     path: Any
     offset: int
@@ -121,24 +139,26 @@ class _Mapped:
 
     @classmethod
     def of(cls, array: np.memmap) -> Any:
-        """Return the array itself if its rows do not lie one after the other."""
+        """Return the rows of a memory map, or the map itself if it is not C-contiguous."""
         if array.ndim == 0 or not array.flags.c_contiguous:
             return array
         return cls(array.filename, array.offset, array.dtype, array.shape)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
         start, stop, _ = rows.indices(self.shape[0])
-        step = self.dtype.itemsize * int(np.prod(self.shape[1:]))
+        row_bytes = self.dtype.itemsize * int(np.prod(self.shape[1:]))
         shape = (stop - start, *self.shape[1:])
-        at = self.offset + start * step
+        offset = self.offset + start * row_bytes
         try:
-            return np.memmap(self.path, self.dtype, "r", at, shape)
+            return np.memmap(self.path, self.dtype, "r", offset, shape)
         except (ValueError, OSError) as error:
-            raise _changed(self.path, f"rows {start} to {stop} cannot be read: {error}") from None
+            raise _file_changed_error(
+                self.path, f"rows {start} to {stop} cannot be read: {error}"
+            ) from None
 
 
-class _Readable(Protocol):
-    """A file of columns: their names, how many rows, and these in some pieces."""
+class _ColumnFile(Protocol):
+    """Interface of a file with named columns, which yields its rows in pieces."""
 
     name: str
 
@@ -149,11 +169,11 @@ class _Readable(Protocol):
     def count(self) -> int: ...
 
     def pieces(self, names: list[str], rows: int) -> Iterator[list[Any]]:
-        """Yield some columns of a few rows at a time, as arrays."""
+        """Yield the arrays of the columns `names`, for a few rows at a time."""
 
 
-class _Rows:
-    """Any table, whose rows are counted in a first pass."""
+class _AnyTable:
+    """Any source of `open_table`; a first pass counts the rows."""
 
     def __init__(self, source: Source) -> None:
         self.source, self.name = source, source.name
@@ -173,8 +193,8 @@ class _Rows:
             yield [table.columns[name] for name in names]
 
 
-class _Parquet:
-    """A Parquet file, of which only the columns that are asked for are read."""
+class _ParquetFile:
+    """A Parquet file, which reads only the selected columns."""
 
     def __init__(self, source: Any) -> None:
         self.source, self.name = source, source.name
@@ -203,46 +223,46 @@ class _Parquet:
 
 
 def _refuse_text(source: str, kinds: dict[str, str]) -> None:
-    """Refuse columns of text among the columns of points."""
+    """Raise a TableError if one of several columns is not numeric."""
     text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
     if text and len(kinds) > 1:
         raise TableError(
-            f"{source}: the column {text[0]!r} holds {kinds[text[0]]}, and points are numbers; "
-            f"select the columns of numbers: columns={[n for n in kinds if n not in text]}"
+            f"{source}: the column {text[0]!r} contains {kinds[text[0]]}, but points must be "
+            f"numeric; select the numeric columns: columns={[n for n in kinds if n not in text]}"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableBlocks(LocalBlocks):
-    """Columns of tables in files, as rows of numbers; of one column, as values of any kind."""
+    """Blocks of rows of tables in files: numeric rows, or the values of one column of any kind."""
 
     sizes: tuple[int, ...]
     width: int | None
-    sources: tuple[_Readable, ...]
+    sources: tuple[_ColumnFile, ...]
     rows: int
     names: list[str] = field(default_factory=list)
     y: Any = None
     weights: Any = None
 
     @classmethod
-    def below(cls, sources: tuple[_Readable, ...], columns: Any, rows: int | None) -> Self:
-        """Return the rows of several files, which must have the same columns."""
-        known = sources[0].names
-        names = known if columns is None else _wanted(sources[0], columns)
+    def below(cls, sources: tuple[_ColumnFile, ...], columns: Any, rows: int | None) -> Self:
+        """Concatenate the rows of several files, which must have the same columns."""
+        available = sources[0].names
+        names = available if columns is None else _select_columns(sources[0], columns)
         for source in sources[1:]:
             if missing := [name for name in names if name not in source.names]:
                 raise TableError(
                     f"{source.name} has no column {missing[0]!r}, which {sources[0].name} has; "
-                    f"files below each other need the same columns"
+                    f"files that are concatenated must have the same columns"
                 )
         width = None if isinstance(columns, str) else len(names)
-        step = rows_of_a_block(len(known), rows)
+        step = rows_of_a_block(len(available), rows)
         sizes: list[int] = []
         for source in sources:
             if not source.count:
                 raise TableError(f"{source.name} has no rows; leave the file out")
-            ends = range(0, source.count, step)
-            sizes += [min(step, source.count - start) for start in ends]
+            starts = range(0, source.count, step)
+            sizes += [min(step, source.count - start) for start in starts]
         return cls(tuple(sizes), width, sources, step, names)
 
     @property
@@ -250,8 +270,8 @@ class TableBlocks(LocalBlocks):
         return np.dtype(np.float64)
 
     def __getitem__(self, columns: Any) -> Self:
-        """Return some columns: a list of names for points, one name for targets."""
-        names = _wanted(self.sources[0], columns)
+        """Select columns: a list of names for points, a single name for targets."""
+        names = _select_columns(self.sources[0], columns)
         width = None if isinstance(columns, str) else len(names)
         return replace(self, names=names, width=width)
 
@@ -265,40 +285,45 @@ class TableBlocks(LocalBlocks):
                 columns[0] if self.width is None else np.column_stack(columns)
                 for columns in source.pieces(self.names, self.rows)
             )
-            yield from _cut(pieces, sizes, source)
+            yield from _regroup(pieces, sizes, source)
 
 
-def _cut(
-    pieces: Iterator[np.ndarray], sizes: Iterator[int], source: _Readable
+def _regroup(
+    pieces: Iterator[np.ndarray], sizes: Iterator[int], source: _ColumnFile
 ) -> Iterator[np.ndarray]:
-    """Yield rows that come in any pieces in blocks of these sizes, until all of a file are seen."""
-    held: list[np.ndarray] = []
-    left = source.count
-    while left:
+    """Regroup the pieces of a file into blocks of the given sizes, until the file is read.
+
+    A TableError is raised if the file does not have `source.count` rows any more.
+    """
+    pending: list[np.ndarray] = []
+    n_remaining = source.count
+    while n_remaining:
         size = next(sizes)
-        while sum(map(len, held)) < size:
+        while sum(map(len, pending)) < size:
             if (piece := next(pieces, None)) is None:
-                raise _changed(source.name, f"it has fewer than {source.count} rows")
-            held.append(piece)
-        whole = held[0] if len(held) == 1 else np.concatenate(held)
-        yield whole[:size]
-        held = [whole[size:]] if len(whole) > size else []
-        left -= size
-    if held or next(pieces, None) is not None:
-        raise _changed(source.name, f"it has more than {source.count} rows")
+                raise _file_changed_error(source.name, f"it has fewer than {source.count} rows")
+            pending.append(piece)
+        joined = pending[0] if len(pending) == 1 else np.concatenate(pending)
+        yield joined[:size]
+        pending = [joined[size:]] if len(joined) > size else []
+        n_remaining -= size
+    if pending or next(pieces, None) is not None:
+        raise _file_changed_error(source.name, f"it has more than {source.count} rows")
 
 
-def _changed(name: Any, how: str) -> TableError:
+def _file_changed_error(name: Any, how: str) -> TableError:
+    """Return the error for a file that was modified after it was opened."""
     return TableError(f"{name} has changed since it was opened: {how}; open it again")
 
 
-def _wanted(source: _Readable, columns: Any) -> list[str]:
-    """Return the names of columns, if they are there."""
-    wanted: list[Any] = [columns] if isinstance(columns, (str, int)) else list(columns)
-    for name in wanted:
+def _select_columns(source: _ColumnFile, columns: Any) -> list[str]:
+    """Return the names of the selected columns; raise a TableError if one does not exist."""
+    selected: list[Any] = [columns] if isinstance(columns, (str, int)) else list(columns)
+    for name in selected:
         if name not in source.names:
             raise TableError(
-                f"{source.name} has no column {name!r}{nearest(str(name), source.names)} it has "
+                f"{source.name} has no column {name!r}{nearest(str(name), source.names)} its "
+                f"columns are "
                 f"{', '.join(map(str, source.names))}"
             )
-    return wanted
+    return selected

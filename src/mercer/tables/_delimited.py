@@ -1,4 +1,4 @@
-"""CSV and its kin: cells between delimiters, a header in the first line or none."""
+"""Read CSV and other delimited text files, with or without a header line."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ import numpy as np
 from ._source import Source
 from ._table import MAX_EXACT, MISSING, TEXT, Table, TableError, column_of, is_number
 
-__all__ = ["Delimited", "lines_of"]
+__all__ = ["CsvSource", "open_lines"]
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-_SPELLED = {"\\t": "\t", "tab": "\t", "space": " "}  # as they are typed in a shell
+_DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}  # easier to type in a shell
 
 
-class Delimited(Source):
-    """Rows of cells: CSV, TSV, and what spreadsheets write.
+class CsvSource(Source):
+    """A delimited text file, such as CSV, TSV or the text export of a spreadsheet.
 
     Parameters
     ----------
-    delimiter : str, optional
-        The one that is most frequent in the first line, unless given; " " stands for any number
-        of spaces, and may be written "space", as a tab may be written "tab".
-    header : bool, optional
-        Whether the first line has the names; if it has anything but numbers, unless given.
+    path : Path
+        The file, which may be gzipped.
+    name : str, default=""
+        The name of the file in messages; `path` if it is empty.
+    delimiter : str, default=None
+        The character that separates cells.  " " or "space" stands for any number of spaces, and
+        "tab" for a tab.  None chooses the most frequent candidate of the first line.
+    header : bool, default=None
+        Whether the first line contains the column names.  None assumes a header if a cell of the
+        first line is not a number.
     """
 
     def __init__(
@@ -45,37 +50,39 @@ class Delimited(Source):
         super().__init__(path, name)
         self.unnamed: list[str] = []
         with self._lines() as lines:
-            first, second = (_joined_lines(filter(str.strip, lines)) for _ in range(2))
+            first, second = (_next_record(filter(str.strip, lines)) for _ in range(2))
         if not first:
-            raise self._without("is empty")
-        self.delimiter = _delimiter(first, second) if delimiter is None else _one(delimiter)
+            raise self._no_data_error("is empty")
+        self.delimiter = (
+            _guess_delimiter(first, second) if delimiter is None else _parse_delimiter(delimiter)
+        )
         if delimiter is None and self.delimiter != ",":
             self.notes.append(
-                f"cells are separated by {_DELIMITERS[self.delimiter]} - if not, name the "
-                f"character: --delimiter"
+                f"cells are separated by {_DELIMITERS[self.delimiter]} - if not, specify the "
+                f"character with --delimiter"
             )
         with self._lines() as lines:
             rows = (row for _, _, row in self._parse(lines) if not self._is_blank(row))
             cells = next(rows, [first.strip()])
             values = next(rows, []) if header is None else []
         numbered = header is None and self._is_numbered_header(cells, values)
-        named = numbered or not all(is_number(cell) for cell in cells)
-        self.header = named if header is None else header
+        has_names = numbered or not all(is_number(cell) for cell in cells)
+        self.header = has_names if header is None else header
         if not self.header:
             self.names = [f"column{i}" for i in range(1, len(cells) + 1)]
             if header is None:
                 self.notes.append(
-                    f"no header: the first line holds numbers alone, so the columns are called "
+                    f"no header: the first line contains only numbers, so the columns are named "
                     f"column1 to column{len(cells)}"
                 )
             return
-        self._name(cells, header is None)
+        self._set_names(cells, header is None)
 
     def _is_numbered_header(self, cells: list[str], values: list[str]) -> bool:
-        """Whether a first line of numbers holds the names of columns.
+        """Whether a first line of numbers contains column names.
 
-        pandas calls columns 0, 1, 2, ... if they have no names, and pivot tables call them by
-        years.  A line that may as well be the first row is an error.
+        pandas writes the names 0, 1, 2, ... for unnamed columns, and the columns of pivot tables
+        are often years.  A TableError is raised if the line could equally be the first row.
         """
         names = [cell.strip() for cell in cells]
         if not all(name.isascii() and name.isdigit() for name in names):
@@ -87,64 +94,65 @@ class Delimited(Source):
         text = any(not is_number(v) for v in values if v.lower() not in MISSING)
         follows = values == [str(i) for i in range(start + n, start + 2 * n)]
         if start == 0 and text:
-            return True  # a number above text is a name
+            return True  # a number above text is a column name
         if start == 0 and n > 2 and sorted(values) != sorted(names) and not follows:
             return True
         if start == 0 or (1900 <= start <= 2100 and n > 2 and not follows):
             raise TableError(
-                f"{self.name}, line 1: {','.join(names[:6])}{',...' if n > 6 else ''} may be names "
-                f"of columns, as pandas numbers them, or the first row - choose: --header or "
+                f"{self.name}, line 1: {','.join(names[:6])}{',...' if n > 6 else ''} may be "
+                f"column names, as pandas numbers them, or the first row - choose with --header or "
                 f"--no-header"
             )
         return False
 
-    def _name(self, cells: list[str], guessed: bool) -> None:
-        """Take the names of columns from a header, and say what is odd about them."""
+    def _set_names(self, cells: list[str], guessed: bool) -> None:
+        """Set the column names from a header, and add notes about unusual names."""
         self.names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells, start=1)]
         numbers = sum(bool(cell.strip()) and is_number(cell) for cell in cells)
-        unless = "if the first line is a row like the others: --no-header"
-        for place, name in enumerate(self.names, start=1):
-            if self.names.index(name) != place - 1:
+        unless = "if the first line is data, use --no-header"
+        for position, name in enumerate(self.names, start=1):
+            if self.names.index(name) != position - 1:
                 raise TableError(
-                    f"{self.name}, line 1: column {place} is called {name!r} as an earlier one is "
-                    f"- usually a header that was cut or pasted together - give each column a name "
-                    f"of its own{f', or {unless}' if numbers else ''}"
+                    f"{self.name}, line 1: column {position} has the same name, {name!r}, as an "
+                    f"earlier column - usually a header that was cut or pasted together - give "
+                    f"each column a different name{f', or {unless}' if numbers else ''}"
                 )
         unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()]
         self.unnamed = unnamed
         if unnamed:
-            called = ",".join(unnamed)
+            unnamed_list = ",".join(unnamed)
             self.notes.append(
-                f"the header has no name for {called} - whole numbers in the first column, as "
-                f"pandas and R number rows, are not features unless --columns names them; leave "
-                f"out others: --ignore {called}"
+                f"the header has no name for {unnamed_list} - integers in an unnamed first column, "
+                f"which pandas and R write as row numbers, are not features unless --columns "
+                f"includes them; exclude other columns with --ignore {unnamed_list}"
             )
         if numbers and guessed:
             self.notes.append(
-                f"names are taken from the first line, though {numbers} of its {len(cells)} cells "
-                f"are numbers - {unless}"
+                f"the first line is used as the header, although {numbers} of its {len(cells)} "
+                f"cells are numbers - {unless}"
             )
 
-    def _rows(self, lines: Iterable[str], strict: bool = False) -> Any:
-        """Return a reader of cells."""
-        if self.delimiter == " ":  # several of them separate two cells, and those at the ends none
+    def _csv_reader(self, lines: Iterable[str], strict: bool = False) -> Any:
+        """Return a CSV reader of the lines."""
+        if self.delimiter == " ":  # collapse repeated spaces, and strip those at both ends
             lines = (" ".join(line.split()) + "\n" for line in lines)
         return csv.reader(lines, delimiter=self.delimiter, strict=strict)
 
     def _parse(self, lines: Iterable[str], read: int = 0) -> Iterator[tuple[int, int, list[str]]]:
-        """Yield the first line, the last line and the cells of each record.
+        """Yield the number of the first line, that of the last line, and the cells of each record.
 
         `read` is the number of lines before `lines`.  The cells of an empty line are [].
         """
-        record = list[str]()  # the lines of a record; then "" if the file ends inside quotes
+        # The lines of the current record, followed by "" if the file ends inside quotes.
+        record = list[str]()
 
-        def recorded() -> Iterator[str]:
+        def recorded_lines() -> Iterator[str]:
             for line in lines:
                 record.append(line)
                 yield line
             record.append("")
 
-        reader = self._rows(recorded())
+        reader = self._csv_reader(recorded_lines())
         while True:
             first = read + reader.line_num + 1
             record.clear()
@@ -153,24 +161,26 @@ class Delimited(Source):
             except StopIteration:
                 return
             except csv.Error as error:
-                raise TableError(f"{self.name}, line {first}: {_why(error)}") from None
+                raise TableError(
+                    f"{self.name}, line {first}: {_explain_csv_error(error)}"
+                ) from None
             if len(record) > 1:
                 self._refuse_open_quote(record, row, first)
             yield first, read + reader.line_num, row
 
     def _is_blank(self, row: list[str]) -> bool:
-        """Whether a record before the first row is a line of spaces or tabs."""
+        """Whether a record contains only spaces and tabs."""
         return not self.delimiter.join(row).strip()
 
     def _refuse_open_quote(self, record: list[str], row: list[str], first: int) -> None:
         """Raise a TableError if a record spans several lines because of an unclosed quote.
 
-        Then the file ends inside quotes, or text follows the quote that closes the cell, because
-        that quote was meant to open another cell.  In a single line, text after a closing quote
-        is accepted.
+        In this case the file ends inside quotes, or text follows the quote that closes the cell,
+        because that quote was meant to open another cell.  Within a single line, text after a
+        closing quote is accepted.
         """
         try:
-            next(self._rows(record, strict=True))
+            next(self._csv_reader(record, strict=True))
         except csv.Error:
             breaks = [len(_LINE_BREAK.findall(cell)) for cell in row]
             last = max((i for i, n in enumerate(breaks) if n), default=0)
@@ -179,117 +189,129 @@ class Delimited(Source):
             raise TableError(
                 f"{self.name}, line {opened}: a quote opens here and is not closed in its cell, "
                 f'which would extend to line {end} - usually a single " at the start of a text, or '
-                f'a file that was cut off - close the quote, or write the text in quotes with "" '
+                f'a truncated file - close the quote, or write the text in quotes with "" '
                 f'for each " inside'
             ) from None
 
     @cached_property
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self.names)
 
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
-        numbers = kinds is None or TEXT not in kinds.values()
+        try_numbers = kinds is None or TEXT not in kinds.values()
         start, read = 0, 0
         with self._lines(track=True) as lines:
             if self.header:
                 parsed = self._parse(lines)
                 read = next((last for _, last, row in parsed if not self._is_blank(row)), 0)
             while block := list(islice(lines, rows)):
-                matrix = self._matrix(block) if numbers else None
+                matrix = self._parse_numbers(block) if try_numbers else None
                 if matrix is not None:
                     columns: dict[str, Any] = dict(zip(self.names, matrix.T.copy(), strict=True))
-                    places = np.arange(read + 1, read + 1 + len(block))
+                    line_numbers = np.arange(read + 1, read + 1 + len(block))
                     read += len(block)
                 else:
-                    cells, places, read = self._records(block, lines, read)
-                    columns = self._typed(cells, places, kinds)
-                table = Table(columns, self.name, places, start, self._row_numbers(columns))
+                    cells, line_numbers, read = self._parse_records(block, lines, read)
+                    columns = self._convert_columns(cells, line_numbers, kinds)
+                table = Table(columns, self.name, line_numbers, start, self._row_numbers(columns))
                 start += len(table)
                 if len(table):
                     yield table
 
     def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
-        """Return the first column if it has no name and holds whole numbers, as pandas writes it.
+        """Return the name of the first column if it contains row numbers, as pandas writes them.
 
-        They may be repeated, as in a sample drawn with replacement.
+        This is the case if the header has no name for it and all values are integers.  Integers
+        may be repeated, as in a sample drawn with replacement.
         """
         if not self.unnamed or self.unnamed[0] != self.names[0]:
             return ()
         column = columns[self.names[0]]
-        whole = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
-        return (self.names[0],) if whole else ()
+        is_integer = column.dtype.kind == "f" and bool(np.all(column == np.round(column)))
+        return (self.names[0],) if is_integer else ()
 
-    def _matrix(self, block: list[str]) -> np.ndarray | None:
-        """Return a block of plain numbers, by a loop in C; None if it has anything else.
+    def _parse_numbers(self, block: list[str]) -> np.ndarray | None:
+        """Parse a block of numbers with `numpy.loadtxt`, which is fast; return None if it fails.
 
-        Numbers beyond 2^53 are left to `column_of`, which looks at their digits.
+        Blocks with numbers beyond 2^53 are also left to `column_of`, which checks their digits.
         """
         if not any(map(str.strip, block)):
-            return None  # blank lines alone, of which NumPy would warn
+            return None  # NumPy would warn about a block of blank lines
         try:
-            mark = None if self.delimiter == " " else self.delimiter
-            matrix = np.loadtxt(block, delimiter=mark, comments=None, ndmin=2)
+            delimiter = None if self.delimiter == " " else self.delimiter
+            matrix = np.loadtxt(block, delimiter=delimiter, comments=None, ndmin=2)
         except ValueError:
             return None
         if matrix.shape != (len(block), len(self.names)) or np.any(np.abs(matrix) >= MAX_EXACT):
             return None
         return matrix
 
-    def _records(self, block: list[str], more: Iterator[str], read: int) -> Any:
-        """Return cells by columns, the line of each row, and how many lines have been read."""
-        wanted, cells, places = len(self.names), list[list[str]](), list[int]()
+    def _parse_records(self, block: list[str], more: Iterator[str], read: int) -> Any:
+        """Return the cells by column, the line of each row, and the number of lines read."""
+        n_columns, cells, line_numbers = len(self.names), list[list[str]](), list[int]()
         end = read + len(block)
         for line, last, row in self._parse(chain(block, more), read):
             read = last
-            if row and (len(row) > 1 or wanted == 1 or row[0].strip()):  # not a blank line
-                if len(row) != wanted:
+            if row and (len(row) > 1 or n_columns == 1 or row[0].strip()):  # not a blank line
+                if len(row) != n_columns:
                     raise TableError(
-                        f"{self.name}, line {line}: {len(row)} cells, but there are {wanted} "
+                        f"{self.name}, line {line}: {len(row)} cells, but there are {n_columns} "
                         f"columns - usually {_DELIMITERS.get(self.delimiter, 'a delimiter')} "
-                        f"inside a text without quotes, or a line that was cut off - fix the line, "
-                        f"or name what separates the cells: --delimiter"
+                        f"inside a text without quotes, or a truncated line - fix the line, or "
+                        f"specify the delimiter with --delimiter"
                     )
                 cells.append(row)
-                places.append(line)
+                line_numbers.append(line)
             if read >= end:
                 break
-        return list(zip(*cells, strict=True)), np.array(places, dtype=int), read
+        return list(zip(*cells, strict=True)), np.array(line_numbers, dtype=int), read
 
-    def _typed(self, cells: Any, places: np.ndarray, kinds: dict[str, str] | None) -> Any:
-        found: dict[str, Any] = {}
-        for place, name in enumerate(self.names):
-            given = cells[place] if cells else ()
-            column = column_of(given, kinds[name] if kinds else None)
+    def _convert_columns(
+        self, cells: Any, line_numbers: np.ndarray, kinds: dict[str, str] | None
+    ) -> Any:
+        """Return the columns by name, converted to numbers or text."""
+        columns: dict[str, Any] = {}
+        for j, name in enumerate(self.names):
+            values = cells[j] if cells else ()
+            column = column_of(values, kinds[name] if kinds else None)
             if isinstance(column, int):
                 raise TableError(
-                    f"{self.name}, line {places[column]}, column {name!r}: "
-                    f"{given[column]!r} is no number"
+                    f"{self.name}, line {line_numbers[column]}, column {name!r}: "
+                    f"{values[column]!r} is not a number"
                 )
-            found[name] = column
-        return found
+            columns[name] = column
+        return columns
 
     @contextmanager
     def _lines(self, track: bool = False) -> Iterator[Iterator[str]]:
-        with lines_of(self, track) as lines:
+        with open_lines(self, track) as lines:
             yield lines
 
 
 @contextmanager
-def lines_of(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
-    """Open the text of a source, gzipped or not, and name the line where it is none."""
+def open_lines(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
+    """Open the text of a source, which may be gzipped; errors state the line.
+
+    `track` updates the progress of the source.
+    """
     size = max(1, source.path.stat().st_size)
     with source.path.open("rb") as raw:
         magic = raw.read(2)
         raw.seek(0)
         unzipped: Any = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
-        marked = magic in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # "Unicode text" of Excel
-        encoding = "utf-16" if marked else "utf-8-sig"
+        # Excel writes UTF-16 if a sheet is saved as "Unicode text".
+        is_utf16 = magic in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        encoding = "utf-16" if is_utf16 else "utf-8-sig"
         with io.TextIOWrapper(unzipped, encoding=encoding, newline="") as text:
-            yield _checked(text, source, raw if track else None, size)
+            yield _checked_lines(text, source, raw if track else None, size)
 
 
-def _checked(text: TextIO, source: Source, raw: Any, size: int) -> Iterator[str]:
+def _checked_lines(text: TextIO, source: Source, raw: Any, size: int) -> Iterator[str]:
+    """Yield the lines of a text file; raise a TableError where it cannot be decoded or read.
+
+    If `raw` is not None, its position relative to `size` is stored as the progress of the source.
+    """
     for number in count(1):
         try:
             line = next(text)
@@ -297,22 +319,22 @@ def _checked(text: TextIO, source: Source, raw: Any, size: int) -> Iterator[str]
             return
         except UnicodeDecodeError as error:
             raise TableError(
-                f"{source.name}, near line {number}: byte {error.object[error.start]:#04x} is no "
-                f"text in UTF-8 - usually a file in another encoding, or no text at all - convert "
-                f"it with: iconv -f latin1 -t utf-8"
+                f"{source.name}, near line {number}: byte {error.object[error.start]:#04x} is not "
+                f"valid UTF-8 - usually a file in another encoding, or a binary file - convert it "
+                f"with: iconv -f latin1 -t utf-8"
             ) from None
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(
-                f"{source.name}, after line {number - 1}: {error} - usually a gzipped file that "
-                f"was cut off - fetch it again"
+                f"{source.name}, after line {number - 1}: {error} - usually a truncated gzip "
+                f"file - download or create it again"
             ) from None
         if raw is not None and not number % 1000:
             source.share = raw.tell() / size
         yield line
 
 
-def _joined_lines(lines: Iterator[str]) -> str:
-    """Return the next line, with those that follow while a quote is open; "" at the end."""
+def _next_record(lines: Iterator[str]) -> str:
+    """Return the next record, with all lines up to the closing quote; "" at the end."""
     first = text = next(lines, "")
     while text.count('"') % 2 and len(text) < csv.field_size_limit():
         more = next(lines, "")
@@ -322,32 +344,33 @@ def _joined_lines(lines: Iterator[str]) -> str:
     return text
 
 
-def _delimiter(first: str, second: str) -> str:
-    """Return what seems to separate the cells of two lines."""
-    plain = "".join(first.split('"')[::2])  # what stands outside of quotes
-    if ";" in plain:
-        plain = re.sub(r"(?<=\d),(?=\d)", "", plain)  # decimal commas
-    counts = {mark: plain.count(mark) for mark in _DELIMITERS if mark != " "}
-    most = max(counts, key=lambda mark: counts[mark])
+def _guess_delimiter(first: str, second: str) -> str:
+    """Guess the delimiter from the first two lines."""
+    unquoted = "".join(first.split('"')[::2])  # the text outside of quotes
+    if ";" in unquoted:
+        unquoted = re.sub(r"(?<=\d),(?=\d)", "", unquoted)  # decimal commas
+    counts = {candidate: unquoted.count(candidate) for candidate in _DELIMITERS if candidate != " "}
+    most_frequent = max(counts, key=lambda candidate: counts[candidate])
     cells = (second or first).split()
-    spaced = len(first.split()) == len(cells) > 1 and all(is_number(cell) for cell in cells)
-    return " " if spaced and not counts[most] else most
+    is_spaced = len(first.split()) == len(cells) > 1 and all(is_number(cell) for cell in cells)
+    return " " if is_spaced and not counts[most_frequent] else most_frequent
 
 
-def _one(delimiter: str) -> str:
-    """Return a delimiter that was named."""
-    mark = _SPELLED.get(delimiter, delimiter)
-    if len(mark) != 1 or mark in '"\r\n':
+def _parse_delimiter(delimiter: str) -> str:
+    """Return the character for a user-supplied delimiter, which may be a name such as "tab"."""
+    character = _DELIMITER_NAMES.get(delimiter, delimiter)
+    if len(character) != 1 or character in '"\r\n':
         raise TableError(
-            f"the delimiter {delimiter!r} is not one character - write it as , ; | tab or space"
+            f"the delimiter {delimiter!r} is not one character - use , ; | tab or space"
         )
-    return mark
+    return character
 
 
-def _why(error: Exception) -> str:
+def _explain_csv_error(error: Exception) -> str:
+    """Return the cause and the remedy for an error of the csv module."""
     if "field larger" in str(error):
         return (
             "a cell of more than 131072 characters - usually a quote that opens in this line and "
             'is not closed - close it, or write the text in quotes with "" for each " inside'
         )
-    return f"{error} - usually no text file - look at it with: head -c 200"
+    return f"{error} - usually not a text file - inspect it with: head -c 200"

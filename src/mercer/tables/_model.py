@@ -1,4 +1,4 @@
-"""A trained model in one file: the estimator, and the recipe that makes its points of columns."""
+"""Save and load a model together with the recipe that turns table columns into its points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .._points import length
 from ._read import open_table
-from ._recipe import Recipe, scattered
+from ._recipe import Recipe, expand_to_all_rows
 from ._table import TableError
 
 __all__ = ["Trained", "load_trained", "save_trained"]
@@ -20,22 +20,22 @@ __all__ = ["Trained", "load_trained", "save_trained"]
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted model with the recipe that makes its points of the columns of a table.
+    """A fitted estimator with the recipe that turns the columns of a table into its points.
 
-    `predict`, `predict_proba`, `decision_function` and `transform` take a table as it is in a
-    file: a path, a DataFrame of pandas or polars, a `Table` or a source of `open_table`.  They
-    apply the recipe and give one result per row, bit-for-bit what `mercer predict` and
-    `mercer transform` write.  A row that the recipe leaves out because a value is missing
-    (``impute="drop"``) gets NaN, or None in place of a label.  The target need not be there.
+    `predict`, `predict_proba`, `decision_function` and `transform` accept a raw table: a path, a
+    pandas or polars DataFrame, a `Table` or a source from `open_table`.  They apply the recipe
+    and return one result per row, bit-for-bit identical to the output of `mercer predict` and
+    `mercer transform`.  A row that the recipe drops because a value is missing
+    (``impute="drop"``) gets NaN, or None instead of a label.  The target column is not required.
 
-    Attributes
+    Parameters
     ----------
     model : estimator
-        The estimator without the recipe.
-    recipe : Recipe or None
-        None for a model that `mercer.save` wrote alone.
-    story : dict
-        Texts by name: the command, the input, ...
+        The fitted estimator, which expects points rather than raw columns.
+    recipe : Recipe, default=None
+        The fitted recipe.  None for a model that was saved with `mercer.save`, without a recipe.
+    story : dict of str, default={}
+        How the model was made, for example the command and the input file.
 
     Examples
     --------
@@ -58,56 +58,68 @@ class Trained:
     story: dict[str, str] = field(default_factory=dict)
 
     def predict(self, table: Any, **options: Any) -> Any:
-        """Return the prediction of each row; `options` are those of the estimator's method."""
-        return self._each_row("predict", table, options)
+        """Return the prediction for each row; `options` are passed to the estimator's method."""
+        return self._apply_to_rows("predict", table, options)
 
     def predict_proba(self, table: Any) -> Any:
-        """Return the probability of each class for each row."""
-        return self._each_row("predict_proba", table, {})
+        """Return the class probabilities for each row."""
+        return self._apply_to_rows("predict_proba", table, {})
 
     def decision_function(self, table: Any) -> Any:
         """Return the values of the decision function for each row."""
-        return self._each_row("decision_function", table, {})
+        return self._apply_to_rows("decision_function", table, {})
 
     def transform(self, table: Any) -> Any:
-        """Return the components of each row."""
-        return self._each_row("transform", table, {})
+        """Return the transformed values, such as principal components, for each row."""
+        return self._apply_to_rows("transform", table, {})
 
     @property
     def row_recipe(self) -> Recipe:
-        """The recipe for new rows, whose target may be missing."""
+        """The recipe for new rows, which does not require the target column."""
         if self.recipe is None:
             raise TableError(
                 "this model was saved without a recipe for the columns of a table - usually "
-                "because mercer.save wrote it - use the estimator, `.model`, on points, or save "
-                "model and recipe together with mercer.tables.save_trained"
+                "because it was saved with mercer.save - apply the estimator, `.model`, to points, "
+                "or save model and recipe together with mercer.tables.save_trained"
             )
         return self.recipe.without_target()
 
-    def _each_row(self, verb: str, table: Any, options: dict[str, Any]) -> Any:
+    def _apply_to_rows(self, method_name: str, table: Any, options: dict[str, Any]) -> Any:
+        """Apply a method of the estimator to blocks of rows; return one result per row."""
         recipe = self.row_recipe
-        method: Callable[..., Any] | None = getattr(self.model, verb, None)
+        method: Callable[..., Any] | None = getattr(self.model, method_name, None)
         if method is None:
-            raise AttributeError(f"a {type(self.model).__name__} has no method {verb!r}")
-        rows, found, n = list[np.ndarray](), list[Any](), 0
+            raise AttributeError(f"{type(self.model).__name__} has no method {method_name!r}")
+        rows, results, n = list[np.ndarray](), list[Any](), 0
         for block in open_table(table).blocks(recipe.text_columns):
             points = recipe.transform(block)
             if length(points):
                 rows.append(n + recipe.kept(block))
-                found.append(method(points, **options))
+                results.append(method(points, **options))
             n += len(block)
-        if not found:
-            raise TableError(f"all {n} rows have a missing value, so there is nothing to {verb}")
-        kept = np.concatenate(rows)
-        if isinstance(found[0], tuple):
-            return tuple(
-                scattered(np.concatenate(part), kept, n) for part in zip(*found, strict=True)
+        if not results:
+            raise TableError(
+                f"each of the {n} rows has a missing value, so {method_name} has no input"
             )
-        return scattered(np.concatenate(found), kept, n)
+        kept_rows = np.concatenate(rows)
+        if isinstance(results[0], tuple):
+            return tuple(
+                expand_to_all_rows(np.concatenate(part), kept_rows, n)
+                for part in zip(*results, strict=True)
+            )
+        return expand_to_all_rows(np.concatenate(results), kept_rows, n)
 
 
 def save_trained(trained: Trained, path: str | PathLike[str]) -> None:
-    """Write a model and its recipe into one file, which `load_trained` reads."""
+    """Save a model and its recipe in one file, which `load_trained` reads.
+
+    Parameters
+    ----------
+    trained : Trained
+        The model with its recipe.
+    path : str or path
+        The file to write.
+    """
     from ..persist import save
 
     notes = {"story": json.dumps(trained.story)}
@@ -117,15 +129,19 @@ def save_trained(trained: Trained, path: str | PathLike[str]) -> None:
 
 
 def load_trained(path: str | PathLike[str], *, mmap: bool = False) -> Trained:
-    """Return a model with its recipe, if the file has one.
-
-    Its `predict` takes the columns of a table as they are in a file.
+    """Load a model together with its recipe, if the file contains one.
 
     Parameters
     ----------
     path : str or path
-    mmap : bool
-        Whether to map the arrays instead of reading them.
+        A file written by `save_trained`, `mercer.save` or a `mercer` command.
+    mmap : bool, default=False
+        Whether to memory-map the arrays instead of reading them.
+
+    Returns
+    -------
+    Trained
+        Its `predict` accepts raw tables.
     """
     from ..persist import load_with_notes
 

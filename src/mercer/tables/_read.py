@@ -1,4 +1,4 @@
-"""open_table(): which reader a file wants."""
+"""Open a file or DataFrame as a table: `open_table` selects the reader by format."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ._arrays import Arrays
-from ._columnar import Columnar
-from ._delimited import Delimited
-from ._frame import InMemory, is_frame, table_of
-from ._jsonl import JsonLines
+from ._arrays import NumpySource
+from ._columnar import ArrowSource
+from ._delimited import CsvSource
+from ._frame import InMemorySource, is_frame, table_from_frame
+from ._jsonl import JsonLinesSource
 from ._source import STANDARD_INPUT, Source
-from ._structured import Fasta, GraphFolder
+from ._structured import FastaSource, GraphFolderSource
 from ._table import Table, TableError
 
 __all__ = ["FORMATS", "open_table", "read_table"]
 
-FORMATS = {  # by the ends of names
+FORMATS = {  # the extensions of each format
     "csv": (".csv", ".tsv", ".txt", ".dat", ".data"),
     "jsonl": (".jsonl", ".ndjson"),
     "parquet": (".parquet", ".pq"),
@@ -29,9 +29,10 @@ FORMATS = {  # by the ends of names
     "fasta": (".fasta", ".fa", ".fna", ".faa"),
     "graphs": (".zip",),
 }
+# What to do with common file types that cannot be read.
 _SHEET = "save the sheet as CSV"
 _REMEDIES = {".xlsx": _SHEET, ".xls": _SHEET, ".ods": _SHEET}
-_REMEDIES[".json"] = "write one object per line, as by: jq -c '.[]', into a file .jsonl"
+_REMEDIES[".json"] = "write one object per line to a .jsonl file, for example with: jq -c '.[]'"
 
 
 def open_table(
@@ -42,22 +43,30 @@ def open_table(
     header: bool | None = None,
     arrays: Sequence[str] = (),
 ) -> Source:
-    r"""Return a source of the rows of a file or a DataFrame.
+    r"""Open a file or a DataFrame as a source of rows.
 
-    Of a file, only the beginning is read at first.
+    Only the beginning of a file is read at first.
 
     Parameters
     ----------
-    path : str, path, or DataFrame of pandas or polars
-        "-" stands for the standard input, which is copied into a temporary file.  A `Source`, a
-        `Table` and a table of pyarrow are accepted, too.
-    format : str, optional
-        "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs"; by the name of the file
-        unless given, and "csv" for the standard input.
-    delimiter, header
-        Of a CSV file: what separates cells, and whether its first line holds names.
-    arrays : names
-        Of a .npz: which arrays to take; "X=X_test" calls one as another was called.
+    path : str, path or DataFrame
+        A file, or a pandas or polars DataFrame.  "-" reads the standard input, which is copied to
+        a temporary file.  A `Source`, a `Table` or a pyarrow table is accepted as well.
+    format : str, default=None
+        "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs".  None chooses the format by
+        the extension of the file, and "csv" for the standard input.
+    delimiter : str, default=None
+        The character that separates the cells of a CSV file; None detects it.
+    header : bool, default=None
+        Whether the first line of a CSV file contains the column names; None detects it.
+    arrays : sequence of str, default=()
+        The arrays of a .npz file to read; all by default.  "X=X_test" reads the array X_test
+        under the name X.
+
+    Returns
+    -------
+    Source
+        Yields the rows in blocks, and can be read several times.
 
     Examples
     --------
@@ -73,71 +82,88 @@ def open_table(
     if isinstance(path, Source):
         return path
     if isinstance(path, Table) or is_frame(path):
-        return InMemory(path if isinstance(path, Table) else table_of(path))
+        return InMemorySource(path if isinstance(path, Table) else table_from_frame(path))
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
-            f"open_table reads a path, a DataFrame of pandas or polars or a pyarrow.Table, got "
+            f"open_table reads a path, a pandas or polars DataFrame or a pyarrow.Table, got "
             f"{type(path).__name__} - put an array into a DataFrame to give its columns names"
         )
-    name, place = (STANDARD_INPUT, _spooled()) if str(path) == "-" else (str(path), Path(path))
-    if not place.exists():
-        raise TableError(_not_there(place, name))
-    kind = format or ("csv" if str(path) == "-" else _kind_of(place))
+    name, file = (
+        (STANDARD_INPUT, _spool_standard_input()) if str(path) == "-" else (str(path), Path(path))
+    )
+    if not file.exists():
+        raise TableError(_missing_file_message(file, name))
+    kind = format or ("csv" if str(path) == "-" else _format_of(file))
     options: dict[str, Any] = {"name": name}
     match kind:
         case "csv":
-            if delimiter is None and place.name.removesuffix(".gz").endswith(".tsv"):
+            if delimiter is None and file.name.removesuffix(".gz").endswith(".tsv"):
                 delimiter = "\t"
-            return Delimited(place, delimiter=delimiter, header=header, **options)
+            return CsvSource(file, delimiter=delimiter, header=header, **options)
         case "jsonl":
-            return JsonLines(place, **options)
+            return JsonLinesSource(file, **options)
         case "parquet" | "arrow":
-            return Columnar(place, parquet=kind == "parquet", **options)
+            return ArrowSource(file, parquet=kind == "parquet", **options)
         case "npy":
-            return Arrays(place, arrays=arrays, **options)
+            return NumpySource(file, arrays=arrays, **options)
         case "fasta":
-            return Fasta(place, **options)
+            return FastaSource(file, **options)
         case "graphs":
-            return GraphFolder(place, **options)
-    raise TableError(f"{kind!r} is no format; the formats are {', '.join(FORMATS)}")
+            return GraphFolderSource(file, **options)
+    raise TableError(f"unknown format {kind!r}; the formats are {', '.join(FORMATS)}")
 
 
 def read_table(path: Any, **options: Any) -> Table:
-    """Return all rows of a file or DataFrame; the options are those of `open_table`."""
+    """Read all rows of a file or DataFrame into memory.
+
+    Parameters
+    ----------
+    path : str, path or DataFrame
+        As in `open_table`.
+    **options
+        The other parameters of `open_table`.
+
+    Returns
+    -------
+    Table
+        All rows.
+    """
     return open_table(path, **options).table()
 
 
-def _kind_of(path: Path) -> str:
+def _format_of(path: Path) -> str:
+    """Return the format of a file by its extension; raise a TableError if it is unknown."""
     if path.is_dir():
         return "graphs"
     name = path.name.lower().removesuffix(".gz")
-    for kind, ends in FORMATS.items():
-        if name.endswith(ends):
+    for kind, extensions in FORMATS.items():
+        if name.endswith(extensions):
             return kind
-    known = ", ".join(ends[0] for ends in FORMATS.values())
+    known = ", ".join(extensions[0] for extensions in FORMATS.values())
     remedy = _REMEDIES.get(path.suffix, f"try --format csv, or another of {', '.join(FORMATS)}")
     raise TableError(
-        f"{path}: the end of the name does not tell what kind of file it is; known ones are "
-        f"{known} - {remedy}"
+        f"{path}: the file extension is not known; known extensions are {known} - {remedy}"
     )
 
 
-def _not_there(path: Path, name: str) -> str:
+def _missing_file_message(path: Path, name: str) -> str:
+    """Return the message for a file that does not exist, with the most similar file name."""
     import difflib
 
-    here = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, here, 1)
-    hint = f"; did you mean {path.parent / near[0]}?" if near else ""
-    return f"{name} is not there{hint or ' - usually a typing error, or another folder'}"
+    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    similar = difflib.get_close_matches(path.name, siblings, 1)
+    hint = f"; did you mean {path.parent / similar[0]}?" if similar else ""
+    return f"{name} does not exist{hint or ' - usually a typing error, or another folder'}"
 
 
-_spools: list[Any] = []  # temporary files, which go with the process
+# References to temporary files, so that they are not deleted before the process ends.
+_temporary_files: list[Any] = []
 
 
-def _spooled() -> Path:
-    """Return the standard input as a file, so that it can be read more than once."""
+def _spool_standard_input() -> Path:
+    """Copy the standard input to a temporary file, so that it can be read more than once."""
     file = tempfile.NamedTemporaryFile(prefix="mercer-")  # noqa: SIM115
-    _spools.append(file)
+    _temporary_files.append(file)
     while chunk := sys.stdin.buffer.read(2**20):
         file.write(chunk)
     file.flush()

@@ -1,4 +1,4 @@
-"""A source of tables: a file that is read in blocks of rows, as often as one likes."""
+"""Base class of table sources, which read a file in blocks of rows, any number of times."""
 
 from __future__ import annotations
 
@@ -17,115 +17,142 @@ from ._table import EMPTY, NUMBER, TEXT, Table, TableError
 __all__ = ["STANDARD_INPUT", "Source"]
 
 STANDARD_INPUT = "standard input"  # its name in messages
-_ENTRIES, _MOST, _LEAST = 2**22, 2**16, 2**10  # of a block: entries, and rows
+# Limits of a block.  Larger blocks need more memory; smaller ones cost more time per row.
+_MAX_BLOCK_ENTRIES, _MAX_BLOCK_ROWS, _MIN_BLOCK_ROWS = 2**22, 2**16, 2**10
 
 
 class Shape(NamedTuple):
-    """What a first reading finds out: how many rows, and what each column holds."""
+    """Number of rows of a source, and kind of each column: "numbers", "text" or "graphs"."""
 
     rows: int
     kinds: dict[str, str]
 
 
 class Source(ABC):
-    """A file of rows.
+    """Abstract base class of sources that yield the rows of a file as `Table` blocks.
 
-    A column holds numbers if all its rows do, which only the last row tells; so the file is read
-    once for its shape, and then in blocks of a number of rows that depends on its columns alone.
+    A column is numeric only if all its values are numbers, which is not known before the last row.
+    Therefore the file is first read once to determine its shape, and then in blocks.  The number
+    of rows of a block depends only on the number of columns.
 
     Attributes
     ----------
     name : str
-        The file as the user named it, for messages.
+        The name of the file in messages, as the user wrote it.
     path : Path
+        The file.
     share : float
-        How much of the file has been read, from 0 to 1, while it is.
+        The fraction of the file that has been read in the current pass, from 0 to 1.
     notes : list of str
-        What was found out about the file and not told by it: a delimiter, a missing header.
+        Guesses about the file, such as its delimiter or a missing header.
     """
 
     def __init__(self, path: Path, name: str = "") -> None:
         self.path, self.name = path, name or str(path)
         self.share, self.notes = 0.0, list[str]()
-        self._kept: Table | None = None
+        self._cached_block: Table | None = None
 
     @abstractmethod
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
-        """Yield tables of so many rows; of the kinds given, or of what each seems to hold."""
+        """Yield tables of `rows` rows; `kinds` fixes the kind of each column, None infers it."""
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
 
     @property
     def rows_of_a_block(self) -> int:
-        """How many rows are read at a time."""
-        return int(np.clip(_ENTRIES // max(1, self.width), _LEAST, _MOST))
+        """The number of rows of a block."""
+        return int(
+            np.clip(_MAX_BLOCK_ENTRIES // max(1, self.width), _MIN_BLOCK_ROWS, _MAX_BLOCK_ROWS)
+        )
 
     @cached_property
     def shape(self) -> Shape:
-        """Read all of it once, and keep it if it is one block."""
-        rows, kinds, tables = 0, dict[str, str](), 0
+        """The number of rows and the kinds of the columns.
+
+        The file is read once to determine them.  If it fits into one block, the block is cached.
+        """
+        rows, kinds, n_blocks = 0, dict[str, str](), 0
         for table in self._read(self.rows_of_a_block, None):
-            rows, tables = rows + len(table), tables + 1
+            rows, n_blocks = rows + len(table), n_blocks + 1
             for name, kind in table.kinds.items():
-                kinds[name] = _both(kinds.get(name, EMPTY), kind)
-            self._kept = table if tables == 1 else None
+                kinds[name] = _merge_kinds(kinds.get(name, EMPTY), kind)
+            self._cached_block = table if n_blocks == 1 else None
         if not rows:
-            raise self._without("has no rows")
+            raise self._no_data_error("has no rows")
         return Shape(rows, {n: NUMBER if kind == EMPTY else kind for n, kind in kinds.items()})
 
-    def _without(self, what: str) -> TableError:
-        """Return the error of a file with nothing in it."""
-        look = f" - look at it with: head {quote(self.name)}"
+    def _no_data_error(self, what: str) -> TableError:
+        """Return the error for a file without data."""
+        inspect_hint = f" - inspect it with: head {quote(self.name)}"
         return TableError(
-            f"{self.name} {what} - usually a file that was cut off, or the output of a command "
-            f"that failed{'' if self.name == STANDARD_INPUT else look}"
+            f"{self.name} {what} - usually a truncated file, or the output of a command "
+            f"that failed{'' if self.name == STANDARD_INPUT else inspect_hint}"
         )
 
     @property
     def title(self) -> str:
-        """The name of the file, without its folders."""
+        """The name of the file without its folder."""
         return Path(self.name).name or self.name
 
     def blocks(self, texts: Iterable[str] = ()) -> Iterator[Table]:
-        """Yield the rows in blocks, whose columns all have the same kinds.
+        """Yield the rows in blocks; a column has the same kind in all blocks.
 
         Parameters
         ----------
-        texts : names
-            Columns to read as text, as it is written in the file, even if all of it are numbers.
+        texts : iterable of str, default=()
+            Columns to read as text, exactly as written in the file, even if all values are
+            numbers.
+
+        Yields
+        ------
+        Table
+            The next rows.
         """
         kinds = self.shape.kinds
         changed = {name for name in texts if kinds.get(name) == NUMBER}
         if changed:
             yield from self._read(self.rows_of_a_block, kinds | dict.fromkeys(changed, TEXT))
-        elif self._kept is not None:
+        elif self._cached_block is not None:
             self.share = 1.0
-            yield self._kept
+            yield self._cached_block
         else:
             yield from self._read(self.rows_of_a_block, kinds)
 
     def table(self, texts: Iterable[str] = ()) -> Table:
-        """Return all rows at once; `texts` as in `blocks`."""
+        """Return all rows as one table; `texts` as in `blocks`."""
         return Table.joined(list(self.blocks(texts)))
 
     def sample(self, count: int, random_state: int = 0) -> Table:
-        """Return rows drawn at random without repetition, in their order; all if there are few."""
+        """Return a random sample of rows in their original order, drawn without replacement.
+
+        Parameters
+        ----------
+        count : int
+            Number of rows to draw.  If the source has fewer rows, all are returned.
+        random_state : int, default=0
+            Seed of the random generator.
+
+        Returns
+        -------
+        Table
+            The sampled rows.
+        """
         n = self.shape.rows
         if count >= n:
             return self.table()
         drawn = np.sort(np.random.default_rng(random_state).choice(n, count, replace=False))
         parts, start = [], 0
         for block in self.blocks():
-            some = drawn[(drawn >= start) & (drawn < start + len(block))] - start
-            parts.append(block.take(some))
+            indices = drawn[(drawn >= start) & (drawn < start + len(block))] - start
+            parts.append(block.take(indices))
             start += len(block)
         return Table.joined(parts)
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the file's bytes; of a folder, of those of all its files."""
+        """Return the SHA-256 of the file, or of the concatenated files of a folder."""
         digest = hashlib.sha256()
         files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
         for file in files:
@@ -135,8 +162,8 @@ class Source(ABC):
         return digest.hexdigest()
 
 
-def _both(one: str, other: str) -> str:
-    """Return what a column holds whose parts hold these."""
+def _merge_kinds(one: str, other: str) -> str:
+    """Return the kind of a column from the kinds of two parts of it."""
     if EMPTY in (one, other):
         return other if one == EMPTY else one
     return TEXT if TEXT in (one, other) else one

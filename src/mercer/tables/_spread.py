@@ -1,18 +1,21 @@
-"""Mean and spread of columns, from blocks of rows in which values may be missing."""
+"""Running mean and standard deviation of columns with missing values, over blocks of rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Spread"]
+__all__ = ["RunningStatistics"]
 
 
-class Spread:
-    """n, the mean m and S = sum (x - m)^2 of the values that are there, column by column.
+class RunningStatistics:
+    """Count, mean and standard deviation of each column, updated block by block.
+
+    For the non-missing values of each column, it stores their number n, their mean m and
+    S = sum (x - m)^2.  Two blocks of n_1 and n_2 values are merged by
 
         m = m_1 + (m_2 - m_1) n_2 / n,    S = S_1 + S_2 + (m_2 - m_1)^2 n_1 n_2 / n
 
-    joins two blocks of n = n_1 + n_2 values; a block may have none in some column.
+    with n = n_1 + n_2.  All values of a column may be missing in a block.
     """
 
     def __init__(self, width: int) -> None:
@@ -20,24 +23,26 @@ class Spread:
         self.mean = np.zeros(width)
         self._squares = np.zeros(width)
 
-    def take(self, X: np.ndarray) -> None:
-        """Take in a block of rows."""
-        there = ~np.isnan(X)
-        n = there.sum(axis=0)
-        mean = np.where(there, X, 0.0).sum(axis=0) / np.maximum(n, 1)
-        away = np.where(there, X - mean, 0.0)
-        mean += away.sum(axis=0) / np.maximum(n, 1)  # what the first sum lost by rounding
-        away = np.where(there, X - mean, 0.0)
+    def update(self, X: np.ndarray) -> None:
+        """Update the statistics with a block of rows; NaN is a missing value."""
+        is_present = ~np.isnan(X)
+        n = is_present.sum(axis=0)
+        mean = np.where(is_present, X, 0.0).sum(axis=0) / np.maximum(n, 1)
+        deviations = np.where(is_present, X - mean, 0.0)
+        # Correct the rounding error of the first sum.
+        mean += deviations.sum(axis=0) / np.maximum(n, 1)
+        deviations = np.where(is_present, X - mean, 0.0)
         total = np.maximum(self.count + n, 1)
-        gap = np.where(n > 0, mean - self.mean, 0.0)
-        self.mean += gap * (n / total)
-        with np.errstate(over="ignore"):  # beyond 1e154 the scale is infinite
-            self._squares += (away**2).sum(axis=0) + gap * (self.count * n / total) * gap
+        delta = np.where(n > 0, mean - self.mean, 0.0)
+        self.mean += delta * (n / total)
+        # Squares of values beyond 1e154 overflow; the scale becomes infinite, without a warning.
+        with np.errstate(over="ignore"):
+            self._squares += (deviations**2).sum(axis=0) + delta * (self.count * n / total) * delta
         self.count += n
 
     @property
     def scale(self) -> np.ndarray:
-        """The standard deviations; 1 for a column whose values differ by rounding alone."""
+        """Standard deviations; 1 for a column whose values differ only by rounding errors."""
         n, eps = np.maximum(self.count, 1), np.finfo(float).eps
         variance = self._squares / n
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""FASTA files and folders of graphs, as tables."""
+"""Read FASTA files and TUDataset folders of graphs as tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..datasets import read_fasta, read_tudataset
 from ._source import Source
 from ._table import Table, TableError
 
-__all__ = ["Fasta", "GraphFolder"]
+__all__ = ["FastaSource", "GraphFolderSource"]
 
 
-class Whole(Source):
-    """A source that is read at once."""
+class SingleBlockSource(Source):
+    """Base class of sources whose rows are all read as one block."""
 
     width = 2
 
@@ -35,22 +35,22 @@ class Whole(Source):
 
     @property
     def rows_of_a_block(self) -> int:
-        """All of them."""
+        """The number of rows of a block: no limit."""
         return 2**62
 
 
-class Fasta(Whole):
-    """Sequences with names: the columns `name` and `sequence`."""
+class FastaSource(SingleBlockSource):
+    """A FASTA file, with the columns `name` and `sequence`."""
 
     def _table(self) -> Table:
         sequences, names = read_fasta(self.path)
         columns = {"name": names, "sequence": sequences}
-        made = {name: np.array(texts, dtype=object) for name, texts in columns.items()}
-        return Table(made, self.name, beside=("name",))
+        arrays = {name: np.array(texts, dtype=object) for name, texts in columns.items()}
+        return Table(arrays, self.name, beside=("name",))
 
 
-class GraphFolder(Whole):
-    """A folder or zip file of TUDataset: the columns `graph` and `label`."""
+class GraphFolderSource(SingleBlockSource):
+    """A folder or zip file in TUDataset format, with the columns `graph` and `label`."""
 
     def _table(self) -> Table:
         graphs, labels = read_tudataset(self.path)

@@ -1,4 +1,4 @@
-"""What a column of text contains: categories, or something that only looks like them."""
+"""Classify columns of text: categories, numbers in another notation, dates or identifiers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from ._table import is_number, is_rounded
 
 __all__ = ["TextColumn", "inspect_texts"]
 
-_MIN_ROWS_OF_IDENTIFIERS = 10  # in fewer rows, categories are often all different
-_SIGNS = "%€$£¥ \u00a0\u202f'"  # around numbers, or between their thousands
-_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+")
+# Columns with fewer rows are not reported as identifiers, because a few categories are often all
+# different.
+_MIN_ROWS_OF_IDENTIFIERS = 10
+_SIGNS = "%€$£¥ \u00a0\u202f'"  # percent and currency signs, and separators of digits
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(\.\d{3}){2,}")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = re.compile(
@@ -24,10 +26,22 @@ _DATE = re.compile(
 
 
 class TextColumn(NamedTuple):
-    """What most values of a column of text are, with an example and a remedy.
+    """Description of a text column that does not contain categories, for error messages.
 
-    `is_number` if they are numbers in another notation, `is_identifier` if a float rounds them,
-    `is_mostly_numbers` if there is text among them.
+    Attributes
+    ----------
+    what : str
+        What most values are, such as "dates or times".
+    example : str
+        The first such value.
+    remedy : str
+        What the user can do.
+    is_number : bool
+        Whether the values are numbers in another notation.
+    is_identifier : bool
+        Whether they are integers that float64 would round.
+    is_mostly_numbers : bool
+        Whether they are plain numbers with some text among them.
     """
 
     what: str
@@ -39,12 +53,12 @@ class TextColumn(NamedTuple):
 
 
 def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
-    """Classify the values of a column; None if they seem to be categories.
+    """Classify the values of a text column; return None if they seem to be categories.
 
     Parameters
     ----------
-    counts : mapping
-        How often each value occurs, in the order of first occurrence.
+    counts : mapping of str to int
+        The number of occurrences of each value, in the order of first occurrence.
     """
     total = sum(counts.values())
     large = [value for value in counts if is_rounded(value)]
@@ -55,31 +69,31 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
             "identifiers are not a feature; rescale a quantity, such as nanoseconds to seconds",
             is_identifier=True,
         )
-    for what, remedy, holds in (
+    for what, remedy, matches in (
         ("dates or times", "turn them into numbers, such as days since the first", _is_date),
         ("numbers with decimal commas", "write decimal points", _is_decimal_comma),
-        ("numbers with separators of thousands", "remove the separators", _is_thousands),
-        ("numbers with signs or spaces", "write plain numbers", _is_decorated),
+        ("numbers with thousands separators", "remove the separators", _is_thousands),
+        ("numbers with symbols or spaces", "write plain numbers", _is_decorated),
     ):
-        found = [value for value in counts if holds(value)]
-        plain = [value for value in counts if is_number(value)]
-        share = sum(counts[value] for value in {*found, *plain})
-        if found and 2 * share > total:
-            if all(map(_is_thousands, found)) and all(map(_is_decimal_comma, found)):
-                what = "numbers with commas, as decimal commas or between thousands"
+        matching = [value for value in counts if matches(value)]
+        plain_numbers = [value for value in counts if is_number(value)]
+        n_covered = sum(counts[value] for value in {*matching, *plain_numbers})
+        if matching and 2 * n_covered > total:
+            if all(map(_is_thousands, matching)) and all(map(_is_decimal_comma, matching)):
+                what = "numbers with commas, which are decimal commas or thousands separators"
                 remedy = "write decimal points, or remove the separators"
-            return TextColumn(what, found[0], remedy, holds is not _is_date)
+            return TextColumn(what, matching[0], remedy, matches is not _is_date)
     numbers = sum(count for value, count in counts.items() if is_number(value))
     if 2 * numbers > total:
-        other = next((value for value in counts if not is_number(value)), None)
-        if other is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
-            return None  # codes of categories
-        if other is None:
+        first_text = next((value for value in counts if not is_number(value)), None)
+        if first_text is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
+            return None  # integer codes of categories
+        if first_text is None:
             remedy = "write them as numbers"
             return TextColumn("numbers written as text", next(iter(counts)), remedy)
         return TextColumn(
-            f"numbers in {numbers} of {total} rows, and text in others",
-            other,
+            f"numbers in {numbers} of {total} rows and text in the others",
+            first_text,
             "correct the text, or leave the cell empty if the value is missing",
             is_number=False,
             is_mostly_numbers=True,
@@ -99,7 +113,7 @@ def _is_date(value: str) -> bool:
 
 
 def _is_decimal_comma(value: str) -> bool:
-    return _COMMA.fullmatch(value.strip()) is not None
+    return _DECIMAL_COMMA.fullmatch(value.strip()) is not None
 
 
 def _is_thousands(value: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tables written to files, in the formats that `open_table` reads."""
+"""Write tables to files, in formats that `open_table` reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._table import Table, TableError
 
 __all__ = ["WRITABLE", "TableWriter", "output_format", "table_writer"]
 
-WRITABLE = {  # by the ends of names
+WRITABLE = {  # the extensions of each format
     "csv": (".csv", ".txt", ".dat", ".data"),
     "tsv": (".tsv",),
     "jsonl": (".jsonl", ".ndjson"),
@@ -26,35 +26,35 @@ WRITABLE = {  # by the ends of names
     "npy": (".npy",),
     "npz": (".npz",),
 }
-_LINES = ("csv", "tsv", "jsonl")  # formats that are written row by row
+_TEXT_FORMATS = ("csv", "tsv", "jsonl")  # written row by row
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
-    """Return the format that the end of a name stands for; CSV for a name without one."""
+    """Return the format for the extension of a file name; CSV if it has no extension."""
     name = Path(path).name.lower()
-    plain = name.removesuffix(".gz")
-    for kind, ends in WRITABLE.items():
-        if plain.endswith(ends) and (plain == name or kind in _LINES):
+    uncompressed = name.removesuffix(".gz")
+    for kind, extensions in WRITABLE.items():
+        if uncompressed.endswith(extensions) and (uncompressed == name or kind in _TEXT_FORMATS):
             return kind
     if not Path(name).suffix:
         return "csv"
-    known = ", ".join(end for ends in WRITABLE.values() for end in ends)
+    known = ", ".join(extension for extensions in WRITABLE.values() for extension in extensions)
     raise TableError(
-        f"{os.fspath(path)}: no table is written to a file of this name, because its end does not "
-        f"stand for a known format - use one of {known}, or add .gz to a text format"
+        f"{os.fspath(path)}: cannot write a table, because the file extension is not a known "
+        f"format - use one of {known}, or add .gz to a text format"
     )
 
 
 class TableWriter:
-    """Writes the blocks of a table to a file that is open.
+    """Write the blocks of a table to an open file.
 
-    Text is written at once; the other formats need the types of all rows, so that their blocks
-    are held in memory until `close`.
+    Text formats are written immediately.  The other formats require the types of all rows, so
+    their blocks are stored in memory until `close`.
     """
 
     def __init__(self, file: BinaryIO, kind: str, compressed: bool) -> None:
         self._file, self._kind, self._blocks = file, kind, list[Table]()
-        self._number = 0
+        self._n_blocks_written = 0
         self._zipped = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if compressed else None
         self._text = io.TextIOWrapper(
             self._zipped or file, encoding="utf-8", newline="", write_through=True
@@ -62,17 +62,17 @@ class TableWriter:
 
     def write(self, block: Table) -> None:
         """Write a block of rows."""
-        if self._kind not in _LINES:
+        if self._kind not in _TEXT_FORMATS:
             self._blocks.append(block)
         elif self._kind == "jsonl":
             block.write_json(self._text)
         else:
-            mark = "\t" if self._kind == "tsv" else ","
-            block.write(self._text, header=self._number == 0, delimiter=mark)
-        self._number += 1
+            delimiter = "\t" if self._kind == "tsv" else ","
+            block.write(self._text, header=self._n_blocks_written == 0, delimiter=delimiter)
+        self._n_blocks_written += 1
 
     def close(self) -> None:
-        """Write the blocks that are held in memory, and flush; the file stays open."""
+        """Write the stored blocks and flush; the file itself stays open."""
         self._text.flush()
         self._text.detach()
         if self._zipped is not None:
@@ -83,28 +83,32 @@ class TableWriter:
 
 @contextmanager
 def table_writer(path: str | os.PathLike[str]) -> Iterator[TableWriter]:
-    """Yield a writer of the format of a name; the file is replaced when it is complete."""
-    kind, place = output_format(path), Path(path)
+    """Context manager that yields a `TableWriter` for a file.
+
+    The rows are written to a temporary file, which replaces `path` when it is complete.
+    """
+    kind, target = output_format(path), Path(path)
     if kind in ("parquet", "arrow"):
-        _pyarrow(place)
-    new = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+        _import_pyarrow(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with new.open("wb") as file:
-            writer = TableWriter(file, kind, place.name.lower().endswith(".gz"))
+        with temporary.open("wb") as file:
+            writer = TableWriter(file, kind, target.name.lower().endswith(".gz"))
             yield writer
             writer.close()
             file.flush()
             os.fsync(file.fileno())
-        os.replace(new, place)
+        os.replace(temporary, target)
     finally:
-        new.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
+    """Write a table in a binary format: NPY, NPZ, Parquet or Arrow."""
     if kind in ("npy", "npz"):
         columns = {name: _array(column) for name, column in table.columns.items()}
         if kind == "npz":
-            with zipfile.ZipFile(file, "w") as archive:  # np.savez takes no array called "file"
+            with zipfile.ZipFile(file, "w") as archive:  # np.savez does not accept the name "file"
                 for name, column in columns.items():
                     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
                         np.lib.format.write_array(member, column, allow_pickle=False)
@@ -114,24 +118,24 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
             rows[name] = column
         np.save(file, rows, allow_pickle=False)
         return
-    pa = _pyarrow(Path("the table"))
-    made = pa.table({name: pa.array(_values(c)) for name, c in table.columns.items()})
+    pa = _import_pyarrow(Path("the table"))
+    arrow_table = pa.table({name: pa.array(_values(c)) for name, c in table.columns.items()})
     if kind == "parquet":
         import pyarrow.parquet as pq
 
-        pq.write_table(made, file)
+        pq.write_table(arrow_table, file)
         return
-    with pa.ipc.new_file(file, made.schema) as writer:
-        writer.write_table(made)
+    with pa.ipc.new_file(file, arrow_table.schema) as writer:
+        writer.write_table(arrow_table)
 
 
 def _values(column: np.ndarray) -> Any:
-    """Return values for pyarrow, where None is missing, and NaN is missing in a float column."""
+    """Return values for pyarrow, which treats None as missing, and NaN in a float column."""
     return column.tolist() if column.dtype.kind in "OUS" else column
 
 
 def _array(column: np.ndarray) -> np.ndarray:
-    """Return a column without objects: missing numbers are NaN, missing texts are empty."""
+    """Return a column as numbers or strings: missing numbers are NaN, missing texts are ""."""
     if column.dtype != object:
         return column
     values = column.tolist()
@@ -140,12 +144,13 @@ def _array(column: np.ndarray) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
-def _pyarrow(place: Path) -> Any:
+def _import_pyarrow(path: Path) -> Any:
+    """Import pyarrow; raise a TableError if it is not installed."""
     try:
         import pyarrow as pa
     except ImportError:
         raise TableError(
-            f"{place} is written by pyarrow, which is not installed - try: "
+            f"writing {path} requires pyarrow, which is not installed - try: "
             f"pip install 'mercer[cli]'"
         ) from None
     return pa
