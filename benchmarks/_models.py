@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._problems import Problem, load_problem, default_gamma
+from ._problems import Problem, default_gamma, load_problem
 from ._suite import Call, Case, Contender, Suite, max_relative_error, relative_error
 
 COMPONENTS = 10

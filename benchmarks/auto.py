@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ._problems import load_problem, is_available
+from ._problems import is_available, load_problem
 
 NEGLIGIBLE_SECONDS = (
     0.02  # seconds added to both times, so that ratios of very short times are close to 1

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from ._problems import load_problem, default_gamma
+from ._problems import default_gamma, load_problem
 from ._suite import Call, Case, Contender, Suite
 
 # Numbers of points, columns and clusters.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ._models import COMPONENTS, centred, rbf, ridge_coefficients
-from ._problems import load_problem, is_available
+from ._problems import is_available, load_problem
 from ._suite import Call, Case, Contender, Suite
 
 SETTINGS = {  # 2 l² / d of the kernel exp(−‖x − z‖² / (2 l²)), and the ridge parameter α

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._models import Library, relative_excess, rbf
-from ._problems import load_problem, is_available, default_gamma
+from ._models import Library, rbf, relative_excess
+from ._problems import default_gamma, is_available, load_problem
 from ._suite import Call, Case, Contender, Suite
 
 SETS = ("letter", "kin40k", "pendigits", "usps", "protein")

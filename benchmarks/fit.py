@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _models
 from ._limit import Limit
-from ._problems import POINTS, VALUES, load_problem, problem_family, describe, default_gamma
+from ._problems import POINTS, VALUES, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite, error_up_to_sign, relative_error
 
 N_CHECKED_QUERIES = 200  # queries for which the reference is computed

@@ -23,10 +23,10 @@ from ._problems import (
     UCI,
     VALUES,
     Problem,
+    describe,
+    is_available,
     load_problem,
     problem_family,
-    is_available,
-    describe,
 )
 from ._suite import Call, Case, Contender, Suite
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from ._measure import measure, release_freed_memory
 from ._models import MODELS, Library, Model
-from ._problems import load_problem, default_gamma
+from ._problems import default_gamma, load_problem
 
 SIZES = (100, 300, 1000, 3000, 10_000, 20_000)
 COLUMNS = (2, 10, 50)

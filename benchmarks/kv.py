@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ._limit import Limit
-from ._problems import POINTS, load_problem, problem_family, describe, default_gamma
+from ._problems import POINTS, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
 
 N_CHECKED_ROWS = 64  # number of rows of K @ V that the reference computes

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ._problems import LABELS, load_problem, problem_family, describe, default_gamma
+from ._problems import LABELS, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
 
 

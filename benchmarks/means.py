@@ -28,7 +28,7 @@ GAMMA = 0.1
 def samples(n: int, d: int, seed: int, shift: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return two independent normal samples of n points each, the second one shifted."""
     rng = np.random.default_rng(seed)
-    return rng.normal(inputs=(n, d)), rng.normal(inputs=(n, d)) + shift
+    return rng.normal(size=(n, d)), rng.normal(size=(n, d)) + shift
 
 
 # ---------------------------------------------------------------------- tests, against hyppo

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from ._problems import load_problem, problem_family, describe, default_gamma
+from ._problems import default_gamma, describe, load_problem, problem_family
 from ._suite import N_THREADS, Call, Case, Contender, Suite
 
 N_NEIGHBOURS = 5

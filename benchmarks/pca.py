@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ._models import COMPONENTS, rbf
-from ._problems import POINTS, load_problem, problem_family, describe, default_gamma
+from ._problems import POINTS, default_gamma, describe, load_problem, problem_family
 from ._race import time_ratio
 from ._suite import Call, Case, Contender, Suite, max_relative_error
 

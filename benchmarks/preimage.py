@@ -44,7 +44,7 @@ def make_mercer_denoiser(method: str) -> Callable:
     """
 
     def make(X: np.ndarray, noisy: np.ndarray) -> Callable[[int], np.ndarray]:
-        from make_mercer_denoiser import KernelPCA
+        from mercer import KernelPCA
 
         model = KernelPCA(min(max(COMPONENT_NUMBERS), len(X) - 1), kernel="rbf", gamma=GAMMA).fit(X)
         scores = model.transform(noisy)
@@ -163,7 +163,7 @@ def toy_errors(kind: str) -> Callable[..., Call]:
     def prepare(sigma: float, seeds: int) -> Call:
         from sklearn.decomposition import PCA
 
-        from make_mercer_denoiser import KernelPCA
+        from mercer import KernelPCA
 
         def errors_for_seed(seed: int) -> list[float]:
             X, Y, C = toy_data(sigma, seed)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _models
-from ._problems import VALUES, load_problem, problem_family, describe, default_gamma
+from ._problems import VALUES, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
 from .pca import call_with_note
 

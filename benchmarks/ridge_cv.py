@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from ._problems import VALUES, load_problem, problem_family, describe, default_gamma
+from ._problems import VALUES, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
 
 ALPHAS = np.geomspace(1e-3, 1e3, 30)

@@ -6,7 +6,7 @@ At these sizes the overhead of a call matters more than the linear algebra.
 from __future__ import annotations
 
 from ._models import MODELS, make_case, make_suite
-from ._problems import problem_family, describe
+from ._problems import describe, problem_family
 from ._suite import Case
 
 SETS = {

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ._models import relative_excess
-from ._problems import load_problem, is_available
+from ._problems import is_available, load_problem
 from ._suite import Call, Case, Contender, Suite
 
 SETS = ("kin40k", "protein", "parkinsons", "banana", "waveform", "pendigits")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._problems import load_problem, problem_family, default_gamma
+from ._problems import default_gamma, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
 
 SETS = tuple({"name": name} for name in ("concrete", "kin40k", "airfoil", "energy", "sml"))
