@@ -25,9 +25,7 @@ import numpy as np
 
 from ._problems import is_available, load_problem
 
-NEGLIGIBLE_SECONDS = (
-    0.02  # seconds added to both times, so that ratios of very short times are close to 1
-)
+NEGLIGIBLE_SECONDS = 0.02  # added to both times, so that ratios of very short times are close to 1
 
 # A title, a function that fits with a given solver, and the names of the solvers.
 Problem = tuple[str, Callable[[str], Any], list[str]]

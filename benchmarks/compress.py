@@ -110,9 +110,8 @@ def cases(quick: bool) -> list[Case]:
         Case(
             f"{method} {name} n={n}",
             {"model": model, "name": name, "n": n},
-            tolerance=0.03
-            if name == "protein"
-            else 0.01,  # half of the variance of protein is noise
+            # Half of the variance of protein is noise.
+            tolerance=0.03 if name == "protein" else 0.01,
             error=error,
             family=f"`{method}`, model compressed from {n} to {n // REDUCTION_FACTOR} points",
         )

@@ -35,9 +35,8 @@ def mercer(kernel: str, name: str, n: int | None) -> Call:
     else:
         k = WeisfeilerLehman(WL_ITERATIONS)
     k(X[:50])  # compile before timing
-    return lambda: k(X[:])[
-        ::ROW_STEP
-    ]  # X[:] is a new collection, so nothing is cached between calls
+    # X[:] is a new collection, so that nothing is cached between calls.
+    return lambda: k(X[:])[::ROW_STEP]
 
 
 def grakel(kernel: str, name: str, n: int | None) -> Call:

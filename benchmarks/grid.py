@@ -33,9 +33,7 @@ COLUMNS = (2, 10, 50)
 # Largest n for each estimator; more would take scikit-learn over a minute.
 MAX_POINTS = {"GaussianProcessRegressor": 1000, "GaussianProcessClassifier": 1000}
 MAX_POINTS |= {"KernelRidge": 10_000, "KernelPCA": 3000, "NuSVC": 10_000}
-MAX_POINTS_EXACT_SVM = (
-    3000  # up to this n, SVMs are compared with a solution of scikit-learn at tol=1e-6
-)
+MAX_POINTS_EXACT_SVM = 3000  # up to this n, scikit-learn solves SVMs with tol=1e-6 as reference
 MAX_POINTS_ALL_COLUMNS = 10_000  # with more points, only the middle value of COLUMNS is used
 N_QUERIES, N_CHECKED_QUERIES = 1000, 200  # rows to predict, and how many of them are compared
 JOBS = ("fit", "one row", f"{N_QUERIES} rows", "memory")

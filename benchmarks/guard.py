@@ -32,10 +32,7 @@ from . import _models, first, kv, means
 from ._suite import Call, Case, Contender, Suite
 
 OLD_SOURCES_VARIABLE = "MERCER_BEFORE"  # environment variable with the folder of the older sources
-N_ROUNDS, MIN_ROUNDS = (
-    15,
-    5,
-)  # with fewer than five rounds, no ratio is significant at the 5 % level
+N_ROUNDS, MIN_ROUNDS = 15, 5  # with fewer than five, nothing is significant at the 5 % level
 SLOWDOWN_MARGIN = 0.1  # slowdowns of less than 10 % are accepted
 SIGNIFICANCE_LEVEL = 0.05  # probability of an error of the confidence bound
 

@@ -19,9 +19,7 @@ SETS = ("kin40k", "protein", "parkinsons", "banana", "waveform", "pendigits")
 REGRESSION = SETS[:3]
 GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)  # multiplied by 1 / d; columns are standardised
 ALPHAS = (1e-7, 1e-5, 1e-3)
-ERROR_TOLERANCE = (
-    0.05  # relative difference of mean errors that is not significant with three seeds
-)
+ERROR_TOLERANCE = 0.05  # relative differences up to this are not significant with three seeds
 TUNING_ITERATIONS = 50  # iterations for each point of the grid; the final fit uses the default
 
 

@@ -5,7 +5,7 @@ Friedman's function depends on five of ten columns: 10 sin(π x₀ x₁) + 20 (x
 leave-one-out error.  What to look for:
 
 * The columns on which y depends have short length scales (longer ones where f is nearly linear).
-  The length scales of the five noise columns are longer by orders of magnitude.
+  The five noise columns have the longest length scales, most of them by orders of magnitude.
 * The test error is well below that of a single length scale for all columns.  The right panel shows
   how the leave-one-out error decreases during the search.
 

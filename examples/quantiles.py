@@ -8,8 +8,8 @@ and rarely between them; `predict` sorts the values to remove these crossings.  
 * Left: quantiles fitted separately.  Grey areas show crossings, mostly where there is little noise.
 * Right: the same quantiles fitted together, before sorting.  There is less grey, and all of it is
   between training points.
-* Bottom: the fraction of new points below each curve is close to the diagonal, so the constraint
-  costs no accuracy.
+* Bottom: the fraction of new points below each curve follows the diagonal equally well for both
+  fits, so the constraint costs no accuracy.
 
 The figure is saved as ``out/quantiles.png``.
 """
