@@ -1,6 +1,8 @@
-"""mercer side by side with its peers: ratios within one run, after a check of accuracy.
+"""Benchmarks that compare mercer with other libraries.
 
-A new suite is a file with a SUITE, and a line here; `pca` stands for all suites `pca-…`.
+Times are compared as ratios within one run, and only after the results have passed an accuracy
+check.  To add a suite, write a module that defines `SUITE` and register it in `SUITES` below.  On
+the command line, `pca` selects all suites whose names start with `pca-`.
 """
 
 from . import (
@@ -32,7 +34,8 @@ from . import (
     tune,
 )
 
-QUOTED = (
+# Suites whose summary table is shown in the README of the repository.
+README_SUITES = (
     "kv",
     "predict",
     "ridge-fit",
@@ -42,12 +45,13 @@ QUOTED = (
     "gp-family",
     "gallery",
 )
-ACCURACY = (
+# Suites that compare accuracy only; their times are not reported.
+ACCURACY_SUITES = (
     "sparse",
     "preimage-usps",
     "preimage-toy",
     "features-error",
-)  # their times claim nothing
+)
 SUITES = {
     "small": small.SUITE,
     "gallery": gallery.SUITE,

@@ -1,4 +1,7 @@
-"""python -m benchmarks [SUITE ...] [--quick] [--repeat R]: see benchmarks/README.md."""
+"""Command line of the benchmarks: python -m benchmarks [SUITE ...] [--quick] [--repeat R].
+
+The options are described in benchmarks/README.md.
+"""
 
 from __future__ import annotations
 
@@ -10,116 +13,137 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from . import QUOTED, SUITES, guard
-from ._race import race
-from ._report import draw_cost, environment, publish, speed, write_table
+from . import README_SUITES, SUITES, guard
+from ._race import run_case
+from ._report import draw_cost, environment, replace_table, speed_table, write_table
 from ._suite import BASELINE
 
-HOME = Path(__file__).parent
-RESULTS = HOME / "results"
-QUICK = HOME.parent / "out" / "benchmarks"
+BENCHMARKS_DIR = Path(__file__).parent
+RESULTS_DIR = BENCHMARKS_DIR / "results"
+QUICK_RESULTS_DIR = BENCHMARKS_DIR.parent / "out" / "benchmarks"
 
 
-def run(name: str, quick: bool, repeat: int, folder: Path, only: Collection[str] = ()) -> dict:
-    """All cases of a suite, or some; a contender slower than the suite allows sits out the rest."""
-    suite, cases, out = SUITES[name], [], set()
+def run_suite(
+    name: str, quick: bool, repeat: int, folder: Path, only: Collection[str] = ()
+) -> dict:
+    """Run a suite and return its results as a dictionary that can be saved as JSON.
+
+    `only` restricts the run to the cases with these names.  A contender that takes longer than
+    `suite.max_seconds` in one case is left out of the cases that follow.
+    """
+    suite, cases, excluded = SUITES[name], [], set()
     for case in suite.cases(quick):
         if only and case.name not in only:
             continue
-        names = [c for c in case.contenders or suite.contenders if c not in out]
-        records = race(name, suite, case, names, repeat, folder)
-        slow = {c for c, r in records.items() if max(r["seconds"], default=0.0) > suite.give_up}
+        names = [c for c in case.contenders or suite.contenders if c not in excluded]
+        records = run_case(name, suite, case, names, repeat, folder)
+        slow = {c for c, r in records.items() if max(r["seconds"], default=0.0) > suite.max_seconds}
         if slow := slow - {BASELINE}:
-            print(f"  {', '.join(sorted(slow))}: too slow for the cases that follow")
-            out |= slow
+            print(f"  {', '.join(sorted(slow))}: too slow, left out of the remaining cases")
+            excluded |= slow
         facts = {"name": case.name, "family": case.family, "inputs": case.inputs}
         cases.append(facts | {"tolerance": case.tolerance, "contenders": records})
-    found = {"title": suite.title, "quick": quick, "environment": environment(), "cases": cases}
-    if text := suite.remarks(cases):
+    result = {"title": suite.title, "quick": quick, "environment": environment(), "cases": cases}
+    if text := suite.postprocess(cases):
         print(f"\n{text}", flush=True)
-        found["text"] = text
-    return found
+        result["text"] = text
+    return result
 
 
-def sound(name: str, found: dict) -> bool:
-    """Say whether nothing failed, nothing was refused, and there was a baseline.
+def is_valid_run(name: str, result: dict) -> bool:
+    """Return True if mercer ran and no contender failed or was rejected.
 
-    Candidates may be refused, but not all of them.
+    Candidates (alternative settings of one peer) may be rejected, but not all of them.
     """
-    rivals = {c for c, contender in SUITES[name].contenders.items() if contender.candidate}
-    for records in (case["contenders"] for case in found["cases"]):
-        tried = {records[c]["status"] for c in rivals & records.keys()}
-        statuses = {record["status"] for c, record in records.items() if c not in rivals}
-        statuses |= tried - {"refused"} if "ok" in tried else tried
+    candidates = {c for c, contender in SUITES[name].contenders.items() if contender.candidate}
+    for records in (case["contenders"] for case in result["cases"]):
+        candidate_statuses = {records[c]["status"] for c in candidates & records.keys()}
+        statuses = {record["status"] for c, record in records.items() if c not in candidates}
+        statuses |= (
+            candidate_statuses - {"rejected"} if "ok" in candidate_statuses else candidate_statuses
+        )
         if records[BASELINE]["status"] != "ok" or not statuses <= {"ok", "not installed"}:
             return False
     return True
 
 
-def members(word: str) -> list[str]:
-    """Return the suites that a word stands for: the one of this name, or those of this family."""
+def matching_suites(word: str) -> list[str]:
+    """Return the suites that a command-line word selects: an exact name, or a prefix before "-"."""
     return [name for name in SUITES if name == word or name.startswith(f"{word}-")]
 
 
-def guarded(commit: str, quick: bool, repeat: int, folder: Path) -> bool:
-    """Say whether no call is slower, or other, than at a commit; suspects are measured twice."""
-    with guard.older(commit):
-        found = run("guard", quick, repeat, folder)
-        others = [case["name"] for case in found["cases"] if guard.differs(case)]
-        suspects = {case["name"] for case in found["cases"] if guard.slower(case)}
+def check_regressions(commit: str, quick: bool, repeat: int, folder: Path) -> bool:
+    """Return True if no call is slower than at a commit and none has a different result.
+
+    Calls that seem slower are measured a second time before they are reported.
+    """
+    with guard.older_sources(commit):
+        result = run_suite("guard", quick, repeat, folder)
+        different = [case["name"] for case in result["cases"] if guard.has_different_result(case)]
+        suspects = {case["name"] for case in result["cases"] if guard.is_slower(case)}
         if suspects:
-            print(f"once more: {', '.join(sorted(suspects))}")
-            again = run("guard", quick, repeat, folder, suspects)
-            suspects = {case["name"] for case in again["cases"] if guard.slower(case)}
-    print(f"not the results of {commit}: {', '.join(others) or 'none'}")
-    print(f"slower than {commit}: {', '.join(sorted(suspects)) or 'nothing'}")
-    return not (suspects or others)
+            print(f"measuring again: {', '.join(sorted(suspects))}")
+            again = run_suite("guard", quick, repeat, folder, suspects)
+            suspects = {case["name"] for case in again["cases"] if guard.is_slower(case)}
+    print(f"results that differ from {commit}: {', '.join(different) or 'none'}")
+    print(f"slower than {commit}: {', '.join(sorted(suspects)) or 'none'}")
+    return not (suspects or different)
 
 
 def main() -> int:
+    """Parse the command line, run the suites and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}")
-    parser.add_argument("--quick", action="store_true", help="few and small cases, kept in out/")
-    parser.add_argument("--repeat", type=int, metavar="R", help="rounds (5; quick: 2)")
-    parser.add_argument("--against", metavar="COMMIT", default="HEAD~1", help="for guard")
-    parser.add_argument("--table", action="store_true", help="print what was recorded, run nothing")
-    parser.add_argument("--publish", action="store_true", help="write it into the two pages")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of {', '.join(SUITES)}")
+    parser.add_argument("--quick", action="store_true", help="few small cases, saved in out/")
+    parser.add_argument(
+        "--repeat", type=int, metavar="R", help="number of rounds (default: 5, with --quick 2)"
+    )
+    parser.add_argument(
+        "--against", metavar="COMMIT", default="HEAD~1", help="older commit for guard"
+    )
+    parser.add_argument("--table", action="store_true", help="print recorded results, run nothing")
+    parser.add_argument(
+        "--publish", action="store_true", help="update tables in README and SUMMARY"
+    )
     options = parser.parse_args()
-    if unknown := {word for word in options.suites if not members(word)}:
-        parser.error(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
-    asked = [name for word in options.suites for name in members(word)]
+    if unknown := {word for word in options.suites if not matching_suites(word)}:
+        parser.error(f"unknown suite {', '.join(sorted(unknown))}; choose from {', '.join(SUITES)}")
+    requested = [name for word in options.suites for name in matching_suites(word)]
     if options.publish:
-        publish(HOME.parent / "README.md", speed(RESULTS, QUOTED, peers_only=True))
-        publish(HOME / "SUMMARY.md", speed(RESULTS))
+        replace_table(
+            BENCHMARKS_DIR.parent / "README.md",
+            speed_table(RESULTS_DIR, README_SUITES, peers_only=True),
+        )
+        replace_table(BENCHMARKS_DIR / "SUMMARY.md", speed_table(RESULTS_DIR))
     if options.table:
-        print(speed(QUICK if options.quick else RESULTS, tuple(asked)))
+        print(speed_table(QUICK_RESULTS_DIR if options.quick else RESULTS_DIR, tuple(requested)))
     if options.table or options.publish:
         return 0
     if options.repeat is not None and options.repeat < 1:
-        parser.error("--repeat takes a positive number of rounds")
-    if "guard" in asked and options.repeat is not None and options.repeat < guard.QUICK:
-        parser.error(f"nothing follows from fewer than {guard.QUICK} rounds of the guard")
+        parser.error("--repeat must be a positive number of rounds")
+    if "guard" in requested and options.repeat is not None and options.repeat < guard.MIN_ROUNDS:
+        parser.error(f"guard needs at least {guard.MIN_ROUNDS} rounds for a significant result")
     repeat = options.repeat or (2 if options.quick else 5)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that children end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwind, so that child processes end
 
-    results, good, table = QUICK if options.quick else RESULTS, True, ""
+    results, all_valid, table = QUICK_RESULTS_DIR if options.quick else RESULTS_DIR, True, ""
     results.mkdir(parents=True, exist_ok=True)
-    for name in dict.fromkeys(asked or [name for name in SUITES if name != "guard"]):
+    for name in dict.fromkeys(requested or [name for name in SUITES if name != "guard"]):
         with tempfile.TemporaryDirectory(prefix="mercer-bench-") as folder:
             if name == "guard":
-                rounds = options.repeat or (guard.QUICK if options.quick else guard.ROUNDS)
-                good &= guarded(options.against, options.quick, rounds, Path(folder))
+                rounds = options.repeat or (guard.MIN_ROUNDS if options.quick else guard.N_ROUNDS)
+                all_valid &= check_regressions(options.against, options.quick, rounds, Path(folder))
                 continue
-            found = run(name, options.quick, repeat, Path(folder))
-        (results / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+            result = run_suite(name, options.quick, repeat, Path(folder))
+        (results / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         if name == "cost":
-            draw_cost(found, results / "cost.png")
+            draw_cost(result, results / "cost.png")
         table = write_table(results)
-        if not sound(name, found):
-            print(f"{name}: a contender failed or was refused, or {BASELINE} is missing")
-            good = False
+        if not is_valid_run(name, result):
+            print(f"{name}: a contender failed or was rejected, or {BASELINE} is missing")
+            all_valid = False
     print(f"\n{table}")
-    return 0 if good else 1
+    return 0 if all_valid else 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""One contender in an interpreter of its own: gets ready, then one call per line of input.
+"""Run one contender in a separate process.
 
-The arguments are a suite, a contender, its inputs as JSON and the file for its result.  Every
-answer is one line of JSON on the original standard output; what the contender prints is kept
-out of it, on standard error.
+The arguments are the name of a suite, the name of a contender, the inputs as JSON, and the file
+for the result.  The process prepares the contender and then makes one call for each line on
+standard input.  Each response is one line of JSON on the original standard output.  Anything that
+the contender prints goes to standard error, so that it does not mix with the responses.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import traceback
 import numpy as np
 
 from . import SUITES
-from ._measure import measure, settle
+from ._measure import measure, release_freed_memory
 
 
-def answers(suite: str, name: str, inputs: str, path: str):
-    """Yield {"note": …} when ready and then, for one call each, "seconds" and "scratch" too."""
+def responses(suite: str, name: str, inputs: str, path: str):
+    """Yield one dictionary when the contender is ready, and then one for each call.
+
+    Each has a "note"; those of calls also have "seconds" and "scratch" (bytes).
+    """
     if name == "reference":
         np.save(path, SUITES[suite].reference(**json.loads(inputs)))
         yield {"note": ""}
@@ -32,11 +36,11 @@ def answers(suite: str, name: str, inputs: str, path: str):
     call = contender.make(**json.loads(inputs))
     yield {"note": getattr(call, "note", "")}
     for turn, _ in enumerate(sys.stdin):
-        if turn < 2:  # the warm-up, and the first round, from which memory is taken
-            settle()
+        if turn < 2:  # the warm-up and the first round, which is the one that measures memory
+            release_freed_memory()
         result, seconds, scratch = measure(call)
-        if hasattr(call, "found"):  # what is compared and was not to be timed
-            result = call.found()
+        if hasattr(call, "untimed_result"):  # computed outside of the timed call
+            result = call.untimed_result()
         if result is not None:
             np.save(path, result)
         del result
@@ -47,7 +51,7 @@ if __name__ == "__main__":
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        for answer in answers(*sys.argv[1:]):
-            print(json.dumps(answer), file=channel, flush=True)
+        for response in responses(*sys.argv[1:]):
+            print(json.dumps(response), file=channel, flush=True)
     except Exception:
         print(json.dumps({"failed": traceback.format_exc()}), file=channel, flush=True)

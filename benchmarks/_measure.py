@@ -1,9 +1,9 @@
-"""Seconds and scratch memory of one call, seen from inside its own process.
+"""Measure the time and the scratch memory of one call, from inside its own process.
 
     scratch  =  peak resident memory during the call  −  resident memory before  −  result
 
-Linux keeps the peak (VmHWM) and forgets it on request, so nothing is sampled and no short-lived
-array is missed.  Where that is not offered, scratch is None rather than a guess.
+Linux records the peak (VmHWM) and can reset it, so no sampling is needed and short-lived arrays
+are counted.  On other systems, scratch is None.
 """
 
 from __future__ import annotations
@@ -17,37 +17,42 @@ import numpy as np
 
 from ._suite import Call
 
-SHORTEST = 0.05  # seconds; a shorter call is repeated until they are filled
+MIN_TIMED_SECONDS = 0.05  # shorter calls are repeated until they take this long in total
 
 
-def _resident(field: str) -> int:
+def _memory_status(field: str) -> int:
+    """Return a field of /proc/self/status, such as "VmRSS" or "VmHWM", in bytes."""
     with open("/proc/self/status") as status:
         return 1024 * int(next(line.split()[1] for line in status if line.startswith(field)))
 
 
-def _forget_peak() -> bool:
+def _reset_peak_memory() -> bool:
+    """Reset the recorded peak memory (VmHWM); return False if the system does not support it."""
     with suppress(OSError), open("/proc/self/clear_refs", "w") as references:
         references.write("5")
         return True
     return False
 
 
-def settle() -> None:
-    """Give freed memory back, or a call that finds it again would seem to need none."""
+def release_freed_memory() -> None:
+    """Return freed memory to the system.
+
+    Otherwise a call that reuses memory freed by an earlier one would seem to need no memory.
+    """
     gc.collect()
-    with suppress(AttributeError, OSError, TypeError):  # not the GNU C library
+    with suppress(AttributeError, OSError, TypeError):  # only the GNU C library has it
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def measure(call: Call) -> tuple[np.ndarray | None, float, int | None]:
     """Return the result, the seconds of one call, and its scratch memory in bytes."""
-    known = _forget_peak()
-    before = _resident("VmRSS") if known else 0
+    peak_available = _reset_peak_memory()
+    before = _memory_status("VmRSS") if peak_available else 0
     calls, elapsed, start = 0, 0.0, time.perf_counter()
-    while elapsed < SHORTEST:
-        result = None  # two results must not be alive at once
+    while elapsed < MIN_TIMED_SECONDS:
+        result = None  # free the previous result, so that two never exist at the same time
         result = call()
         calls, elapsed = calls + 1, time.perf_counter() - start
-    held = 0 if result is None else result.nbytes
-    scratch = max(0, _resident("VmHWM") - before - held) if known else None
+    result_bytes = 0 if result is None else result.nbytes
+    scratch = max(0, _memory_status("VmHWM") - before - result_bytes) if peak_available else None
     return result, elapsed / calls, scratch

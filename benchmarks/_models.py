@@ -1,13 +1,15 @@
-"""Estimators that mercer and scikit-learn have in common, and their equations for reference.
+"""The estimators that mercer and scikit-learn share, and reference solutions in NumPy.
 
-`Library("mercer").SVC` and `Library("scikit-learn").SVC` are the two classes of this name.
-`MODELS` says for each how it is set up, what it learns from, and what of a fit is compared:
+`Library("mercer").SVC` and `Library("scikit-learn").SVC` are the two classes of that name.
+`MODELS` states for each class how it is constructed, which targets it needs, and which result of
+a fit is compared:
 
-    support vectors      decisions for the queries, with those at a tolerance of 1e-6
-    ridge regression     predictions
-    kernel PCA           eigenvalues
-    Gaussian processes   the log marginal likelihood, which may be better
-    features             ‖K − FFᵀ‖ / ‖K‖, which may be better
+    support vector machines   decision values (or predictions) for the queries, against a
+                              reference with tol=1e-6
+    kernel ridge regression   predictions
+    kernel PCA                eigenvalues
+    Gaussian processes        log marginal likelihood; a better one is accepted
+    feature maps              ‖K − FFᵀ‖ / ‖K‖; a smaller one is accepted
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._problems import Problem, draw, width
-from ._suite import Call, Case, Contender, Suite, greatest_error, relative_error
+from ._problems import Problem, default_gamma, load_problem
+from ._suite import Call, Case, Contender, Suite, max_relative_error, relative_error
 
 COMPONENTS = 10
 ALPHA = 1.0
-MODULES = {
+SKLEARN_CLASSES = {
     "sklearn.decomposition": ("KernelPCA",),
     "sklearn.kernel_ridge": ("KernelRidge",),
     "sklearn.svm": ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"),
@@ -34,32 +36,33 @@ MODULES = {
         "PolynomialCountSketch",
     ),
 }
-HOMES = {name: module for module, names in MODULES.items() for name in names}
+# The module of scikit-learn in which each class is found.
+SKLEARN_MODULE = {name: module for module, names in SKLEARN_CLASSES.items() for name in names}
 
 
 class Library:
-    """The classes of a library, by their names."""
+    """Access to the classes of a library as attributes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __getattr__(self, model: str) -> Any:
-        home = "mercer" if self.name == "mercer" else HOMES[model]
-        return getattr(import_module(home), model)
+        module = "mercer" if self.name == "mercer" else SKLEARN_MODULE[model]
+        return getattr(import_module(module), model)
 
 
 class Model(NamedTuple):
-    """How a class of both libraries is set up, and how what it found is judged."""
+    """How to construct a class of both libraries, and how to compare its results."""
 
-    make: Callable[[Any, float], Any]  # from a library and γ
-    learns: str  # "labels", "values" or "points"
-    found: Callable[[Any, np.ndarray], np.ndarray]  # what is compared, for the queries
+    make: Callable[[Any, float], Any]  # construct the estimator from (library, γ)
+    targets: str  # what it is fitted to: "labels", "values" or "points" (no targets)
+    compared_result: Callable[[Any, np.ndarray], np.ndarray]  # of (fitted estimator, queries)
     error: Callable[[np.ndarray, np.ndarray], float] = relative_error
     tolerance: float = 1e-8
-    verb: str = "predict"
+    predict_method: str = "predict"
 
 
-def _decisions(model: Any, Q: np.ndarray) -> np.ndarray:
+def _decision_values(model: Any, Q: np.ndarray) -> np.ndarray:
     return np.asarray(model.decision_function(Q))
 
 
@@ -67,53 +70,68 @@ def _likelihood(model: Any, Q: np.ndarray) -> np.ndarray:
     return np.array([np.mean(model.log_marginal_likelihood_value_)])
 
 
-def _distortion(model: Any, Q: np.ndarray) -> np.ndarray:
+def _feature_error(model: Any, Q: np.ndarray) -> np.ndarray:
     K, F = rbf(Q, Q, model.gamma), model.transform(Q)
     return np.array([np.linalg.norm(K - F @ F.T) / np.linalg.norm(K)])
 
 
-def loss(result: np.ndarray, reference: np.ndarray) -> float:
-    """How much worse a log likelihood is, relative to its size; better is no error."""
+def likelihood_shortfall(result: np.ndarray, reference: np.ndarray) -> float:
+    """Return the relative amount by which a log likelihood is worse; 0 if it is better."""
     return max(0.0, float((reference[0] - result[0]) / abs(reference[0])))
 
 
-def excess(result: np.ndarray, reference: np.ndarray) -> float:
-    """By how much, relatively, the mean is above that of the reference; below is no error."""
+def relative_excess(result: np.ndarray, reference: np.ndarray) -> float:
+    """Return the relative amount by which the mean exceeds the reference's; 0 if it is below."""
     return max(0.0, float(np.mean(result) / np.mean(reference)) - 1.0)
 
 
-def _process() -> Any:
-    """c · Gaussian + noise, as scikit-learn spells it; mercer takes it as it is."""
+def _regression_prior() -> Any:
+    """Return the kernel c · RBF + White as a scikit-learn kernel, which mercer accepts too."""
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
     return ConstantKernel() * RBF() + WhiteKernel()
 
 
-def _latent() -> Any:
+def _classification_prior() -> Any:
+    """Return the kernel c · RBF as a scikit-learn kernel, which mercer accepts too."""
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
     return ConstantKernel() * RBF()
 
 
-DRAW = 0.3  # by which errors of one draw of features differ; `features-error` averages several
-SVM = 0.02  # relative error of decisions that a tolerance of 1e-3 may leave
+# Relative difference of errors that the random choice of features causes; the suite
+# `features-error` averages over several seeds instead.
+FEATURES_TOLERANCE = 0.3
+SVM_TOLERANCE = 0.02  # relative error of decision values that a solver with tol=1e-3 may have
 MODELS = {
     "SVC": Model(
         lambda k, g: k.SVC(gamma=g, decision_function_shape="ovo"),
-        *("labels", _decisions, relative_error, SVM),
+        *("labels", _decision_values, relative_error, SVM_TOLERANCE),
     ),
     "NuSVC": Model(
         lambda k, g: k.NuSVC(nu=0.3, gamma=g, decision_function_shape="ovo"),
-        *("labels", _decisions, relative_error, SVM),
+        *("labels", _decision_values, relative_error, SVM_TOLERANCE),
     ),
     "SVR": Model(
-        lambda k, g: k.SVR(gamma=g), "values", lambda m, Q: m.predict(Q), relative_error, SVM
+        lambda k, g: k.SVR(gamma=g),
+        "values",
+        lambda m, Q: m.predict(Q),
+        relative_error,
+        SVM_TOLERANCE,
     ),
     "NuSVR": Model(
-        lambda k, g: k.NuSVR(gamma=g), "values", lambda m, Q: m.predict(Q), relative_error, SVM
+        lambda k, g: k.NuSVR(gamma=g),
+        "values",
+        lambda m, Q: m.predict(Q),
+        relative_error,
+        SVM_TOLERANCE,
     ),
     "OneClassSVM": Model(
-        lambda k, g: k.OneClassSVM(nu=0.1, gamma=g), "points", _decisions, relative_error, SVM
+        lambda k, g: k.OneClassSVM(nu=0.1, gamma=g),
+        "points",
+        _decision_values,
+        relative_error,
+        SVM_TOLERANCE,
     ),
     "KernelRidge": Model(
         lambda k, g: k.KernelRidge(ALPHA, kernel="rbf", gamma=g),
@@ -121,92 +139,106 @@ MODELS = {
     ),
     "KernelPCA": Model(
         lambda k, g: k.KernelPCA(COMPONENTS, kernel="rbf", gamma=g),
-        *("points", lambda m, Q: m.eigenvalues_, greatest_error, 1e-6, "transform"),
+        *("points", lambda m, Q: m.eigenvalues_, max_relative_error, 1e-6, "transform"),
     ),
     "GaussianProcessRegressor": Model(
-        lambda k, g: k.GaussianProcessRegressor(_process()), "values", _likelihood, loss, 1e-5
+        lambda k, g: k.GaussianProcessRegressor(_regression_prior()),
+        "values",
+        _likelihood,
+        likelihood_shortfall,
+        1e-5,
     ),
     "GaussianProcessClassifier": Model(
-        lambda k, g: k.GaussianProcessClassifier(_latent()), "labels", _likelihood, loss, 1e-5
+        lambda k, g: k.GaussianProcessClassifier(_classification_prior()),
+        "labels",
+        _likelihood,
+        likelihood_shortfall,
+        1e-5,
     ),
     "Nystroem": Model(
         lambda k, g: k.Nystroem(gamma=g, n_components=100, random_state=0),
-        *("points", _distortion, excess, DRAW, "transform"),
+        *("points", _feature_error, relative_excess, FEATURES_TOLERANCE, "transform"),
     ),
     "RBFSampler": Model(
         lambda k, g: k.RBFSampler(gamma=g, n_components=100, random_state=0),
-        *("points", _distortion, excess, DRAW, "transform"),
+        *("points", _feature_error, relative_excess, FEATURES_TOLERANCE, "transform"),
     ),
 }
 
 
-def _fitted(library: str, model: str, problem: Problem, **options: Any) -> Any:
-    machine = MODELS[model].make(Library(library), width(problem.X))
+def _fit(library: str, model: str, problem: Problem, **options: Any) -> Any:
+    estimator = MODELS[model].make(Library(library), default_gamma(problem.X))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a parameter of a process is on a bound
-        return machine.set_params(**options).fit(problem.X, problem.y)
+        warnings.simplefilter("ignore")  # kernel parameters of a Gaussian process at a bound
+        return estimator.set_params(**options).fit(problem.X, problem.y)
 
 
-CHECKED = 200  # queries for which results are compared
+N_CHECKED_QUERIES = 200  # number of queries for which results are compared
 
 
-def contender(library: str) -> Callable[..., Call]:
-    """A contender: `job` is "fit", or the number of queries that a fitted model answers."""
+def make_contender(library: str) -> Callable[..., Call]:
+    """Return the `make` function of a contender.
 
-    def ready(model: str, job: str | int, **inputs: Any) -> Call:
-        problem = draw(**inputs)
-        machine = _fitted(library, model, problem)  # compiles, whatever is measured
-        found, Q = MODELS[model].found, problem.Q[:CHECKED]
+    `job` is "fit", or the number of queries to predict with a fitted model.
+    """
+
+    def prepare(model: str, job: str | int, **inputs: Any) -> Call:
+        problem = load_problem(**inputs)
+        estimator = _fit(library, model, problem)  # also compiles, before anything is timed
+        compared_result, Q = MODELS[model].compared_result, problem.Q[:N_CHECKED_QUERIES]
         if job != "fit":
-            verb, some = getattr(machine, MODELS[model].verb), problem.Q[: int(job)]
-            judged = found(machine, Q)
+            predict_method, queries = (
+                getattr(estimator, MODELS[model].predict_method),
+                problem.Q[: int(job)],
+            )
+            result = compared_result(estimator, Q)
 
             def predict() -> np.ndarray:
-                verb(some)
-                return judged
+                predict_method(queries)
+                return result
 
             return predict
-        held: dict[str, Any] = {}
+        state: dict[str, Any] = {}
 
         def fit() -> None:
-            held.clear()
-            held["model"] = _fitted(library, model, problem)
+            state.clear()
+            state["model"] = _fit(library, model, problem)
 
-        fit.found = lambda: found(held["model"], Q)  # off the clock
+        fit.untimed_result = lambda: compared_result(state["model"], Q)
         return fit
 
-    return ready
+    return prepare
 
 
 def reference(model: str, job: str | int, **inputs: Any) -> np.ndarray:
-    """What scikit-learn finds; support vectors at a tolerance far below the default."""
-    problem = draw(**inputs)
-    exact = {"tol": 1e-6} if "SV" in model else {}
-    machine = _fitted("scikit-learn", model, problem, **exact)
-    return MODELS[model].found(machine, problem.Q[:CHECKED])
+    """Return the result of scikit-learn; SVMs are solved with tol=1e-6 instead of the default."""
+    problem = load_problem(**inputs)
+    options = {"tol": 1e-6} if "SV" in model else {}
+    estimator = _fit("scikit-learn", model, problem, **options)
+    return MODELS[model].compared_result(estimator, problem.Q[:N_CHECKED_QUERIES])
 
 
-def case(name: str, model: str, job: str | int, inputs: dict, **options: Any) -> Case:
-    """A fit, or a number of predictions, of one model on one problem."""
-    rule = MODELS[model]
-    return Case(name, {"model": model, "job": job, **inputs}, rule.tolerance, rule.error, **options)
+def make_case(name: str, model: str, job: str | int, inputs: dict, **options: Any) -> Case:
+    """Return the case of a fit, or of a number of predictions, of one model on one problem."""
+    spec = MODELS[model]
+    return Case(name, {"model": model, "job": job, **inputs}, spec.tolerance, spec.error, **options)
 
 
 CONTENDERS = {
-    "mercer": Contender("mercer", contender("mercer")),
-    "scikit-learn": Contender("sklearn", contender("scikit-learn")),
+    "mercer": Contender("mercer", make_contender("mercer")),
+    "scikit-learn": Contender("sklearn", make_contender("scikit-learn")),
 }
 
 
-def suite(title: str, cases: Callable[[bool], list[Case]], **options: Any) -> Suite:
+def make_suite(title: str, cases: Callable[[bool], list[Case]], **options: Any) -> Suite:
     return Suite(title, cases, CONTENDERS, reference, **options)
 
 
-# ------------------------------------------------------------------------- equations in NumPy
+# ----------------------------------------------------------------- reference solutions in NumPy
 
 
 def rbf(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:
-    """exp(−γ‖x − z‖²), from differences."""
+    """Return exp(−γ‖x − z‖²), computed from the differences x − z."""
     from scipy.spatial.distance import cdist
 
     K = cdist(X, Z, "sqeuclidean")
@@ -217,7 +249,7 @@ def rbf(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:
 def ridge_coefficients(
     X: np.ndarray, y: np.ndarray, gamma: float, alpha: float = ALPHA
 ) -> np.ndarray:
-    """(K + αI)⁻¹ y."""
+    """Return (K + αI)⁻¹ y."""
     from scipy.linalg import solve
 
     K = rbf(X, X, gamma)
@@ -226,12 +258,12 @@ def ridge_coefficients(
 
 
 def centred(K: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """⟨φ(x) − μ, φ(xⱼ) − μ⟩ from k(x, xⱼ) and the column means of the training K."""
+    """Return ⟨φ(x) − μ, φ(xⱼ) − μ⟩ from k(x, xⱼ) and the column means of the training K."""
     return K - K.mean(axis=1, keepdims=True) - means + means.mean()
 
 
-def principal_pairs(X: np.ndarray, gamma: float):
-    """Leading eigenvalues, eigenvectors of the centred K, and the column means of K."""
+def leading_eigenpairs(X: np.ndarray, gamma: float):
+    """Return leading eigenvalues and eigenvectors of the centred K, and the column means of K."""
     from scipy.sparse.linalg import eigsh
 
     K = rbf(X, X, gamma)

@@ -1,8 +1,9 @@
-"""The problems of all suites: real sets from the folder `MERCER_DATA`, and sets drawn by a seed.
+"""The data of all suites: real data sets from the folder `MERCER_DATA`, and generated ones.
 
-One name, one function: `draw("kin40k", n=5000)` and `draw("waves", n=5000, d=8, noise=0.5)` both
-give points with targets, and further points with theirs.  Columns and real-valued targets are
-standardised by the former.  A `family` is a list of such problems, as the inputs of cases.
+`load_problem("kin40k", n=5000)` and `load_problem("waves", n=5000, d=8, noise=0.5)` both return
+training points with targets, and query points with theirs.  Columns and real-valued targets are
+standardised with the mean and standard deviation of the training points.  A family is a list of
+such problems, each given as a dictionary of inputs.
 """
 
 from __future__ import annotations
@@ -25,25 +26,26 @@ FILES |= {n: f"libsvm/{n}.npz" for n in ("a9a", "ijcnn1", "letter", "pendigits",
 FILES |= {"cod-rna": "libsvm/cod_rna.npz", "covtype": "libsvm/covtype_16pct.npz"}
 FILES |= {n: f"raetsch/{n}.npz" for n in ("banana", "image", "splice", "twonorm", "waveform")}
 FILES |= {"usps": "usps/usps.npz", "mnist": "mnist/mnist.npz"}
-BUNDLED = ("iris", "breast_cancer", "digits", "diabetes")  # come with scikit-learn
-AS_THEY_ARE = ("a9a", "ijcnn1", "usps", "mnist", "digits")  # columns of one unit, many constant
-LEAKS = {"bike": [15, 16]}  # columns that sum to the exponential of the target
-PLANES = {"plane": (10, 1.0), "curve": (3, 0.5)}  # dimensions q and scale s
+BUNDLED = ("iris", "breast_cancer", "digits", "diabetes")  # included in scikit-learn
+# Sets that are not standardised: all columns have the same unit, and many are constant.
+NOT_STANDARDISED = ("a9a", "ijcnn1", "usps", "mnist", "digits")
+LEAKING_COLUMNS = {"bike": [15, 16]}  # columns whose sum is the exponential of the target
+SUBSPACES = {"plane": (10, 1.0), "curve": (3, 0.5)}  # dimension q of the subspace, and scale
 
 Inputs = dict[str, Any]
 
 
 class Problem(NamedTuple):
-    """Points and targets to learn from, and further ones."""
+    """Training points with targets, and query points with theirs."""
 
     X: np.ndarray
     y: np.ndarray
-    Q: np.ndarray
-    truth: np.ndarray
+    Q: np.ndarray  # query points
+    truth: np.ndarray  # targets of the query points
 
 
 @lru_cache(maxsize=2)
-def draw(
+def load_problem(
     name: str,
     n: int = 0,
     d: int = 2,
@@ -52,54 +54,57 @@ def draw(
     queries: int = 0,
     seed: int = 0,
 ) -> Problem:
-    """Return n points (0: all that a real set has) and at most so many queries (0: all).
+    """Return a data set by name, as n training points and a number of query points.
 
-    The noise is in deviations of the function.  With `classes`, a real-valued target is cut into
-    parts of equally many points, and labels count modulo their number.
+    `n` and `queries` limit the numbers of points.  0 means all points of a real set; for generated
+    sets, `queries=0` means n queries.  `noise` is relative to the standard deviation of the
+    function.  If `classes` is positive, a real-valued target is binned into that many classes of
+    equal size, and labels are taken modulo `classes`.
     """
     rng = np.random.default_rng([seed, n])
     if name in FILES or name in BUNDLED:
-        X, y, test = _read(name)
+        X, y, test = _read_dataset(name)
         order = rng.permutation(np.flatnonzero(~test)) if n else np.flatnonzero(~test)
-        parts = order[: n or None], np.flatnonzero(test)[: queries or None]
-        labelled = name not in UCI and name != "diabetes"
+        indices = order[: n or None], np.flatnonzero(test)[: queries or None]
+        has_labels = name not in UCI and name != "diabetes"
     else:
         queries = queries or n
-        X, y = _made(name, n + queries, d, classes, rng)
+        X, y = _generate(name, n + queries, d, classes, rng)
         if name != "blobs":
             y = y + noise * y.std() * rng.standard_normal(len(y))
-        parts = np.arange(n), np.arange(n, n + queries)
-        labelled = name == "blobs"
-    train, test = parts
+        indices = np.arange(n), np.arange(n, n + queries)
+        has_labels = name == "blobs"
+    train, test = indices
     X = X.astype(float)
-    if (name in FILES or name in BUNDLED) and name not in AS_THEY_ARE:
-        spread = X[train].std(axis=0)
-        X = (X - X[train].mean(axis=0))[:, spread > 0] / spread[spread > 0]
-    if labelled and classes:
+    if (name in FILES or name in BUNDLED) and name not in NOT_STANDARDISED:
+        std = X[train].std(axis=0)
+        X = (X - X[train].mean(axis=0))[:, std > 0] / std[std > 0]
+    if has_labels and classes:
         y = np.unique(y, return_inverse=True)[1] % classes
     elif classes:
         y = np.digitize(y, np.quantile(y[train], np.linspace(0, 1, classes + 1)[1:-1]))
-    elif not labelled:
+    elif not has_labels:
         y = (y - y[train].mean()) / y[train].std()
     return Problem(X[train], y[train], X[test], y[test])
 
 
-def _made(
-    name: str, m: int, d: int, classes: int, rng: np.random.Generator
+def _generate(
+    name: str, n_points: int, d: int, classes: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """m points in d columns, and a function of them.
+    """Return `n_points` points with d columns, and the values of a function of them.
 
-    The spectrum of a Gaussian kernel falls slowly for "normal", faster where columns shrink
-    ("falling") or the points are near a plane of 10 dimensions, fast near one of 3 ("curve").
+    The eigenvalues of a Gaussian kernel decay slowly for "normal".  They decay faster if the
+    columns shrink ("falling") or the points lie near a subspace of dimension 10 ("plane"), and
+    fastest near a subspace of dimension 3 ("curve").
     """
     if name == "blobs":
-        centres, y = rng.uniform(-3, 3, (classes, d)), rng.integers(0, classes, m)
-        return centres[y] + rng.standard_normal((m, d)), y
-    X = rng.standard_normal((m, d))
-    if name in PLANES:
-        q, scale = PLANES[name]
-        X = rng.standard_normal((m, q)) @ rng.standard_normal((q, d)) * (scale / np.sqrt(q))
-        X += 0.01 * rng.standard_normal((m, d))
+        centres, y = rng.uniform(-3, 3, (classes, d)), rng.integers(0, classes, n_points)
+        return centres[y] + rng.standard_normal((n_points, d)), y
+    X = rng.standard_normal((n_points, d))
+    if name in SUBSPACES:
+        q, scale = SUBSPACES[name]
+        X = rng.standard_normal((n_points, q)) @ rng.standard_normal((q, d)) * (scale / np.sqrt(q))
+        X += 0.01 * rng.standard_normal((n_points, d))
     elif name == "falling":
         X *= 0.9 ** np.arange(d)
     elif name == "line":
@@ -107,55 +112,56 @@ def _made(
     elif name == "shells":
         return X, np.linalg.norm(X, axis=1)
     elif name == "friedman":
-        X = rng.random((m, max(d, 5)))
+        X = rng.random((n_points, max(d, 5)))
         f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
         return X, f + 10 * X[:, 3] + 5 * X[:, 4]
     elif name == "waves":
-        X = rng.uniform(-2, 2, size=(m, d))
+        X = rng.uniform(-2, 2, size=(n_points, d))
         return X, np.sin(X @ rng.standard_normal(d)) + np.abs(X[:, 0]) * (X[:, 1] > 0)
-    elif name == "process":  # of random smoothness, a width for each column
+    elif name == "process":  # random smoothness, one length scale for each column
         from sklearn.gaussian_process.kernels import RBF, Matern
 
         widths = np.sqrt(d) * np.exp(rng.uniform(np.log(0.3), np.log(3.0), size=d))
         K = [RBF(widths), Matern(widths, nu=1.5), Matern(widths, nu=2.5)][rng.integers(3)](X)
-        K.flat[:: m + 1] += 1e-8
-        return X, np.linalg.cholesky(K) @ rng.standard_normal(m)
+        K.flat[:: n_points + 1] += 1e-8
+        return X, np.linalg.cholesky(K) @ rng.standard_normal(n_points)
     elif name != "normal":
-        raise ValueError(f"no problem {name!r}")
+        raise ValueError(f"there is no problem named {name!r}")
     return X, np.sin(X[:, 0]) + X[:, 1 % d] * X[:, 2 % d]
 
 
-def _read(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return all rows of a real set, their targets, and which of them are for testing."""
+def _read_dataset(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all rows of a real data set, their targets, and a mask of the rows for testing."""
     if name in BUNDLED:
         from sklearn import datasets
 
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
         X = X / 16.0 if name == "digits" else X
-        return X, y, _third(len(X))
+        return X, y, _random_third(len(X))
     path = DATA / FILES[name]
     if name in UCI:
-        table = np.delete(np.loadtxt(path, delimiter=","), LEAKS.get(name, []), axis=1)
+        table = np.delete(np.loadtxt(path, delimiter=","), LEAKING_COLUMNS.get(name, []), axis=1)
         with np.load(path.with_name(f"{name}_fold.npz"), allow_pickle=False) as file:
             fold = file[file.files[0]]
         return table[:, :-1], table[:, -1], fold == 0
     with np.load(path, allow_pickle=False) as file:
         if name == "covtype":
             codes = [np.eye(4)[file["wilderness"]], np.eye(40)[file["soil"]]]
-            return np.hstack([file["X_num"], *codes]), file["y"], _third(len(file["y"]))
+            return np.hstack([file["X_num"], *codes]), file["y"], _random_third(len(file["y"]))
         if "X" in file:
-            return file["X"], file["y"].ravel(), _third(len(file["X"]))
-        X, y = _dense(file, "train"), file["y_train"]
-        test = _third(len(y)) if "y_test" not in file else np.zeros(len(y), dtype=bool)
+            return file["X"], file["y"].ravel(), _random_third(len(file["X"]))
+        X, y = _dense_rows(file, "train"), file["y_train"]
+        test = _random_third(len(y)) if "y_test" not in file else np.zeros(len(y), dtype=bool)
         if "y_test" in file:
-            X = np.concatenate([X, _dense(file, "test")])
+            X = np.concatenate([X, _dense_rows(file, "test")])
             y = np.concatenate([y, file["y_test"]])
             test = np.arange(len(y)) >= len(file["y_train"])
         scale = {"usps": 1e-3, "mnist": 1 / 255}.get(name) or file.get("scale", 1.0)
     return X * float(scale), y, test
 
 
-def _dense(file: Any, part: str) -> np.ndarray:
+def _dense_rows(file: Any, part: str) -> np.ndarray:
+    """Return the training or test rows of a file as a dense array."""
     if f"X_{part}" in file:
         return file[f"X_{part}"]
     from scipy.sparse import csr_array
@@ -165,14 +171,14 @@ def _dense(file: Any, part: str) -> np.ndarray:
     return csr_array(pieces, shape=tuple(file[f"{part}_shape"])).toarray()
 
 
-def _third(n: int) -> np.ndarray:
-    """A third of the rows, where a set comes without a part for testing."""
+def _random_third(n: int) -> np.ndarray:
+    """Return a mask of a random third of the rows, for sets without a separate test set."""
     return np.random.default_rng(0).permutation(n) < n // 3
 
 
 # ------------------------------------------------------------------------------------ families
 
-POINTS = (  # spectra that fall slowly and fast, few and many columns
+POINTS = (  # slow and fast eigenvalue decay, few and many columns
     {"name": "normal", "d": 3},
     {"name": "protein"},
     {"name": "curve", "d": 50},
@@ -181,7 +187,7 @@ POINTS = (  # spectra that fall slowly and fast, few and many columns
     {"name": "plane", "d": 50},
     {"name": "a9a"},
 )
-VALUES = (  # smooth and rough functions, little noise and much
+VALUES = (  # smooth and rough functions, low and high noise
     {"name": "falling", "d": 20, "noise": 0.1},
     {"name": "kin40k"},
     {"name": "waves", "d": 8, "noise": 0.5},
@@ -190,7 +196,7 @@ VALUES = (  # smooth and rough functions, little noise and much
     {"name": "normal", "d": 20, "noise": 0.3},
     {"name": "tamielectric"},
 )
-LABELS = (  # of two classes and of many
+LABELS = (  # two and more classes
     {"name": "shells", "d": 2, "classes": 2, "noise": 0.3},
     {"name": "letter"},
     {"name": "line", "d": 15, "classes": 2, "noise": 0.3},
@@ -200,28 +206,32 @@ LABELS = (  # of two classes and of many
 )
 
 
-def family(members: Iterable[Inputs], quick: bool, **common: Any) -> list[Inputs]:
-    """The members whose data are there, with what is common to all; quick: the first two."""
-    kept = [member | common for member in members if there(member["name"])]
-    return kept[:2] if quick else kept
+def problem_family(members: Iterable[Inputs], quick: bool, **common: Any) -> list[Inputs]:
+    """Return the problems whose data are available, extended by the common inputs.
+
+    If `quick`, only the first two are returned.
+    """
+    available = [member | common for member in members if is_available(member["name"])]
+    return available[:2] if quick else available
 
 
-def there(name: str) -> bool:
+def is_available(name: str) -> bool:
+    """Return True if the data of a problem are available; otherwise print what is missing."""
     if name not in FILES or (DATA / FILES[name]).exists():
         return True
-    print(f"{name} is left out: there is no {FILES[name]} in MERCER_DATA")
+    print(f"{name} is skipped: {FILES[name]} was not found in MERCER_DATA")
     return False
 
 
-def title(inputs: Inputs) -> str:
-    """The name of a problem: "waves, noise 0.5, n=5000 d=8"."""
-    words = [inputs["name"]]
-    words += [f"noise {inputs['noise']:g}"] if inputs.get("noise") else []
-    words += [f"{inputs['classes']} classes"] if inputs.get("classes") else []
+def describe(inputs: Inputs) -> str:
+    """Return a title for a problem, such as "waves, noise 0.5 n=5000 d=8"."""
+    parts = [inputs["name"]]
+    parts += [f"noise {inputs['noise']:g}"] if inputs.get("noise") else []
+    parts += [f"{inputs['classes']} classes"] if inputs.get("classes") else []
     sizes = [f"{key}={inputs[key]}" for key in ("n", "d") if inputs.get(key)]
-    return " ".join([", ".join(words), *sizes])
+    return " ".join([", ".join(parts), *sizes])
 
 
-def width(X: np.ndarray) -> float:
-    """γ = 1 / E‖x − z‖², at which a typical entry of a Gaussian K is 1/e."""
+def default_gamma(X: np.ndarray) -> float:
+    """Return γ = 1 / E‖x − z‖², for which a typical entry of a Gaussian K is 1/e."""
     return 1.0 / (2.0 * float(X.var(axis=0).sum()))

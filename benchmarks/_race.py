@@ -1,4 +1,4 @@
-"""The race of one case: a process for every contender, accuracy first, then rounds in turn."""
+"""Run one case: a process for each contender, an accuracy check, then rounds in turn."""
 
 from __future__ import annotations
 
@@ -16,28 +16,32 @@ from pathlib import Path
 
 import numpy as np
 
-from ._suite import BASELINE, THREADS, Case, Contender, Suite
+from ._suite import BASELINE, N_THREADS, Case, Contender, Suite
 
-BEHIND = 1.5  # times the fastest candidate; a slower one is not called again
-PATIENCE = 1800.0  # seconds for one answer of a child
-SOURCES = Path(__file__).parents[1] / "src"
+MAX_CANDIDATE_RATIO = 1.5  # to the fastest candidate; slower candidates get no further rounds
+RESPONSE_TIMEOUT = 1800.0  # seconds to wait for one response of a contender's process
+SOURCE_DIR = Path(__file__).parents[1] / "src"
 _ENVIRONMENT = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(THREADS)
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(N_THREADS)
 )
 
 
-class Child:
-    """A contender in its own process, which answers one line of JSON to one line of input."""
+class ContenderProcess:
+    """A contender in a separate process, which sends one line of JSON for each line of input."""
 
     def __init__(
-        self, suite: str, name: str, inputs: dict, folder: Path, who: Contender | None = None
+        self, suite: str, name: str, inputs: dict, folder: Path, contender: Contender | None = None
     ) -> None:
         self.record = {"status": "ok", "note": "", "seconds": [], "scratch": []}
-        if who and who.candidate:
+        if contender and contender.candidate:
             self.record["candidate"] = True
-        tree = os.environ[who.tree] if who and who.tree else str(SOURCES)
-        path = os.pathsep.join(filter(None, [tree, os.environ.get("PYTHONPATH")]))
-        self.traceback: list[str] = []  # for the terminal only: it names folders
+        source_dir = (
+            os.environ[contender.source_variable]
+            if contender and contender.source_variable
+            else str(SOURCE_DIR)
+        )
+        path = os.pathsep.join(filter(None, [source_dir, os.environ.get("PYTHONPATH")]))
+        self.traceback: list[str] = []  # printed but not saved, because it contains local paths
         self.result, self._log = folder / f"{name}.npy", folder / f"{name}.log"
         self.result.unlink(missing_ok=True)
         arguments = [suite, name, json.dumps(inputs), str(self.result)]
@@ -49,54 +53,55 @@ class Child:
                 stderr=log,
                 env=os.environ | _ENVIRONMENT | {"PYTHONPATH": path},
                 text=True,
-                start_new_session=True,  # Ctrl-C reaches the parent alone, which ends us all
+                start_new_session=True,  # Ctrl-C reaches only the parent, which ends the children
             )
 
-    def _read(self) -> dict:
-        if not select.select([self._process.stdout], [], [], PATIENCE)[0]:
-            return {"failed": f"no answer within {PATIENCE:.0f} s"}
+    def _read_response(self) -> dict:
+        if not select.select([self._process.stdout], [], [], RESPONSE_TIMEOUT)[0]:
+            return {"failed": f"no response within {RESPONSE_TIMEOUT:.0f} s"}
         if line := self._process.stdout.readline():
             return json.loads(line)
         return {"failed": f"{self._log.read_text()}\nexit code {self._process.wait()}"}
 
-    def answer(self) -> dict | None:
-        """Return the next answer, or None for a child that dropped out; its record says why."""
-        answer = self._read()
-        if "failed" in answer:
-            self.traceback = answer["failed"].strip().splitlines()[-15:]
-            kind = self.traceback[-1].partition(":")[0]  # the message may name a folder
+    def receive(self) -> dict | None:
+        """Return the next response, or None if the contender dropped out (see its record)."""
+        response = self._read_response()
+        if "failed" in response:
+            self.traceback = response["failed"].strip().splitlines()[-15:]
+            # Save only the type of the error, because its message may contain a local path.
+            kind = self.traceback[-1].partition(":")[0]
             self.record.update(status="failed", note=f"failed: {kind}")
-        elif "missing" in answer:
+        elif "missing" in response:
             self.record.update(status="not installed", note="not installed")
         else:
-            self.record["note"] = answer["note"]
-            return answer
+            self.record["note"] = response["note"]
+            return response
         self.close()
         return None
 
-    def turn(self, reference: np.ndarray, case: Case) -> None:
-        """Call once, and refuse a result that is not the reference's, NaN included."""
-        with suppress(BrokenPipeError):  # the answer says why
+    def run_once(self, reference: np.ndarray, case: Case) -> None:
+        """Make one call; reject the contender if its result is NaN or not the reference."""
+        with suppress(BrokenPipeError):  # the process has ended: `receive` returns the reason
             print("call", file=self._process.stdin, flush=True)
-        if (answer := self.answer()) is None:
+        if (response := self.receive()) is None:
             return
-        if self.result.exists():  # a limit computes nothing that could be compared
+        if self.result.exists():  # `limit` returns no result to compare
             error = case.error(np.load(self.result), reference)
             self.record["error"] = max(error, self.record.get("error", 0.0))
             if not error <= case.tolerance:
-                note = f"refused: relative error {error:.1e} > {case.tolerance:.0e}"
-                self.record.update(status="refused", note=note)
+                note = f"rejected: relative error {error:.1e} > {case.tolerance:.0e}"
+                self.record.update(status="rejected", note=note)
                 self.close()
                 return
-        self.record["seconds"].append(answer["seconds"])
-        self.record["scratch"].append(answer["scratch"])
+        self.record["seconds"].append(response["seconds"])
+        self.record["scratch"].append(response["scratch"])
 
-    def say(self) -> None:
+    def print_status(self) -> None:
         lines = [self.record["note"] or "ready", *self.traceback]
         print(f"  {self.result.stem}:", "\n    ".join(lines), flush=True)
 
     def close(self) -> None:
-        """End the child and whatever it started, such as a compiler."""
+        """Kill the process and everything that it started, such as a compiler."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -105,59 +110,68 @@ class Child:
             self._process.stdin.close()
 
 
-def race(
+def run_case(
     key: str, suite: Suite, case: Case, names: list[str], repeat: int, folder: Path
 ) -> dict[str, dict]:
-    """Run one case and return a record for each contender, with its ratio to mercer."""
+    """Run one case and return a record for each contender, including its time ratio to mercer."""
     print(f"{key}: {case.name}", flush=True)
-    children: dict[str, Child] = {}
+    children: dict[str, ContenderProcess] = {}
     with ExitStack() as stack:
         for name in ["reference", *names]:
-            who = suite.contenders.get(name)
-            child = children[name] = Child(key, name, case.inputs, folder, who)
+            contender = suite.contenders.get(name)
+            child = children[name] = ContenderProcess(key, name, case.inputs, folder, contender)
             stack.callback(child.close)
-            ready = child.answer()
+            response = child.receive()
             if name == "reference":
-                if ready is None:
+                if response is None:
                     raise RuntimeError("\n".join(child.traceback))
                 reference = np.load(children.pop(name).result)
-            elif ready is not None:
-                child.turn(reference, case)
-            child.say()
-        racing = _forget_warm_ups(suite, children)
+            elif response is not None:
+                child.run_once(reference, case)
+            child.print_status()
+        active = _select_for_rounds(suite, children)
         for number in range(1, repeat + 1):
-            for child in racing:
+            for child in active:
                 if child.record["status"] == "ok":
-                    child.turn(reference, case)
+                    child.run_once(reference, case)
                     if child.record["status"] != "ok":
-                        child.say()
+                        child.print_status()
             print(f"  round {number} of {repeat}", flush=True)
     records = {name: child.record for name, child in children.items()}
-    ours = records.get(BASELINE, {"status": "absent"})
+    baseline = records.get(BASELINE, {"status": "absent"})
     for record in records.values():
-        comparable = record["status"] == ours["status"] == "ok"
-        record["ratio"] = ratio(record["seconds"], ours["seconds"]) if comparable else None
+        comparable = record["status"] == baseline["status"] == "ok"
+        record["ratio"] = time_ratio(record["seconds"], baseline["seconds"]) if comparable else None
     return records
 
 
-def _forget_warm_ups(suite: Suite, children: dict[str, Child]) -> list[Child]:
-    """Return who races; for the slow, and candidates far behind, the warm-up was the only round."""
+def _select_for_rounds(
+    suite: Suite, children: dict[str, ContenderProcess]
+) -> list[ContenderProcess]:
+    """Discard the warm-up times and return the contenders that take part in the rounds.
+
+    Slow contenders, and candidates far behind the fastest, keep their warm-up as their only round.
+    """
     warm_ups = {n: c.record["seconds"][0] for n, c in children.items() if c.record["seconds"]}
     candidates = {name for name in warm_ups if suite.contenders[name].candidate}
     fastest = min((warm_ups[name] for name in candidates), default=math.inf)
-    racing = []
+    active = []
     for name, seconds in warm_ups.items():
-        limit = min(suite.slow, BEHIND * fastest) if name in candidates else suite.slow
+        limit = (
+            min(suite.max_warm_up, MAX_CANDIDATE_RATIO * fastest)
+            if name in candidates
+            else suite.max_warm_up
+        )
         if seconds <= limit:
-            racing.append(children[name])
+            active.append(children[name])
             children[name].record.update(seconds=[], scratch=[])
-    return racing
+    return active
 
 
-def ratio(theirs: list[float], ours: list[float]) -> list[float]:
-    """Median, least and greatest ratio theirs / ours, round by round.
+def time_ratio(peer_seconds: list[float], mercer_seconds: list[float]) -> list[float]:
+    """Return the median, the smallest and the largest ratio peer / mercer over all rounds.
 
-    A contender too slow for every round is set against all of ours with the one it has.
+    If the peer has only one round because it is slow, that round is compared with all of mercer's.
     """
-    ratios = [t / o for t, o in zip(cycle(theirs), ours, strict=False)]
+    ratios = [t / o for t, o in zip(cycle(peer_seconds), mercer_seconds, strict=False)]
     return [statistics.median(ratios), min(ratios), max(ratios)]

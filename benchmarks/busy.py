@@ -1,10 +1,11 @@
-"""A busy machine: `python -m benchmarks.busy`, small problems next to processes that compute.
+"""Small problems on a busy computer: `python -m benchmarks.busy`.
 
-    ratio = wall time next to as many busy processes as there are processors / wall time alone
+    ratio = wall time with one busy process per processor / wall time alone
 
-A fair share of the processors is a ratio of 1.5 for one thread and 2 for all threads.  More than
-that is waiting: for a thread that has no processor.  The second column is the processor time alone:
-if it exceeds the wall time, threads have been spinning or sharing the work.
+If processors are shared fairly, the ratio is about 1.5 for one thread and 2 for all threads.  A
+larger ratio means that the call waits for threads that have no processor.  The column `processor`
+is the processor time without busy processes; if it exceeds the wall time, several threads have
+been working or spinning.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from ._suite import THREADS
+from ._suite import N_THREADS
 
-MOST = 2.5  # the ratio that is allowed
+MAX_RATIO = 2.5  # largest ratio that is accepted
 
 
-def problems() -> dict[str, Callable[[], Any]]:
-    """Return small fits, predictions and tests, ready to be called."""
+def small_problems() -> dict[str, Callable[[], Any]]:
+    """Return small fits, predictions and tests, as functions without arguments."""
     from mercer import (
         GPLVM,
         SVC,
@@ -77,54 +78,57 @@ def _spin() -> None:
 
 
 @contextmanager
-def busy(processes: int = THREADS) -> Iterator[None]:
-    """Keep the processors busy with processes that compute."""
+def busy_processors(processes: int = N_THREADS) -> Iterator[None]:
+    """Keep the processors busy with processes that run an endless loop."""
     context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=_spin, daemon=True) for _ in range(processes)]
-    for other in others:
-        other.start()
+    spinning = [context.Process(target=_spin, daemon=True) for _ in range(processes)]
+    for process in spinning:
+        process.start()
     try:
-        time.sleep(1.0)  # until they have been imported
+        time.sleep(1.0)  # wait until they have started
         yield
     finally:
-        for other in others:
-            other.terminate()
-            other.join()
+        for process in spinning:
+            process.terminate()
+            process.join()
 
 
-def seconds(call: Callable[[], Any], repeat: int) -> tuple[float, float]:
-    """Return the least wall time of some calls, and the least processor time."""
-    found = []
+def smallest_times(call: Callable[[], Any], repeat: int) -> tuple[float, float]:
+    """Return the smallest wall time and the smallest processor time of several calls."""
+    times = []
     for _ in range(repeat):
         wall, processor = time.perf_counter(), time.process_time()
         call()
-        found.append((time.perf_counter() - wall, time.process_time() - processor))
-    return min(wall for wall, _ in found), min(processor for _, processor in found)
+        times.append((time.perf_counter() - wall, time.process_time() - processor))
+    return min(wall for wall, _ in times), min(processor for _, processor in times)
 
 
 def main() -> int:
+    """Measure all problems alone and on busy processors; return 1 if a ratio is too large."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.busy")
-    parser.add_argument("names", nargs="*", help="parts of names; all problems without one")
-    parser.add_argument("--repeat", type=int, default=3, metavar="R", help="rounds (3)")
+    parser.add_argument("names", nargs="*", help="parts of problem names (default: all)")
+    parser.add_argument("--repeat", type=int, default=3, metavar="R", help="rounds (default: 3)")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    chosen = {
+    selected = {
         name: call
-        for name, call in problems().items()
+        for name, call in small_problems().items()
         if not options.names or any(part in name for part in options.names)
     }
-    for call in chosen.values():
-        call()  # compiles
-    alone = {name: seconds(call, options.repeat) for name, call in chosen.items()}
-    with busy():
-        beside = {name: seconds(call, options.repeat) for name, call in chosen.items()}
+    for call in selected.values():
+        call()  # compile before timing
+    alone = {name: smallest_times(call, options.repeat) for name, call in selected.items()}
+    with busy_processors():
+        while_busy = {name: smallest_times(call, options.repeat) for name, call in selected.items()}
     print(f"{'':34} {'alone':>9} {'processor':>9} {'busy':>9} {'ratio':>6}")
-    ratios = {name: beside[name][0] / alone[name][0] for name in chosen}
-    for name in chosen:
+    ratios = {name: while_busy[name][0] / alone[name][0] for name in selected}
+    for name in selected:
         wall, processor = alone[name]
-        print(f"{name:34} {wall:9.3f} {processor:9.3f} {beside[name][0]:9.3f} {ratios[name]:6.1f}")
-    print(f"the largest ratio is {max(ratios.values()):.1f}; {MOST} is allowed")
-    return int(max(ratios.values()) > MOST)
+        print(
+            f"{name:34} {wall:9.3f} {processor:9.3f} {while_busy[name][0]:9.3f} {ratios[name]:6.1f}"
+        )
+    print(f"the largest ratio is {max(ratios.values()):.1f}; up to {MAX_RATIO} is accepted")
+    return int(max(ratios.values()) > MAX_RATIO)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Feature maps: the error at equal numbers of features, and the time of fit_transform.
+"""Feature maps: the error with equal numbers of features, and the time of fit_transform.
 
-The error of Nyström features is the trace of K − FFᵀ over that of K, the error of random ones
-‖K − FFᵀ‖ / ‖K‖; both are means over seeds, on standardised columns, with the Gaussian kernel of
-γ = 1 / E‖x − z‖².  All parameters but the number of features and the seed are the defaults.
+The error of Nyström features is the trace of K − FFᵀ relative to that of K.  The error of random
+features is ‖K − FFᵀ‖ / ‖K‖.  Both are averaged over seeds, on standardised columns, with the
+Gaussian kernel of γ = 1 / E‖x − z‖².  All other parameters are defaults.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._models import Library, excess, rbf
-from ._problems import draw, there, width
+from ._models import Library, rbf, relative_excess
+from ._problems import default_gamma, is_available, load_problem
 from ._suite import Call, Case, Contender, Suite
 
 SETS = ("letter", "kin40k", "pendigits", "usps", "protein")
-MAPS = ("Nystroem", "RBFSampler")
+FEATURE_MAPS = ("Nystroem", "RBFSampler")
 
 
-def errors_of(library: str) -> Callable[..., Call]:
-    """Return a contender whose call gives the error for each seed."""
+def error_contender(library: str) -> Callable[..., Call]:
+    """Return the `make` function of a contender whose call returns the error for each seed."""
 
-    def ready(name: str, model: str, n: int, m: int, seeds: int) -> Call:
-        X, make = draw(name, n).X, getattr(Library(library), model)
-        gamma = width(X)
+    def prepare(name: str, model: str, n: int, m: int, seeds: int) -> Call:
+        X, make = load_problem(name, n).X, getattr(Library(library), model)
+        gamma = default_gamma(X)
         K = rbf(X, X, gamma)
 
         def error(F: np.ndarray) -> float:
@@ -33,19 +33,19 @@ def errors_of(library: str) -> Callable[..., Call]:
             return float(np.linalg.norm(K - F @ F.T) / np.linalg.norm(K))
 
         def call() -> np.ndarray:
-            draws = (make(gamma=gamma, n_components=m, random_state=s) for s in range(seeds))
-            errors = np.array([error(phi.fit_transform(X)) for phi in draws])
+            samplers = (make(gamma=gamma, n_components=m, random_state=s) for s in range(seeds))
+            errors = np.array([error(sampler.fit_transform(X)) for sampler in samplers])
             call.note = f"error {errors.mean():.4f} ± {errors.std(ddof=1):.4f} ({seeds} seeds)"
             return errors
 
         return call
 
-    return ready
+    return prepare
 
 
 def reference(name: str, model: str, n: int, m: int, seeds: int) -> np.ndarray:
-    """Return the errors of scikit-learn's: ours may not be above."""
-    return errors_of("scikit-learn")(name, model, n, m, seeds)()
+    """Return the errors of scikit-learn; mercer's must not be larger."""
+    return error_contender("scikit-learn")(name, model, n, m, seeds)()
 
 
 def error_cases(quick: bool) -> list[Case]:
@@ -55,19 +55,22 @@ def error_cases(quick: bool) -> list[Case]:
             f"{model} {name} m={m}",
             {"name": name, "model": model, "n": n, "m": m, "seeds": seeds},
             1e-9,
-            excess,
-            family=f"`{model}`, error at equal numbers of features",
+            relative_excess,
+            family=f"`{model}`, error with equal numbers of features",
         )
-        for model in MAPS
-        for name in filter(there, SETS[:1] if quick else SETS)
+        for model in FEATURE_MAPS
+        for name in filter(is_available, SETS[:1] if quick else SETS)
         for m in ((50,) if quick else (50, 100, 200))
     ]
 
 
-def timed(library: str) -> Callable[..., Call]:
-    """Return a contender whose call is fit_transform; it returns a few products of features."""
+def timed_contender(library: str) -> Callable[..., Call]:
+    """Return the `make` function of a contender whose call is fit_transform.
 
-    def ready(model: str, n: int, d: int, m: int) -> Call:
+    The call returns the number of features.
+    """
+
+    def prepare(model: str, n: int, d: int, m: int) -> Call:
         X = np.random.default_rng(0).standard_normal((n, d))
         options = {"random_state": 0, "n_components": m}
         if model == "PolynomialCountSketch":
@@ -86,11 +89,11 @@ def timed(library: str) -> Callable[..., Call]:
 
         return call
 
-    return ready
+    return prepare
 
 
-def count(model: str, n: int, d: int, m: int) -> np.ndarray:
-    """Return how many features there are to be; their errors are those of the other suite."""
+def expected_features(model: str, n: int, d: int, m: int) -> np.ndarray:
+    """Return the expected number of features; the suite `features-error` compares their errors."""
     return np.array([3 * d if model == "AdditiveChi2Sampler" else m], dtype=float)
 
 
@@ -103,29 +106,34 @@ def time_cases(quick: bool) -> list[Case]:
             {"model": model, "n": n, "d": d, "m": m},
             family=f"`{model}.fit_transform`",
         )
-        for model in (*MAPS, "SkewedChi2Sampler", "PolynomialCountSketch", "AdditiveChi2Sampler")
+        for model in (
+            *FEATURE_MAPS,
+            "SkewedChi2Sampler",
+            "PolynomialCountSketch",
+            "AdditiveChi2Sampler",
+        )
         for n, d, m in (shapes[:1] if quick else shapes)
     ]
 
 
 SUITES = {
     "features-error": Suite(
-        "error at m features",
+        "error with m features",
         error_cases,
         {
-            "mercer": Contender("mercer", errors_of("mercer")),
-            "scikit-learn": Contender("sklearn", errors_of("scikit-learn")),
+            "mercer": Contender("mercer", error_contender("mercer")),
+            "scikit-learn": Contender("sklearn", error_contender("scikit-learn")),
         },
         reference,
-        slow=0.0,
+        max_warm_up=0.0,
     ),
     "features-time": Suite(
-        "fit_transform to m features",
+        "fit_transform with m features",
         time_cases,
         {
-            "mercer": Contender("mercer", timed("mercer")),
-            "scikit-learn": Contender("sklearn", timed("scikit-learn")),
+            "mercer": Contender("mercer", timed_contender("mercer")),
+            "scikit-learn": Contender("sklearn", timed_contender("scikit-learn")),
         },
-        count,
+        expected_features,
     ),
 }

@@ -1,9 +1,9 @@
-"""Kernel matrices of graphs against GraKeL: Weisfeiler-Lehman (h = 5) and shortest paths.
+"""Kernel matrices of graphs compared with GraKeL: Weisfeiler-Lehman (h = 5) and shortest paths.
 
-What is timed is the matrix K of a set of TUDataset, from graphs in memory in the form that each
-library takes: `Graphs` here, lists of (edges, labels) there.  GraKeL counts every pair of nodes in
-both orders, so shortest paths are those of `X.as_directed()`.  The reference relabels by a
-dictionary, and takes distances from SciPy.
+The timed call computes the matrix K of a data set of TUDataset from graphs in memory, in the form
+that each library needs: `Graphs` for mercer, lists of (edges, labels) for GraKeL.  GraKeL counts
+every pair of nodes in both orders, so mercer gets `X.as_directed()` for shortest paths.  The
+reference counts features in dictionaries and takes distances from SciPy.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import scipy.sparse as sp
 from ._problems import DATA
 from ._suite import Call, Case, Contender, Suite
 
-H = 5
-ROWS = 7  # every seventh row of K is compared
+WL_ITERATIONS = 5
+ROW_STEP = 7  # only every seventh row of K is compared
 
 
-def problem(name: str, n: int | None):
+def load_graphs(name: str, n: int | None):
     from mercer.datasets import read_tudataset
 
     return read_tudataset(DATA / "graphs" / f"{name}.zip")[0][:n]
@@ -29,13 +29,14 @@ def problem(name: str, n: int | None):
 def mercer(kernel: str, name: str, n: int | None) -> Call:
     from mercer.kernels import ShortestPath, WeisfeilerLehman
 
-    X = problem(name, n)
+    X = load_graphs(name, n)
     if kernel == "shortest path":
         k, X = ShortestPath(), X.as_directed()
     else:
-        k = WeisfeilerLehman(H)
-    k(X[:50])  # what is compiled on first use
-    return lambda: k(X[:])[::ROWS]  # another collection: nothing is kept between calls
+        k = WeisfeilerLehman(WL_ITERATIONS)
+    k(X[:50])  # compile before timing
+    # X[:] is a new collection, so that nothing is cached between calls.
+    return lambda: k(X[:])[::ROW_STEP]
 
 
 def grakel(kernel: str, name: str, n: int | None) -> Call:
@@ -43,56 +44,62 @@ def grakel(kernel: str, name: str, n: int | None) -> Call:
     from grakel.kernels import ShortestPath, VertexHistogram, WeisfeilerLehman
 
     graphs = []
-    for g in problem(name, n):
+    for g in load_graphs(name, n):
         edges = {(u, v) for a, b in g.edges.tolist() for u, v in ((a, b), (b, a))}
-        # A set of edges leaves out nodes without any, and shortest paths then fail.
-        alone = len({u for u, _ in edges}) < g.n_nodes
-        structure = g.adjacency.toarray() if alone else edges
+        # A set of edges does not contain isolated nodes, and shortest paths then fail.
+        has_isolated_nodes = len({u for u, _ in edges}) < g.n_nodes
+        structure = g.adjacency.toarray() if has_isolated_nodes else edges
         graphs.append(Graph(structure, node_labels=dict(enumerate(g.labels.tolist()))))
 
     def call() -> np.ndarray:
         if kernel == "shortest path":
-            return ShortestPath().fit_transform(graphs)[::ROWS]
-        model = WeisfeilerLehman(n_iter=H, base_graph_kernel=VertexHistogram)
-        return np.asarray(model.fit_transform(graphs), dtype=float)[::ROWS]
+            return ShortestPath().fit_transform(graphs)[::ROW_STEP]
+        model = WeisfeilerLehman(n_iter=WL_ITERATIONS, base_graph_kernel=VertexHistogram)
+        return np.asarray(model.fit_transform(graphs), dtype=float)[::ROW_STEP]
 
     return call
 
 
 def reference(kernel: str, name: str, n: int | None) -> np.ndarray:
-    """Count features in dictionaries."""
-    counters = [wl(g) if kernel != "shortest path" else paths(g) for g in problem(name, n)]
-    places: dict = {}
+    """Return rows of K from features counted in dictionaries."""
+    counters = [
+        count_wl_labels(g) if kernel != "shortest path" else count_shortest_paths(g)
+        for g in load_graphs(name, n)
+    ]
+    columns_by_feature: dict = {}
     rows, columns, values = [], [], []
     for i, counter in enumerate(counters):
         for feature, value in counter.items():
             rows.append(i)
-            columns.append(places.setdefault(feature, len(places)))
+            columns.append(columns_by_feature.setdefault(feature, len(columns_by_feature)))
             values.append(float(value))
-    phi = sp.csr_array((values, (rows, columns)), shape=(len(counters), len(places)))
-    return (phi[::ROWS] @ phi.T).toarray()
+    phi = sp.csr_array((values, (rows, columns)), shape=(len(counters), len(columns_by_feature)))
+    return (phi[::ROW_STEP] @ phi.T).toarray()
 
 
-_names: dict = {}  # of labels that rounds have made, the same for equal ones
+_compressed_labels: dict = {}  # Weisfeiler-Lehman: (label, labels of neighbours) to integer
 
 
-def wl(g) -> Counter:
-    around: list[list[int]] = [[] for _ in range(g.n_nodes)]
+def count_wl_labels(g) -> Counter:
+    """Return the number of nodes with each Weisfeiler-Lehman label, over all iterations."""
+    neighbours: list[list[int]] = [[] for _ in range(g.n_nodes)]
     for u, v in g.edges.tolist():
-        around[u].append(v)
-        around[v].append(u)
+        neighbours[u].append(v)
+        neighbours[v].append(u)
     labels = g.labels.tolist()
-    found: Counter = Counter((0, label) for label in labels)
-    for i in range(1, H + 1):
+    counts: Counter = Counter((0, label) for label in labels)
+    for i in range(1, WL_ITERATIONS + 1):
         keys = [
-            (i, labels[u], tuple(sorted(labels[v] for v in around[u]))) for u in range(len(around))
+            (i, labels[u], tuple(sorted(labels[v] for v in neighbours[u])))
+            for u in range(len(neighbours))
         ]
-        labels = [_names.setdefault(key, len(_names)) for key in keys]
-        found.update((i, label) for label in labels)
-    return found
+        labels = [_compressed_labels.setdefault(key, len(_compressed_labels)) for key in keys]
+        counts.update((i, label) for label in labels)
+    return counts
 
 
-def paths(g) -> Counter:
+def count_shortest_paths(g) -> Counter:
+    """Return the number of node pairs with given labels and distance."""
     from scipy.sparse.csgraph import shortest_path
 
     labels = g.labels.tolist()
@@ -112,7 +119,7 @@ def cases(quick: bool) -> list[Case]:
 
 
 SUITE = Suite(
-    "Matrices of graph kernels",
+    "graph kernel matrices",
     cases,
     {"mercer": Contender("mercer", mercer), "GraKeL": Contender("grakel", grakel)},
     reference,

@@ -1,12 +1,15 @@
-"""Means of kernels: two-sample and independence tests, densities, and many points.
+"""Kernel mean embeddings: two-sample and independence tests, and density estimates.
 
-What is timed is one call, from points to a p-value or to log densities.  The statistics of hyppo
-are square roots of correlations; so that they can be compared, every contender returns
+The timed call starts from points and ends with a p-value or with log densities.  The statistics of
+hyppo are square roots of correlations.  To compare them, every contender returns
 
-    ρ = HSIC(x, y) / √(HSIC(x, x) HSIC(y, y))      with y the membership for two samples, where
-    HSIC(x, y) = (m n / N²)² MMD²  and  HSIC(y, y) = (m n / N²)²
+    ρ = HSIC(x, y) / √(HSIC(x, x) HSIC(y, y))
 
-from the biased estimators; what mercer's statistic has to be divided by is computed beforehand.
+from the biased estimators.  For two samples, y is the index of the sample, and
+
+    HSIC(x, y) = (m n / N²)² MMD²,    HSIC(y, y) = (m n / N²)²
+
+The factor between mercer's statistic and ρ is computed before the timing starts.
 """
 
 from __future__ import annotations
@@ -23,29 +26,31 @@ GAMMA = 0.1
 
 
 def samples(n: int, d: int, seed: int, shift: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Two samples of n points each."""
+    """Return two independent normal samples of n points each, the second one shifted."""
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)), rng.normal(size=(n, d)) + shift
 
 
-# ---------------------------------------------------------------------- against hyppo
+# ---------------------------------------------------------------------- tests, against hyppo
 
 
-def halves(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def two_samples(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return two samples of n / 2 points each with different means."""
     return samples(n // 2, d, seed, shift=0.2)
 
 
-def columns(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def dependent_columns(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return X and Y such that the first column of Y depends on that of X."""
     X, Y = samples(n, d, seed)
     Y[:, 0] += 0.2 * X[:, 0] ** 2
     return X, Y
 
 
-def mercer_two_samples(permutations: int, method: str, **size) -> Call:
+def mercer_two_samples(permutations: int, method: str, **inputs) -> Call:
     from mercer import hsic, two_sample_test
     from mercer.kernels import RBF
 
-    X, Y = halves(**size)
+    X, Y = two_samples(**inputs)
     Z = np.concatenate([X, Y])
     factor = len(X) * len(Y) / len(Z) ** 2 / np.sqrt(hsic(Z, Z, RBF.from_gamma(GAMMA)))
 
@@ -64,11 +69,11 @@ def mercer_two_samples(permutations: int, method: str, **size) -> Call:
     return call
 
 
-def mercer_independence(permutations: int, method: str, **size) -> Call:
+def mercer_independence(permutations: int, method: str, **inputs) -> Call:
     from mercer import hsic, independence_test
     from mercer.kernels import RBF
 
-    X, Y = columns(**size)
+    X, Y = dependent_columns(**inputs)
     k = RBF.from_gamma(GAMMA)
     factor = 1.0 / np.sqrt(hsic(X, X, k) * hsic(Y, Y, k))
 
@@ -80,11 +85,11 @@ def mercer_independence(permutations: int, method: str, **size) -> Call:
     return call
 
 
-def hyppo_two_samples(permutations: int, **size) -> Call:
+def hyppo_two_samples(permutations: int, **inputs) -> Call:
     from hyppo.ksample import MMD
 
-    warnings.simplefilter("ignore")  # it wants more replications
-    X, Y = halves(**size)
+    warnings.simplefilter("ignore")  # hyppo warns that there are few replications
+    X, Y = two_samples(**inputs)
     scale = 2.0 * (len(X) * len(Y) / (len(X) + len(Y)) ** 2) ** 2
 
     def call() -> np.ndarray:
@@ -96,11 +101,11 @@ def hyppo_two_samples(permutations: int, **size) -> Call:
     return call
 
 
-def hyppo_independence(permutations: int, **size) -> Call:
+def hyppo_independence(permutations: int, **inputs) -> Call:
     from hyppo.independence import Hsic
 
     warnings.simplefilter("ignore")
-    X, Y = columns(**size)
+    X, Y = dependent_columns(**inputs)
 
     def call() -> np.ndarray:
         test = Hsic(compute_kernel="rbf", bias=True, gamma=GAMMA)
@@ -111,31 +116,38 @@ def hyppo_independence(permutations: int, **size) -> Call:
     return call
 
 
-def centred(X: np.ndarray) -> np.ndarray:
+def centred_gram(X: np.ndarray) -> np.ndarray:
+    """Return the centred Gram matrix."""
     K = rbf(X, X, GAMMA)
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     return K
 
 
-def reference(test: str, permutations: int, **size) -> np.ndarray:
-    """ρ from full matrices."""
+def reference(test: str, permutations: int, **inputs) -> np.ndarray:
+    """Return ρ computed from full matrices."""
     if test == "two samples":
-        X, Y = halves(**size)
-        A, y = centred(np.concatenate([X, Y])), np.repeat([0.5, -0.5], [len(X), len(Y)])
-        B = np.outer(y, y)
+        X, Y = two_samples(**inputs)
+        A, y = centred_gram(np.concatenate([X, Y])), np.repeat([0.5, -0.5], [len(X), len(Y)])
+        n_permutations = np.outer(y, y)
     else:
-        A, B = (centred(Z) for Z in columns(**size))
-    return np.array([np.vdot(A, B) / (np.linalg.norm(A) * np.linalg.norm(B))])
+        A, n_permutations = (centred_gram(Z) for Z in dependent_columns(**inputs))
+    return np.array(
+        [np.vdot(A, n_permutations) / (np.linalg.norm(A) * np.linalg.norm(n_permutations))]
+    )
 
 
-def ours(method: str, test: str, **inputs) -> Call:
+def make_mercer_test(method: str, test: str, **inputs) -> Call:
+    """Return the call of mercer for one of the two tests."""
     make = mercer_two_samples if test == "two samples" else mercer_independence
     return make(method=method, **inputs)
 
 
-def theirs(test: str, **inputs) -> Call:
-    """With one worker: more of them hand both matrices to a process for every permutation."""
+def make_hyppo_test(test: str, **inputs) -> Call:
+    """Return the call of hyppo for one of the two tests, with one worker.
+
+    With more workers, hyppo sends both matrices to a process for every permutation.
+    """
     make = hyppo_two_samples if test == "two samples" else hyppo_independence
     return make(**inputs)
 
@@ -157,11 +169,11 @@ def test_cases(quick: bool) -> list[Case]:
 
 
 TESTS = Suite(
-    "permutation tests, the same number of permutations",
+    "permutation tests with equal numbers of permutations",
     test_cases,
     {
-        "mercer": Contender("mercer", partial(ours, "permutation")),
-        "hyppo": Contender("hyppo", theirs),
+        "mercer": Contender("mercer", partial(make_mercer_test, "permutation")),
+        "hyppo": Contender("hyppo", make_hyppo_test),
     },
     reference,
 )
@@ -178,22 +190,22 @@ def mercer_density(n: int, d: int, seed: int, bandwidth: float) -> Call:
     return lambda: model.score_samples(Q)
 
 
-def sklearn_density(leaf: int | None, n: int, d: int, seed: int, bandwidth: float) -> Call:
+def sklearn_density(leaf_size: int | None, n: int, d: int, seed: int, bandwidth: float) -> Call:
     from sklearn.neighbors import KernelDensity
 
     X, Q = samples(n, d, seed)
-    model = KernelDensity(bandwidth=bandwidth, rtol=0, leaf_size=leaf or n).fit(X)
+    model = KernelDensity(bandwidth=bandwidth, rtol=0, leaf_size=leaf_size or n).fit(X)
     return lambda: model.score_samples(Q)
 
 
 def density_reference(n: int, d: int, seed: int, bandwidth: float) -> np.ndarray:
-    """Log densities from differences."""
+    """Return log densities of 200 random queries, computed from differences."""
     from scipy.special import logsumexp
 
     X, Q = samples(n, d, seed)
-    probes = np.random.default_rng(seed + 1).choice(n, 200, replace=False)
+    checked = np.random.default_rng(seed + 1).choice(n, 200, replace=False)
     result = np.full(n, np.nan)
-    for i in probes:
+    for i in checked:
         s = np.square((Q[i] - X) / bandwidth).sum(axis=1)
         result[i] = logsumexp(-0.5 * s) - np.log(n) - d * np.log(bandwidth * np.sqrt(2 * np.pi))
     return result
@@ -226,11 +238,11 @@ DENSITY = Suite(
 )
 
 
-# ---------------------------------------------------------------------- many points
+# ---------------------------------------------------------------------- large samples
 
 
-def large(method: str, n: int, d: int, seed: int, permutations: int) -> Call:
-    """MMD² of two samples of n points each, with its p-value."""
+def large_two_sample_test(method: str, n: int, d: int, seed: int, permutations: int) -> Call:
+    """Return a call that computes MMD² and its p-value for two samples of n points each."""
     from mercer import two_sample_test
     from mercer.kernels import RBF
 
@@ -247,26 +259,28 @@ def large(method: str, n: int, d: int, seed: int, permutations: int) -> Call:
 
 
 def large_reference(n: int, d: int, seed: int, permutations: int) -> np.ndarray:
-    """The expectation: for normal samples it has a closed form."""
+    """Return the expectation of MMD², which has a closed form for normal samples."""
     scale = 1.0 / (2.0 * GAMMA)
-    same = (1.0 + 2.0 / scale) ** (-0.5 * d)
-    apart = same * np.exp(-0.5 * d * 0.4**2 / (scale + 2.0))
-    return np.array([2.0 * (same - apart)])
+    within = (1.0 + 2.0 / scale) ** (-0.5 * d)
+    between = within * np.exp(-0.5 * d * 0.4**2 / (scale + 2.0))
+    return np.array([2.0 * (within - between)])
 
 
 def large_cases(quick: bool) -> list[Case]:
-    n, B = (2000, 49) if quick else (20000, 199)
-    inputs = {"n": n, "d": 5, "seed": 0, "permutations": B}
-    return [Case(f"two samples of n={n} B={B}", inputs, tolerance=0.3 if quick else 0.1)]
+    n, n_permutations = (2000, 49) if quick else (20000, 199)
+    inputs = {"n": n, "d": 5, "seed": 0, "permutations": n_permutations}
+    return [
+        Case(f"two samples of n={n} B={n_permutations}", inputs, tolerance=0.3 if quick else 0.1)
+    ]
 
 
 LARGE = Suite(
-    "two large samples: by features, in linear time, and exactly in tiles",
+    "two-sample test of large samples: low-rank, linear-time, exact in tiles",
     large_cases,
     {
-        "mercer": Contender("mercer", partial(large, "lowrank")),
-        "mercer, linear": Contender("mercer", partial(large, "linear")),
-        "mercer, exact": Contender("mercer", partial(large, "permutation")),
+        "mercer": Contender("mercer", partial(large_two_sample_test, "lowrank")),
+        "mercer, linear": Contender("mercer", partial(large_two_sample_test, "linear")),
+        "mercer, exact": Contender("mercer", partial(large_two_sample_test, "permutation")),
     },
     large_reference,
 )

@@ -1,7 +1,6 @@
-"""Kernel PCA of many points: exact, exact as n grows, and on landmarks.
+"""Kernel PCA of many points: exact, exact with growing n, and with landmarks.
 
-What is timed is one fit, from points to a fitted estimator; its memory is all that the estimator
-and the fit take.
+The timed call is one fit, from points to a fitted estimator.  Its memory includes the estimator.
 """
 
 from __future__ import annotations
@@ -14,35 +13,35 @@ from typing import Any
 import numpy as np
 
 from ._models import COMPONENTS, rbf
-from ._problems import POINTS, draw, family, title, width
-from ._race import ratio
-from ._suite import Call, Case, Contender, Suite, greatest_error
+from ._problems import POINTS, default_gamma, describe, load_problem, problem_family
+from ._race import time_ratio
+from ._suite import Call, Case, Contender, Suite, max_relative_error
 
-AGREEMENT = 1e-9  # of the two libraries, on the eigenvalues that serve as reference
-PROBES = 64  # rows of K in which eigenvectors are checked
-STRIP = 20000  # points that the reference maps to landmarks at a time
-
-
-def problem(**inputs: Any) -> tuple[np.ndarray, float]:
-    """Points, and a γ at which typical entries of K are 1/e²."""
-    X = draw(**inputs, queries=1).X
-    return X, 2.0 * width(X)
+REFERENCE_TOLERANCE = 1e-9  # relative error up to which both libraries must agree on the reference
+N_CHECKED_ROWS = 64  # number of rows of K in which eigenvectors are checked
+ROWS_PER_BLOCK = 20000  # number of points for which the reference computes features at a time
 
 
-def ours(gamma: float, **options: Any) -> Any:
+def load_points(**inputs: Any) -> tuple[np.ndarray, float]:
+    """Return points, and a γ for which typical entries of K are 1/e²."""
+    X = load_problem(**inputs, queries=1).X
+    return X, 2.0 * default_gamma(X)
+
+
+def mercer_pca(gamma: float, **options: Any) -> Any:
     from mercer import KernelPCA
 
     return KernelPCA(COMPONENTS, kernel="rbf", gamma=gamma, **options)
 
 
-def theirs(gamma: float, **options: Any) -> Any:
+def sklearn_pca(gamma: float, **options: Any) -> Any:
     from sklearn.decomposition import KernelPCA
 
     return KernelPCA(COMPONENTS, kernel="rbf", gamma=gamma, copy_X=False, random_state=0, **options)
 
 
-def noted(fit: Callable[[], Any], result: Callable, note: Callable[[Any], str]) -> Call:
-    """A call that fits and returns the result; the note on what was fitted goes with it."""
+def call_with_note(fit: Callable[[], Any], result: Callable, note: Callable[[Any], str]) -> Call:
+    """Return a call that fits, sets its note, and returns the result of the fitted model."""
 
     def call() -> np.ndarray:
         model = fit()
@@ -52,87 +51,93 @@ def noted(fit: Callable[[], Any], result: Callable, note: Callable[[Any], str]) 
     return call
 
 
-def proof(model: Any) -> str:
-    """Passes over K, and whether it is proved that no larger eigenvalue was missed."""
+def describe_certificate(model: Any) -> str:
+    """Return the number of passes over K, and whether it is proved that no component was missed."""
     passes = model.report_.n_iter
-    words = [f"{passes} pass" + "es" * (passes != 1)]
-    words += ["proved" if model.certificate_.nothing_missed else "not proved"]
-    return ", ".join(words)
+    parts = [f"{passes} pass" + "es" * (passes != 1)]
+    parts += ["proved" if model.certificate_.nothing_missed else "not proved"]
+    return ", ".join(parts)
 
 
-def remark(record: dict, text: str) -> None:
+def append_note(record: dict, text: str) -> None:
+    """Append a text to the note of a record."""
     record["note"] = "; ".join(filter(None, [record["note"], text]))
 
 
-def remark_on_peer(record: dict, peer: dict, called: str) -> None:
-    """Add the ratio of the times, round by round, and the share of the peer's memory."""
-    times = "{:.3g} ({:.3g}–{:.3g})".format(*ratio(peer["seconds"], record["seconds"]))
-    remark(record, f"{called} / this: {times}")
-    memory, whole = record["scratch"][0], peer["scratch"][0]
-    if memory is not None and whole:
-        remark(record, f"memory {memory / whole:.2g} of its")
+def append_peer_comparison(record: dict, peer: dict, peer_name: str) -> None:
+    """Append the time ratio to a peer, over all rounds, and the memory relative to the peer's."""
+    ratios = "{:.3g} ({:.3g}–{:.3g})".format(*time_ratio(peer["seconds"], record["seconds"]))
+    append_note(record, f"{peer_name} / this: {ratios}")
+    memory, peer_memory = record["scratch"][0], peer["scratch"][0]
+    if memory is not None and peer_memory:
+        append_note(record, f"memory {memory / peer_memory:.2g} of the peer's")
 
 
-def good(case: dict, name: str = "mercer") -> bool:
+def is_ok(case: dict, name: str = "mercer") -> bool:
+    """Return True if a contender finished a case with an accepted result."""
     return case["contenders"].get(name, {"status": "absent"})["status"] == "ok"
 
 
-# ---------------------------------------------------------------------- exact, against a stored K
+# -------------------------------------------------------------- exact, peers with a stored K
 
 
 def mercer(tol: float | None = None, **inputs: Any) -> Call:
-    """Block Krylov at the accuracy of the peers; without a tolerance, all defaults."""
-    X, gamma = problem(**inputs)
+    """Return a fit by block Krylov with the accuracy of the peers; with defaults if tol is None."""
+    X, gamma = load_points(**inputs)
     options = {}
     if tol is not None:
         from mercer.solvers import BlockKrylov
 
         solver = BlockKrylov(tol=tol, prove=False, random_state=0)
         options = {"eigen_solver": solver, "storage": "tiled"}
-    return noted(lambda: ours(gamma, **options).fit(X), lambda model: model.eigenvalues_, proof)
+    return call_with_note(
+        lambda: mercer_pca(gamma, **options).fit(X),
+        lambda model: model.eigenvalues_,
+        describe_certificate,
+    )
 
 
 def scikit(solver: str, tol: float = 0.0, **inputs: Any) -> Call:
-    X, gamma = problem(**inputs)
-    return lambda: theirs(gamma, eigen_solver=solver, tol=tol).fit(X).eigenvalues_
+    X, gamma = load_points(**inputs)
+    return lambda: sklearn_pca(gamma, eigen_solver=solver, tol=tol).fit(X).eigenvalues_
 
 
 def eigenvalues(**inputs: Any) -> np.ndarray:
-    """Leading eigenvalues to rounding, on which both libraries have to agree."""
-    found = mercer(tol=1e-10, **inputs)()
-    apart = greatest_error(scikit("arpack", **inputs)(), found)
-    if not apart <= AGREEMENT:
-        raise RuntimeError(f"the reference is in doubt: mercer and ARPACK differ by {apart:.1e}")
-    return found
+    """Return the leading eigenvalues to rounding; both libraries have to agree on them."""
+    values = mercer(tol=1e-10, **inputs)()
+    difference = max_relative_error(scikit("arpack", **inputs)(), values)
+    if not difference <= REFERENCE_TOLERANCE:
+        raise RuntimeError(f"no reliable reference: mercer and ARPACK differ by {difference:.1e}")
+    return values
 
 
-def against_peers(cases: list[dict]) -> None:
-    """Set every setting of mercer against the fastest peer that is accurate enough."""
+def compare_with_fastest_peer(cases: list[dict]) -> None:
+    """Compare every setting of mercer with the fastest peer that is accurate enough."""
     for case in cases:
         records = case["contenders"]
-        peers = [name for name in PEERS if good(case, name)]
+        peers = [name for name in PEERS if is_ok(case, name)]
         if not peers:
             continue
         best = min(peers, key=lambda name: statistics.median(records[name]["seconds"]))
-        remark(records[best], "fastest peer")
+        append_note(records[best], "fastest peer")
         for name in records.keys() - PEERS.keys():
-            if good(case, name):
-                remark_on_peer(records[name], records[best], "fastest peer")
+            if is_ok(case, name):
+                append_peer_comparison(records[name], records[best], "fastest peer")
 
 
 def exact_cases(quick: bool) -> list[Case]:
-    """All peers; for a quick check one of them."""
+    """Return the cases with all peers, or with one of them if `quick`."""
     n = 2000 if quick else 20_000
     return [
         Case(
-            title(inputs),
+            describe(inputs),
             inputs,
             tolerance=1e-6,
-            error=greatest_error,
+            error=max_relative_error,
             contenders=tuple(EXACT.contenders)[: 1 - len(PEERS)] if quick else (),
             family=f"`KernelPCA.fit`, 10 components of {n} points, exact",
         )
-        for inputs in family(POINTS, quick, n=n)
+        for inputs in problem_family(POINTS, quick, n=n)
     ]
 
 
@@ -150,57 +155,58 @@ EXACT = Suite(
     }
     | {name: Contender("sklearn", make, candidate=True) for name, make in PEERS.items()},
     eigenvalues,
-    slow=120.0,
-    remarks=against_peers,
+    max_warm_up=120.0,
+    postprocess=compare_with_fastest_peer,
 )
 
-# ---------------------------------------------------------------------- exact, as n grows
+# ------------------------------------------------------------------- exact, with growing n
 
 
-def pairs(**inputs: Any) -> Call:
-    """Eigenvectors, and the eigenvalues below them."""
-    X, gamma = problem(**inputs)
-    return noted(
-        lambda: ours(gamma, eigen_solver="krylov", storage="tiled").fit(X),
+def eigenpairs_call(**inputs: Any) -> Call:
+    """Return a fit whose result is the eigenvectors, with the eigenvalues in the last row."""
+    X, gamma = load_points(**inputs)
+    return call_with_note(
+        lambda: mercer_pca(gamma, eigen_solver="krylov", storage="tiled").fit(X),
         lambda model: np.vstack([model.eigenvectors_, model.eigenvalues_]),
-        proof,
+        describe_certificate,
     )
 
 
-def probes(n: int) -> np.ndarray:
-    return np.random.default_rng(n).choice(n, PROBES, replace=False)
+def checked_rows(n: int) -> np.ndarray:
+    return np.random.default_rng(n).choice(n, N_CHECKED_ROWS, replace=False)
 
 
-def rows(**inputs: Any) -> np.ndarray:
-    """Random rows of K, from differences, less their mean."""
-    X, gamma = problem(**inputs)
-    K = rbf(X[probes(len(X))], X, gamma)
+def random_gram_rows(**inputs: Any) -> np.ndarray:
+    """Return random rows of K, computed from differences, minus the mean of these rows."""
+    X, gamma = load_points(**inputs)
+    K = rbf(X[checked_rows(len(X))], X, gamma)
     return K - K.mean(axis=0)
 
 
 def residual(result: np.ndarray, reference: np.ndarray) -> float:
-    """The greatest ‖K_c u − λu‖ / ‖λu‖ in the probed rows.
+    """Return the largest ‖K_c u − λu‖ / ‖λu‖ over the components, in the checked rows.
 
-    As Σᵢ uᵢ = 0, rows of K_c u differ from their mean as rows of K u do: K need not be centred.
+    Because Σᵢ uᵢ = 0, the rows of K_c u and of K u have the same differences from their mean, so K
+    does not have to be centred.
     """
     U, values = result[:-1], result[-1]
-    expected = U[probes(len(U))]
+    expected = U[checked_rows(len(U))]
     expected = (expected - expected.mean(axis=0)) * values
-    apart = np.linalg.norm(reference @ U - expected, axis=0)
-    return float(np.max(apart / np.linalg.norm(expected, axis=0)))
+    residuals = np.linalg.norm(reference @ U - expected, axis=0)
+    return float(np.max(residuals / np.linalg.norm(expected, axis=0)))
 
 
-def growth(cases: list[dict]) -> None:
-    """Add the time in units of the first case, and p of the least-squares fit time ∝ nᵖ."""
-    runs = [(case["inputs"]["n"], case["contenders"]["mercer"]) for case in cases if good(case)]
+def append_scaling(cases: list[dict]) -> None:
+    """Append the time relative to the first case, and p of the least-squares fit time ∝ nᵖ."""
+    runs = [(case["inputs"]["n"], case["contenders"]["mercer"]) for case in cases if is_ok(case)]
     if len(runs) < 2:
         return
     n = np.array([n for n, _ in runs], dtype=float)
     seconds = np.array([statistics.median(record["seconds"]) for _, record in runs])
-    for (_, record), times in zip(runs[1:], seconds[1:] / seconds[0], strict=True):
-        remark(record, f"{times:.3g} × the time of n={runs[0][0]}")
-    power = np.polyfit(np.log(n), np.log(seconds), 1)[0]
-    remark(runs[-1][1], f"time ∝ n^{power:.2f} over all n")
+    for (_, record), relative_time in zip(runs[1:], seconds[1:] / seconds[0], strict=True):
+        append_note(record, f"{relative_time:.3g} × the time of n={runs[0][0]}")
+    exponent = np.polyfit(np.log(n), np.log(seconds), 1)[0]
+    append_note(runs[-1][1], f"time ∝ n^{exponent:.2f} over all n")
 
 
 def scaling_cases(quick: bool) -> list[Case]:
@@ -211,35 +217,35 @@ def scaling_cases(quick: bool) -> list[Case]:
 
 
 SCALING = Suite(
-    "exact kernel PCA as n grows",
+    "exact kernel PCA with growing n",
     scaling_cases,
-    {"mercer": Contender("mercer", pairs)},
-    rows,
-    slow=60.0,
-    remarks=growth,
+    {"mercer": Contender("mercer", eigenpairs_call)},
+    random_gram_rows,
+    max_warm_up=60.0,
+    postprocess=append_scaling,
 )
 
-# ---------------------------------------------------------------------- approximate, on landmarks
+# --------------------------------------------------------------- approximate, with landmarks
 
 
-def variances(scores: np.ndarray) -> np.ndarray:
+def score_variances(scores: np.ndarray) -> np.ndarray:
     return scores.var(axis=0, ddof=1)
 
 
 def mercer_landmarks(rank: int, **inputs: Any) -> Call:
-    X, gamma = problem(**inputs)
+    X, gamma = load_points(**inputs)
 
     def fit() -> tuple[Any, np.ndarray]:
-        model = ours(gamma, eigen_solver="nystroem", rank=rank)
-        return model, variances(model.fit_transform(X))
+        model = mercer_pca(gamma, eigen_solver="nystroem", rank=rank)
+        return model, score_variances(model.fit_transform(X))
 
     def note(fitted: tuple[Any, np.ndarray]) -> str:
-        model, captured = fitted
+        model, explained = fitted
         total = model.total_variance_ * (len(X) - 1)  # for Nyström, an upper bound
-        certain = model.eigenvalue_bounds_[:, 0].sum() / total
-        return f"variance {captured.sum():.5f}, certified share ≥ {certain:.4f}"
+        certified = model.eigenvalue_bounds_[:, 0].sum() / total
+        return f"variance {explained.sum():.5f}, certified fraction ≥ {certified:.4f}"
 
-    return noted(fit, lambda fitted: fitted[1], note)
+    return call_with_note(fit, lambda fitted: fitted[1], note)
 
 
 def scikit_landmarks(rank: int, **inputs: Any) -> Call:
@@ -247,24 +253,24 @@ def scikit_landmarks(rank: int, **inputs: Any) -> Call:
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
 
-    X, gamma = problem(**inputs)
+    X, gamma = load_points(**inputs)
 
     def fit() -> np.ndarray:
         features = Nystroem(kernel="rbf", gamma=gamma, n_components=rank, random_state=0)
-        return variances(make_pipeline(features, PCA(COMPONENTS)).fit_transform(X))
+        return score_variances(make_pipeline(features, PCA(COMPONENTS)).fit_transform(X))
 
-    return noted(fit, lambda captured: captured, lambda captured: f"variance {captured.sum():.5f}")
+    return call_with_note(fit, lambda result: result, lambda result: f"variance {result.sum():.5f}")
 
 
-def captured(rank: int, **inputs: Any) -> np.ndarray:
-    """The variances of scikit-learn's pipeline; its features pass in strips, for any n."""
+def reference_variances(rank: int, **inputs: Any) -> np.ndarray:
+    """Return the variances of scikit-learn's pipeline, with features computed in blocks of rows."""
     from sklearn.kernel_approximation import Nystroem
 
-    X, gamma = problem(**inputs)
-    map_ = Nystroem(kernel="rbf", gamma=gamma, n_components=rank, random_state=0).fit(X)
+    X, gamma = load_points(**inputs)
+    features = Nystroem(kernel="rbf", gamma=gamma, n_components=rank, random_state=0).fit(X)
     total, squares = np.zeros(rank), np.zeros((rank, rank))
-    for start in range(0, len(X), STRIP):
-        F = map_.transform(X[start : start + STRIP])
+    for start in range(0, len(X), ROWS_PER_BLOCK):
+        F = features.transform(X[start : start + ROWS_PER_BLOCK])
         total += F.sum(axis=0)
         squares += F.T @ F
     covariance = (squares - np.outer(total, total) / len(X)) / (len(X) - 1)
@@ -272,22 +278,23 @@ def captured(rank: int, **inputs: Any) -> np.ndarray:
 
 
 def shortfall(result: np.ndarray, reference: np.ndarray) -> float:
-    """What the components capture less than the reference's, relatively; more is no error."""
+    """Return the relative amount of variance missing compared with the reference; 0 if none is."""
     return float(np.maximum(0.0, 1.0 - result.sum() / reference.sum()))
 
 
-def against_pipeline(cases: list[dict]) -> None:
+def compare_with_pipeline(cases: list[dict]) -> None:
+    """Append the comparison with scikit-learn's pipeline, and times relative to the first case."""
     first = cases[0]
-    if not good(first):
+    if not is_ok(first):
         return
     record = first["contenders"]["mercer"]
-    if good(first, "scikit-learn"):
-        remark_on_peer(record, first["contenders"]["scikit-learn"], "peer")
+    if is_ok(first, "scikit-learn"):
+        append_peer_comparison(record, first["contenders"]["scikit-learn"], "peer")
     unit = statistics.median(record["seconds"])
-    for case in filter(good, cases[1:]):
+    for case in filter(is_ok, cases[1:]):
         record = case["contenders"]["mercer"]
-        times = statistics.median(record["seconds"]) / unit
-        remark(record, f"{times:.3g} × the time of n={first['inputs']['n']}")
+        relative_time = statistics.median(record["seconds"]) / unit
+        append_note(record, f"{relative_time:.3g} × the time of n={first['inputs']['n']}")
 
 
 def landmark_cases(quick: bool) -> list[Case]:
@@ -295,27 +302,27 @@ def landmark_cases(quick: bool) -> list[Case]:
     members = [{"name": name, "d": d} for name, d in SPECTRA]
     plane = {"name": "plane", "n": large, "d": 20, "rank": rank}
     common = {"tolerance": 1e-3, "error": shortfall}
-    words = f"`KernelPCA.fit_transform`, {small} points on {rank} landmarks"
+    family = f"`KernelPCA.fit_transform`, {small} points, {rank} landmarks"
     return [
         *(
-            Case(title(inputs), inputs, **common, family=words)
-            for inputs in family(members, quick, n=small, rank=rank)
+            Case(describe(inputs), inputs, **common, family=family)
+            for inputs in problem_family(members, quick, n=small, rank=rank)
         ),
-        Case(title(plane), plane, **common, contenders=("mercer",)),
+        Case(describe(plane), plane, **common, contenders=("mercer",)),
     ]
 
 
 SPECTRA = (("plane", 20), ("curve", 50), ("falling", 20), ("normal", 3), ("normal", 10))
 LANDMARKS = Suite(
-    "kernel PCA on landmarks, 10 components",
+    "kernel PCA with landmarks, 10 components",
     landmark_cases,
     {
         "mercer": Contender("mercer", mercer_landmarks),
         "scikit-learn": Contender("sklearn", scikit_landmarks),
     },
-    captured,
-    slow=90.0,
-    remarks=against_pipeline,
+    reference_variances,
+    max_warm_up=90.0,
+    postprocess=compare_with_pipeline,
 )
 
 SUITES = {"pca-exact": EXACT, "pca-scaling": SCALING, "pca-nystroem": LANDMARKS}

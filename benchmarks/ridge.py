@@ -1,7 +1,7 @@
-"""Kernel ridge regression: one fit, from points to coefficients, α = 1.
+"""One fit of kernel ridge regression, from points to coefficients, with α = 1.
 
-The error is ‖y − (K + αI)a‖ / ‖y‖ in random rows of K, which come from differences.  The last case
-is exact with 50 000 points in less than 8 GiB, where K alone has 20 GB.
+The error is ‖y − (K + αI)a‖ / ‖y‖ in random rows of K, which are computed from differences.  The
+last case is exact with 50 000 points in less than 8 GiB, where K alone would take 20 GB.
 """
 
 from __future__ import annotations
@@ -12,27 +12,32 @@ from typing import Any
 import numpy as np
 
 from . import _models
-from ._problems import VALUES, draw, family, title, width
+from ._problems import VALUES, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
-from .pca import noted
+from .pca import call_with_note
 
-PROBES = 256  # rows of K in which the residual is looked at
+N_CHECKED_ROWS = 256  # number of rows of K in which the residual is computed
 
 
 def mercer(solver: str, max_memory: Any = None, **inputs: Any) -> Call:
     from mercer import KernelRidge
 
-    X, y, *_ = draw(**inputs)
-    options = {"kernel": "rbf", "gamma": width(X), "solver": solver, "max_memory": max_memory}
-    return noted(
+    X, y, *_ = load_problem(**inputs)
+    options = {
+        "kernel": "rbf",
+        "gamma": default_gamma(X),
+        "solver": solver,
+        "max_memory": max_memory,
+    }
+    return call_with_note(
         lambda: KernelRidge(alpha=_models.ALPHA, **options).fit(X, y),
         lambda model: model.dual_coef_,
-        work,
+        describe_solver,
     )
 
 
-def work(model: Any) -> str:
-    """Which solver it was in the end, and how many passes over K it took."""
+def describe_solver(model: Any) -> str:
+    """Return the name of the solver that was used, and its number of passes over K."""
     report = model.report_
     name = report.solver.partition("(")[0]
     return f"{name}, {report.n_iter} passes" if report.n_iter else name
@@ -41,39 +46,40 @@ def work(model: Any) -> str:
 def scikit(max_memory: Any = None, **inputs: Any) -> Call:
     from sklearn.kernel_ridge import KernelRidge
 
-    X, y, *_ = draw(**inputs)
-    options = {"kernel": "rbf", "gamma": width(X)}
+    X, y, *_ = load_problem(**inputs)
+    options = {"kernel": "rbf", "gamma": default_gamma(X)}
     return lambda: KernelRidge(alpha=_models.ALPHA, **options).fit(X, y).dual_coef_
 
 
-def probes(n: int) -> np.ndarray:
-    return np.random.default_rng(n).choice(n, PROBES, replace=False)
+def checked_rows(n: int) -> np.ndarray:
+    return np.random.default_rng(n).choice(n, N_CHECKED_ROWS, replace=False)
 
 
-def rows(max_memory: Any = None, **inputs: Any) -> np.ndarray:
-    """Random rows of K + αI, from differences, and beside them those of y."""
-    X, y, *_ = draw(**inputs)
-    some = probes(len(X))
-    K = _models.rbf(X[some], X, width(X))
-    K[np.arange(PROBES), some] += _models.ALPHA
-    return np.column_stack([K, y[some]])
+def random_system_rows(max_memory: Any = None, **inputs: Any) -> np.ndarray:
+    """Return random rows of K + αI, computed from differences, with y in an additional column."""
+    X, y, *_ = load_problem(**inputs)
+    indices = checked_rows(len(X))
+    K = _models.rbf(X[indices], X, default_gamma(X))
+    K[np.arange(N_CHECKED_ROWS), indices] += _models.ALPHA
+    return np.column_stack([K, y[indices]])
 
 
 def residual(result: np.ndarray, reference: np.ndarray) -> float:
+    """Return the relative residual in the checked rows."""
     A, y = reference[:, :-1], reference[:, -1]
     return float(np.linalg.norm(y - A @ result) / np.linalg.norm(y))
 
 
 def cases(quick: bool) -> list[Case]:
-    n, many, budget = (3500, 6000, "100 MiB") if quick else (10_000, 50_000, "8 GiB")
+    n, n_large, budget = (3500, 6000, "100 MiB") if quick else (10_000, 50_000, "8 GiB")
     common = {"tolerance": 1e-12, "error": residual}
-    whole = {"name": "normal", "n": many, "d": 10, "max_memory": budget}
+    large_inputs = {"name": "normal", "n": n_large, "d": 10, "max_memory": budget}
     return [
         *(
-            Case(title(inputs), inputs, **common, family=f"`KernelRidge.fit`, {n} points")
-            for inputs in family(VALUES, quick, n=n)
+            Case(describe(inputs), inputs, **common, family=f"`KernelRidge.fit`, {n} points")
+            for inputs in problem_family(VALUES, quick, n=n)
         ),
-        Case(f"n={many} d=10 within {budget}", whole, contenders=("mercer",), **common),
+        Case(f"n={n_large} d=10 within {budget}", large_inputs, contenders=("mercer",), **common),
     ]
 
 
@@ -86,6 +92,6 @@ SUITE = Suite(
         "mercer, cholesky": Contender("mercer", partial(mercer, "cholesky")),
         "scikit-learn": Contender("sklearn", scikit),
     },
-    rows,
-    slow=60.0,
+    random_system_rows,
+    max_warm_up=60.0,
 )

@@ -1,6 +1,6 @@
-"""Choosing alpha: a search over 30 of them with leave-one-out, against as many single fits.
+"""Choose alpha among 30 values by leave-one-out, compared with as many single fits.
 
-The result that is checked is the solution for the alpha that leave-one-out prefers.
+The result that is checked is the prediction for the alpha that leave-one-out chooses.
 """
 
 from __future__ import annotations
@@ -9,36 +9,40 @@ from functools import partial
 
 import numpy as np
 
-from ._problems import VALUES, draw, family, title, width
+from ._problems import VALUES, default_gamma, describe, load_problem, problem_family
 from ._suite import Call, Case, Contender, Suite
 
 ALPHAS = np.geomspace(1e-3, 1e3, 30)
 
 
-def options(gamma: float, m: int) -> dict:
+def ridge_options(gamma: float, m: int) -> dict:
+    """Return the parameters of the estimator; with m landmarks if m is positive."""
     common = {"kernel": "rbf", "gamma": gamma}
     return common | ({"solver": "nystroem", "rank": m, "random_state": 0} if m else {})
 
 
-def search(m: int, **size) -> Call:
+def make_search(m: int, **inputs) -> Call:
+    """Return a call of `KernelRidgeCV.fit`."""
     from mercer import KernelRidgeCV
 
-    X, y, *_ = draw(**size)
-    return lambda: KernelRidgeCV(ALPHAS, **options(width(X), m)).fit(X, y).predict(X[:100])
+    X, y, *_ = load_problem(**inputs)
+    return lambda: (
+        KernelRidgeCV(ALPHAS, **ridge_options(default_gamma(X), m)).fit(X, y).predict(X[:100])
+    )
 
 
-def fits(library: str, count: int, m: int, **size) -> Call:
-    """The fits alone, for `count` alphas with the best among them, and no scores."""
-    X, y, *_ = draw(**size)
-    best = best_alpha(m, **size)
+def make_fits(library: str, count: int, m: int, **inputs) -> Call:
+    """Return a call that makes `count` single fits, the last one with the best alpha."""
+    X, y, *_ = load_problem(**inputs)
+    best = best_alpha(m, **inputs)
     if library == "mercer":
         from mercer import KernelRidge
 
-        make = partial(KernelRidge, **options(width(X), m))
+        make = partial(KernelRidge, **ridge_options(default_gamma(X), m))
     else:
         from sklearn.kernel_ridge import KernelRidge
 
-        make = partial(KernelRidge, kernel="rbf", gamma=width(X))
+        make = partial(KernelRidge, kernel="rbf", gamma=default_gamma(X))
 
     def fit() -> np.ndarray:
         for alpha in ALPHAS[: count - 1]:
@@ -48,45 +52,47 @@ def fits(library: str, count: int, m: int, **size) -> Call:
     return fit
 
 
-def best_alpha(m: int, **size) -> float:
+def best_alpha(m: int, **inputs) -> float:
+    """Return the alpha that leave-one-out chooses."""
     from mercer import KernelRidgeCV
 
-    X, y, *_ = draw(**size)
-    return KernelRidgeCV(ALPHAS, **options(width(X), m)).fit(X, y).alpha_
+    X, y, *_ = load_problem(**inputs)
+    return KernelRidgeCV(ALPHAS, **ridge_options(default_gamma(X), m)).fit(X, y).alpha_
 
 
-def reference(m: int, **size) -> np.ndarray:
+def reference(m: int, **inputs) -> np.ndarray:
+    """Return predictions for the best alpha."""
     from mercer import KernelRidge
 
-    X, y, *_ = draw(**size)
-    exact = KernelRidge(best_alpha(m, **size), **options(width(X), m)).fit(X, y)
+    X, y, *_ = load_problem(**inputs)
+    exact = KernelRidge(best_alpha(m, **inputs), **ridge_options(default_gamma(X), m)).fit(X, y)
     return exact.predict(X[:100])
 
 
 def cases(quick: bool) -> list[Case]:
-    n, many, m = (1500, 4000, 300) if quick else (5000, 20_000, 1000)
+    n, n_large, m = (1500, 4000, 300) if quick else (5000, 20_000, 1000)
     exact, landmarks = ("mercer", "30 fits", "30 fits, scikit-learn"), ("mercer", "1 fit")
     common = {"tolerance": 1e-8}
     return [
         *(
             Case(
-                f"exact, {title(inputs)}",
+                f"exact, {describe(inputs)}",
                 inputs,
                 **common,
                 contenders=exact,
                 family=f"`KernelRidgeCV.fit`, 30 alphas by leave-one-out, {n} points",
             )
-            for inputs in family(VALUES, quick, n=n, m=0)
+            for inputs in problem_family(VALUES, quick, n=n, m=0)
         ),
         *(
             Case(
-                f"{m} landmarks, {title(inputs)}",
+                f"{m} landmarks, {describe(inputs)}",
                 inputs,
                 **common,
                 contenders=landmarks,
-                family=f"the same on {m} landmarks of {many} points",
+                family=f"`KernelRidgeCV.fit`, 30 alphas, {m} landmarks of {n_large} points",
             )
-            for inputs in family(VALUES, quick, n=many, m=m)
+            for inputs in problem_family(VALUES, quick, n=n_large, m=m)
         ),
     ]
 
@@ -95,11 +101,11 @@ SUITE = Suite(
     "30 alphas by leave-one-out",
     cases,
     {
-        "mercer": Contender("mercer", search),
-        "30 fits": Contender("mercer", partial(fits, "mercer", 30)),
-        "1 fit": Contender("mercer", partial(fits, "mercer", 1)),
-        "30 fits, scikit-learn": Contender("sklearn", partial(fits, "scikit-learn", 30)),
+        "mercer": Contender("mercer", make_search),
+        "30 fits": Contender("mercer", partial(make_fits, "mercer", 30)),
+        "1 fit": Contender("mercer", partial(make_fits, "mercer", 1)),
+        "30 fits, scikit-learn": Contender("sklearn", partial(make_fits, "scikit-learn", 30)),
     },
     reference,
-    slow=0.0,
+    max_warm_up=0.0,
 )

@@ -1,12 +1,12 @@
-"""Everyday sizes: fits of 100 to 500 points, 2 to 50 classes, and the prediction of one row.
+"""Everyday sizes: fits of 100 to 500 points, 2 to 50 classes, and predictions of one row.
 
-Here it is not the linear algebra that counts, but what a call costs before it begins.
+At these sizes the overhead of a call matters more than the linear algebra.
 """
 
 from __future__ import annotations
 
-from ._models import MODELS, case, suite
-from ._problems import family, title
+from ._models import MODELS, make_case, make_suite
+from ._problems import describe, problem_family
 from ._suite import Case
 
 SETS = {
@@ -27,22 +27,24 @@ SETS = {
     ),
 }
 SETS["points"] = SETS["labels"]
-LARGE = 10  # classes; one against the rest, a process each, takes the peer minutes beyond
+MAX_GP_CLASSES = 10  # scikit-learn fits one GP per class, which takes minutes for more classes
 
 
 def cases(quick: bool) -> list[Case]:
-    found = []
-    for model, rule in MODELS.items():
-        for inputs in family(SETS[rule.learns], quick)[: 1 if quick else None]:
-            if model == "GaussianProcessClassifier" and inputs.get("classes", 0) > LARGE:
+    result = []
+    for model, spec in MODELS.items():
+        for inputs in problem_family(SETS[spec.targets], quick)[: 1 if quick else None]:
+            if model == "GaussianProcessClassifier" and inputs.get("classes", 0) > MAX_GP_CLASSES:
                 continue
             if model == "GaussianProcessClassifier" and inputs["name"] == "digits":
                 inputs = inputs | {"n": 200}
-            for job, verb in (("fit", "fit"), (1, rule.verb)):
-                words = f"`{model}.{verb}`, " + ("100 to 500 points" if job == "fit" else "one row")
-                name = f"{model}.{verb} {title(inputs)}"
-                found.append(case(name, model, job, inputs, family=words))
-    return found
+            for job, method in (("fit", "fit"), (1, spec.predict_method)):
+                size = "100 to 500 points" if job == "fit" else "one row"
+                name = f"{model}.{method} {describe(inputs)}"
+                result.append(
+                    make_case(name, model, job, inputs, family=f"`{model}.{method}`, {size}")
+                )
+    return result
 
 
-SUITE = suite("fits of 100 to 500 points, predictions of one row", cases)
+SUITE = make_suite("fits of 100 to 500 points, predictions of one row", cases)

@@ -1,8 +1,8 @@
-"""Test errors at equal numbers of vectors: learned support vectors against uniform Nyström.
+"""Test errors with equal numbers of basis vectors: learned vectors against uniform Nyström.
 
 Both minimise the same objective, mean loss + α‖f‖², over f = Σⱼ bⱼ k(zⱼ, ·) + c with the Gaussian
-kernel; they differ in the m vectors zⱼ alone.  γ and α are chosen for each from the same grid, by
-the error on a quarter of the first seed's training rows.  The test rows are never among them.
+kernel.  They differ only in the m basis vectors zⱼ.  For each, γ and α are chosen from the same
+grid, by the error on a quarter of the training rows of the first seed, never on test rows.
 """
 
 from __future__ import annotations
@@ -11,33 +11,36 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._models import excess
-from ._problems import draw, there
+from ._models import relative_excess
+from ._problems import is_available, load_problem
 from ._suite import Call, Case, Contender, Suite
 
 SETS = ("kin40k", "protein", "parkinsons", "banana", "waveform", "pendigits")
 REGRESSION = SETS[:3]
-GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)  # times 1 / d, of standardised columns
+GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)  # multiplied by 1 / d; columns are standardised
 ALPHAS = (1e-7, 1e-5, 1e-3)
-NOISE = 0.05  # relative difference of mean errors that three seeds cannot tell from 0
-TUNING = 50  # iterations for each point of the grid; a full fit has the default
+ERROR_TOLERANCE = 0.05  # relative differences up to this are not significant with three seeds
+TUNING_ITERATIONS = 50  # iterations for each point of the grid; the final fit uses the default
 
 
-def learned(name: str, m: int) -> Callable:
+def make_mercer_fit(name: str, m: int) -> Callable:
     """Return fit(X, y, γ, α, seed, quick) of mercer."""
     from mercer import SparseKernelClassifier, SparseKernelRegressor
 
     model = SparseKernelRegressor if name in REGRESSION else SparseKernelClassifier
 
     def fit(X, y, gamma, alpha, seed, quick):
-        steps = {"max_iter": TUNING} if quick else {}
-        return model(m, gamma=gamma, alpha=alpha, random_state=seed, **steps).fit(X, y)
+        options = {"max_iter": TUNING_ITERATIONS} if quick else {}
+        return model(m, gamma=gamma, alpha=alpha, random_state=seed, **options).fit(X, y)
 
     return fit
 
 
-def uniform(name: str, m: int) -> Callable:
-    """The same with scikit-learn's Nystroem; its features have w·w = ‖f‖², so α means the same."""
+def make_nystroem_fit(name: str, m: int) -> Callable:
+    """Return the same function for scikit-learn's Nystroem and a linear model.
+
+    Its features satisfy w·w = ‖f‖², so α has the same meaning.
+    """
     from sklearn.kernel_approximation import Nystroem
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.pipeline import make_pipeline
@@ -55,69 +58,88 @@ def uniform(name: str, m: int) -> Callable:
     return fit
 
 
-def _error(model, X: np.ndarray, y: np.ndarray, name: str) -> float:
-    """RMSE, in units of the targets' deviation, or the share of wrong labels."""
-    wrong = model.predict(X) - y if name in REGRESSION else model.predict(X) != y
-    return float(np.sqrt(np.mean(np.square(wrong)))) if name in REGRESSION else float(wrong.mean())
+def _test_error(model, X: np.ndarray, y: np.ndarray, name: str) -> float:
+    """Return the RMSE in standard deviations of the targets, or the fraction of wrong labels."""
+    errors = model.predict(X) - y if name in REGRESSION else model.predict(X) != y
+    return (
+        float(np.sqrt(np.mean(np.square(errors)))) if name in REGRESSION else float(errors.mean())
+    )
 
 
-def _tuned(fit: Callable, name: str, n: int) -> tuple[float, float]:
-    X, y, _, _ = draw(name, n)
-    some = 3 * len(X) // 4
+def _choose_parameters(fit: Callable, name: str, n: int) -> tuple[float, float]:
+    """Return the γ and α with the smallest validation error."""
+    X, y, _, _ = load_problem(name, n)
+    n_train = 3 * len(X) // 4
     grid = [(gamma / X.shape[1], alpha) for gamma in GAMMAS for alpha in ALPHAS]
 
-    def error(pair):
-        return _error(fit(X[:some], y[:some], *pair, 0, True), X[some:], y[some:], name)
+    def error(parameters):
+        return _test_error(
+            fit(X[:n_train], y[:n_train], *parameters, 0, True), X[n_train:], y[n_train:], name
+        )
 
     return min(grid, key=error)
 
 
-def contender(make: Callable) -> Callable[..., Call]:
-    """Return a contender: its call fits and tests once for each seed; the note gives the errors."""
+def make_contender(make: Callable) -> Callable[..., Call]:
+    """Return the `make` function of a contender.
 
-    def ready(name: str, n: int, m: int, seeds: int) -> Call:
+    Its call fits and tests once for each seed; the note contains the errors.
+    """
+
+    def prepare(name: str, n: int, m: int, seeds: int) -> Call:
         import warnings
 
-        warnings.simplefilter("ignore")  # a grid has corners where nothing converges
+        warnings.simplefilter("ignore")  # fits at the corners of the grid may not converge
         fit = make(name, m)
-        gamma, alpha = _tuned(fit, name, n)
-        draws = [draw(name, n, seed=seed) for seed in range(seeds)]
+        gamma, alpha = _choose_parameters(fit, name, n)
+        datasets = [load_problem(name, n, seed=seed) for seed in range(seeds)]
 
         def call() -> np.ndarray:
             errors = np.array(
                 [
-                    _error(fit(X, y, gamma, alpha, seed, False), X_test, y_test, name)
-                    for seed, (X, y, X_test, y_test) in enumerate(draws)
+                    _test_error(fit(X, y, gamma, alpha, seed, False), X_test, y_test, name)
+                    for seed, (X, y, X_test, y_test) in enumerate(datasets)
                 ]
             )
             call.note = (
                 f"test error {errors.mean():.4f} ± {errors.std(ddof=1):.4f} "
-                f"({seeds} seeds), γ d = {gamma * draws[0][0].shape[1]:g}, α = {alpha:g}"
+                f"({seeds} seeds), γ d = {gamma * datasets[0][0].shape[1]:g}, α = {alpha:g}"
             )
             return errors
 
         return call
 
-    return ready
+    return prepare
 
 
 def reference(name: str, n: int, m: int, seeds: int) -> np.ndarray:
-    """Return the errors of uniform Nyström: learned vectors may not be worse."""
-    return contender(uniform)(name, n, m, seeds)()
+    """Return the errors of uniform Nyström; those of learned vectors must not be larger."""
+    return make_contender(make_nystroem_fit)(name, n, m, seeds)()
 
 
 def cases(quick: bool) -> list[Case]:
-    """A case for each data set that is there and each m."""
+    """Return a case for each available data set and each m."""
     n, seeds = (500, 2) if quick else (3000, 3)
     return [
-        Case(f"{name} m={m}", {"name": name, "n": n, "m": m, "seeds": seeds}, NOISE, excess)
-        for name in filter(there, SETS[:1] if quick else SETS)
+        Case(
+            f"{name} m={m}",
+            {"name": name, "n": n, "m": m, "seeds": seeds},
+            ERROR_TOLERANCE,
+            relative_excess,
+        )
+        for name in filter(is_available, SETS[:1] if quick else SETS)
         for m in ((25,) if quick else (25, 50, 100))
     ]
 
 
 CONTENDERS = {
-    "mercer": Contender("mercer", contender(learned)),
-    "scikit-learn, Nystroem": Contender("sklearn", contender(uniform)),
+    "mercer": Contender("mercer", make_contender(make_mercer_fit)),
+    "scikit-learn, Nystroem": Contender("sklearn", make_contender(make_nystroem_fit)),
 }
-SUITE = Suite("test error at m vectors, learned or drawn", cases, CONTENDERS, reference, slow=0.0)
+SUITE = Suite(
+    "test error with m basis vectors, learned or sampled",
+    cases,
+    CONTENDERS,
+    reference,
+    max_warm_up=0.0,
+)

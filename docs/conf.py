@@ -1,7 +1,7 @@
-"""The site: `make docs` builds it into build/site.
+"""Sphinx configuration; `make docs` builds the site into build/site.
 
 The source directory is the root of the repository, so that links between README, docs/, benchmarks/
-and the rest are the same on the site and in a browser of the repository.
+and other folders work both on the site and in a repository browser.
 """
 
 import ast
@@ -47,11 +47,11 @@ exclude_patterns = [
     "docs/_templates",
 ]
 
-templates_path = [str(ROOT / "docs" / "_templates")]  # autosummary looks below the root
+templates_path = [str(ROOT / "docs" / "_templates")]  # autosummary resolves paths from the root
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mercer"
-html_extra_path = ["_extra"]  # the way from / to docs/index.html
+html_extra_path = ["_extra"]  # redirects / to docs/index.html
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -68,26 +68,26 @@ myst_heading_anchors = 3
 
 nitpicky = True
 nitpick_ignore_regex = [
-    ("py:obj", ".*"),  # a word in single backticks links where it is a name, and else is code
-    ("py:class", ".*"),  # signatures name types of NumPy and scikit-learn, which are not fetched
+    ("py:obj", ".*"),  # single backticks become a link if the name is known, otherwise code
+    ("py:class", ".*"),  # types of NumPy and scikit-learn: their inventories are not downloaded
 ]
 default_role = "py:obj"
 autosummary_generate = True
-autodoc_typehints = "none"  # numpydoc's sections say more than annotations
-numpydoc_show_class_members = False  # the template of a class lists its own
+autodoc_typehints = "none"  # types are in the numpydoc sections
+numpydoc_show_class_members = False  # the class template lists the members
 
 
 # --- the gallery ------------------------------------------------------------------------------
-# The examples are plain scripts.  Copies of them get what sphinx-gallery wants: an underlined
-# title, and the words behind `# %%` on a line of their own.
+# The examples are plain scripts.  They are copied and converted for sphinx-gallery, which needs an
+# underlined title, and the text of a `# %%` comment on a separate line.
 
 
-def staged(name: str, text: str) -> str:
-    """Return the source of an example as sphinx-gallery reads it."""
+def to_gallery_source(name: str, text: str) -> str:
+    """Return the source of an example in the format of sphinx-gallery."""
     head = ast.parse(text).body[0]
     title, *rest = head.value.value.split("\n")
     title = title.removesuffix(".")
-    words = "\n".join(literal_formulas([title, "=" * len(title), *rest]))
+    header = "\n".join(literal_formulas([title, "=" * len(title), *rest]))
     code = "\n".join(text.split("\n")[head.end_lineno :])
     code = re.sub(r"^# %% (.+)$", r"# %%\n# \1", code, flags=re.M)
     hidden = [
@@ -95,34 +95,34 @@ def staged(name: str, text: str) -> str:
         f'__file__ = "{name}"',
         "# sphinx_gallery_end_ignore",
     ]
-    return "\n".join([f'"""{words}\n"""', "", *hidden, code])
+    return "\n".join([f'"""{header}\n"""', "", *hidden, code])
 
 
 def literal_formulas(lines: list[str]) -> list[str]:
-    """Mark indented paragraphs as literal: they are formulas, laid out by hand."""
+    """Mark indented paragraphs as literal blocks, because they are formulas laid out by hand."""
     result: list[str] = []
-    for at, line in enumerate(lines):
-        above = next((x for x in reversed(result) if x.strip()), "")
-        starts = line.startswith("    ") and at > 0 and not lines[at - 1].strip()
-        if starts and above and not above.startswith((" ", "* ", "- ", "::", "---")):
+    for index, line in enumerate(lines):
+        previous = next((x for x in reversed(result) if x.strip()), "")
+        starts_block = line.startswith("    ") and index > 0 and not lines[index - 1].strip()
+        if starts_block and previous and not previous.startswith((" ", "* ", "- ", "::", "---")):
             result += ["::", ""]
         result.append(line)
     return result
 
 
 def stage_examples() -> Path:
-    """Write the copies into build/gallery/examples."""
+    """Write the converted examples into build/gallery/examples and return this folder."""
     folder = ROOT / "build" / "gallery" / "examples"
     folder.mkdir(parents=True, exist_ok=True)
     for path in (ROOT / "examples").glob("*.py"):
-        copy, text = folder / path.name, staged(path.name, path.read_text("utf-8"))
-        if not copy.exists() or copy.read_text("utf-8") != text:  # else it would run again
+        copy, text = folder / path.name, to_gallery_source(path.name, path.read_text("utf-8"))
+        if not copy.exists() or copy.read_text("utf-8") != text:  # unchanged files do not run again
             copy.write_text(text, "utf-8")
     for copy in folder.glob("*.py"):
         if not (ROOT / "examples" / copy.name).exists():
             copy.unlink()
     (folder / "GALLERY_HEADER.rst").write_text(
-        "Gallery\n=======\n\nScripts of `examples/`, each with what it prints and draws.\n", "utf-8"
+        "Gallery\n=======\n\nThe scripts in `examples/`, with their output and figures.\n", "utf-8"
     )
     return folder
 
@@ -136,7 +136,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 1e9,  # no times: they belong to a machine
+    "min_reported_time": 1e9,  # do not show run times, which depend on the computer
     "write_computation_times": False,
     "remove_config_comments": True,
     "matplotlib_animations": False,
@@ -144,30 +144,32 @@ sphinx_gallery_conf = {
 }
 
 
-# --- what docstrings mean ---------------------------------------------------------------------
+# --- reading docstrings -----------------------------------------------------------------------
 
 
 def as_text(self, match, lineno):
-    """Take a mark of reStructuredText as the character that it is."""
+    """Treat a markup character of reStructuredText as plain text."""
     text, end = match.string, match.end("refend" if match["refend"] else "start")
     return text[:end], [], text[end:], []
 
 
-# In docstrings |x| is a norm and values_ a fitted attribute: no substitutions, no targets.
+# In docstrings |x| is a norm and values_ is a fitted attribute, so substitutions and link targets
+# are disabled.
 Inliner.dispatch = {**Inliner.dispatch, "|": as_text, "_": as_text, "__": as_text}
 
 
-def docstring(app, what, name, obj, options, lines):
+def process_docstring(app, what, name, obj, options, lines):
+    """Mark the formulas in a docstring as literal blocks."""
     lines[:] = literal_formulas(lines)
 
 
-def skip(app, what, name, obj, skipped, options):
-    """Leave out what scikit-learn writes for its routing of metadata."""
+def skip_member(app, what, name, obj, skipped, options):
+    """Skip the `set_*_request` methods that scikit-learn adds for metadata routing."""
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
-def links(app, docname, source):
-    """Let links to scripts lead to the gallery, and words in code that name one be links."""
+def rewrite_links(app, docname, source):
+    """Redirect links to example scripts to the gallery, and link code that names an example."""
     if docname.startswith(("docs/gallery", "docs/api")):
         return
     text = re.sub(r"\]\((?:\.\./)?examples/(\w+)\.py\)", r"](/docs/gallery/\1.rst)", source[0])
@@ -177,7 +179,7 @@ def links(app, docname, source):
 
 
 def setup(app):
-    """Connect what is above."""
-    app.connect("autodoc-process-docstring", docstring, priority=100)  # before numpydoc
-    app.connect("autodoc-skip-member", skip)
-    app.connect("source-read", links)
+    """Connect the functions above to Sphinx events."""
+    app.connect("autodoc-process-docstring", process_docstring, priority=100)  # before numpydoc
+    app.connect("autodoc-skip-member", skip_member)
+    app.connect("source-read", rewrite_links)

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/explorer.md, where there is a chromium."""
+"""Create the screenshots of docs/explorer.md; requires Chromium and Playwright."""
 
 import os
 import shutil
@@ -13,7 +13,8 @@ from mercer import GPLVM, Explorer, KernelPCA, explore
 DOCS = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("MERCER_DATA", DOCS.parents[1] / "shared" / "data"))
 SIZE = {"width": 1280, "height": 760}
-FIND = """() => {
+# Sets window.ex to the explorer object, which may be inside a shadow root.
+FIND_EXPLORER_JS = """() => {
   const inner = node => [...node.children, ...(node.shadowRoot ? node.shadowRoot.children : [])];
   const seek = node => node.explorer || inner(node).reduce((f, child) => f || seek(child), null);
   window.ex = seek(document.body);
@@ -21,6 +22,7 @@ FIND = """() => {
 
 
 def digits() -> Explorer:
+    """Return an explorer of scikit-learn's digits."""
     X, y = load_digits(return_X_y=True)
     model = KernelPCA(4, kernel="RBF(length_scale=25)").fit(X)
     table = {"digit": y.astype(str)}
@@ -28,29 +30,31 @@ def digits() -> Explorer:
 
 
 def oil_flow() -> Explorer:
+    """Return an explorer of the oil flow data, or of the wine data if the file is missing."""
     file = DATA / "oil_flow" / "oil_flow.npz"
     if file.exists():
         with np.load(file, allow_pickle=False) as data:
             X, y = data["X_train"], data["y_train"]
-        width, title = 0.5, "Oil flow"
+        length_scale, title = 0.5, "Oil flow"
     else:
         X, y = load_wine(return_X_y=True)
-        X, width, title = (X - X.mean(axis=0)) / X.std(axis=0), 3.0, "Wine"
-    model = KernelPCA(3, kernel=f"RBF(length_scale={width})").fit(X)
-    other = GPLVM(2).fit(X)
+        X, length_scale, title = (X - X.mean(axis=0)) / X.std(axis=0), 3.0, "Wine"
+    model = KernelPCA(3, kernel=f"RBF(length_scale={length_scale})").fit(X)
+    gplvm = GPLVM(2).fit(X)
     table = {"flow": [f"flow {k}" for k in y]}
-    return explore(model, X, second=other, table=table, color="flow", title=title)
+    return explore(model, X, second=gplvm, table=table, color="flow", title=title)
 
 
-def click(page: Page, pane: int, x: float, y: float, how: str = "click") -> None:
-    """Click on, or move to, a place of a map."""
+def click(page: Page, pane: int, x: float, y: float, action: str = "click") -> None:
+    """Click on a point of an embedding, or move the mouse to it."""
     frame = page.locator("canvas.over").nth(pane).bounding_box() or {"x": 0, "y": 0}
-    place = "([k, x, y]) => ex.panes[k].toPixels(x, y).map(p => p / ex.panes[k].pixelRatio)"
-    px, py = page.evaluate(place, [pane, x, y])
-    getattr(page.mouse, how)(frame["x"] + px, frame["y"] + py)
+    to_pixels_js = "([k, x, y]) => ex.panes[k].toPixels(x, y).map(p => p / ex.panes[k].pixelRatio)"
+    px, py = page.evaluate(to_pixels_js, [pane, x, y])
+    getattr(page.mouse, action)(frame["x"] + px, frame["y"] + py)
 
 
 def main() -> None:
+    """Open both explorers in a browser and save a screenshot of each."""
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -60,13 +64,13 @@ def main() -> None:
             page = browser.new_page(viewport=SIZE)
             page.goto(explorer.show(open_browser=False).url)
             page.wait_for_selector("[data-drawn]")
-            page.evaluate(FIND)
+            page.evaluate(FIND_EXPLORER_JS)
             return page
 
         page = opened(digits())
         click(page, 0, 0.08, 0.22)
         page.wait_for_selector(".preimage canvas")
-        click(page, 0, *page.evaluate("[ex.panes[0].x[20], ex.panes[0].y[20]]"), how="move")
+        click(page, 0, *page.evaluate("[ex.panes[0].x[20], ex.panes[0].y[20]]"), action="move")
         page.wait_for_timeout(500)
         page.screenshot(path=DOCS / "explorer-digits.png")
 

@@ -1,10 +1,10 @@
-"""Kernel PCA of handwritten digits: fit, read the summary, draw the map.
+"""Kernel PCA of handwritten digits: fit, read the summary, plot the scores.
 
-Run it with ``python examples/digits_kernel_pca.py``.  It writes ``out/digits_kernel_pca.png``;
-``make demo`` does the same from the shell.
+Run it with ``python examples/digits_kernel_pca.py``.  The figure is saved as
+``out/digits_kernel_pca.png``; ``make demo`` does the same from the shell.
 """
 
-# %% The data: 1797 digits of 8 x 8 pixels, which come with scikit-learn.
+# %% Data: 1797 digits of 8 x 8 pixels, included in scikit-learn.
 import sys
 import time
 from pathlib import Path
@@ -16,7 +16,7 @@ from mercer import KernelPCA
 
 X, digit = load_digits(return_X_y=True)
 
-# %% The model: an RBF kernel whose width follows the spread of the data.
+# %% Model: an RBF kernel whose width is derived from the variance of the data.
 start = time.perf_counter()
 model = KernelPCA(n_components=9, kernel="rbf", gamma="scale")
 scores = model.fit_transform(X)
@@ -30,27 +30,31 @@ try:
 
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    print(f"  memory     {8 * len(X) ** 2 / 2**20:.1f} MiB for the kernel matrix, once; ", end="")
+    print(
+        f"  memory     {8 * len(X) ** 2 / 2**20:.1f} MiB for one copy of the kernel matrix; ",
+        end="",
+    )
     print(f"peak of the process {peak / 2**20:.0f} MiB")
 except ImportError:  # not a POSIX system
     pass
 
-# %% The picture: where the digits lie, and how much each component explains.
+# %% Plot the first two scores of all digits, and the variance that each component explains.
 import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-figure, (plane, spectrum) = plt.subplots(
+figure, (left, right) = plt.subplots(
     1, 2, figsize=(12.8, 7.2), width_ratios=[2.3, 1], layout="constrained"
 )
 colours = plt.get_cmap("tab10").colors
 for d in range(10):
     members = scores[digit == d]
-    look = {"marker": f"${d}$", "color": colours[d], "alpha": 0.7, "linewidths": 0.2}
-    plane.scatter(*members[:, :2].T, s=30, **look)  # each point is its digit: colours are not all
+    style = {"marker": f"${d}$", "color": colours[d], "alpha": 0.7, "linewidths": 0.2}
+    # Each point is drawn as its digit, so that the plot can be read without colours.
+    left.scatter(*members[:, :2].T, s=30, **style)
     centre = np.median(members[:, :2], axis=0)
-    plane.annotate(
+    left.annotate(
         str(d),
         centre,
         fontsize=20,
@@ -61,23 +65,23 @@ for d in range(10):
         bbox={"boxstyle": "circle,pad=0.18", "fc": "white", "ec": colours[d], "alpha": 0.9},
     )
 ratio = model.explained_variance_ratio_
-plane.set_xlabel(f"component 1  ({ratio[0]:.1%} of the variance)", fontsize=13)
-plane.set_ylabel(f"component 2  ({ratio[1]:.1%})", fontsize=13)
-plane.set_title("Kernel PCA of 1797 handwritten digits, RBF kernel", fontsize=16, loc="left")
+left.set_xlabel(f"component 1  ({ratio[0]:.1%} of the variance)", fontsize=13)
+left.set_ylabel(f"component 2  ({ratio[1]:.1%})", fontsize=13)
+left.set_title("Kernel PCA of 1797 handwritten digits, RBF kernel", fontsize=16, loc="left")
 
-places = np.arange(1, len(ratio) + 1)
-spectrum.bar(places, 100 * ratio, color="#4878a8", label="each component")
-spectrum.plot(places, 100 * np.cumsum(ratio), "o-", color="#c44e52", label="all up to it")
-spectrum.set_xticks(places)
-spectrum.set_xlabel("component", fontsize=13)
-spectrum.set_ylabel("explained variance (%)", fontsize=13)
-spectrum.set_title("Share of the variance", fontsize=13, loc="left")
-spectrum.legend(frameon=False, fontsize=12)
-for axes in (plane, spectrum):
+numbers = np.arange(1, len(ratio) + 1)
+right.bar(numbers, 100 * ratio, color="#4878a8", label="each component")
+right.plot(numbers, 100 * np.cumsum(ratio), "o-", color="#c44e52", label="cumulative")
+right.set_xticks(numbers)
+right.set_xlabel("component", fontsize=13)
+right.set_ylabel("explained variance (%)", fontsize=13)
+right.set_title("Explained variance", fontsize=13, loc="left")
+right.legend(frameon=False, fontsize=12)
+for axes in (left, right):
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=11)
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "digits_kernel_pca.png", dpi=150)
-print(f"  picture    {(out / 'digits_kernel_pca.png').relative_to(out.parent)}")
+print(f"  figure     {(out / 'digits_kernel_pca.png').relative_to(out.parent)}")

@@ -1,18 +1,19 @@
-"""Is it a kernel?  A proof, and three witnesses against famous mistakes.
+"""Is it a kernel?  One proof and three counterexamples.
 
-k is a Mercer kernel if sum_ij c_i c_j k(x_i, x_j) >= 0 for all points and coefficients.  What is
-made by the closure rules is proved by a walk over the expression.  For a function, points are
-looked for at which the sum is negative.  One should see:
+k is a positive semidefinite kernel if sum_ij c_i c_j k(x_i, x_j) >= 0 for all points and
+coefficients.  `validity` proves this for expressions that are built by closure rules.  For other
+functions it searches for points and coefficients with a negative sum.  What to look for:
 
-* above, the tree of rules that proves an expression, with what else is known of each part;
-* below, from left to right: the difference of two Gaussians, and the larger of two, each with a few
-  points in the plane, in the colours of their c (where f = sum c k(x, .) has the other sign); and
-  exp(-0.1 * edit distance), refuted by five words.
+* Top: the tree of rules that proves an expression, with known properties of each part.
+* Bottom, from left to right: counterexamples for the difference of two Gaussians, for the maximum
+  of two Gaussians, and for exp(-0.1 * edit distance).  The first two are a few points in the plane,
+  coloured by their coefficients c; there, f = sum c k(x, .) has the opposite sign.  The last one
+  consists of five words.
 
-It writes ``out/is_it_a_kernel.png``.
+The figure is saved as ``out/is_it_a_kernel.png``.
 """
 
-# %% A proof.
+# %% A proof by closure rules.
 from pathlib import Path
 
 import matplotlib
@@ -29,19 +30,19 @@ proof = kernel.validity()
 print(proof, end="\n\n")
 
 
-# %% Three mistakes.
+# %% Three functions that are not kernels.
 def difference(X, Z):
-    """A narrow Gaussian less half of a wide one."""
+    """Return a narrow Gaussian minus half of a wide one."""
     return RBF(1.0)(X, Z) - 0.5 * RBF(2.0)(X, Z)
 
 
-def larger(X, Z):
-    """The larger of two Gaussians."""
+def maximum(X, Z):
+    """Return the maximum of two Gaussians."""
     return np.maximum(RBF(0.5)(X, Z), 0.5 * RBF(3.0)(X, Z))
 
 
-def edits(s, t):
-    """How many letters must be inserted, deleted or replaced to make t of s."""
+def edit_distance(s, t):
+    """Return the edit distance: how many letters to insert, delete or replace to turn s into t."""
     row = range(len(t) + 1)
     for i, a in enumerate(s, 1):
         above, row = row, [i]
@@ -50,16 +51,16 @@ def edits(s, t):
     return row[-1]
 
 
-plane = np.random.default_rng(0).normal(size=(20, 2))
-mistakes = {
-    "a difference": validity(difference, plane),
-    "a maximum": validity(larger, plane),
-    "exp(-0.1 edit distance)": validity(lambda s, t: np.exp(-0.1 * edits(s, t))),
+points = np.random.default_rng(0).normal(size=(20, 2))
+not_kernels = {
+    "difference of Gaussians": validity(difference, points),
+    "maximum of Gaussians": validity(maximum, points),
+    "exp(-0.1 edit distance)": validity(lambda s, t: np.exp(-0.1 * edit_distance(s, t))),
 }
-for verdict in mistakes.values():
-    print(verdict, end="\n\n")
+for result in not_kernels.values():
+    print(result, end="\n\n")
 
-# %% The picture.
+# %% Plot the proof and the counterexamples.
 figure, axes = plt.subplot_mosaic(
     [list("PPP"), list("ABC")],
     figsize=(13.0, 10.5),
@@ -67,12 +68,12 @@ figure, axes = plt.subplot_mosaic(
     layout="constrained",
 )
 plotting.validity(proof, axes["P"])
-for name, (title, verdict) in zip("ABC", mistakes.items(), strict=True):
-    ax = plotting.validity(verdict, axes[name])
+for name, (title, result) in zip("ABC", not_kernels.items(), strict=True):
+    ax = plotting.validity(result, axes[name])
     ax.set_title(f"{title}\n{ax.get_title()}")
     if name != "C":
-        ax.set(xlabel="x₁; at each point its c", ylabel="x₂")
-for colour, meaning in (("#009E73", "a kernel"), ("#E69F00", "a kernel once it is centred")):
+        ax.set(xlabel="x₁ (the number at each point is its c)", ylabel="x₂")
+for colour, meaning in (("#009E73", "a kernel"), ("#E69F00", "a kernel after centring")):
     axes["P"].plot([], [], "o", color=colour, markersize=9, label=meaning)
 axes["P"].legend(loc="lower right", frameon=False, fontsize=12)
 out = Path(__file__).resolve().parent.parent / "out"

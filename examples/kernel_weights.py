@@ -1,21 +1,21 @@
-"""Weights of kernels: six views of handwritten digits, and twenty kernels of noise.
+"""Learn the weights of kernels: six views of handwritten digits, and twenty noise kernels.
 
-Each view of a digit (Fourier coefficients, profiles, pixels, ...) has a Gaussian kernel; twenty
-more see random numbers.  `MultipleKernel` learns from the labels what each is worth.  One should
-see:
+Each view of a digit (Fourier coefficients, profiles, pixels, ...) has a Gaussian kernel.  Twenty
+more kernels are computed from random numbers.  `MultipleKernel` learns the weights from the labels.
+What to look for:
 
-* equal weights give three quarters of the sum to noise, and cost accuracy on digits not seen;
-* each noise kernel gets little by EasyMKL and by alignment, but there are twenty of them; ALIGNF
-  gives all of them together next to nothing.
+* Equal weights give three quarters of the sum to noise, and the test accuracy is lower.
+* EasyMKL and alignment give each noise kernel a small weight, but there are twenty of them.  ALIGNF
+  gives almost no weight to all of them together.
 
-The views are not part of mercer: the file is ``multiview/mfeat_small.npz`` in the folder
-MERCER_DATA, or in ``shared/data`` beside the repository.  Without it, parts of scikit-learn's
-digits are the views.
+The views are not part of mercer.  The file ``multiview/mfeat_small.npz`` is read from the folder
+MERCER_DATA, or from ``shared/data`` next to the repository.  Without it, parts of scikit-learn's
+digits are used as views.
 
-It writes ``out/kernel_weights.png``.
+The figure is saved as ``out/kernel_weights.png``.
 """
 
-# %% Views, one after the other as columns.
+# %% Data: the columns of all views, side by side in one array.
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +40,7 @@ if file.exists():
             name: data[name].astype(float) for name in ("fac", "fou", "kar", "mor", "pix", "zer")
         }
 else:
-    print("mfeat_small.npz was not found (MERCER_DATA names its folder)")
+    print("multiview/mfeat_small.npz was not found in MERCER_DATA: using scikit-learn's digits")
     images, y = load_digits(return_X_y=True)
     images, y = images[:500].reshape(-1, 8, 8), y[:500]
     views = {"top": images[:, :4], "bottom": images[:, 4:], "left": images[:, :, :4]}
@@ -49,30 +49,31 @@ else:
 for i in range(20):
     views[f"noise {i}"] = np.random.default_rng(i).normal(size=(len(y), 5))
 scaled = [(V - V.mean(0)) / np.maximum(V.std(0), 1e-9) for V in views.values()]
-X, ends = np.hstack(scaled), np.cumsum([0, *(V.shape[1] for V in scaled)]).tolist()
-kernels = [Select(RBF("median"), slice(a, b)) for a, b in pairwise(ends)]
+X, offsets = np.hstack(scaled), np.cumsum([0, *(V.shape[1] for V in scaled)]).tolist()
+kernels = [Select(RBF("median"), slice(a, b)) for a, b in pairwise(offsets)]
 
-# %% Weights by several methods, from half of the digits.
+# %% Learn weights by several methods, from half of the digits.
 train = np.arange(len(y)) % 2 == 0
 methods = ("average", "easymkl", "alignment", "alignf")
-found, accuracy = {}, {}
+weights_by_method, accuracy = {}, {}
 for method in methods:
     kernel = MultipleKernel(kernels, method)
-    found[method] = kernel.learn(X[train], y[train])
+    weights_by_method[method] = kernel.learn(X[train], y[train])
     model = SVC(kernel=kernel, C=10.0).fit(X[train], y[train])
     accuracy[method] = model.score(X[~train], y[~train])
-    noise = found[method].weights[6:].sum()
-    print(f"{method:<10} noise has {noise:.1%} of the weight; accuracy {accuracy[method]:.1%}")
+    noise = weights_by_method[method].weights[6:].sum()
+    print(f"{method:<10} weight of noise {noise:.1%}, test accuracy {accuracy[method]:.1%}")
 
-# %% The picture.
+# %% Plot the weights.
 figure, axes = plt.subplots(1, 4, figsize=(12.0, 5.4), sharey=True, layout="constrained")
 names = [*views][:6]
 for ax, method in zip(axes, methods, strict=True):
-    weights = found[method].weights
+    weights = weights_by_method[method].weights
     ax.barh(range(26), weights, color=["#0072B2"] * 6 + ["#D55E00"] * 20)
     ax.set(
-        title=f"{method}\nalignment {found[method].alignment:.2f}, accuracy {accuracy[method]:.1%}",
-        xlabel=f"weight; noise has {weights[6:].sum():.1%}",
+        title=f"{method}\nalignment {weights_by_method[method].alignment:.2f}, "
+        f"accuracy {accuracy[method]:.1%}",
+        xlabel=f"weight (noise: {weights[6:].sum():.1%})",
     )
 axes[0].set_yticks(range(26), names + ["noise"] * 20)
 axes[0].invert_yaxis()
@@ -80,4 +81,4 @@ axes[0].invert_yaxis()
 out = root / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "kernel_weights.png", dpi=150)
-print("picture: out/kernel_weights.png")
+print("figure: out/kernel_weights.png")

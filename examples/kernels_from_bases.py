@@ -1,18 +1,18 @@
-"""Kernels made of basis functions, k(x, x') = sum_m phi_m(x) phi_m(x').
+"""Kernels from basis functions, k(x, x') = sum_m phi_m(x) phi_m(x').
 
-Upper row: three bases on the line, monomials, Gaussians and logistic sigmoids.  Lower row: their
-kernels as functions of x, for two fixed x', each marked by a cross (after Bishop's book, figure
-6.1).  One should see:
+Top row: three bases on an interval (monomials, Gaussians, logistic sigmoids).  Bottom row: their
+kernels as functions of x for two fixed x', each marked by a cross (as in figure 6.1 of Bishop's
+book).  What to look for:
 
-* k(x, 0) of the monomials is flat: at 0 all of them vanish but the first.  k(x, -0.5) is not, but
-  is largest at the left end, not at x';
-* the Gaussians, which are bumps all over the line, make a kernel that is a bump around x';
-* the sigmoids make one that is large wherever many of them have stepped up, both at x and at x'.
+* For monomials, k(x, 0) is constant, because all of them except the first are 0 at x' = 0.
+  k(x, -0.5) is not constant, but it is largest at the left end, not at x'.
+* For Gaussians, which cover the whole interval, the kernel has a maximum at x'.
+* For sigmoids, the kernel is large where many of them are close to 1, both at x and at x'.
 
-It writes ``out/kernels_from_bases.png``.
+The figure is saved as ``out/kernels_from_bases.png``.
 """
 
-# %% The bases.
+# %% Three bases.
 from pathlib import Path
 
 import matplotlib
@@ -32,7 +32,7 @@ bases = {
     "11 sigmoids of width 0.1": SigmoidBasis(centres=centres, width=0.1),
 }
 
-# %% The picture, and what it shows in numbers.
+# %% Plot the bases and their kernels, and print some values.
 figure, axes = plt.subplots(2, 3, figsize=(12.8, 7.2), layout="constrained", sharex=True)
 print("basis                        functions    k(-0.5, 0)    k(0, 0)    k(0.5, 0)    largest at")
 for (name, basis), (upper, lower) in zip(bases.items(), axes.T, strict=True):
@@ -41,7 +41,7 @@ for (name, basis), (upper, lower) in zip(bases.items(), axes.T, strict=True):
     kernel_sections(kernel, [0.0, -0.5], x, ax=lower)
     lower.set_ylim(bottom=0.0)
     upper.set_title(name, fontsize=14)
-    upper.set_xlabel("")  # the lower panel says it
+    upper.set_xlabel("")  # shared with the lower panel
 
     left, middle, right = kernel([[-0.5], [0.0], [0.5]], [[0.0]])[:, 0]
     section = kernel(x[:, None], [[0.0]])[:, 0]
@@ -53,9 +53,9 @@ for panel in axes.flat:
     panel.tick_params(labelsize=11)
     panel.xaxis.label.set_fontsize(13)
     panel.yaxis.label.set_fontsize(13)
-figure.suptitle("Basis functions, and the kernels that they make", fontsize=16)
+figure.suptitle("Basis functions and their kernels", fontsize=16)
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "kernels_from_bases.png", dpi=150)
-print("picture: out/kernels_from_bases.png")
+print("figure: out/kernels_from_bases.png")

@@ -1,20 +1,19 @@
-"""Five maps of handwritten digits side by side, and how much of each is true.
+"""Compare five embeddings of handwritten digits in the plane.
 
-400 images of the digits 0 to 4, 64 numbers each, are put into the plane by PCA, by kernel PCA, by
-metric scaling, by Sammon's map and by an autoencoder; none is told which digit an image shows.
-One should see:
+400 images of the digits 0 to 4, with 64 pixels each, are embedded by PCA, kernel PCA, metric MDS,
+Sammon's mapping and an autoencoder.  None of them uses the labels.  What to look for:
 
-* PCA lays the digits 2 and 3 on top of each other: 86 images have a nearest neighbour that shows
-  another digit; kernel PCA with a wide Gaussian is almost the same map, turned;
-* metric scaling and Sammon's map, which keep distances as well as they can and so fill the plane,
-  part them (17 and 31 errors), and the autoencoder does best (6);
-* trustworthiness T puts the maps into the same order without knowing a label;
-* the autoencoder's way back loses less than half of what that of PCA does.
+* PCA places the digits 2 and 3 on top of each other: for 86 images the nearest neighbour is another
+  digit.  Kernel PCA with a wide Gaussian gives almost the same embedding, rotated.
+* Metric MDS and Sammon's mapping preserve distances as well as possible.  They separate the digits
+  better (17 and 31 errors).  The autoencoder is best (6 errors).
+* The trustworthiness T ranks the embeddings in the same order without using labels.
+* The reconstruction error of the autoencoder is less than half of that of PCA.
 
-It writes ``out/maps_side_by_side.png``.
+The figure is saved as ``out/maps_side_by_side.png``.
 """
 
-# %% The data.
+# %% Data.
 from pathlib import Path
 
 import matplotlib
@@ -29,9 +28,9 @@ root = Path(__file__).resolve().parent.parent
 X, y = load_digits(n_class=5, return_X_y=True)
 X, y = X[:400] / 16.0, y[:400]
 
-# %% The maps.  Names stand for models with their defaults; a model of one's own stands for itself.
+# %% Fit the embeddings.  A name selects a model with default parameters; a model is used as given.
 network = Autoencoder(2, hidden_layer_sizes=(20,), n_init=1, tol=1e-3)
-found = compare(
+comparison = compare(
     X,
     y,
     {
@@ -39,18 +38,19 @@ found = compare(
         "autoencoder 64-20-2-20-64": network,
     },
 )
-print(found)
+print(comparison)
 
-# %% Which points of a map are not to be trusted?
-quality = found.qualities["PCA"]
+# %% Points of an embedding that are not trustworthy.
+quality = comparison.qualities["PCA"]
 doubtful = quality.points.trustworthiness < 0.8
 digits, counts = np.unique(y[quality.rows[doubtful]], return_counts=True)
 print(
-    "\nmost doubtful in the map of PCA:", dict(zip(digits.tolist(), counts.tolist(), strict=True))
+    "\npoints with low trustworthiness in PCA, by digit:",
+    dict(zip(digits.tolist(), counts.tolist(), strict=True)),
 )
 
-# %% The picture.
-panels = found.plot()
+# %% Plot.
+panels = comparison.plot()
 (root / "out").mkdir(exist_ok=True)
 panels[0].figure.savefig(root / "out" / "maps_side_by_side.png", dpi=150)
-print("picture: out/maps_side_by_side.png")
+print("figure: out/maps_side_by_side.png")

@@ -1,9 +1,10 @@
 """The same quadratic model in the primal and in the dual.
 
 With d columns, the quadratic features x_i x_j, x_i and 1 are (d + 1)(d + 2) / 2 functions.  Ridge
-regression on them solves a system of that size.  Kernel ridge regression with
-k(x, z) = (<x, z> + 1)^2 solves one of the size of the data, and never sees the features.  Both find
-the same function, because the primal weights are a combination of the points: w = Phi^T a.
+regression on them solves a linear system of that size.  Kernel ridge regression with
+k(x, z) = (<x, z> + 1)^2 solves a system of the size of the data, and never computes the features.
+Both find the same function, because the primal weights are a combination of the points:
+w = Phi^T a.
 """
 
 # %% Data: a noisy quadratic in three variables.
@@ -17,11 +18,11 @@ rng = np.random.default_rng(0)
 X, X_new = rng.normal(size=(60, 3)), rng.normal(size=(5, 3))
 y = X[:, 0] * X[:, 1] - X[:, 2] ** 2 + 0.5 * X[:, 0] + rng.normal(scale=0.1, size=60)
 
-# %% Primal: explicit features, weights w.
+# %% Primal: explicit features and weights w.
 phi = QuadraticMap(coef0=1.0)
 primal = Ridge(alpha=0.1, fit_intercept=False).fit(phi(X), y)
 
-# %% Dual: the kernel, coefficients a.
+# %% Dual: a kernel and coefficients a.
 dual = KernelRidge(alpha=0.1, kernel=Polynomial(degree=2, coef0=1.0)).fit(X, y)
 
 print(f"features per point        {phi(X).shape[1]}")
@@ -30,5 +31,5 @@ print(f"primal predictions        {primal.predict(phi(X_new)).round(6)}")
 print(f"dual predictions          {dual.predict(X_new).round(6)}")
 
 # %% The representer theorem: w = Phi^T a.
-gap = np.abs(phi(X).T @ dual.dual_coef_ - primal.coef_).max()
-print(f"largest |w - Phi^T a|     {gap:.1e}")
+difference = np.abs(phi(X).T @ dual.dual_coef_ - primal.coef_).max()
+print(f"largest |w - Phi^T a|     {difference:.1e}")

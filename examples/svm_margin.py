@@ -1,18 +1,19 @@
-"""The margin of a support vector machine: what C does to it, and the same machine in a few points.
+"""The margin of an SVM for different C, and the same SVM compressed to a few points.
 
-A support vector machine minimises |f|²/2 + C Σ max(0, 1 − yᵢ f(xᵢ)).  Its margin is the strip
-−1 < f < 1; points outside of it do not matter.  One should see, from left to right:
+An SVM minimises |f|²/2 + C Σ max(0, 1 − yᵢ f(xᵢ)).  Its margin is the strip −1 < f < 1; points
+outside of it have no influence.  What to look for:
 
-* C small: a wide margin and a plain boundary; many points lie in it, all held at their bound;
-* C in between: the boundary follows the moons;
-* C large: hardly any error is accepted, so that the boundary bends around single points;
-* the machine in the middle, compressed: all its support vectors replaced by a dozen points that
-  nobody observed, and nearly the same lines.
+* Small C: a wide margin and a simple boundary.  Many points lie inside the margin, and their
+  coefficients are at the bound C.
+* Medium C: the boundary follows the moons.
+* Large C: hardly any error is accepted, so the boundary bends around single points.
+* The SVM with medium C, compressed: twelve optimised points, which are not data points, replace all
+  support vectors, and the contour lines are nearly the same.
 
-It writes ``out/svm_margin.png``.
+The figure is saved as ``out/svm_margin.png``.
 """
 
-# %% Two noisy moons, and new points to test with.
+# %% Data: two noisy moons, and new points for testing.
 from pathlib import Path
 
 import matplotlib
@@ -28,39 +29,41 @@ from mercer.plotting import contours, margin
 X, y = moons(200, noise=0.25, random_state=0)
 X_test, y_test = moons(10_000, noise=0.25, random_state=1)
 
-# %% Three values of C, each search beginning where the last one ended.
+# %% Fit three values of C; each fit starts from the solution of the previous one.
 models = SVC(gamma=1.0).path(X, y, [0.03, 1.0, 1000.0])
-print("       C   free  at bound   margin   training errors   new points   relative gap")
+print("       C   free  at bound   margin    training error   test error   relative gap")
 for model in models:
-    facts = model.report_.certificate
+    certificate = model.report_.certificate
     width = 2.0 / model.expansion_.norm()[0]
-    wrong, new = 1.0 - model.score(X, y), 1.0 - model.score(X_test, y_test)
+    train_error, test_error = 1.0 - model.score(X, y), 1.0 - model.score(X_test, y_test)
     print(
-        f"{model.C:8g} {facts['n_free']:6d} {facts['n_bound']:9d} {width:8.3f} {wrong:17.1%} "
-        f"{new:12.1%}   {facts['gap'] / facts['primal']:.0e}"
+        f"{model.C:8g} {certificate['n_free']:6d} {certificate['n_bound']:9d} {width:8.3f} "
+        f"{train_error:17.1%} {test_error:12.1%}   {certificate['gap'] / certificate['primal']:.0e}"
     )
 
-# %% The same function in a dozen points.
+# %% The same function with twelve points.
 middle = models[1]
-small = compress(middle, 12)
-before, after = (model.decision_function(X_test) for model in (middle, small))
-print(small.reduction_)
-print(f"new points that change sides: {np.mean(np.sign(before) != np.sign(after)):.2%}")
+reduced = compress(middle, 12)
+before, after = (model.decision_function(X_test) for model in (middle, reduced))
+print(reduced.reduction_)
+print(f"new points with another label: {np.mean(np.sign(before) != np.sign(after)):.2%}")
 
-# %% The picture.
+# %% Plot.
 figure, panels = plt.subplots(2, 2, figsize=(11.5, 9.4), layout="constrained")
 for ax, model in zip(panels.flat, models, strict=False):
     margin(model, X, y, ax=ax)
     ax.set_title(f"C = {model.C:g}")
-last = panels[1, 1]
-contours(small.decision_function, X, ax=last, n_levels=5)
-last.collections[-1].remove()  # the sample: here the points are those of the expansion
-last.scatter(*small.expansion_.points.T, marker="*", s=150, color="black", label="points of f")
-last.set_title(f"C = 1, compressed from {len(middle.support_)} to 12 points")
-last.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False)
+panel = panels[1, 1]
+contours(reduced.decision_function, X, ax=panel, n_levels=5)
+panel.collections[-1].remove()  # hide the data; the points of the expansion are drawn instead
+panel.scatter(
+    *reduced.expansion_.points.T, marker="*", s=150, color="black", label="points of the expansion"
+)
+panel.set_title(f"C = 1, compressed from {len(middle.support_)} to 12 points")
+panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False)
 figure.suptitle("Support vector machines on two moons", fontsize=15)
 
 out = Path(__file__).resolve().parent.parent / "out"
 out.mkdir(exist_ok=True)
 figure.savefig(out / "svm_margin.png", dpi=110)
-print("picture: out/svm_margin.png")
+print("figure: out/svm_margin.png")

@@ -1,4 +1,8 @@
-"""Kernel PCA of eight sentences in three languages, by character n-grams: most find their own."""
+"""Kernel PCA of sentences in three languages, with character n-grams.
+
+The figure shows that most sentences lie close to others in the same language.  It is saved as
+``out/text.png``.
+"""
 
 from pathlib import Path
 
@@ -18,13 +22,14 @@ nächste Bahnhof|sie schrieb ihm einen langen Brief|im Sommer fahren wir ans Mee
 french = """le train pour la ville part à neuf heures|nous avons acheté du pain et du fromage au
 marché|il pleut depuis ce matin|mon frère lit le journal dans la cuisine|l'enfant dort|où est
 la gare la plus proche|elle lui a écrit une longue lettre|en été nous allons à la mer"""
+# Remove line breaks; there are eight sentences in each language.
 texts = [t.split() for page in (english, german, french) for t in page.split("|")]
 texts, language = [" ".join(t) for t in texts], np.repeat(["English", "German", "French"], 8)
 
-# %% Which language is it?  The weights of the terms are learned in every fold anew.
+# %% Classify the language.  The tf-idf weights are computed from the training part of each fold.
 for kernel in (BagOfWords(), BagOfWords(tfidf=False), BagOfNgrams((1, 3), sublinear_tf=True)):
     accuracy = cross_val_score(SVC(kernel=kernel, C=10.0), texts, language, cv=8).mean()
-    print(f"{accuracy:4.0%} by {kernel}")
+    print(f"accuracy {accuracy:4.0%} with {kernel}")
 model = KernelPCA(2, kernel=BagOfNgrams((1, 3), sublinear_tf=True)).fit(texts)
 (out := Path(__file__).resolve().parent.parent / "out").mkdir(exist_ok=True)
 embedding(model, language).figure.savefig(out / "text.png", dpi=150)

@@ -47,7 +47,7 @@ from mercer.solvers import (
     Status,
 )
 from mercer.solvers.risk import _short_expansion
-from mercer.testing._differences import STEP, difference
+from mercer.testing._differences import STEP, directional_derivative
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(150, 3))
