@@ -1,4 +1,4 @@
-"""Each command does what its help describes, prints what it did, and returns a meaningful code."""
+"""Each command does what it says, says what it did, and ends with a code that means something."""
 
 import contextlib
 import csv
@@ -22,7 +22,7 @@ TREATED = ("--impute", "median", "--onehot", "city", "--standardize")
 
 
 def run(code):
-    """Run a script in this process and return its output; `python` checks that it is complete."""
+    """Run a script in this process, and return what it wrote; `python` proves that it is whole."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "<printed>", "exec"), {"__name__": "__main__"})
     return out.getvalue()
@@ -53,21 +53,20 @@ def test_from_a_file_to_embedding_picture_model_and_report(mercer, people, tmp_p
     assert list(found) == ["row", "kind", "component1", "component2", "component3"]
     assert found["row"] == [str(i) for i in range(1, 81)] and set(found["kind"]) == {"old", "new"}
     assert (out / "embedding.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    # The model gives identical results in a new process.
+    # the model in a fresh process gives the same bits for the same rows
     again = process("transform", out / "model.mercer", people, cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     scores = np.array([found[f"component{j}"] for j in (1, 2, 3)], dtype=float)
     told = columns(again.stdout)
     new = np.array([told[f"component{j}"] for j in (1, 2, 3)], dtype=float)
-    # k(x, X) w and u sqrt(l) differ by rounding
-    np.testing.assert_allclose(new, scores, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(new, scores, rtol=0, atol=1e-12)  # k(x, X) w, and u sqrt(l)
     model = load_trained(out / "model.mercer")
     here = model.model.transform(model.recipe.transform(read_table(people)))
     assert here.T.tobytes() == np.ascontiguousarray(new).tobytes()
-    # The printed code gives the same results.
+    # and so does the code that is printed
     code = mercer("pca", people, *options, "--show-code").out
     assert python(code, tmp_path) == (out / "embedding.csv").read_text()
-    # The code is also in the report, and escaped, like everything that comes from the file.
+    # which is in the report, too, escaped, as is everything that the file says
     page = (out / "report.html").read_text("utf-8")
     assert (
         "mercer pca" in page
@@ -145,7 +144,9 @@ def test_what_else_a_model_can_say(mercer, people):
     assert json.loads(made.out)["points"] == 20
     assert len(load_trained("small.mercer").model.X_fit_) == 20
     said = mercer("info", "small.mercer").out
-    assert "KernelRidge" in said and "one-hot: 3 values" in said and "mercer fit ridge" in said
+    assert (
+        "KernelRidge" in said and "one-hot encoded: 3 values" in said and "mercer fit ridge" in said
+    )
     assert (
         "omit the options that set them" in mercer("score", "r.mercer", people, "--standardize").err
     )
@@ -162,7 +163,7 @@ def test_what_else_a_model_can_say(mercer, people):
     assert np.abs(gap).mean() < 5  # in years
     library.save(load_trained("r.mercer").model, "bare.mercer")
     assert "but not how to preprocess the columns" in mercer("predict", "bare.mercer", people).err
-    assert "no file of mercer.save" in mercer("info", people).err
+    assert "was not written by mercer.save" in mercer("info", people).err
 
 
 def test_score_and_tune(mercer, people):
@@ -199,9 +200,9 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     (tmp_path / "a.fasta").write_text(fasta)
     done = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))", "-o", "out", "--color",
                   "name")  # fmt: skip
-    assert done.code == 0 and "Points are the texts of the column 'sequence'" in done.err
-    assert "holds text" in mercer("pca", "a.fasta").err
-    bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as in the help text
+    assert done.code == 0 and "The points are the texts of the column 'sequence'" in done.err
+    assert "contains text" in mercer("pca", "a.fasta").err
+    bare = mercer("pca", "a.fasta", "--kernel", "Normalized(Spectrum(2))")  # as its help says
     assert bare.code == 0 and bare.out.startswith("row,component1"), bare
     asked = mercer("pca", "a.fasta", "--kernel", "Spectrum(1)", "--columns", "name")
     assert asked.code == 0 and "the column 'name'" in asked.err
@@ -219,7 +220,7 @@ def test_kernels_of_strings_and_graphs(mercer, tmp_path):
     assert len(mercer("predict", "g.mercer", "DS").out.splitlines()) == 7
     assert mercer("pca", "DS", *options[:2], "-o", "g", "-q").code == 0
     assert "graphs cannot be written to a table" in mercer("denoise", "g/model.mercer", "DS").err
-    assert "holds graphs, and this kernel takes vectors" in mercer("pca", "DS").err
+    assert "contains graphs, but this kernel requires vectors" in mercer("pca", "DS").err
 
 
 def test_check_kernels_and_plan(mercer, people):
@@ -240,7 +241,7 @@ def test_check_kernels_and_plan(mercer, people):
     assert "nystroem" in mercer("plan", people, "--columns", "age").out
 
 
-def test_mistakes_are_reported_without_a_traceback(mercer, people):
+def test_mistakes_are_told_without_a_traceback(mercer, people):
     for arguments, code, words in [
         (("pcaa",), 2, "Did you mean 'pca'?"),
         (("pca", people, "--colr", "x"), 2, "--color"),
@@ -259,8 +260,8 @@ def test_mistakes_are_reported_without_a_traceback(mercer, people):
         (("score", "ridge", people, "--target", "kind", "--columns", "age"), 1, "fit svc"),
         (("score", "svc", people, "--target", "price", "--columns", "age"), 1, "fit ridge"),
         (("pca", people, "--columns", "age", "--set", "tll=1"), 1, "did you mean 'tol'?"),
-        (("fit", "svc", people, "--columns", "age"), 1, "which column of .* is to be predicted"),
-        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a string like '2 GiB'"),
+        (("fit", "svc", people, "--columns", "age"), 1, "no target is set for .*column to predict"),
+        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a text like '2 GiB'"),
         (("pca", people, "--columns", "age", "--resume"), 0, ""),
     ]:
         done = mercer(*arguments)
@@ -269,8 +270,8 @@ def test_mistakes_are_reported_without_a_traceback(mercer, people):
         assert "Traceback" not in done.err
 
 
-def test_what_cannot_be_written_is_reported_before_the_work(mercer, people, tmp_path):
-    """The error comes before the fit, and names the folder that does not exist."""
+def test_what_cannot_be_written_is_told_before_the_work(mercer, people, tmp_path):
+    """Not after an hour's fit, and by the name of the folder that is not there."""
     fit = ("fit", "ridge", people, "--columns", "age", "--target", "price")
     for arguments in ((*fit, "-o", "no/m.mercer"), ("pca", people, "-o", "people.csv/out")):
         done = mercer(*arguments)
@@ -324,7 +325,7 @@ def test_independence_of_what_is_complete_on_both_sides(mercer, people):
 
 
 def test_files_of_functions(mercer, tmp_path):
-    """A saved Expansion has no parameters and no preprocessing."""
+    """What mercer.save writes of an Expansion has no parameters, and no recipe."""
     X = np.random.default_rng(0).normal(size=(20, 2))
     library.save(library.Expansion(library.kernels.RBF(), X, np.ones(20)), "f.mercer")
     done = mercer("info", "f.mercer")
@@ -409,8 +410,8 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
 
 
 @pytest.mark.data
-def test_a_file_from_another_source(mercer, tmp_path):
-    """Boston housing, a file without a header, works with one command."""
+def test_a_file_that_nobody_here_wrote(mercer, tmp_path):
+    """Boston housing, without a header: one command, and everything is there."""
     path = DATA / "regression" / "uci_datasets" / "housing.csv.gz"
     if not path.exists():
         pytest.skip(f"no {path.name}: set MERCER_DATA")

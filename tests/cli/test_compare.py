@@ -1,4 +1,4 @@
-"""mercer compare: the table, the files, and errors."""
+"""mercer compare: the table, the files, and what is refused."""
 
 import contextlib
 import csv
@@ -25,18 +25,21 @@ def test_table_maps_and_picture(mercer, people, tmp_path):
     options = (*TREATED, *MODELS, "--color", "kind")
     done = mercer("compare", people, *options, "-o", "out")
     assert done.code == 0 and done.out == "", done
-    assert "Column 'city' one-hot: 3 values" in done.err and "Embeddings of 80 points" in done.err
+    assert (
+        "Column 'city' was one-hot encoded: 3 values" in done.err
+        and "Embeddings of 80 points" in done.err
+    )
     out = tmp_path / "out"
     assert sorted(os.listdir(out)) == ["comparison.csv", "comparison.png", "maps.csv"]
     table = columns((out / "comparison.csv").read_text())
     assert table["model"] == ["PCA", "Sammon"] and "wrote out/maps.csv" in done.err
     assert 0.5 < float(table["auc"][1]) <= 1 and 0 <= int(float(table["errors"][0])) <= 80
-    assert table["reconstruction_error"][1] == ""  # Sammon mapping has no inverse transform
+    assert table["reconstruction_error"][1] == ""  # Sammon's map has no way back
     maps = columns((out / "maps.csv").read_text())
     assert list(maps) == ["row", "kind", "PCA 1", "PCA 2", "Sammon 1", "Sammon 2"]
     assert maps["row"] == [str(i) for i in range(1, 81)]
     assert (out / "comparison.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    # The printed code gives the same results.
+    # the code that is printed finds the same
     code = mercer("compare", people, *options, "--show-code").out
     with contextlib.redirect_stdout(io.StringIO()) as wrote:
         exec(compile(code, "<printed>", "exec"), {"__name__": "__main__"})
@@ -77,7 +80,7 @@ def test_too_many_classes_are_drawn_in_one_colour(mercer, tmp_path):
     assert sorted(os.listdir(tmp_path / "out")) == ["comparison.csv", "comparison.png", "maps.csv"]
 
 
-def test_a_model_that_fails_is_reported_and_the_others_go_on(mercer, people):
+def test_a_model_that_fails_is_told_and_the_others_go_on(mercer, people):
     options = ("--columns", "age,price", "--models", "PPCA,PCA", "-k", "2")
     done = mercer("compare", people, *options)
     assert done.code == 0 and "warning: PPCA failed: n_components=2, but X has" in done.err

@@ -1,4 +1,4 @@
-"""mercer explore: the HTML page, the server, and errors."""
+"""mercer explore: a page, a server, and what cannot be shown."""
 
 import json
 import os
@@ -32,8 +32,7 @@ def test_a_page(mercer, flowers, tmp_path):
     assert done.code == 0 and "wrote page.html" in done.err, done
     text = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>flowers.csv</title>" in text
-    # an XML namespace, not a link
-    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}
+    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}  # a name
     again = mercer("explore", flowers, "--color", "kind", "--export", "-")
     assert again.out == text
     told = mercer("explore", flowers, "--color", "kind", "--export", "page.html", "--json")
@@ -44,7 +43,7 @@ def test_a_page(mercer, flowers, tmp_path):
     ("options", "words"),
     [
         (("--color", "kin"), "has no column 'kin'; did you mean 'kind'?"),
-        ((), "column 'kind': holds text"),
+        ((), "column 'kind': contains text"),
         (("--ignore", "kind", "--image-shape", "2x2"), "images of 2x2 have 4 pixels, but points"),
         (
             ("--ignore", "kind", "--second", "gtm"),
@@ -52,7 +51,7 @@ def test_a_page(mercer, flowers, tmp_path):
         ),
         (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
         (("--ignore", "kind", "--kernel", "RBF(1e9)"), "does not distinguish any of the"),
-        (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv is not there"),
+        (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv does not exist"),
         (("--image-shape", "8by8"), "'8by8' is not of the form 8x8"),
     ],
     ids=["color", "text", "pixels", "second", "kernel", "constant", "new", "shape"],

@@ -1,4 +1,4 @@
-"""`load` either loads a file or reports what is wrong; `hostile_files.py` creates more files."""
+"""`load` loads a file or says what is wrong with it; `hostile_files.py` makes more of them."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from mercer import ModelFileError, load
 def test_hostile_files_are_refused(seed):
     ends = hostile.run(10 * len(hostile.CHANGES), seed)
     kinds = {change for change, end in ends if end == "refused"}
-    # Changed numbers in an array are often valid, too.
+    # other numbers in an array are often as good as the first ones
     assert kinds >= {change.__name__ for change in hostile.CHANGES} - {"data_changed"}
     assert all(
         end == "refused" for change, end in ends if change in ("cut", "bomb", "length_changed")
@@ -30,7 +30,7 @@ def originals():
 
 
 def changed(originals, number, change, tmp_path):
-    """Write a file with a changed state and a valid fingerprint, and return its path."""
+    """Write a file with a change of its state, signed again, and return its path."""
     one = hostile.Content(originals[number])
     change(one)
     path = tmp_path / "m"
@@ -39,7 +39,7 @@ def changed(originals, number, change, tmp_path):
 
 
 EVIL = {
-    "a class of another package": (
+    "a class that is none of ours": (
         lambda one: one.state.update({"class": "os.system"}),
         r"the top level there is an object of the class 'os\.system', which is not a class of ",
     ),
@@ -49,7 +49,7 @@ EVIL = {
     ),
     "a kernel that is code": (
         lambda one: one.state["fields"].update(kernel={"kernel": "__import__('os').system('x')"}),
-        r"at kernel it has a kernel that is none: unexpected '\.': attributes are not",
+        r"at kernel there is an invalid kernel: unexpected '\.': attributes are not",
     ),
     "another type": (
         lambda one: one.state["fields"].update(kernel=3),
@@ -67,7 +67,7 @@ EVIL = {
         lambda one: one.state["fields"]["points"].update(array="nothing"),
         r"at points there is the name of a tensor that does not exist, 'nothing'",
     ),
-    "an unused tensor": (
+    "a tensor of nobody's": (
         lambda one: one.state["fields"].update(points={"list": [1] * 12}),
         r"the tensors \['points'\] are not used by the model",
     ),
@@ -99,7 +99,7 @@ EVIL = {
 
 
 @pytest.mark.parametrize("name", EVIL)
-def test_what_is_wrong_is_reported(name, originals, tmp_path):
+def test_what_is_wrong_is_said(name, originals, tmp_path):
     change, message = EVIL[name]
     path = changed(originals, 0, change, tmp_path)
     for mmap in (False, True):
@@ -131,7 +131,7 @@ def test_numbers_that_compiled_loops_read_are_checked(originals, tmp_path):
                 one.data[begin:end] = numbers.tobytes()
 
             if tensor == "_learner.support" and value > 0:
-                continue  # a positive number is a valid index here
+                continue  # places among points that are only numbered
             path = changed(originals, number, change, tmp_path)
             with pytest.raises(ModelFileError, match=r"fit"):
                 load(path)
