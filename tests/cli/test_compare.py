@@ -13,7 +13,7 @@ from mercer import MetricMDS
 from mercer.comparison import KNOWN, Known
 
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize", "--ignore", "price")
-MODELS = ("--models", "PCA, Sammon")
+MODEL_OPTIONS = ("--models", "PCA, Sammon")
 
 
 def columns(text):
@@ -22,7 +22,7 @@ def columns(text):
 
 
 def test_table_maps_and_picture(mercer, people, tmp_path):
-    options = (*TREATED, *MODELS, "--color", "kind")
+    options = (*TREATED, *MODEL_OPTIONS, "--color", "kind")
     done = mercer("compare", people, *options, "-o", "out")
     assert done.code == 0 and done.out == "", done
     assert (
@@ -51,7 +51,7 @@ def test_table_maps_and_picture(mercer, people, tmp_path):
 
 
 def test_json_and_quiet(mercer, people):
-    options = (*TREATED, *MODELS, "--color", "kind", "--rows", "40", "--neighbors", "5")
+    options = (*TREATED, *MODEL_OPTIONS, "--color", "kind", "--rows", "40", "--neighbors", "5")
     done = mercer("compare", people, *options, "--json", "-q")
     assert done.code == 0 and done.err == ""
     told = json.loads(done.out)
@@ -64,7 +64,7 @@ def test_json_and_quiet(mercer, people):
 
 def test_numbers_and_structured_points(mercer, people, tmp_path):
     some = ("--ignore", "city,kind", "--impute", "mean")
-    done = mercer("compare", people, *some, "--color", "age", *MODELS)
+    done = mercer("compare", people, *some, "--color", "age", *MODEL_OPTIONS)
     assert done.code == 0 and "1-NN errors:" not in done.out
     lines = [f">{i}\n{'GATTACA'[i % 3 :]}{'CCG'[: i % 4]}" for i in range(12)]
     (tmp_path / "dna.fasta").write_text("\n".join(lines) + "\n")
@@ -107,4 +107,4 @@ def test_a_solver_that_does_not_converge_is_the_exit_code(mercer, tmp_path, monk
     hasty = Known(lambda a: MetricMDS(a.q, max_iter=1))
     monkeypatch.setitem(KNOWN, "MDS", hasty)
     done = mercer("compare", "a.npy", "--models", "MDS")
-    assert done.code == 3 and "warning: MDS: L-BFGS has ended after 1 steps" in done.err
+    assert done.code == 3 and "warning: MDS: L-BFGS stopped after 1 steps" in done.err

@@ -157,7 +157,9 @@ def test_gradient_of_the_projected_objective_and_the_best_weights(loss):
     assert fit.value == pytest.approx(risk.value(Z, B), rel=1e-12)
     assert np.abs(in_B).max() < 1e-7
     np.testing.assert_allclose(risk.vector_gradient(Z, fit.weights, fit.slopes), in_Z, atol=1e-12)
-    want = directional_derivative(lambda t: risk.fit_weights(Z + t * D).value, np.array(STEP)) / STEP
+    want = (
+        directional_derivative(lambda t: risk.fit_weights(Z + t * D).value, np.array(STEP)) / STEP
+    )
     assert np.sum(in_Z * D) == pytest.approx(want, rel=1e-5, abs=1e-8)
     for _ in range(5):
         assert risk.value(Z, B + 0.01 * rng.normal(size=B.shape)) > fit.value

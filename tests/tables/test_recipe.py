@@ -47,7 +47,7 @@ def test_columns_are_standardised_and_one_hot_as_by_scikit_learn():
     np.testing.assert_array_equal(X[:, 2:], hot)
     assert recipe.features == ["x", "n", "city=Bonn", "city=Köln", "city=Ulm"]
     assert recipe.targets(given, labels=True).tolist() == [0, 1, 1, 0]
-    restored = recipe.restored(X)
+    restored = recipe.inverse_transform(X)
     np.testing.assert_allclose(restored["x"], given.columns["x"], rtol=1e-14)
 
 
@@ -75,8 +75,9 @@ def test_missing_values_are_filled_as_requested(impute, filled):
 
 def test_rows_with_missing_values_are_left_out_on_request():
     recipe = Recipe(target="y", onehot=("city",), impute="drop").fit(table())
-    assert recipe.kept(table()).tolist() == [0, 3] and recipe.transform(table()).shape == (2, 4)
-    answer = recipe.answer(table(), {"p": np.zeros(2)}, ["city"])
+    assert recipe.kept_rows(table()).tolist() == [0, 3]
+    assert recipe.transform(table()).shape == (2, 4)
+    answer = recipe.result_table(table(), {"p": np.zeros(2)}, ["city"])
     assert answer.columns["row"].tolist() == [1, 4]
     assert answer.columns["city"].tolist() == ["Ulm", "Bonn"]
 
@@ -218,7 +219,7 @@ def test_labels_are_no_fractions_and_may_be_infinite_in_a_picture():
         recipe.targets(table(y=np.array([0.0, 0.5, 1.0, 1.0])), labels=True)
     with pytest.raises(TableError, match="line 3, column 'y': the value is infinite"):
         recipe.targets(table(y=INFINITE), labels=False)
-    answer = recipe.answer(table(y=INFINITE), {}, ["y"])
+    answer = recipe.result_table(table(y=INFINITE), {}, ["y"])
     assert answer.columns["y"].tolist() == ["1", "inf", "2", "3"]
     assert label_values(INFINITE) is INFINITE
     assert label_values(text("a", None)).tolist() == ["a", "missing"]
@@ -255,7 +256,7 @@ def test_a_model_and_its_recipe_share_a_file(tmp_path):
     model = mercer.KernelRidge().fit(X, recipe.targets(given, labels=False))
     save_trained(Trained(model, recipe, {"command": "none"}), tmp_path / "a.mercer")
     again = load_trained(tmp_path / "a.mercer")
-    assert again.recipe == recipe and again.story == {"command": "none"}
+    assert again.recipe == recipe and again.metadata == {"command": "none"}
     assert again.model.predict(X).tobytes() == model.predict(X).tobytes()
     assert again.predict(given).tobytes() == model.predict(X).tobytes()
     mercer.save(model, tmp_path / "b.mercer")
@@ -383,12 +384,12 @@ def test_booleans_are_the_same_category_and_label_in_each_format(tmp_path):
 def test_results_keep_their_names_next_to_columns_of_the_same_name():
     given = Table({"x": np.arange(3.0), "row": np.arange(3.0) + 7, "component1": np.zeros(3)})
     recipe = Recipe(columns=("x",)).fit(given)
-    found = recipe.answer(given, {"component1": np.ones(3)}, ("row", "component1"))
+    found = recipe.result_table(given, {"component1": np.ones(3)}, ("row", "component1"))
     assert list(found.columns) == ["row", "input_row", "input_component1", "component1"]
     assert found.columns["row"].tolist() == [1, 2, 3]
     assert found.columns["input_row"].tolist() == ["7", "8", "9"]
     assert found.columns["component1"].tolist() == [1, 1, 1]
-    restored = recipe.answer(given, {"row": np.zeros(3)})
+    restored = recipe.result_table(given, {"row": np.zeros(3)})
     assert list(restored.columns) == ["row_number", "row"]
 
 
@@ -423,7 +424,7 @@ def test_data_frames_of_other_types():
 def test_rows_without_a_target_are_predicted():
     given = table(city=text("Ulm", "Bonn", "Rom", "Bonn"), y=np.array([0.0, np.nan, 1.0, 0.0]))
     recipe = Recipe(target="y", ignore=("city",), impute="drop").fit(given)
-    assert recipe.kept(given).tolist() == [0, 2, 3]  # rows used for fitting
+    assert recipe.kept_rows(given).tolist() == [0, 2, 3]  # rows used for fitting
     new = given.take(slice(0, 3))
     model = mercer.KernelRidge().fit(recipe.transform(given), recipe.targets(given, labels=False))
     found = Trained(model, recipe).predict(new)
@@ -432,7 +433,7 @@ def test_rows_without_a_target_are_predicted():
     assert Trained(model, recipe).predict(without)[0] == found[0]
     labels = mercer.SVC().fit(recipe.transform(given), recipe.targets(given, labels=True))
     assert Trained(labels, recipe).predict(new)[1] is None
-    answer = recipe.without_target().answer(new, {"p": found[[0, 2]]}, all_rows=True)
+    answer = recipe.without_target().result_table(new, {"p": found[[0, 2]]}, all_rows=True)
     assert answer.columns["row"].tolist() == [1, 2, 3] and np.isnan(answer.columns["p"][1])
     with pytest.raises(TableError, match="each of the 1 rows has a missing value"):
         Trained(model, recipe).predict(new.take([1]))

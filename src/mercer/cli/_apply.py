@@ -74,7 +74,7 @@ def write_row_results(
                     "for number, block in enumerate(blocks):",
                     "    X = recipe.transform(block)",
                     *(f"    {line}" for line in lines),
-                    "    answer = recipe.answer(block, values, all_rows=True)",
+                    "    answer = recipe.result_table(block, values, all_rows=True)",
                     "    answer.write(sys.stdout, header=number == 0)",
                 ]
             )
@@ -101,10 +101,10 @@ def write_row_results(
             if results is not None:
                 empty = {name: column[:0] for name, column in results.items()}
             for previous in pending:
-                write(recipe.answer(previous, empty, all_rows=True))
+                write(recipe.result_table(previous, empty, all_rows=True))
             pending.clear()
-            write(recipe.answer(block, results or empty, all_rows=True))
-            update(source.share)
+            write(recipe.result_table(block, results or empty, all_rows=True))
+            update(source.fraction_read)
         if not rows:
             raise TableError(f"{source.name}: all {n} rows have a missing value")
     if rows < n:
@@ -226,13 +226,13 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
     """
     from ..tables import TableError
 
-    lines = ["values = recipe.restored(model.denoise(X))"]
+    lines = ["values = recipe.inverse_transform(model.denoise(X))"]
 
     def values(trained: Any, X: Any) -> dict[str, Any]:
         fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
             raise TableError("graphs cannot be written to a table; denoise them in Python")
-        return dict(trained.recipe.restored(fitted.denoise(X)))
+        return dict(trained.recipe.inverse_transform(fitted.denoise(X)))
 
     write_row_results(session, model, data, output, values, show_code, lines)
 
@@ -310,11 +310,11 @@ def info(session: Session, model: str) -> None:
         ["no recipe: the file was written by mercer.save"] if recipe is None else recipe.describe()
     )
     text_lines += ["", "Columns", *(f"  {line}" for line in columns)]
-    if trained.story:
+    if trained.metadata:
         text_lines += [
             "",
             "Created by",
-            *(f"  {name:<10} {text}" for name, text in trained.story.items()),
+            *(f"  {name:<10} {text}" for name, text in trained.metadata.items()),
         ]
     session.result(
         "\n".join(text_lines),
@@ -323,5 +323,5 @@ def info(session: Session, model: str) -> None:
         parameters={k: repr(v) for k, v in parameters.items()},
         features=None if recipe is None or recipe.points != "vectors" else recipe.features,
         columns=columns,
-        story=trained.story,
+        story=trained.metadata,
     )

@@ -118,7 +118,7 @@ def compare(
     recipe = recipe.fit(table)
     session.note("\n".join(recipe.describe()))
     report_dropped_rows(recipe, table, session)
-    y = None if labels is None else labels[recipe.kept(table)]
+    y = None if labels is None else labels[recipe.kept_rows(table)]
     with session.progress("embeddings"), session.capture_warnings():
         comparison = compare_models(recipe.transform(table), y, **options)
     if output is not None:
@@ -163,7 +163,7 @@ def _write(
         }
         extra_columns = () if color is None else (color,)
         with atomic_write(work / "maps.csv") as file:
-            recipe.answer(table, coordinates, extra_columns).write(file, header=True)
+            recipe.result_table(table, coordinates, extra_columns).write(file, header=True)
         try:
             _draw(comparison, work / "comparison.png", color)
         except ValueError as error:  # more classes than distinguishable colours
@@ -211,7 +211,11 @@ def _code(
     from ._code import open_table_code
 
     arguments = "".join(f", {name}={value!r}" for name, value in options.items())
-    y = "None" if color is None else f"label_values(table.column({color!r}))[recipe.kept(table)]"
+    y = (
+        "None"
+        if color is None
+        else f"label_values(table.column({color!r}))[recipe.kept_rows(table)]"
+    )
     lines = [
         f'"""Embeddings of {source.title}: equivalent of `mercer compare`."""',
         "",

@@ -224,7 +224,7 @@ def parse_parameters(cls: Any, assignments: tuple[str, ...]) -> dict[str, Any]:
 
 def report_dropped_rows(recipe: Recipe, table: Table, session: Session) -> None:
     """Print how many rows the recipe drops because of missing values, if any."""
-    dropped = len(table) - len(recipe.kept(table))
+    dropped = len(table) - len(recipe.kept_rows(table))
     if dropped:
         session.note(dropped_rows_message(table.source, dropped, len(table)))
 

@@ -274,7 +274,7 @@ def score(
     recipe = replace(recipe, onehot=onehot)
     session.note("\n".join(whole.describe()))
     report_dropped_rows(whole, table, session)
-    table = table.take(whole.kept(table))
+    table = table.take(whole.kept_rows(table))
     y = whole.targets(table, labels=targets == "labels")
     kind = StratifiedKFold if is_classifier(cls()) else KFold
     values = []

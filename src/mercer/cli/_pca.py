@@ -172,7 +172,7 @@ def plan(
     recipe = data.recipe(source, kernel, exclude=() if color is None else (color,))
     recipe = recipe.fit(source.blocks())
     if recipe.points == "vectors":  # the plan needs only the shape of the points
-        count = sum(len(recipe.kept(block)) for block in source.blocks())
+        count = sum(len(recipe.kept_rows(block)) for block in source.blocks())
         points: Any = np.broadcast_to(0.0, (count, len(recipe.features)))
     else:
         table = source.table()

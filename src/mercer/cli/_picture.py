@@ -31,7 +31,7 @@ class PCAFigure:
     def add(self, table: Table, scores: np.ndarray) -> None:
         """Add a block of rows with their scores, and store those that are shown."""
         self.points += len(scores)
-        rows = self.recipe.kept(table)
+        rows = self.recipe.kept_rows(table)
         is_shown = np.isin(rows + table.start, self.shown, assume_unique=True)
         self._scores.append(scores[is_shown])
         self._parts.append(table.take(rows[is_shown]))

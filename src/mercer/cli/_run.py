@@ -66,7 +66,7 @@ class PCARun:
         parts = (
             (block, model.transform(recipe.transform(block)))
             for block in self._blocks()
-            if len(recipe.kept(block))
+            if len(recipe.kept_rows(block))
         )
         self._finish(Trained(model, recipe, self._metadata), parts)
 
@@ -79,7 +79,7 @@ class PCARun:
         done, checkpoint = 0, self._checkpoint() if resume else None
         if checkpoint is not None:
             model, recipe = checkpoint.model, checkpoint.recipe
-            done = int(checkpoint.story["blocks"])
+            done = int(checkpoint.metadata["blocks"])
             self.session.note(f"resuming after {done} blocks of rows")
         else:
             if not resume and self._work_path("checkpoint.mercer").exists():
@@ -123,7 +123,7 @@ class PCARun:
         with self.session.progress(description) as update:
             for block in self.source.blocks():
                 yield block
-                update(self.source.share)
+                update(self.source.fraction_read)
 
     # ------------------------------------------------------------------ results
 
@@ -183,7 +183,9 @@ class PCARun:
         for number, (table, scores) in enumerate(parts):
             dropped -= len(scores)
             names = (f"component{j + 1}" for j in range(scores.shape[1]))
-            answer = recipe.answer(table, dict(zip(names, scores.T, strict=True)), extra_columns)
+            answer = recipe.result_table(
+                table, dict(zip(names, scores.T, strict=True)), extra_columns
+            )
             self.session.write(answer, file, number)
             if figure is not None:
                 figure.add(table, scores)
@@ -225,7 +227,7 @@ class PCARun:
         if not path.exists():
             return None
         checkpoint = load_trained(path)
-        if checkpoint.story.get("of") != self._fingerprint:
+        if checkpoint.metadata.get("of") != self._fingerprint:
             raise TableError(
                 f"cannot resume, because the interrupted run in {self.output} had a different "
                 f"input or different options; repeat its command, or start without --resume"
@@ -257,7 +259,7 @@ class PCARun:
                 f"model = {constructor}",
                 "scores = model.fit_transform(recipe.transform(table))",
                 "print(model.summary(), file=sys.stderr)",
-                f"recipe.answer(table, {names}, {extra_columns!r}).write(sys.stdout)",
+                f"recipe.result_table(table, {names}, {extra_columns!r}).write(sys.stdout)",
             ]
             return "\n".join(lines) + "\n"
         overrides = "kernel=start.kernel_"
@@ -275,7 +277,7 @@ class PCARun:
             "for number, block in enumerate(source.blocks()):",
             "    scores = model.transform(recipe.transform(block))",
             f"    values = {names}",
-            f"    table = recipe.answer(block, values, {extra_columns!r})",
+            f"    table = recipe.result_table(block, values, {extra_columns!r})",
             "    table.write(sys.stdout, header=number == 0)",
         ]
         return "\n".join(lines) + "\n"

@@ -69,7 +69,7 @@ def two_sample(
         if (
             name in recipe.columns
             if recipe.columns
-            else name not in (*recipe.ignore, *first_table.beside)
+            else name not in (*recipe.ignore, *first_table.index_columns)
         ):
             second_table.column(name)  # raises an error that suggests the closest column
     tables = [
@@ -160,7 +160,7 @@ def independence(
         recipes.append(replace(recipe, onehot=onehot).fit(table))
         session.note("\n".join(recipes[-1].describe()))
     with session.progress("permutations"), session.capture_warnings():
-        complete = np.intersect1d(recipes[0].kept(table), recipes[1].kept(table))
+        complete = np.intersect1d(recipes[0].kept_rows(table), recipes[1].kept_rows(table))
         X, Y = (recipe.transform(table.take(complete)) for recipe in recipes)
         result = independence_test(
             X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed

@@ -305,7 +305,7 @@ def scene_of(
     The scene contains the rows that the recipe retains, the embedding of the model and the
     embedding that `second` names.  `more` are other attributes of the `Scene`.
     """
-    points, kept = recipe.transform(table), recipe.kept(table)
+    points, kept = recipe.transform(table), recipe.kept_rows(table)
     model.fit(points)
     names = recipe.features if recipe.points == "vectors" else []
     embeddings = _embeddings(model, points, second, names, trained=True)

@@ -104,7 +104,7 @@ class Scene:
             raise ValueError(
                 "rows of a table cannot be projected, because these points do not come from a table"
             )
-        new = table.take(self.recipe.kept(table))
+        new = table.take(self.recipe.kept_rows(table))
         points = self.recipe.transform(table)
         before = self.table.columns.get("set", np.array(["data"] * len(self), dtype=object))
         columns = {
@@ -122,7 +122,7 @@ class Scene:
             points=concatenate(self.points, points),
             embeddings=embeddings,
             color="set",
-            rows=np.concatenate([rows, 1 + self.recipe.kept(table)]),
+            rows=np.concatenate([rows, 1 + self.recipe.kept_rows(table)]),
             n_fitted=len(self) if self.n_fitted is None else self.n_fitted,
             derived_cache={},
         )
@@ -169,7 +169,7 @@ class Scene:
     def record(self, points: Any) -> list[tuple[str, str]]:
         """Return one point in the units of the table, as pairs of column name and text."""
         if self.recipe is not None:
-            columns = self.recipe.restored(points)
+            columns = self.recipe.inverse_transform(points)
         elif is_table(points) and len(points.shape) == 2:
             columns = {str(name): list(points[name]) for name in points.columns}
         else:
@@ -180,7 +180,9 @@ class Scene:
         """Return the pixels of one point in the units of the table, or None."""
         if self.image is None or self.recipe is None:
             return None
-        return np.array([values[0] for values in self.recipe.restored(points).values()], "f4")
+        return np.array(
+            [values[0] for values in self.recipe.inverse_transform(points).values()], "f4"
+        )
 
     # ------------------------------------------------------------------ messages
 
@@ -229,7 +231,7 @@ class Scene:
             return {}
         positions, box = embedding.grid(count, 0.0)
         preimages = embedding.preimages(positions)
-        restored = [self.recipe.restored(preimage.points) for preimage in preimages]
+        restored = [self.recipe.inverse_transform(preimage.points) for preimage in preimages]
         values = np.array([[column[0] for column in point.values()] for point in restored], "f4")
         message = {"count": count, "names": list(restored[0]), "values": values.reshape(-1)}
         texts = [preimage.text for preimage in preimages]

@@ -205,7 +205,7 @@ class NumpySource(Source):
                 name: _convert(column[part], kinds[name] if kinds else None)
                 for name, column in self._columns.items()
             }
-            self.share = min(1.0, (start + rows) / n)
+            self.fraction_read = min(1.0, (start + rows) / n)
             yield Table(columns, self.name, None, start, booleans=booleans)
 
 

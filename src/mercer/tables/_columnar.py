@@ -93,7 +93,7 @@ class ArrowSource(Source):
                 index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
                 table = Table(columns, self.name, None, start, index, booleans)
                 start += len(table)
-                self.share = start / total
+                self.fraction_read = start / total
                 if len(table):
                     yield table
 

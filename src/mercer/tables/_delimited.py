@@ -329,7 +329,7 @@ def _checked_lines(text: TextIO, source: Source, raw: Any, size: int) -> Iterato
                 f"file - download or create it again"
             ) from None
         if raw is not None and not number % 1000:
-            source.share = raw.tell() / size
+            source.fraction_read = raw.tell() / size
         yield line
 
 

@@ -61,7 +61,7 @@ class InMemorySource(Source):
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
         n = len(self._table)
         for start in range(0, n, rows):
-            self.share = min(1.0, (start + rows) / n)
+            self.fraction_read = min(1.0, (start + rows) / n)
             yield self._table.take(slice(start, start + rows))
 
     def fingerprint(self) -> str:

@@ -34,7 +34,7 @@ class Trained:
         The fitted estimator, which expects points rather than raw columns.
     recipe : Recipe, default=None
         The fitted recipe.  None for a model that was saved with `mercer.save`, without a recipe.
-    story : dict of str, default={}
+    metadata : dict of str, default={}
         How the model was made, for example the command and the input file.
 
     Examples
@@ -55,7 +55,7 @@ class Trained:
 
     model: Any
     recipe: Recipe | None = None
-    story: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def predict(self, table: Any, **options: Any) -> Any:
         """Return the prediction for each row; `options` are passed to the estimator's method."""
@@ -94,7 +94,7 @@ class Trained:
         for block in open_table(table).blocks(recipe.text_columns):
             points = recipe.transform(block)
             if length(points):
-                rows.append(n + recipe.kept(block))
+                rows.append(n + recipe.kept_rows(block))
                 results.append(method(points, **options))
             n += len(block)
         if not results:
@@ -122,7 +122,7 @@ def save_trained(trained: Trained, path: str | PathLike[str]) -> None:
     """
     from ..persist import save
 
-    notes = {"story": json.dumps(trained.story)}
+    notes = {"story": json.dumps(trained.metadata)}
     if trained.recipe is not None:
         notes["recipe"] = trained.recipe.to_json()
     save(trained.model, path, notes=notes)

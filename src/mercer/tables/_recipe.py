@@ -255,7 +255,7 @@ class Recipe:
             for name in self.onehot:
                 if name != _ALL:
                     table.column(name)
-        excluded = {*self.ignore, self.target, *(() if self.columns else table.beside)}
+        excluded = {*self.ignore, self.target, *(() if self.columns else table.index_columns)}
         names = [name for name in self.columns or table.columns if name not in excluded]
         kind = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
         if kind is not None:
@@ -460,7 +460,7 @@ class Recipe:
         """Convert data to a `Table`; of a source, read the `text_columns` as text."""
         return table.table(self.text_columns) if isinstance(table, Source) else as_table(table)
 
-    def kept(self, table: Any) -> np.ndarray:
+    def kept_rows(self, table: Any) -> np.ndarray:
         """Return the indices of the rows that become points.
 
         These are all rows, or those without missing values if ``impute="drop"``.
@@ -469,7 +469,7 @@ class Recipe:
         return np.flatnonzero(self._complete_rows(table, [part.name for part in self._parts]))
 
     def transform(self, table: Any) -> Any:
-        """Return the points of the rows that `kept` selects.
+        """Return the points of the rows that `kept_rows` selects.
 
         Parameters
         ----------
@@ -485,7 +485,7 @@ class Recipe:
         if self.points != "vectors":
             column = table.column(self._parts[0].name)
             self._refuse_missing(table, [self._parts[0].name])
-            column = take(column, self.kept(table))
+            column = take(column, self.kept_rows(table))
             return column.tolist() if isinstance(column, np.ndarray) else column
         for part in self._parts:
             table.column(part.name)
@@ -494,7 +494,7 @@ class Recipe:
         self._refuse_text(table, numeric)
         self._refuse_missing(table, names)
         self._refuse_infinite(table, numeric)
-        rows = self.kept(table)
+        rows = self.kept_rows(table)
         X = np.empty((len(rows), sum(part.width for part in self._parts)))
         start = 0
         for part in self._parts:
@@ -552,7 +552,7 @@ class Recipe:
         return (*(part.name for part in self._parts if part.text), *target)
 
     def targets(self, table: Any, *, labels: bool) -> Any:
-        """Return the targets of the rows that `kept` selects.
+        """Return the targets of the rows that `kept_rows` selects.
 
         Parameters
         ----------
@@ -579,7 +579,7 @@ class Recipe:
                 f"{table.source}, {table.where(missing_rows[0])}, column {self.target!r}: the "
                 f"target is missing - drop such rows with --impute drop"
             )
-        rows = self.kept(table)
+        rows = self.kept_rows(table)
         column = take(column, rows)
         content = None
         if kind_of(column) == TEXT:
@@ -617,7 +617,7 @@ class Recipe:
         self._refuse_infinite(table, [self.target])
         return column
 
-    def answer(
+    def result_table(
         self,
         table: Any,
         values: dict[str, Any],
@@ -632,7 +632,7 @@ class Recipe:
         table : Table or DataFrame
             The input rows.
         values : dict
-            Columns of results by name, for the rows that `kept` selects.
+            Columns of results by name, for the rows that `kept_rows` selects.
         extra_columns : iterable of str, default=()
             Columns of the input to copy.  If a result has the same name, such as "component1", the
             copy is named "input_component1".
@@ -646,7 +646,7 @@ class Recipe:
             The results.
         """
         table = as_table(table)
-        rows = self.kept(table)
+        rows = self.kept_rows(table)
         if all_rows:
             values = {
                 name: expand_to_all_rows(column, rows, len(table))
@@ -663,7 +663,7 @@ class Recipe:
             copied[new_name] = take(table.texts(name), rows)
         return Table({row_column: results.pop(row_column), **copied, **results}, table.source)
 
-    def restored(self, points: Any) -> dict[str, Any]:
+    def inverse_transform(self, points: Any) -> dict[str, Any]:
         """Convert points back to columns in the units of the table: the inverse of `transform`.
 
         One-hot encoded columns are not decoded: there is one column per category.

@@ -41,7 +41,7 @@ class Source(ABC):
         The name of the file in messages, as the user wrote it.
     path : Path
         The file.
-    share : float
+    fraction_read : float
         The fraction of the file that has been read in the current pass, from 0 to 1.
     notes : list of str
         Guesses about the file, such as its delimiter or a missing header.
@@ -49,7 +49,7 @@ class Source(ABC):
 
     def __init__(self, path: Path, name: str = "") -> None:
         self.path, self.name = path, name or str(path)
-        self.share, self.notes = 0.0, list[str]()
+        self.fraction_read, self.notes = 0.0, list[str]()
         self._cached_block: Table | None = None
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Source(ABC):
         """The number of columns."""
 
     @property
-    def rows_of_a_block(self) -> int:
+    def rows_per_block(self) -> int:
         """The number of rows of a block."""
         return int(
             np.clip(_MAX_BLOCK_ENTRIES // max(1, self.width), _MIN_BLOCK_ROWS, _MAX_BLOCK_ROWS)
@@ -75,7 +75,7 @@ class Source(ABC):
         The file is read once to determine them.  If it fits into one block, the block is cached.
         """
         rows, kinds, n_blocks = 0, dict[str, str](), 0
-        for table in self._read(self.rows_of_a_block, None):
+        for table in self._read(self.rows_per_block, None):
             rows, n_blocks = rows + len(table), n_blocks + 1
             for name, kind in table.kinds.items():
                 kinds[name] = _merge_kinds(kinds.get(name, EMPTY), kind)
@@ -114,12 +114,12 @@ class Source(ABC):
         kinds = self.shape.kinds
         changed = {name for name in texts if kinds.get(name) == NUMBER}
         if changed:
-            yield from self._read(self.rows_of_a_block, kinds | dict.fromkeys(changed, TEXT))
+            yield from self._read(self.rows_per_block, kinds | dict.fromkeys(changed, TEXT))
         elif self._cached_block is not None:
-            self.share = 1.0
+            self.fraction_read = 1.0
             yield self._cached_block
         else:
-            yield from self._read(self.rows_of_a_block, kinds)
+            yield from self._read(self.rows_per_block, kinds)
 
     def table(self, texts: Iterable[str] = ()) -> Table:
         """Return all rows as one table; `texts` as in `blocks`."""

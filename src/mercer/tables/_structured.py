@@ -34,7 +34,7 @@ class SingleBlockSource(Source):
             raise TableError(text.replace(str(self.path), self.name)) from None
 
     @property
-    def rows_of_a_block(self) -> int:
+    def rows_per_block(self) -> int:
         """The number of rows of a block: no limit."""
         return 2**62
 
@@ -46,7 +46,7 @@ class FastaSource(SingleBlockSource):
         sequences, names = read_fasta(self.path)
         columns = {"name": names, "sequence": sequences}
         arrays = {name: np.array(texts, dtype=object) for name, texts in columns.items()}
-        return Table(arrays, self.name, beside=("name",))
+        return Table(arrays, self.name, index_columns=("name",))
 
 
 class GraphFolderSource(SingleBlockSource):

@@ -56,7 +56,7 @@ class Table:
         The line of each row in the file, if the file has lines.
     start : int, default=0
         The number of rows of the file before the first row of this table.
-    beside : tuple of str, default=()
+    index_columns : tuple of str, default=()
         Columns that identify the rows, such as row numbers.  They are used as features only if the
         recipe lists them.
     booleans : tuple of str, default=()
@@ -75,7 +75,7 @@ class Table:
     source: str = "the table"
     lines: np.ndarray | None = None
     start: int = 0
-    beside: tuple[str, ...] = ()
+    index_columns: tuple[str, ...] = ()
     booleans: tuple[str, ...] = ()
 
     def __len__(self) -> int:
