@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from mercer import Blocks, KernelPCA
-from mercer._runtime import threads
+from mercer._core import threads
 from mercer.gram import TiledGram
 from mercer.kernels import RBF
 

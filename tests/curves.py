@@ -1,12 +1,9 @@
 """Points on a curve and the oil flow data, for tests of embeddings, and a score based on labels."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from data_folder import DATA
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
 t = np.linspace(-1.5, 1.5, 60)
 
 

@@ -26,8 +26,8 @@ import scipy.sparse as sp
 import mercer
 from mercer import SVC, Expansion, Graphs, KernelPCA, KernelRidge, ModelFileError, load, save
 from mercer.kernels import RBF, Jaccard, Linear, MeanOf, Precomputed, Spectrum, WeisfeilerLehman
-from mercer.persist._checks import _hints
-from mercer.persist._registry import by_name
+from mercer.persist._class_registry import by_name
+from mercer.persist._schema_checks import _hints
 
 SECONDS = 2.0  # limit of the processor time of a load
 # memory limit of a load: FACTOR bytes for each byte of the file, plus MARGIN
@@ -43,7 +43,14 @@ EVIL_NAMES = [
         "__reduce__",
         "__globals__",
     ),
-    *("subprocess.Popen", "mercer.persist._decode.Decoder", "type", "object", "Kernel", "Callable"),
+    *(
+        "subprocess.Popen",
+        "mercer.persist._decoder.Decoder",
+        "type",
+        "object",
+        "Kernel",
+        "Callable",
+    ),
     *("Memoised", "DenseGram", "RBF", "KernelRidge", "Report", "Graphs", "NystroemMap", "Sum"),
     *(
         "sklearn.RBF",

@@ -15,7 +15,7 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mercer._runtime import _threads
+from mercer._core import _threads
 
 TASKS = Path("/proc/self/task")
 needs_counts = pytest.mark.skipif(

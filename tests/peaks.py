@@ -26,7 +26,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from mercer import SVC, SVR, MemoryBudgetError
-from mercer._runtime import one_blas_thread, thread_count
+from mercer._core import one_blas_thread, thread_count
 
 # Return freed memory to the system immediately.  Otherwise the C library may keep freed blocks,
 # or split a large block, and this would be measured as memory of mercer.

@@ -11,7 +11,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": 
 
 def process(*arguments, cwd, **options):
     """Run the `mercer` command in another process."""
-    command = [sys.executable, "-c", "from mercer.cli import main; main()", *map(str, arguments)]
+    command = [
+        sys.executable,
+        "-c",
+        "from mercer.app.cli import main; main()",
+        *map(str, arguments),
+    ]
     return subprocess.run(
         command, cwd=cwd, env=ENVIRONMENT, text=True, capture_output=True, check=False, **options
     )

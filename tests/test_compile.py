@@ -13,7 +13,7 @@ FIT = """
 import sys; sys.path.insert(0, "tests")
 import numpy as np
 from mercer import *
-from mercer._runtime import compile_seconds, report_compilation
+from mercer._core import compile_seconds, report_compilation
 X = np.random.default_rng(0).normal(size=(120, 4))
 compiled = []
 with report_compilation(compiled.append):

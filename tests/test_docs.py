@@ -23,8 +23,14 @@ PAGES = [
 ]
 ROOMS = [
     *("mercer", "mercer.kernels", "mercer.kernels.validity", "mercer.gram", "mercer.solvers"),
-    *("mercer.means", "mercer.gp", "mercer.learning", "mercer.plotting", "mercer.datasets"),
-    *("mercer.maps", "mercer.testing"),
+    *(
+        "mercer.models.mean_embedding",
+        "mercer.models.gp",
+        "mercer.models.kernel_learning",
+        "mercer.plotting",
+        "mercer.datasets",
+    ),
+    *("mercer.models.embedding", "mercer.testing"),
 ]
 NAMES = [
     (room, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer._lazy import foreign
+from mercer._core import foreign
 
 PACKAGE = Path(mercer.__file__).parent
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
@@ -28,7 +28,16 @@ def test_a_fit_imports_only_what_it_needs():
     code = "from mercer import SVC; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert not {"numba", "matplotlib", "scipy.signal", "mercer.gp", "mercer.means"} & loaded
+    assert (
+        not {
+            "numba",
+            "matplotlib",
+            "scipy.signal",
+            "mercer.models.gp",
+            "mercer.models.mean_embedding",
+        }
+        & loaded
+    )
     rooms = ("cluster", "feature_extraction", "gaussian_process", "metrics", "pipeline")
     assert not {f"sklearn.{room}" for room in rooms} & loaded
 

@@ -54,7 +54,6 @@ from mercer import (
     SparseKernelClassifier,
     SparseKernelRegressor,
 )
-from mercer.gp import Conditioned
 from mercer.gram import DenseGram, LowRankGram, TiledGram
 from mercer.kernels import (
     RBF,
@@ -130,6 +129,7 @@ from mercer.kernels import (
     WeisfeilerLehman,
     White,
 )
+from mercer.models.gp import Conditioned
 from mercer.solvers import (
     Absolute,
     Arpack,

@@ -3,6 +3,8 @@
 The layers: points -> kernel -> Gram operator -> solver -> expansion -> predict, transform, ...
 """
 
-from ._lazy import attach
+from ._core import attach, install_former_modules
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)
+
+install_former_modules()

@@ -1,5 +1,5 @@
-from . import datasets, gp, gram, kernels, learning, maps, means, solvers
-from ._errors import (
+from . import datasets, gram, kernels, models, solvers
+from ._core import (
     DensifyWarning,
     KernelMismatchError,
     KernelSyntaxError,
@@ -10,8 +10,10 @@ from ._errors import (
     NotPositiveDefiniteError,
 )
 from ._version import __version__
+from .app.comparison import Comparison, compare
+from .app.explorer import Explorer, explore
+from .app.tables import open_blocks
 from .blocks import Blocks
-from .comparison import Comparison, compare
 from .estimators import (
     GPLVM,
     SVC,
@@ -59,15 +61,13 @@ from .estimators import (
     tune,
 )
 from .expansion import Expansion, Primal, primal_or_dual
-from .explorer import Explorer, explore
+from .expansion.reduced_set import Reduction
 from .kernels import Graphs, parse_kernel
 from .kernels.validity import check_gram, validity
-from .learning import MultipleKernel, alignment
-from .maps import embedding_quality
-from .means import herd, hsic, independence_test, mmd, thin, two_sample_test
+from .models.embedding import embedding_quality
+from .models.kernel_learning import MultipleKernel, alignment
+from .models.mean_embedding import herd, hsic, independence_test, mmd, thin, two_sample_test
 from .persist import load, save
-from .reduce import Reduction
-from .tables import open_blocks
 
 __all__ = [
     "GPLVM",
@@ -133,17 +133,14 @@ __all__ = [
     "datasets",
     "embedding_quality",
     "explore",
-    "gp",
     "gram",
     "herd",
     "hsic",
     "independence_test",
     "kernels",
-    "learning",
     "load",
-    "maps",
-    "means",
     "mmd",
+    "models",
     "open_blocks",
     "parse_kernel",
     "primal_or_dual",

@@ -23,11 +23,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import estimators, kernels, means
-from ._errors import NotDifferentiableError
-from ._points import take
-from ._runtime import JIT_FUNCTIONS, Progress, Step, compile_seconds, in_words, report_compilation
+from . import estimators, kernels
+from ._core import (
+    JIT_FUNCTIONS,
+    NotDifferentiableError,
+    Progress,
+    Step,
+    compile_seconds,
+    in_words,
+    report_compilation,
+    take,
+)
 from .gram import gram
+from .models import mean_embedding as means
 
 __all__ = ["Compiled", "compile_loops", "main"]
 

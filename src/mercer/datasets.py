@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import make_circles, make_moons, make_swiss_roll
 
-from ._runtime import generator
+from ._core import generator
 from .kernels import Graphs
 
 __all__ = [

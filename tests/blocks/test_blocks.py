@@ -73,7 +73,7 @@ def test_blocks_are_what_they_say():
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_bits_depend_on_the_blocks_alone(threads):
-    from mercer._runtime import threads as using
+    from mercer._core import threads as using
 
     with using(threads):
         found = Blocks.of(X, rows=130).reduce(total, operator.add, 2.0)

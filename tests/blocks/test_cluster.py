@@ -143,15 +143,15 @@ def test_twenty_kills_at_random_moments(client):
 
 
 def test_three_tasks_for_a_block_and_a_pass(monkeypatch):
-    from mercer.blocks import _dask
+    from mercer.blocks import _dask_blocks
 
-    compute, counted = _dask.compute, []
+    compute, counted = _dask_blocks.compute, []
 
     def counting(tasks):
         counted.append(sum(len(task.__dask_graph__()) for task in tasks))
         return compute(tasks)
 
-    monkeypatch.setattr(_dask, "compute", counting)
+    monkeypatch.setattr(_dask_blocks, "compute", counting)
     y = MODELS["ridge"][1]
     fitted("ridge", on_dask(X), y)  # the chunks of X are separate tasks
     blocks = -(-len(X) // ROWS)
@@ -203,7 +203,7 @@ def test_a_cluster_without_workers(client, monkeypatch):
     late.start()
     assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # waits for a worker
     with_workers(client, 0)
-    monkeypatch.setattr("mercer.blocks._dask._WORKER_TIMEOUT", 0.2)
+    monkeypatch.setattr("mercer.blocks._dask_blocks._WORKER_TIMEOUT", 0.2)
     with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait forever"):
         fitted("pca", on_dask(X), None)
     with_workers(client, 2)

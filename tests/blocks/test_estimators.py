@@ -264,9 +264,9 @@ def test_points_that_are_too_large_to_gather():
 
 def test_points_that_are_too_large_to_broadcast(monkeypatch):
     from mercer import MemoryBudgetError
-    from mercer.blocks import _dask
+    from mercer.blocks import _dask_blocks
 
-    monkeypatch.setattr(_dask, "_min_worker_memory", lambda: 100_000)
+    monkeypatch.setattr(_dask_blocks, "_min_worker_memory", lambda: 100_000)
     with pytest.raises(MemoryBudgetError, match=r"each worker would hold .* too large to br"):
         KernelPCA(2, kernel="rbf").fit(on_dask(X))
 

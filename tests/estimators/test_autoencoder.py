@@ -1,18 +1,16 @@
 """The autoencoder: gradients against differences, PCA in the linear case, and oil flow."""
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from data_folder import DATA
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import Autoencoder, embedding_quality
-from mercer.maps import Layers, LostVariance, autoencode
+from mercer.models.embedding import Layers, LostVariance, autoencode
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 rng = np.random.default_rng(0)
 t = rng.uniform(-2.0, 2.0, size=(150, 1))
 X = np.hstack([t, t**2, np.sin(2 * t), 0.3 * t**3]) + 0.02 * rng.normal(size=(150, 4)) + 1.0
@@ -103,14 +101,14 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     E = LostVariance(Y, (4, 6, 1), "tanh", 1e-4)
     theta = E.start(np.random.default_rng(0))
     value, slope = E(theta)
-    from mercer._runtime import threads
+    from mercer._core import threads
 
     for count in (1, 2):
         with threads(count):
             again = E(theta)
             assert again[0] == value and again[1].tobytes() == slope.tobytes()
-    monkeypatch.setattr("mercer.maps._autoencoder._ROWS_PER_BLOCK", 100)
-    monkeypatch.setattr("mercer.maps._layers._VALUES_PER_BLOCK", 100)
+    monkeypatch.setattr("mercer.models.embedding._autoencoder_training._ROWS_PER_BLOCK", 100)
+    monkeypatch.setattr("mercer.models.embedding._mlp._VALUES_PER_BLOCK", 100)
     smaller = LostVariance(Y, (4, 6, 1), "tanh", 1e-4)
     np.testing.assert_allclose(smaller(theta)[1], slope, atol=1e-12)
     encoder, _ = E.halves(theta)

@@ -10,10 +10,10 @@ from threadpoolctl import threadpool_limits
 from zoo import ESTIMATORS
 
 from mercer import KernelRidge
-from mercer._runtime import blas_threads as blas_threads_for
-from mercer._runtime import entry_point, one_blas_thread
-from mercer._runtime._threads import _MIN_BLAS_ROWS
-from mercer._runtime.linalg import lapack
+from mercer._core import blas_threads as blas_threads_for
+from mercer._core import entry_point, one_blas_thread
+from mercer._core._threads import _MIN_BLAS_ROWS
+from mercer._core.linalg import lapack
 
 FITS = {type(estimator): estimator for estimator in ESTIMATORS}
 

@@ -13,8 +13,8 @@ import pytest
 from sklearn.base import clone, is_classifier
 from zoo import ESTIMATORS
 
-import mercer._runtime._jit as jit_module
-from mercer._runtime import JitFunction
+import mercer._core._jit as jit_module
+from mercer._core import JitFunction
 
 TALKATIVE = {
     repr(type(e)): e for e in ESTIMATORS if "verbose" in inspect.signature(type(e)).parameters
@@ -80,7 +80,7 @@ def test_a_first_fit_says_what_is_compiled(tmp_path):
     code = """
 import numpy as np
 from mercer import SVC
-from mercer._runtime import compile_seconds
+from mercer._core import compile_seconds
 X = np.random.default_rng(0).normal(size=(50, 3))
 model = SVC(verbose=1).fit(X, X[:, 0] > 0)
 assert model.report_.seconds < 0.5 * compile_seconds(), model.report_.seconds
@@ -95,7 +95,7 @@ assert model.report_.seconds < 0.5 * compile_seconds(), model.report_.seconds
     assert done.returncode == 0, done.stderr
     told = re.findall(r"^\[SVC\] compiling mercer\.(\S+), once", done.stdout, re.M)
     assert sorted(told) == [
-        "kernels._exp._exp64",
-        "kernels._radial._direct_squared_distances",
-        "solvers.dual._smo_block.take_steps",
+        "kernels.vectors._fast_math._exp64",
+        "kernels.vectors._radial._direct_squared_distances",
+        "solvers.svm._smo_steps.take_steps",
     ]

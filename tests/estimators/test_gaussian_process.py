@@ -1,12 +1,10 @@
 """Gaussian process regression, in addition to scikit-learn's own tests."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 import sklearn.gaussian_process as theirs
 import sklearn.gaussian_process.kernels as gp
+from data_folder import DATA
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
@@ -18,7 +16,6 @@ from mercer import (
     NotPositiveDefiniteError,
     compress,
 )
-from mercer.gp import Conditioned, MarginalLikelihood, maximise
 from mercer.kernels import (
     RBF,
     Bounded,
@@ -31,9 +28,8 @@ from mercer.kernels import (
     RationalQuadratic,
     White,
 )
+from mercer.models.gp import Conditioned, MarginalLikelihood, maximise
 from mercer.solvers import Status
-
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 @pytest.fixture
@@ -540,8 +536,8 @@ def test_what_auto_has_chosen_is_in_the_report(data):
 
 
 def test_a_search_without_convergence_is_in_the_status(data, monkeypatch):
-    from mercer.estimators import _gaussian_process_theta as search
-    from mercer.gp import Optimum
+    from mercer.estimators.gaussian_process import _gp_kernel_parameters as search
+    from mercer.models.gp import Optimum
 
     theta = (RBF() + White()).theta
     ended = Optimum(theta, 1.0, 7, converged=False, message="the end")

@@ -14,8 +14,8 @@ from sklearn.gaussian_process.kernels import RBF as TheirRBF
 from sklearn.gaussian_process.kernels import ConstantKernel
 
 from mercer import GaussianProcessClassifier, MemoryBudgetError, NotPositiveDefiniteError, compress
-from mercer.gp import LaplaceLikelihood, expected_probability
 from mercer.kernels import RBF, Linear, Normalized, Precomputed, Sigmoid, Spectrum, White
+from mercer.models.gp import LaplaceLikelihood, expected_probability
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 2))

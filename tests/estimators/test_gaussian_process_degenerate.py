@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import GaussianProcessClassifier, GaussianProcessRegressor
 from mercer.estimators import KernelTranslation, SpelledObjective
-from mercer.gp import (
+from mercer.kernels import RBF, Linear, Matern, Normalized, RandomWalk, White
+from mercer.models.gp import (
     InducingBound,
     LaplaceLikelihood,
     LatentBound,
@@ -20,8 +21,7 @@ from mercer.gp import (
     StochasticLikelihood,
     maximise,
 )
-from mercer.kernels import RBF, Linear, Matern, Normalized, RandomWalk, White
-from mercer.learning import TargetAlignment
+from mercer.models.kernel_learning import TargetAlignment
 
 SOLVERS = ["cholesky", "nystroem", "cg"]
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import GPLVM, NotPositiveDefiniteError, compress, load, save
 from mercer.kernels import RBF, Linear, White
-from mercer.maps import principal_places
+from mercer.models.embedding import principal_places
 from mercer.solvers import Status
 
 rng = np.random.default_rng(0)

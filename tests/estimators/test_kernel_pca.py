@@ -255,7 +255,7 @@ def test_copy_x():
 
 
 def test_n_jobs_reaches_fit_and_transform(monkeypatch):
-    from mercer._runtime import _threads
+    from mercer._core import _threads
 
     pools = []
     real = _threads._pool

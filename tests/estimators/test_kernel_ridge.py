@@ -16,13 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer import (
-    Expansion,
-    KernelRidge,
-    MemoryBudgetError,
-    NotPositiveDefiniteError,
-    compress,
-)
+from mercer import Expansion, KernelRidge, MemoryBudgetError, NotPositiveDefiniteError, compress
 from mercer.kernels import (
     RBF,
     Callable,

@@ -6,14 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_val_predict
 
-from mercer import (
-    KernelRidge,
-    KernelRidgeCV,
-    MemoryBudgetError,
-    NotPositiveDefiniteError,
-    compress,
-)
-from mercer.gram._shared import grams, share_distances
+from mercer import KernelRidge, KernelRidgeCV, MemoryBudgetError, NotPositiveDefiniteError, compress
+from mercer.gram._length_scale_grid import grams, share_distances
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Precomputed
 from mercer.solvers import Status
 

@@ -1,16 +1,13 @@
 """search_kernels(): results on synthetic data, and errors."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from data_folder import DATA
 
-import mercer
 from mercer import search_kernels
 from mercer.estimators import FoundKernel
-from mercer.gp import MarginalLikelihood
 from mercer.kernels import RBF, Linear, Periodic, Select, Spectrum, White
+from mercer.models.gp import MarginalLikelihood
 
 X = np.linspace(1950, 1960, 60)[:, None]  # far from 0, like years
 NOISE = 0.1 * np.random.default_rng(0).normal(size=60)
@@ -92,7 +89,7 @@ def test_bad_input(arguments, options, error, message):
 
 @pytest.mark.data
 def test_carbon_dioxide():
-    folder = Path(os.environ.get("MERCER_DATA", Path(mercer.__file__).parents[3] / "shared/data"))
+    folder = DATA
     file = folder / "regression" / "co2" / "mauna_loa_weekly_statsmodels.csv"
     if not file.exists():
         pytest.skip("no data")

@@ -14,7 +14,7 @@ from mercer.datasets import circles
 from mercer.gram import gram
 from mercer.kernels import RBF, Distance, Linear, Precomputed, Spectrum
 from mercer.solvers import Lloyd, Status, cluster, silhouette
-from mercer.solvers.clusters import _cluster
+from mercer.solvers.kmeans import _kmeans_solver
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3))
@@ -207,7 +207,7 @@ def test_strings():
 
 def test_tiles_and_arrays_agree_whatever_the_threads(monkeypatch):
     held = KernelKMeans(5, kernel=RBF(), tol=0.0).fit(X)
-    monkeypatch.setattr(_cluster, "_MAX_STORED_POINTS", 10)
+    monkeypatch.setattr(_kmeans_solver, "_MAX_STORED_POINTS", 10)
     one = KernelKMeans(5, kernel=RBF(), tol=0.0, n_jobs=1).fit(X)
     two = KernelKMeans(5, kernel=RBF(), tol=0.0, n_jobs=2).fit(X)
     np.testing.assert_array_equal(one.labels_, held.labels_)
@@ -228,7 +228,7 @@ def test_landmarks():
 
 
 def test_auto_says_when_it_takes_landmarks(monkeypatch):
-    monkeypatch.setitem(_cluster.MOST_EXACT, "clusters", 100)
+    monkeypatch.setitem(_kmeans_solver.MOST_EXACT, "clusters", 100)
     with pytest.warns(UserWarning, match=r"300 points, more than 100: .*landmarks"):
         model = KernelKMeans(2, kernel=RBF(), rank=20).fit(X)
     assert len(model.X_fit_) == 20

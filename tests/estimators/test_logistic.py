@@ -1,13 +1,12 @@
 """Kernel logistic regression against scikit-learn, brute force and known probabilities."""
 
-import os
 import pickle
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from data_folder import DATA
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -16,16 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, StratifiedKFold
 
-from mercer import (
-    KernelLogisticRegression,
-    KernelLogisticRegressionCV,
-    MemoryBudgetError,
-    compress,
-)
+from mercer import KernelLogisticRegression, KernelLogisticRegressionCV, MemoryBudgetError, compress
 from mercer.kernels import RBF, Callable, Features, Linear, PolynomialBasis, Precomputed
 from mercer.solvers import MOST_EXACT, Status
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 3))
 SCORE = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * RNG.standard_normal(120)

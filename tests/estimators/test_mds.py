@@ -1,10 +1,8 @@
 """Metric MDS: gradients against differences, scikit-learn's stress, Sammon mapping, new points."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from data_folder import DATA
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.datasets import load_iris, load_wine, make_swiss_roll
@@ -12,11 +10,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.manifold import MDS
 
 from mercer import KernelPCA, MemoryBudgetError, MetricMDS, compress
-from mercer._runtime import threads
+from mercer._core import threads
 from mercer.kernels import RBF, Linear, Spectrum
-from mercer.maps import Stress, classical, of_pairs, place, scale, stress_at
+from mercer.models.embedding import Stress, classical, of_pairs, place, scale, stress_at
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 5)) * [3.0, 2.0, 1.0, 0.5, 0.2]
 NEW = rng.normal(size=(9, 5))
@@ -55,7 +52,7 @@ def test_parts_and_threads(monkeypatch):
     S = Stress(pdist(A))
     value, slope = S(Z)
     assert len(S._rows) == 1
-    monkeypatch.setattr("mercer.maps._stress._PAIRS_PER_TASK", 10_000)
+    monkeypatch.setattr("mercer.models.embedding._stress._PAIRS_PER_TASK", 10_000)
     small = Stress(pdist(A))
     assert len(small._rows) > 10 and small._rows[0][0] == 0 and small._rows[-1][1] == 700
     found = []
@@ -173,7 +170,7 @@ def test_new_points_where_the_map_is_exact():
 
 def test_blocks_do_not_matter(model, monkeypatch):
     before = model.transform(NEW)
-    monkeypatch.setattr("mercer.estimators._mds._MAX_BLOCK_ENTRIES", 100)
+    monkeypatch.setattr("mercer.estimators.embedding._metric_mds._MAX_BLOCK_ENTRIES", 100)
     np.testing.assert_allclose(model.transform(NEW), before, atol=1e-12)
 
 

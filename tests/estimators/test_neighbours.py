@@ -20,16 +20,7 @@ from mercer import (
     compress,
 )
 from mercer.gram import nearest, within
-from mercer.kernels import (
-    RBF,
-    Distance,
-    Laplacian,
-    Linear,
-    Matern,
-    Precomputed,
-    Radial,
-    Spectrum,
-)
+from mercer.kernels import RBF, Distance, Laplacian, Linear, Matern, Precomputed, Radial, Spectrum
 
 rng = np.random.default_rng(0)
 X, Q = rng.normal(size=(900, 4)), rng.normal(size=(500, 4))

@@ -144,7 +144,7 @@ def test_an_exception_inside_a_fit_leaves_nothing_behind(solver, monkeypatch):
 def test_an_interrupted_inverse_leaves_nothing_behind(monkeypatch):
     A = np.random.default_rng(1).normal(size=(100, 4))
     model = KernelPCA(2, kernel="rbf", fit_inverse_transform=True)
-    import mercer.spectral._inverse as inverse
+    import mercer.models.kpca._learned_inverse as inverse
 
     class Interrupted:
         def factorize(self, *args, **options):
@@ -170,7 +170,7 @@ def test_an_interrupted_block_leaves_the_stream_as_it_was(monkeypatch):
     )
     monkeypatch.setattr(KernelPCA, "_say", lambda self, text: None)
     before = model.partial_fit(A[:300]).transform(A)
-    import mercer.spectral._search as streams
+    import mercer.models.kpca._component_search as streams
 
     def interrupt(*args, **options):
         raise KeyboardInterrupt

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import KernelPCA, MemoryBudgetError
-from mercer._runtime import budget_in_bytes
+from mercer._core import budget_in_bytes
 from mercer.kernels import RBF, Callable, Sum
 from mercer.solvers import BlockKrylov, DenseEigen, LowRankEigen
 

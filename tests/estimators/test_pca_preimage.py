@@ -89,7 +89,7 @@ def test_denoising_digits_beats_pca_and_the_nearest_digit():
 
 
 def test_many_points_come_in_blocks(monkeypatch):
-    import mercer.spectral._components as components
+    import mercer.models.kpca._components as components
 
     model = KernelPCA(3, kernel="rbf", gamma=0.05).fit(X)
     scores = model.transform(Z)

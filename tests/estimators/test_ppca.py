@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import ProbabilisticPCA
-from mercer.maps import LinearGaussian, principal, with_gaps
+from mercer.models.embedding import LinearGaussian, principal, with_gaps
 
 rng = np.random.default_rng(0)
 W = rng.normal(size=(6, 2)) * [3.0, 1.5]
@@ -119,7 +119,7 @@ def test_draws_have_the_moments_of_the_model():
 
 def test_blocks_of_rows_do_not_matter(monkeypatch):
     before = ProbabilisticPCA(2, tol=1e-9).fit(GAPS)
-    monkeypatch.setattr("mercer.maps._linear_gaussian._ENTRIES_PER_BLOCK", 100)
+    monkeypatch.setattr("mercer.models.embedding._linear_gaussian._ENTRIES_PER_BLOCK", 100)
     after = ProbabilisticPCA(2, tol=1e-9).fit(GAPS)
     np.testing.assert_allclose(before.loadings_, after.loadings_, rtol=1e-8)
     np.testing.assert_allclose(before.transform(GAPS), after.transform(GAPS), rtol=1e-7, atol=1e-9)

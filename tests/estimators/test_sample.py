@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.estimators._sample import Sample, class_weights
+from mercer.estimators._training_sample import Sample, class_weights
 from mercer.kernels import RBF, Precomputed
 
 X = np.arange(12.0).reshape(6, 2)

@@ -14,7 +14,7 @@ from mercer import (
     SkewedChi2Sampler,
 )
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Spectrum
-from mercer.kernels._waves import waves
+from mercer.kernels.vectors._fast_math import waves
 
 
 @pytest.fixture
@@ -162,7 +162,9 @@ def test_count_sketch_by_rotations_and_by_transforms(coef0, monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 7)).astype(np.float32)
     model = PolynomialCountSketch(degree=3, coef0=coef0, gamma=0.5, n_components=11).fit(X)
     F, sparse = model.transform(X), model.transform(sp.csr_array(X))
-    monkeypatch.setattr("mercer.gram._count_sketch._FOURIER_THRESHOLD", 0.0)
+    monkeypatch.setattr(
+        "mercer.estimators.features._polynomial_count_sketch._FOURIER_THRESHOLD", 0.0
+    )
     np.testing.assert_allclose(model.transform(X), F, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sparse, F, rtol=1e-5, atol=1e-5)
 

@@ -46,8 +46,8 @@ from mercer.solvers import (
     SquaredHinge,
     Status,
 )
-from mercer.solvers.risk import _short_expansion
-from mercer.testing._differences import STEP, directional_derivative
+from mercer.solvers.risk import _reduced_expansion
+from mercer.testing._finite_differences import STEP, directional_derivative
 
 rng = np.random.default_rng(7)
 X = rng.normal(size=(150, 3))
@@ -307,12 +307,12 @@ def test_the_objective_never_rises(model, target):
 @pytest.mark.parametrize(("model", "target"), MODELS, ids=lambda v: repr(v)[:60])
 def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
     # three blocks of rows, for several threads
-    tuning = dataclasses.replace(_short_expansion._TUNING, block_bytes=1)
-    monkeypatch.setattr(_short_expansion, "_TUNING", tuning)
-    monkeypatch.setattr("mercer._runtime._threads._MIN_SHARED_WORK", 0.0)
-    monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 3)
+    tuning = dataclasses.replace(_reduced_expansion._TUNING, block_bytes=1)
+    monkeypatch.setattr(_reduced_expansion, "_TUNING", tuning)
+    monkeypatch.setattr("mercer._core._threads._MIN_SHARED_WORK", 0.0)
+    monkeypatch.setattr("mercer._core._threads.thread_count", lambda: 3)
     first = clone(model).set_params(max_iter=5).fit(X, target)
-    monkeypatch.setattr("mercer._runtime._threads.thread_count", lambda: 1)
+    monkeypatch.setattr("mercer._core._threads.thread_count", lambda: 1)
     second = clone(first).set_params(random_state=0).fit(X, target)
     np.testing.assert_array_equal(first.vectors_, second.vectors_)
     np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)

@@ -19,7 +19,7 @@ from mercer import (
     compress,
     two_sample_test,
 )
-from mercer._points import take
+from mercer._core import take
 from mercer.kernels import (
     RBF,
     BagOfWords,

@@ -25,7 +25,7 @@ from mercer import (
     ParzenDensity,
     two_sample_test,
 )
-from mercer._points import snapshot
+from mercer._core import snapshot
 from mercer.kernels import (
     RBF,
     BagOfWords,

@@ -1,13 +1,10 @@
 """tune(): its results, the supported estimators, and errors."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
+from data_folder import DATA
 from sklearn.model_selection import GridSearchCV
 
-import mercer
 from mercer import (
     SVC,
     SVR,
@@ -20,10 +17,11 @@ from mercer import (
     MultipleKernel,
     tune,
 )
-from mercer.estimators import Tuned, _tune
-from mercer.gp import MarginalLikelihood
+from mercer.estimators import Tuned
+from mercer.estimators.model_selection import _tune
 from mercer.kernels import RBF, Fixed, Linear, Matern, Select, Spectrum, White
-from mercer.learning import TargetAlignment
+from mercer.models.gp import MarginalLikelihood
+from mercer.models.kernel_learning import TargetAlignment
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -188,7 +186,7 @@ def test_bad_subsamples_and_memory():
 
 @pytest.mark.data
 def test_ard_on_real_data():
-    folder = Path(os.environ.get("MERCER_DATA", Path(mercer.__file__).parents[3] / "shared/data"))
+    folder = DATA
     file = folder / "regression" / "uci_datasets" / "concrete.csv.gz"
     if not file.exists():
         pytest.skip("no data")

@@ -13,15 +13,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils._param_validation import InvalidParameterError
 
 from mercer import Expansion, Graphs, KernelCCA, KernelPLS, MemoryBudgetError, compress
-from mercer.kernels import (
-    RBF,
-    Jaccard,
-    Linear,
-    Normalized,
-    Precomputed,
-    Spectrum,
-    WeisfeilerLehman,
-)
+from mercer.kernels import RBF, Jaccard, Linear, Normalized, Precomputed, Spectrum, WeisfeilerLehman
 from mercer.solvers import Status
 
 BOTH = [KernelCCA, KernelPLS]

@@ -7,7 +7,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF as TheirRBF
 
 from mercer import SVC, KernelCCA, KernelPCA, KernelRidge, Nystroem, tune
-from mercer.estimators._base import NamedKernel
+from mercer.estimators._kernel_estimator import NamedKernel
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, Precomputed
 
 rng = np.random.default_rng(0)

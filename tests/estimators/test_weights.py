@@ -24,8 +24,8 @@ from mercer import (
     SparseKernelClassifier,
     tune,
 )
-from mercer.estimators._base import NamedKernel
-from mercer.estimators.svm._machine import SupportVectorMachine
+from mercer.estimators._kernel_estimator import NamedKernel
+from mercer.estimators.support_vector._svm_base import SupportVectorMachine
 from mercer.kernels import RBF, RULES, BagOfWords, Laplacian, LocalRBF
 
 rng = np.random.default_rng(0)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.gram import LowRankGram, _centroids
-from mercer.gram._centroids import centroids, has_centroids, medoids
+from mercer.gram import LowRankGram
+from mercer.gram.landmarks import _kmeans_landmarks
+from mercer.gram.landmarks._kmeans_landmarks import centroids, has_centroids, medoids
 from mercer.kernels import RBF, Fixed, Linear, Matern, Select, Stretch
 
 rng = np.random.default_rng(0)
@@ -79,13 +80,13 @@ def test_medoids_leave_less_over_than_points_drawn_with_equal_chances():
 @pytest.mark.parametrize(("width", "most"), [(0.2, 200), (3.0, 2000)])
 def test_medoids_look_at_more_points_where_it_matters(width, most, monkeypatch):
     many, seen = np.random.default_rng(1).normal(size=(5000, 4)), []
-    choose = _centroids.choose_by_residual
+    choose = _kmeans_landmarks.choose_by_residual
 
     def watched(kernel, X, *options):
         seen.append(len(X))
         return choose(kernel, X, *options)
 
-    monkeypatch.setattr(_centroids, "choose_by_residual", watched)
+    monkeypatch.setattr(_kmeans_landmarks, "choose_by_residual", watched)
     found = medoids(RBF(width), many, 50, random_state=0)
     assert len(np.unique(found)) == 50
     assert seen[-1] == most

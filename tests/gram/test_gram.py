@@ -9,7 +9,7 @@ from scipy.sparse.linalg import cg, eigsh
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import MemoryBudgetError
-from mercer._runtime import budget_in_bytes, in_words
+from mercer._core import budget_in_bytes, in_words
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
 from mercer.gram import _tiled as tiled_module
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White

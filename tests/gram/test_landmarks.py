@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mercer import NotPositiveDefiniteError
-from mercer._points import doubled, sliceable
+from mercer._core import doubled, sliceable
 from mercer.gram import DenseGram, Landmarks, TiledGram, choose_landmarks, gram, rpcholesky
-from mercer.gram import _triangular as triangular
+from mercer.gram import _triangular_solve as triangular
 from mercer.kernels import (
     RBF,
     Callable,

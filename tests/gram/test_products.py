@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.gram import TiledGram
-from mercer.gram._products import is_faster_than_blas, pad_columns, tile_product, tile_products
+from mercer.gram._tile_products import is_faster_than_blas, pad_columns, tile_product, tile_products
 from mercer.kernels import RBF
 
 sizes = st.integers(1, 21)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import MemoryBudgetError
-from mercer.gram import KernelRows, _rows
+from mercer.gram import KernelRows, _kernel_rows
 from mercer.kernels import RBF, Callable, Laplacian, Linear, Polynomial, Precomputed, White
 
 X = np.random.default_rng(0).normal(size=(90, 4))
@@ -101,7 +101,9 @@ def test_classes_that_do_not_fit_give_way():
 
 
 def test_large_problems_are_kept_in_single_precision(monkeypatch):
-    monkeypatch.setattr(_rows, "_TUNING", replace(_rows._TUNING, small_matrix_bytes=0))
+    monkeypatch.setattr(
+        _kernel_rows, "_TUNING", replace(_kernel_rows._TUNING, small_matrix_bytes=0)
+    )
     rows = KernelRows(RBF(), X)
     assert rows.dtype == np.float32
     view, out = rows.view(), np.zeros(90)

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import pairwise
 
-from mercer.kernels import RBF, AdditiveChi2, Chi2, HistogramIntersection, Laplacian, _elementwise
+from mercer.kernels import RBF, AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from mercer.kernels.vectors import _histogram
 from mercer.testing import check_kernel
 
 rng = np.random.default_rng(0)
@@ -48,7 +49,7 @@ def test_single_precision(kernel, reference):
 
 @each_kernel
 def test_sparse_rows_become_dense_in_parts(kernel, reference, monkeypatch):
-    monkeypatch.setattr(_elementwise, "_MAX_DENSE_ENTRIES", 20)  # three rows of six columns
+    monkeypatch.setattr(_histogram, "_MAX_DENSE_ENTRIES", 20)  # three rows of six columns
     A, B = sp.csr_array(X), sp.csr_array(Z)
     W = rng.normal(size=(len(X), len(Z)))
     np.testing.assert_allclose(kernel(A, B), reference(X, Z), rtol=1e-13, atol=1e-14)

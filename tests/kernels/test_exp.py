@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercer._runtime import jit
-from mercer.kernels._exp import exp_inplace
+from mercer._core import jit
+from mercer.kernels.vectors._fast_math import exp_inplace
 
 
 @pytest.mark.parametrize(("dtype", "lowest"), [(np.float64, -708.0), (np.float32, -87.0)])

@@ -26,7 +26,7 @@ from mercer.kernels import (
     WeisfeilerLehman,
     node,
 )
-from mercer.kernels._explicit import Terms, codes_of, mix
+from mercer.kernels._sparse_features import Terms, codes_of, mix
 
 
 @node
@@ -74,7 +74,7 @@ def test_codes_are_the_same_in_every_process_and_for_equal_values():
     )
     np.testing.assert_array_equal(codes_of(np.array([3, -1]), "", ""), here[[0, 7]])
     script = (
-        "from mercer.kernels._explicit import codes_of\n"
+        "from mercer.kernels._sparse_features import codes_of\n"
         "print(codes_of([3, 'a', b'a', None, (1, 'b'), frozenset([2, 1]), 2.5, -1], '', '')"
         ".tolist())"
     )

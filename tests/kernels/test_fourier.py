@@ -35,8 +35,8 @@ from mercer.kernels import (
     White,
     random_features,
 )
-from mercer.kernels import _spectrum as spectra
-from mercer.kernels._fourier import _sobol
+from mercer.kernels.features import _spectral_density as spectra
+from mercer.kernels.features._random_features import _sobol
 from mercer.testing import check_input_gradient, check_kernel
 
 D = 2**13

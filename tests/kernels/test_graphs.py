@@ -1,26 +1,20 @@
 """Graph kernels against enumeration, and the Graphs collection."""
 
 import itertools
-import os
 import pickle
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from data_folder import DATA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-import mercer.kernels._graphs as module
-from mercer import (
-    SVC,
-    Expansion,
-    KernelPCA,
-    two_sample_test,
-)
-from mercer._points import concatenate, length, same_points, take
+import mercer.kernels.graphs._graph_kernels as module
+from mercer import SVC, Expansion, KernelPCA, two_sample_test
+from mercer._core import concatenate, length, same_points, take
 from mercer.datasets import read_tudataset
 from mercer.kernels import (
     RBF,
@@ -36,8 +30,6 @@ from mercer.kernels import (
     WeisfeilerLehman,
 )
 from mercer.testing import check_pullback
-
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 # ---------------------------------------------------------------------- small graphs
 

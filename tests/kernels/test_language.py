@@ -136,7 +136,7 @@ def test_the_zoo_is_read_back(entry):
     if entry.id.startswith(HOLDS_FUNCTIONS):
         with pytest.raises(KernelSyntaxError, match="unknown name"):
             parse_kernel(text)
-    elif entry.id.startswith("Conditioned"):  # a class of mercer.gp
+    elif entry.id.startswith("Conditioned"):  # a class of mercer.models.gp
         assert parse_kernel(text, {"Conditioned": type(entry.kernel)}) == entry.kernel
     else:
         assert parse_kernel(text) == entry.kernel

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import KernelRidge, NotDifferentiableError
-from mercer._points import concatenate, same_points, take
+from mercer._core import concatenate, same_points, take
 from mercer.kernels import (
     RBF,
     Callable,
@@ -20,7 +20,7 @@ from mercer.kernels import (
     Stretch,
     White,
 )
-from mercer.means._order import canonical_order
+from mercer.models.mean_embedding._canonical_order import canonical_order
 from mercer.testing import check_kernel, check_pullback
 
 rng = np.random.default_rng(0)

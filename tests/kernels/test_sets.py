@@ -27,7 +27,7 @@ from mercer.kernels import (
     Overlap,
     Subsets,
 )
-from mercer.kernels._elements import Elements
+from mercer.kernels.sets._set_encoding import Elements
 
 DEFINITIONS = {
     Intersection(): lambda A, B: len(A & B),

@@ -20,7 +20,7 @@ from mercer.kernels import (
     Sigmoid,
     as_kernel,
 )
-from mercer.kernels._specs import KERNEL_NAMES
+from mercer.kernels._as_kernel import KERNEL_NAMES
 
 rng = np.random.default_rng(0)
 X, Z = rng.uniform(size=(9, 3)), rng.uniform(size=(5, 3))

@@ -62,8 +62,8 @@ from mercer.kernels import (
     node,
 )
 from mercer.kernels.validity import declared_witness
-from mercer.kernels.validity._search import _CounterexampleSearch
-from mercer.kernels.validity._witness import counterexample_at
+from mercer.kernels.validity._counterexample import counterexample_at
+from mercer.kernels.validity._counterexample_search import _CounterexampleSearch
 
 mpmath.mp.dps = 50
 
@@ -683,7 +683,7 @@ def test_nothing_is_searched_for_in_a_fit(monkeypatch):
     KernelRidge(1.0, kernel=Callable(function, "matrix") + White(0.1)).fit(X, Y)
     assert all(n in (1, 2, 30) for n in calls)
     monkeypatch.setattr(
-        "mercer.kernels.validity._search.counterexample_at", None
+        "mercer.kernels.validity._counterexample_search.counterexample_at", None
     )  # it is not called
     KernelRidge(1.0, kernel=RBF() + 2.0 * Matern()).fit(X, Y)
 

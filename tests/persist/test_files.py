@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, Expansion, KernelPCA, KernelRidge, ModelFileError, load, save
 from mercer.kernels import RBF, Callable, Features, Linear, Map, RankOne, WeisfeilerLehman
-from mercer.persist import _container
+from mercer.persist import _safetensors_file
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 2))
@@ -224,11 +224,11 @@ def test_damage_is_found_wherever_it_is(path, tmp_path):
 def test_later_formats_are_reported(path, monkeypatch):
     def written(**changes):
         save(SVC().fit(X, LABELS), path)
-        metadata, tensors = _container.read(path, mapped=False)
+        metadata, tensors = _safetensors_file.read(path, mapped=False)
         arrays = {n: t.block.view(t.dtype).reshape(t.shape) for n, t in tensors.items()}
         metadata = {**metadata, **changes}
         del metadata["fingerprint"]
-        _container.write(path, metadata, arrays)
+        _safetensors_file.write(path, metadata, arrays)
 
     written()
     load(path)

@@ -9,8 +9,8 @@ import pytest
 import safetensors
 
 from mercer import load
-from mercer.persist._container import read
-from mercer.persist._encode import Encoder
+from mercer.persist._encoder import Encoder
+from mercer.persist._safetensors_file import read
 
 ANSWERS = json.loads((golden_models.FOLDER / "answers.json").read_text())
 

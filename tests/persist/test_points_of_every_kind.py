@@ -18,7 +18,7 @@ from fitted import answers, is_classifier
 from sklearn.base import clone
 
 import mercer
-from mercer._points import take
+from mercer._core import take
 from mercer.kernels import (
     RBF,
     BagOfWords,

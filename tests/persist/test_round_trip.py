@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 import mercer
 from mercer import SVC, Expansion, KernelPCA, KernelRidge, compress, load, save, to_primal
 from mercer.kernels import RBF, Jaccard, Linear, Polynomial, Select, Spectrum, node
-from mercer.persist._encode import Encoder
+from mercer.persist._encoder import Encoder
 
 rng = np.random.default_rng(0)
 

@@ -7,12 +7,11 @@ number of blocks.  Therefore results are bit-for-bit identical for the same bloc
 thread or worker processed which block.
 """
 
-from ._arrays import ArrayBlocks, LocalBlocks, rows_of_a_block
-from ._blocks import Blocks, Rows, checked, concatenated
-from ._dask import DaskBlocks, is_dask
-from ._door import as_blocks, beside, in_blocks
-from ._sample import Drawn, draw
-from ._tree import tree
+from ._array_blocks import ArrayBlocks, LocalBlocks, rows_of_a_block
+from ._blocks import Blocks, Rows, checked, concatenated, tree
+from ._dask_blocks import DaskBlocks, is_dask
+from ._dispatch import as_blocks, beside, in_blocks
+from ._row_sample import Drawn, draw
 
 __all__ = [
     "ArrayBlocks",

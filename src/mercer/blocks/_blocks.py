@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._points import length
-from .._runtime import check_budget
-from ._tree import tree
+from .._core import check_budget, length
 
-__all__ = ["Blocks", "Rows", "checked", "concatenated", "string_column_names"]
+__all__ = ["Blocks", "Rows", "checked", "concatenated", "string_column_names", "tree"]
 
 
 class Rows(NamedTuple):
@@ -88,7 +86,7 @@ class Blocks(ABC):
         -------
         Blocks
         """
-        from ._arrays import ArrayBlocks  # here, because it is a subclass of this class
+        from ._array_blocks import ArrayBlocks  # here, because it is a subclass of this class
 
         return ArrayBlocks.from_array(X, rows)
 
@@ -330,3 +328,32 @@ def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
         f"{what} contains {value} in block {place}, row {row}{column} (row {start + row} of all); "
         f"remove such rows, or impute the values, beforehand"
     )
+
+
+# --- Reduction over a fixed binary tree, with at most about log2(n) partial results in memory.
+
+
+def tree(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+    """Reduce values pairwise: merge(merge(v0, v1), merge(v2, v3)), and so on.
+
+    The merge order depends only on the number of values.  Values may also be lazy, such as Dask
+    tasks; then the result is the graph of the reduction.
+
+    Examples
+    --------
+    >>> from mercer.blocks import tree
+    >>> tree("abcdefg", lambda a, b: f"({a}{b})")
+    '(((ab)(cd))((ef)g))'
+    """
+    pending: list[tuple[int, Any]] = []  # height of each pending subtree, and its value
+    for value in values:
+        height = 0
+        while pending and pending[-1][0] == height:
+            value, height = merge(pending.pop()[1], value), height + 1
+        pending.append((height, value))
+    if not pending:
+        raise ValueError("there is nothing to merge: no blocks")
+    result = pending.pop()[1]
+    while pending:
+        result = merge(pending.pop()[1], result)
+    return result

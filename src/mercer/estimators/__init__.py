@@ -4,6 +4,6 @@ Each estimator validates its input and combines a kernel, a Gram matrix, a solve
 from the other packages. The numerical work is done there.
 """
 
-from .._lazy import attach
+from .._core import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

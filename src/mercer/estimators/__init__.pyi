@@ -1,51 +1,56 @@
-from ._autoencoder import Autoencoder
-from ._bayesian_gplvm import BayesianGPLVM
-from ._cca import KernelCCA
-from ._compress import compress
-from ._density import ParzenDensity
-from ._fisher import KernelFisherDiscriminant
-from ._gaussian_process import GaussianProcessRegressor
-from ._gaussian_process_classifier import GaussianProcessClassifier
-from ._gplvm import GPLVM
-from ._kernel_search import FoundKernel, search_kernels
-from ._kmeans import KernelKMeans
-from ._logistic import KernelLogisticRegression
-from ._logistic_cv import KernelLogisticRegressionCV
-from ._machine import KernelMachineClassifier, KernelMachineRegressor
-from ._mds import MetricMDS
-from ._neighbours import (
+from ._convert import compress, to_dual, to_primal
+from ._kernel_kmeans import KernelKMeans
+from ._kernel_neighbors import (
     KernelKNeighborsClassifier,
     KernelKNeighborsRegressor,
     KernelRadiusNeighborsClassifier,
 )
-from ._online_regression import KernelRecursiveLeastSquares, OnlineKernelRegressor
-from ._pca import KernelPCA
-from ._perceptron import KernelPerceptron
-from ._pls import KernelPLS
-from ._ppca import ProbabilisticPCA
-from ._primal import to_dual, to_primal
-from ._ridge import KernelRidge
-from ._ridge_cv import KernelRidgeCV
-from ._sparse import SparseKernelClassifier, SparseKernelRegressor
-from ._tune import Tuned, tune
+from ._parzen_density import ParzenDensity
+from .decomposition._kernel_cca import KernelCCA
+from .decomposition._kernel_pca import KernelPCA
+from .decomposition._kernel_pls import KernelPLS
+from .embedding._autoencoder import Autoencoder
+from .embedding._bayesian_gplvm import BayesianGPLVM
+from .embedding._gplvm import GPLVM
+from .embedding._metric_mds import MetricMDS
+from .embedding._probabilistic_pca import ProbabilisticPCA
 from .features import (
     AdditiveChi2Sampler,
+    CountSketchMap,
     ExplicitFeatures,
+    FlippedMap,
     Nystroem,
     PolynomialCountSketch,
     RandomFeatures,
     RBFSampler,
     SkewedChi2Sampler,
 )
-from .svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from .gaussian_process._gp_classifier import GaussianProcessClassifier
+from .gaussian_process._gp_regressor import GaussianProcessRegressor
+from .model_selection._kernel_search import FoundKernel, search_kernels
+from .model_selection._tune import Tuned, tune
+from .online._kernel_perceptron import KernelPerceptron
+from .online._online_regression import KernelRecursiveLeastSquares, OnlineKernelRegressor
+from .supervised._fisher_discriminant import KernelFisherDiscriminant
+from .supervised._kernel_logistic import KernelLogisticRegression
+from .supervised._kernel_logistic_cv import KernelLogisticRegressionCV
+from .supervised._kernel_machine import KernelMachineClassifier, KernelMachineRegressor
+from .supervised._kernel_ridge import KernelRidge
+from .supervised._kernel_ridge_cv import KernelRidgeCV
+from .supervised._sparse_kernel_machine import SparseKernelClassifier, SparseKernelRegressor
+from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 # parts of fitted estimators, for files that hold them
-from ._gaussian_process_classifier import LatentProcess as LatentProcess  # isort: skip
-from ._gaussian_process_theta import KernelTranslation as KernelTranslation  # isort: skip
-from ._gaussian_process_theta import SpelledObjective as SpelledObjective  # isort: skip
-from ._two_views import SecondView as SecondView  # isort: skip
-from .svm import PairExpansion as PairExpansion  # isort: skip
-from .svm import Pairs as Pairs  # isort: skip
+from .gaussian_process._gp_classifier import LatentProcess as LatentProcess  # isort: skip
+from .gaussian_process._gp_kernel_parameters import (  # isort: skip
+    KernelTranslation as KernelTranslation,
+)
+from .gaussian_process._gp_kernel_parameters import (  # isort: skip
+    SpelledObjective as SpelledObjective,
+)
+from .decomposition._two_view_estimator import SecondView as SecondView  # isort: skip
+from .support_vector import PairExpansion as PairExpansion  # isort: skip
+from .support_vector import Pairs as Pairs  # isort: skip
 
 __all__ = [
     "GPLVM",
@@ -54,7 +59,9 @@ __all__ = [
     "AdditiveChi2Sampler",
     "Autoencoder",
     "BayesianGPLVM",
+    "CountSketchMap",
     "ExplicitFeatures",
+    "FlippedMap",
     "FoundKernel",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",

@@ -31,17 +31,17 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from .._points import refuse_masked
-from .._runtime import (
+from .._core import (
     budget_in_bytes,
     entry_point,
     progress,
+    refuse_masked,
     reserving,
     thread_count,
     threads,
 )
 from ..blocks import in_blocks
-from ._in_blocks import answered, fitted
+from ._blockwise import answered, fitted
 
 __all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "exact_as_auto"]
 __all__ += ["fitting", "learned", "parameter", "solver", "threaded"]

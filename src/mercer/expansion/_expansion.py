@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import KernelMismatchError
-from .._points import concatenate, length, same_points, take
-from .._runtime import entry_point, slices
+from .._core import KernelMismatchError, concatenate, entry_point, length, same_points, slices, take
 from ..gram import GramOperator, gram
 from ..kernels import Kernel, reads_all
-from ..preimage import Options, PreImages, preimage
-from ..reduce import Reduction, Request, reduce
-from ._near import near
-from ._primal import Primal, to_weights
+from ._prepared_cache import near
+from ._primal_form import Primal, to_weights
+from .preimage import Options, PreImages, preimage
+from .reduced_set import Reduction, Request, reduce
 
 __all__ = ["Expansion"]
 

@@ -4,32 +4,32 @@
 Other classes represent centred and low-rank matrices.
 """
 
+from .._core import former_names
 from ._cancellation import LOST as LOST
 from ._cancellation import ROUNDING as ROUNDING
 from ._cancellation import differ as differ
 from ._cancellation import warn_if_cancelled as warn_if_cancelled
 from ._cancellation import warn_of_cancellation as warn_of_cancellation
 from ._centred import CentredGram
-from ._centroids import has_centroids, lloyd, radial_inside
-from ._choose_landmarks import CANDIDATES, PER_LANDMARK, choose_landmarks
-from ._count_sketch import CountSketchMap
 from ._dense import DenseGram
-from ._feature_map import FeatureMap
-from ._flipped import FlippedMap
-from ._fourier import FourierMap
-from ._gram import gram
-from ._landmarks import METHODS, RANK, Landmarks
-from ._lowrank import LowRankGram
-from ._memoise import memoise_if_affordable
-from ._nearest import nearest, within
-from ._nystroem import NystroemMap, factor_landmarks, without_rounding
+from ._kernel_rows import KernelRows, RowsView
+from ._length_scale_grid import grams, share_distances
+from ._low_rank import LowRankGram
+from ._make_gram import gram, memoise_if_affordable
+from ._neighbors import nearest, within
 from ._operator import GramOperator
 from ._row_cache import add_rows
-from ._rows import KernelRows, RowsView
-from ._rpcholesky import PartialCholesky, rpcholesky, significance
-from ._shared import grams, share_distances
 from ._tiled import TiledGram, elsewhere, fill, working_bytes
-from ._triangular import solve_rows
+from ._triangular_solve import solve_rows
+from .feature_maps._feature_map import FeatureMap
+from .feature_maps._fourier_map import FourierMap
+from .feature_maps._nystroem_map import NystroemMap, factor_landmarks, without_rounding
+from .landmarks._kmeans_landmarks import has_centroids, lloyd, radial_inside
+from .landmarks._landmark_selection import CANDIDATES, PER_LANDMARK, choose_landmarks
+from .landmarks._landmark_settings import METHODS, RANK, Landmarks
+from .landmarks._pivoted_cholesky import PartialCholesky, rpcholesky, significance
+
+__getattr__ = former_names(__name__)
 
 __all__ = [
     "CANDIDATES",
@@ -37,10 +37,8 @@ __all__ = [
     "PER_LANDMARK",
     "RANK",
     "CentredGram",
-    "CountSketchMap",
     "DenseGram",
     "FeatureMap",
-    "FlippedMap",
     "FourierMap",
     "GramOperator",
     "KernelRows",

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._errors import warn_caller
-from .._points import take
-from .._runtime import quiet, slices
+from .._core import quiet, slices, take, warn_caller
 from ..kernels import Kernel
 
 __all__ = ["LOST", "ROUNDING", "differ", "is_lost", "warn_if_cancelled", "warn_of_cancellation"]

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._errors import not_finite
-from .._runtime import entry_point, slices
+from .._core import entry_point, not_finite, slices
 from ._dense import DenseGram
 from ._operator import GramOperator
 

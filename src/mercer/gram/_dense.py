@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._runtime import entry_point, run, slices
+from .._core import entry_point, run, slices
 from ..kernels import Kernel, pair
 from ._operator import GramOperator
-from ._products import weighted_squares
+from ._tile_products import weighted_squares
 from ._tiled import fill
 
 __all__ = ["DenseGram"]

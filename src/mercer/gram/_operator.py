@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._points import length, take
-from .._runtime import entry_point, slices
+from .._core import entry_point, length, slices, take
 from ..kernels import Kernel
-from ._products import weighted_squares
+from ._tile_products import weighted_squares
 
 __all__ = ["GramOperator"]
 

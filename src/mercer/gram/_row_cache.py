@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._runtime import jit
+from .._core import jit
 
 __all__ = ["RowCache", "add_rows"]
 

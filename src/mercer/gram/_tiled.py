@@ -20,11 +20,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._errors import MemoryBudgetError
-from .._runtime import budget_in_bytes, entry_point, in_words, one_blas_thread, run, slices
+from .._core import (
+    MemoryBudgetError,
+    budget_in_bytes,
+    entry_point,
+    in_words,
+    one_blas_thread,
+    run,
+    slices,
+)
 from ..kernels import Kernel, Prepared, pair
 from ._operator import GramOperator, gram_shape
-from ._products import (
+from ._tile_products import (
     is_faster_than_blas,
     pad_columns,
     tile_product,

@@ -4,19 +4,22 @@ Kernels are immutable values: `2 * RBF() + Linear()` is a new kernel.  `kernel(X
 matrix of the k(x_i, z_j), and `kernel.validity()` checks whether k is a Mercer kernel.
 """
 
-from ._algebra import Exp, Power, Product, Scale, Sum
-from ._alignment import LocalAlignment
-from ._bandwidth import RULES
+from ._as_kernel import KERNEL_NAMES, as_kernel, spelled_out
 from ._base import Kernel, node, parameter
 from ._callable import Callable
-from ._chi2_basis import additive_chi2_features
-from ._claims import Claims
-from ._conditional import Distance, Multiquadric, ThinPlate
-from ._dot import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
-from ._elementwise import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
-from ._exp import exp_inplace
-from ._explicit import Explicit
-from ._features import (
+from ._memoised import memoise, table_bytes, unwrap
+from ._precomputed import Precomputed, on_indices, reads_all
+from ._prepared import Prepared, pair
+from ._properties import Claims
+from ._sklearn_kernels import SklearnKernel, from_sklearn
+from ._sparse_features import Explicit
+from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
+from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch
+from .algebra._mean_of import MeanOf
+from .algebra._wrappers import Bounded, Fixed, Normalized, Wrapper
+from .features._chi2_features import additive_chi2_features
+from .features._explicit_features import finite_features
+from .features._feature_kernels import (
     Features,
     GaussianBasis,
     GaussianSeries,
@@ -25,12 +28,9 @@ from ._features import (
     RankOne,
     SigmoidBasis,
 )
-from ._finite import finite_features
-from ._flat import Constant, White
-from ._fourier import FourierBasis, random_features, skewed_features
-from ._graph_collection import Graph, Graphs
-from ._graph_walks import RandomWalk
-from ._graphs import (
+from .features._random_features import FourierBasis, random_features, skewed_features
+from .graphs._graph_collection import Graph, Graphs
+from .graphs._graph_kernels import (
     EdgeHistogram,
     GraphKernel,
     Graphlet,
@@ -38,16 +38,10 @@ from ._graphs import (
     VertexHistogram,
     WeisfeilerLehman,
 )
-from ._hamming import Gapped, Mismatch
-from ._local import LocalRBF
-from ._maps import Map, Periodic, Select, Shift, Stretch
-from ._mean_of import MeanOf
-from ._memoised import memoise, table_bytes, unwrap
-from ._precomputed import Precomputed, on_indices, reads_all
-from ._prepared import Prepared, pair
-from ._radial import Radial
-from ._rankings import Kendall, Mallows
-from ._sets import (
+from .graphs._random_walk_kernel import RandomWalk
+from .language import parse_kernel
+from .sets._ranking_kernels import Kendall, Mallows
+from .sets._set_kernels import (
     BraunBlanquet,
     Dice,
     Intersection,
@@ -57,14 +51,20 @@ from ._sets import (
     Overlap,
     Subsets,
 )
-from ._sklearn import SklearnKernel, from_sklearn
-from ._specs import KERNEL_NAMES, as_kernel, spelled_out
-from ._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
-from ._strings import Spectrum, WeightedDegree
-from ._subsequences import AllSubsequences, Subsequence, SubsequenceSum
-from ._text import BagOfNgrams, BagOfWords
-from ._wrappers import Bounded, Fixed, Normalized, Wrapper
-from .language import parse_kernel
+from .strings._local_alignment import LocalAlignment
+from .strings._mismatch import Gapped, Mismatch
+from .strings._spectrum_kernel import Spectrum, WeightedDegree
+from .strings._subsequence_kernels import AllSubsequences, Subsequence, SubsequenceSum
+from .strings._text_kernels import BagOfNgrams, BagOfWords
+from .vectors._bandwidth_rules import RULES
+from .vectors._conditionally_positive import Distance, Multiquadric, ThinPlate
+from .vectors._constant import Constant, White
+from .vectors._dot_product import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
+from .vectors._fast_math import exp_inplace
+from .vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from .vectors._local_scaling import LocalRBF
+from .vectors._radial import Radial
+from .vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
 
 __all__ = [
     "KERNEL_NAMES",

@@ -37,13 +37,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from .._errors import NotDifferentiableError
-from .._points import length, take
-from .._runtime import ENTRY_WORK, entry_point, slices
-from ._claims import Claims
-from ._fields import Value, frozen_parameter, node
-from ._linearised import Linearised
+from .._core import ENTRY_WORK, NotDifferentiableError, entry_point, length, slices, take
+from ._dataclass import Value, frozen_parameter, node
+from ._jacobian import Linearised
 from ._prepared import Prepared, pair
+from ._properties import Claims
 
 if TYPE_CHECKING:
     from .validity import Validity
@@ -684,27 +682,27 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ algebra
 
     def __add__(self, other: Any) -> Kernel:
-        from ._algebra import add
+        from .algebra._closure_rules import add
 
         return add(self, other)
 
     def __radd__(self, other: Any) -> Kernel:
-        from ._algebra import add
+        from .algebra._closure_rules import add
 
         return add(other, self)
 
     def __mul__(self, other: Any) -> Kernel:
-        from ._algebra import multiply
+        from .algebra._closure_rules import multiply
 
         return multiply(self, other)
 
     def __rmul__(self, other: Any) -> Kernel:
-        from ._algebra import multiply
+        from .algebra._closure_rules import multiply
 
         return multiply(other, self)
 
     def __pow__(self, exponent: Any) -> Kernel:
-        from ._algebra import Power
+        from .algebra._closure_rules import Power
 
         return Power(self, exponent)
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._points import length, take
-from .._runtime import is_count
+from .._core import is_count, length, take
 from ._base import Kernel, node
-from ._claims import Claims
-from ._fields import name_of
+from ._dataclass import name_of
 from ._prepared import Prepared
+from ._properties import Claims
 
 __all__ = ["Callable", "point"]
 

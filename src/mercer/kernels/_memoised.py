@@ -22,15 +22,14 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._points import is_table, length
-from .._runtime import reserve
+from .._core import is_table, length, reserve
 from ._base import Kernel, node
 from ._callable import point
-from ._claims import SAME, Claims
-from ._fields import Written, written
-from ._graph_collection import Graph
+from ._dataclass import Written, written
 from ._prepared import Prepared
-from ._wrappers import Wrapper
+from ._properties import SAME, Claims
+from .algebra._wrappers import Wrapper
+from .graphs._graph_collection import Graph
 
 __all__ = ["Memoised", "memoise", "table_bytes", "unwrap"]
 

@@ -7,10 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._errors import warn_caller
-from .._points import as_vectors
+from .._core import as_vectors, warn_caller
 from ._base import Kernel, node
-from ._fields import SYMMETRIC, asymmetry, frozen_matrix
+from ._dataclass import SYMMETRIC, asymmetry, frozen_matrix
 from ._prepared import Prepared
 
 __all__ = ["Precomputed", "on_indices", "reads_all"]

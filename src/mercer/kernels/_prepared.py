@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._points import length, take
+from .._core import length, take
 
 if TYPE_CHECKING:
     from ._base import Kernel

@@ -5,16 +5,16 @@ shows nor saves the figure.  matplotlib is an optional dependency, `pip install 
 is imported only when a function is called.
 """
 
-from ._clusters import cluster_numbers
-from ._embedding import embedding
-from ._heatmap import gram_heatmap
-from ._line import basis_functions, credible_band, kernel_sections
-from ._maps import maps
-from ._margin import margin
-from ._plane import contours, eigenfunctions, preimage_path
-from ._spectrum import spectrum
-from ._validity import validity
-from ._witness import witness
+from ._cluster_plot import cluster_numbers
+from ._eigenvalue_plot import spectrum
+from ._embedding_grid import maps
+from ._embedding_plot import embedding
+from ._gram_heatmap import gram_heatmap
+from ._plots_1d import basis_functions, credible_band, kernel_sections
+from ._plots_2d import contours, eigenfunctions, preimage_path
+from ._svm_margin import margin
+from ._validity_plot import validity
+from ._witness_plot import witness
 
 __all__ = [
     "basis_functions",

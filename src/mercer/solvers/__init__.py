@@ -4,6 +4,6 @@ A solver is an immutable object that holds only its options.  Its method, such a
 `eigenpairs` or `minimize`, takes the problem and returns the solution with a `Report`.
 """
 
-from .._lazy import attach
+from .._core import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,4 +1,4 @@
-from ._choose import (
+from ._choose_solver import (
     EIGEN,
     LINEAR,
     MOST_EXACT,
@@ -8,17 +8,8 @@ from ._choose import (
     eigen_costs,
     linear_machine,
 )
-from ._cost import Cost, evaluating, reading
+from ._cost_model import Cost, evaluating, reading
 from ._report import Report, Status, enough, judged, worst
-from .clusters import Clusters, Lloyd, Partition, cluster, cluster_blocks, silhouette
-from .dual import (
-    BlockSMO,
-    BoxInterior,
-    Dual,
-    DualSolution,
-    Progress,
-    Relay,
-)
 from .eigen import (
     Arpack,
     BlockKrylov,
@@ -38,6 +29,7 @@ from .eigen import (
     signs_of,
     unknown,
 )
+from .kmeans import Clusters, Lloyd, Partition, cluster, cluster_blocks, silhouette
 from .linear import (
     Bordered,
     Cascade,
@@ -109,7 +101,8 @@ from .risk import (
     Whitened,
     whiten,
 )
-from .views import (
+from .svm import BlockSMO, BoxInterior, Dual, DualSolution, Progress, Relay
+from .two_view import (
     CanonicalCorrelations,
     PartialLeastSquares,
     Relation,
@@ -118,9 +111,9 @@ from .views import (
     correlations,
 )
 
-from .dual import Duals as Duals  # isort: skip
-from .dual import DualSolutions as DualSolutions  # isort: skip
-from .dual import Reports as Reports  # isort: skip
+from .svm import Duals as Duals  # isort: skip
+from .svm import DualSolutions as DualSolutions  # isort: skip
+from .svm import Reports as Reports  # isort: skip
 from .eigen import FeatureBasis as FeatureBasis  # isort: skip
 
 __all__ = [

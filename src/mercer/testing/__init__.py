@@ -13,13 +13,13 @@ Each function returns None, or raises an AssertionError with the name of the vio
 size of the error.  No test framework is needed.
 """
 
-from ._differences import check_input_gradient, check_pullback
-from ._expansion import check_expansion
-from ._gram import check_gram
-from ._kernel import check_kernel
-from ._primal import check_primal
-from ._solver import check_solver
-from ._status import check_status
+from ._expansion_laws import check_expansion
+from ._finite_differences import check_input_gradient, check_pullback
+from ._gram_laws import check_gram
+from ._kernel_laws import check_kernel
+from ._primal_laws import check_primal
+from ._solver_laws import check_solver
+from ._status_laws import check_status
 
 __all__ = [
     "check_expansion",

@@ -12,15 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import DensifyWarning
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
 from mercer.kernels import RBF, Constant, Distance, Linear, Matern, Precomputed, Sigmoid
-from mercer.solvers import (
-    Arpack,
-    BlockKrylov,
-    DenseEigen,
-    PowerPeeling,
-    RandomizedEigen,
-    Status,
-)
-from mercer.solvers.eigen._basis import RitzBasis
+from mercer.solvers import Arpack, BlockKrylov, DenseEigen, PowerPeeling, RandomizedEigen, Status
+from mercer.solvers.eigen._rayleigh_ritz import RitzBasis
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 3))

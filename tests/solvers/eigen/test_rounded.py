@@ -6,8 +6,8 @@ import pytest
 from mercer.gram import CentredGram, DenseGram, TiledGram, elsewhere
 from mercer.kernels import RBF, Matern
 from mercer.solvers import BlockKrylov, Status
-from mercer.solvers.eigen import _rounded
-from mercer.solvers.eigen._rounded import Rounded
+from mercer.solvers.eigen import _float32_products
+from mercer.solvers.eigen._float32_products import Rounded
 
 K_PAIRS = 6
 rng = np.random.default_rng(0)
@@ -26,7 +26,7 @@ def array(weights=None):
 
 @pytest.fixture(autouse=True)
 def few_points_are_enough(monkeypatch):
-    monkeypatch.setattr(_rounded, "_MIN_POINTS", 2000)
+    monkeypatch.setattr(_float32_products, "_MIN_POINTS", 2000)
 
 
 @pytest.fixture

@@ -1,14 +1,17 @@
 """Transformers to features phi(x) whose inner products equal or approximate a kernel."""
 
-from ._chi2 import AdditiveChi2Sampler
-from ._explicit import ExplicitFeatures
+from ._chi2_sampler import AdditiveChi2Sampler
+from ._explicit_transformer import ExplicitFeatures
+from ._indefinite_nystroem import FlippedMap
 from ._nystroem import Nystroem
-from ._polynomial import PolynomialCountSketch
-from ._waves import RandomFeatures, RBFSampler, SkewedChi2Sampler
+from ._polynomial_count_sketch import CountSketchMap, PolynomialCountSketch
+from ._random_fourier import RandomFeatures, RBFSampler, SkewedChi2Sampler
 
 __all__ = [
     "AdditiveChi2Sampler",
+    "CountSketchMap",
     "ExplicitFeatures",
+    "FlippedMap",
     "Nystroem",
     "PolynomialCountSketch",
     "RBFSampler",

@@ -12,20 +12,19 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._errors import NotPositiveDefiniteError, warn_caller
-from ..._points import length
-from ..._runtime import Stopwatch, check_budget
+from ..._core import NotPositiveDefiniteError, Stopwatch, check_budget, length, warn_caller
 from ...blocks import Blocks
 from ...expansion import Expansion
-from ...gram import METHODS, FlippedMap, Landmarks, LowRankGram, NystroemMap, has_centroids
+from ...expansion.preimage import PreImages
+from ...gram import METHODS, Landmarks, LowRankGram, NystroemMap, has_centroids
 from ...kernels import Callable, Kernel, as_kernel, unwrap
-from ...preimage import PreImages
 from ...solvers import Report, Status
-from .._base import NamedKernel, Seed, SklearnGPKernel
-from .._in_blocks import sampled
+from .._blockwise import sampled
+from .._kernel_estimator import NamedKernel, Seed, SklearnGPKernel
 from .._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, threaded
-from .._sample import Sample
-from ._features import check_features, precision
+from .._training_sample import Sample
+from ._feature_transformer import check_features, precision
+from ._indefinite_nystroem import FlippedMap
 
 __all__ = ["Nystroem"]
 

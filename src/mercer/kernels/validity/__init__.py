@@ -1,9 +1,9 @@
 """Checks whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
 
 from ._check_gram import GramCheck, check_gram
-from ._search import Evidence, declared_witness
-from ._verdict import Validity, validity
-from ._witness import Witness
+from ._counterexample import Witness
+from ._counterexample_search import Evidence, declared_witness
+from ._validity_result import Validity, validity
 
 __all__ = [
     "Evidence",

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import check_budget, entry_point
-from ..._runtime.linalg import eigh
-from .._fields import SYMMETRIC, asymmetry
+from ..._core import check_budget, entry_point
+from ..._core.linalg import eigh
+from .._dataclass import SYMMETRIC, asymmetry
 
 __all__ = ["GramCheck", "check_gram"]
 

@@ -3,21 +3,21 @@
 Exact and approximate methods for all or the leading eigenpairs, with certified error bounds.
 """
 
+from ._block_krylov import BlockKrylov
 from ._certificate import Certificate, certify, sandwich, unknown
 from ._eigenpairs import EigenPairs, signs_of
-from ._features import (
+from ._feature_eigen import (
     FourierEigen,
     LowRankEigen,
     eigenpairs_of_moments,
     eigenpairs_of_points,
     moments_of,
 )
-from ._krylov import BlockKrylov
-from ._lapack import Arpack, DenseEigen, RandomizedEigen
-from ._moments import Moments
-from ._power import PowerPeeling
+from ._feature_moments import Moments
+from ._library_solvers import Arpack, DenseEigen, RandomizedEigen
+from ._power_deflation import PowerPeeling
 
-from ._features import FeatureBasis as FeatureBasis  # isort: skip
+from ._feature_eigen import FeatureBasis as FeatureBasis  # isort: skip
 
 __all__ = [
     "Arpack",

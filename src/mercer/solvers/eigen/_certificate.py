@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._runtime import entry_point
+from ..._core import entry_point
 
 __all__ = ["Certificate", "certify", "largest_value_bound", "sandwich", "unknown"]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..._runtime.linalg import eigh
+from ..._core.linalg import eigh
 from ...gram import rpcholesky
 from ..linear import outer
 

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import warn_caller
-from ..._runtime import Stopwatch
+from ..._core import Stopwatch, warn_caller
 from .._report import Report, Status
 from ._certificate import Certificate, certify
 

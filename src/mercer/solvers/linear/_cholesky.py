@@ -14,13 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import NotPositiveDefiniteError, warn_caller
-from ..._runtime import Stopwatch, entry_point
-from ..._runtime.linalg import eigh, lapack
+from ..._core import NotPositiveDefiniteError, Stopwatch, entry_point, warn_caller
+from ..._core.linalg import eigh, lapack
 from ...gram import GramOperator
-from .._cost import Cost
+from .._cost_model import Cost
 from .._report import Report, Status, judged
-from ._in_place import Triangle, matrix_of
+from ._in_place_matrix import Triangle, matrix_of
 
 __all__ = [
     "Cholesky",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._runtime import check_budget, entry_point
-from ..._runtime.linalg import eigh, lstsq
+from ..._core import check_budget, entry_point
+from ..._core.linalg import eigh, lstsq
 
 __all__ = ["minimum_norm"]
 

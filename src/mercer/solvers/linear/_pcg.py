@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._errors import NotPositiveDefiniteError
-from ..._runtime import Step, entry_point, one_blas_thread
+from ..._core import NotPositiveDefiniteError, Step, entry_point, one_blas_thread
 from ...gram import GramOperator
 from .._report import Status, enough
 from ._cholesky import Factor, relative

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import cut, entry_point, ordered_sum, run
-from ..._runtime.linalg import cho_factor, cho_solve
+from ..._core import cut, entry_point, ordered_sum, run
+from ..._core.linalg import cho_factor, cho_solve
 
 __all__ = ["ShiftedLowRank", "outer"]
 

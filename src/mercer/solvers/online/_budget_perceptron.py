@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import NotPositiveDefiniteError
-from ..._runtime import entry_point, jit, larger
-from ..._runtime.linalg import lapack
+from ..._core import NotPositiveDefiniteError, entry_point, jit, larger
+from ..._core.linalg import lapack
 from ...gram import GramOperator
-from ._learner import BLOCK_ROWS, LearningBlock
+from ._online_learner import BLOCK_ROWS, LearningBlock
 from ._perceptron import Perceptron, set_corrections
 
 __all__ = ["BudgetPerceptron"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._runtime import entry_point, jit, larger, smaller
+from ..._core import entry_point, jit, larger, smaller
 from ...gram import GramOperator
-from ._learner import BLOCK_ROWS, LearningBlock, OnlineLearner
+from ._online_learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
 __all__ = ["Norma"]
 

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._errors import not_finite
-from ..._runtime import entry_point, jit
+from ..._core import entry_point, jit, not_finite
 from ...gram import GramOperator
-from ._learner import BLOCK_ROWS, SUPPORT_COLUMNS, LearningBlock, OnlineLearner
+from ._online_learner import BLOCK_ROWS, SUPPORT_COLUMNS, LearningBlock, OnlineLearner
 
 __all__ = ["Perceptron", "set_corrections"]
 

@@ -3,10 +3,10 @@
 Also Fisher discriminants, which follow from ridge regression on class indicators.
 """
 
-from ._discriminants import Discriminants
-from ._krill import Krill
-from ._path import BlockedPath, ExactPath, NystroemPath, RidgePath
-from ._ridge import ExactRidge, LandmarkRidge
+from ._fisher_discriminants import Discriminants
+from ._ridge_path import BlockedPath, ExactPath, NystroemPath, RidgePath
+from ._ridge_problem import ExactRidge, LandmarkRidge
+from ._sketched_cg import Krill
 from ._tridiagonal import Tridiagonal
 
 __all__ = [

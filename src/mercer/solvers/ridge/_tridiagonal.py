@@ -20,9 +20,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
-from ..._errors import NotPositiveDefiniteError
-from ..._runtime import entry_point, jit, run
-from ..._runtime.linalg import lapack
+from ..._core import NotPositiveDefiniteError, entry_point, jit, run
+from ..._core.linalg import lapack
 from ...gram import GramOperator
 from ..linear import matrix_of
 

@@ -1,10 +1,8 @@
 """Regularised risks sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|), and their solvers."""
 
-from ._convex_risk import Machine
-from ._gradient import GradientDescent
-from ._in_passes import NewtonInPasses, RiskInBlocks
-from ._interior_point import InteriorPoint
-from ._learned_vectors import LearnedVectors
+from ._basis_learning import LearnedVectors
+from ._gradient_descent import GradientDescent
+from ._loss_interior_point import InteriorPoint
 from ._losses import (
     Absolute,
     EpsilonInsensitive,
@@ -20,10 +18,12 @@ from ._losses import (
     SquaredHinge,
 )
 from ._newton import Newton
+from ._newton_blockwise import NewtonInPasses, RiskInBlocks
+from ._norm_penalty import Machine
 from ._penalty import Penalty
+from ._reduced_expansion import ShortExpansionRisk
 from ._regularised_risk import Minimum, RegularisedRisk
-from ._short_expansion import ShortExpansionRisk
-from ._whitened import Whitened, whiten
+from ._whitening import Whitened, whiten
 
 __all__ = [
     "Absolute",

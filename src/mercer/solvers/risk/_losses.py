@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
-from ..._errors import warn_caller
+from ..._core import warn_caller
 
 __all__ = [
     "Absolute",

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..._runtime import Step, entry_point
+from ..._core import Step, entry_point
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start, State
 
 __all__ = ["Newton"]

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._errors import warn_caller
-from ..._runtime import Stopwatch
+from ..._core import Stopwatch, warn_caller
 from .._report import Report, Status
-from ._curvature import BlockPreconditioner, JointPreconditioner, is_coupled, newton_direction
+from ._hessian import BlockPreconditioner, JointPreconditioner, is_coupled, newton_direction
 from ._losses import LocalLoss, Loss
 
 __all__ = ["Minimum", "RegularisedRisk", "RiskSearchResult", "RiskSolver", "Start", "State"]

@@ -1,0 +1,43 @@
+"""Argument checks that many functions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_choice", "generator", "is_count", "random_numbers"]
+
+
+def check_choice(name: str, value: Any, *options: str) -> None:
+    """Raise a ValueError unless the value is one of the options."""
+    if value not in options:
+        names = ", ".join(map(repr, options[:-1]))
+        raise ValueError(f"{name} must be {names} or {options[-1]!r}, got {value!r}")
+
+
+def is_count(value: Any, minimum: float = 1) -> bool:
+    """Return True if the value is an integer (not a bool) and at least `minimum`."""
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return bool(integer and value >= minimum)
+
+
+# --- Conversion of a `random_state` argument into a random number generator.
+
+
+def generator(random_state: Any) -> Any:
+    """Return a generator for a seed; a Generator or RandomState is returned unchanged."""
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return random_state
+    return np.random.default_rng(random_state)
+
+
+def random_numbers(random_state: Any) -> np.random.Generator:
+    """Return a `numpy.random.Generator` for a random_state; None means the fixed seed 0.
+
+    A RandomState is used to draw the seed of the generator.
+    """
+    rng = generator(0 if random_state is None else random_state)
+    if isinstance(rng, np.random.RandomState):
+        return np.random.default_rng(rng.randint(2**31))
+    return rng

@@ -1,0 +1,256 @@
+"""Functions compiled with numba at their first call, without the GIL and with an on-disk cache.
+
+numba is not imported before the first call of such a function.  Compilation time is not part of
+the reported fit time: `report_compilation` reports which functions are compiled, and
+`compile_seconds` returns the total time, which `Stopwatch` subtracts.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, update_wrapper
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._numba_cache import layered_cache
+
+__all__ = [
+    "JIT_FUNCTIONS",
+    "JitFunction",
+    "Stopwatch",
+    "compile_seconds",
+    "jit",
+    "larger",
+    "number",
+    "report_compilation",
+    "smaller",
+    "word",
+]
+
+
+# Every function decorated with `jit` in the modules imported so far.
+JIT_FUNCTIONS: list[JitFunction] = []
+_lock = threading.RLock()
+# The callback that receives one line for each function that is compiled; None for no output.
+_compile_log: ContextVar[Callable[[str], None] | None] = ContextVar("compile_log", default=None)
+
+
+class JitFunction:
+    """A function that numba compiles at its first call with each combination of argument types."""
+
+    def __init__(self, function: Callable, fastmath: set[str]) -> None:
+        self._function, self._fastmath, self._dispatcher = function, fastmath, None
+        update_wrapper(self, function)
+        JIT_FUNCTIONS.append(self)
+
+    def __call__(self, *args: Any) -> Any:
+        if self._dispatcher is None:
+            self._make()
+        return self._dispatcher(*args)  # type: ignore[misc]
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The argument types that the function has been compiled for in this process."""
+        return [] if self._dispatcher is None else self._dispatcher.signatures
+
+    @property
+    def files(self) -> list[Path]:
+        """The cache files of the function, one per signature; empty without a writable folder."""
+        if self._dispatcher is None:
+            self._make()
+        code = self._function.__code__
+        name = f"{Path(code.co_filename).stem}.{self._function.__qualname__}"
+        folder = getattr(self._dispatcher._cache, "cache_path", None)  # type: ignore[attr-defined]
+        files = Path(folder).glob(f"{name}-{code.co_firstlineno}.*.nbc") if folder else ()
+        return sorted(files)
+
+    @property
+    def name(self) -> str:
+        """The qualified name of the function, with its module."""
+        return f"{self._function.__module__}.{self._function.__qualname__}"
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The numba type, which numba reads when another compiled function calls this one."""
+        if self._dispatcher is None:
+            self._make()
+        return self._dispatcher._numba_type_  # type: ignore[attr-defined]
+
+    def _make(self) -> None:
+        with _lock:
+            if self._dispatcher is None:
+                self._dispatcher = _dispatcher(self._function, self._fastmath)
+
+
+def jit(*fastmath: str) -> Callable[[Callable], Any]:
+    """Return a decorator that compiles a function at its first call.
+
+    `fastmath` lists LLVM fast-math flags.  "contract", which fuses a * b + c, is always enabled.
+    """
+    return lambda function: JitFunction(function, {"contract", *fastmath})
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """Return the smaller of two numbers, like `numpy.fmin`.
+
+    Inside compiled functions this is a vectorisable LLVM instruction, whereas the builtin `min`
+    prevents vectorisation.  If one argument is NaN, compiled code returns the other one.
+    """
+    return b if b < a else a
+
+
+def larger(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers, like `numpy.fmax`; see `smaller`."""
+    return b if b > a else a
+
+
+def word(x: Any) -> Any:
+    """Return the bits of a floating-point number as an integer of the same width.
+
+    NumPy's `view` does the same, but numba takes several times as long to compile it.
+    """
+    return np.asarray(x).view(f"i{np.asarray(x).itemsize}")[()]
+
+
+def number(bits: Any) -> Any:
+    """Return the floating-point number with the bits of an integer; inverse of `word`."""
+    return np.asarray(bits).view(f"f{np.asarray(bits).itemsize}")[()]
+
+
+class _CompileClock:
+    """Count the seconds in which at least one thread compiles, and pause garbage collection.
+
+    The compiler keeps most objects that it creates.  Repeated garbage collection would scan them
+    in vain, which takes about a tenth of the compilation time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active, self._spent, self._since, self._gc_enabled = 0, 0.0, 0.0, False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._active == 0:
+                self._since, self._gc_enabled = time.perf_counter(), gc.isenabled()
+                gc.disable()
+            self._active += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._active -= 1
+            if self._active == 0:
+                self._spent += time.perf_counter() - self._since
+                if self._gc_enabled:
+                    gc.enable()
+
+    @property
+    def seconds(self) -> float:
+        with self._lock:
+            running = time.perf_counter() - self._since if self._active else 0.0
+            return self._spent + running
+
+
+_compile_clock = _CompileClock()
+
+
+def compile_seconds() -> float:
+    """Return the total seconds that this process has spent on compilation."""
+    return _compile_clock.seconds
+
+
+@contextmanager
+def report_compilation(log: Callable[[str], None] | None) -> Iterator[None]:
+    """Call `log` with one line for each function that is compiled inside the block."""
+    token = _compile_log.set(log)
+    try:
+        yield
+    finally:
+        _compile_log.reset(token)
+
+
+def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
+    with _compile_clock:
+        numba = _numba()
+        options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+        try:
+            dispatcher = numba.njit(cache=True, **options)(function)
+        except RuntimeError:  # no writable cache folder: compile in every process
+            dispatcher = numba.njit(**options)(function)
+        dispatcher._cache = layered_cache(function, dispatcher._cache)
+        return dispatcher
+
+
+@cache
+def _numba() -> Any:
+    """Import numba, time its compiler, and register `smaller`, `larger`, `word` and `number`."""
+    import numba
+    from llvmlite import ir
+    from numba.core import event
+    from numba.core.registry import cpu_target
+    from numba.extending import lower_builtin, type_callable
+
+    class Compilations(event.Listener):
+        def on_start(self, event: Any) -> None:
+            _compile_clock.__enter__()
+            function, log = event.data["dispatcher"].py_func, _compile_log.get()
+            if log is not None and function.__module__.startswith("mercer."):
+                name = f"{function.__module__}.{function.__qualname__}"
+                log(f"compiling {name}, once for this machine")
+
+        def on_end(self, event: Any) -> None:
+            _compile_clock.__exit__()
+
+    event.register("numba:compile", Compilations())
+
+    for function, name in ((smaller, "llvm.minnum"), (larger, "llvm.maxnum")):
+        type_callable(function)(lambda context: lambda a, b: context.unify_types(a, b))
+
+        def lowered(context: Any, builder: Any, sig: Any, args: Any, name: str = name) -> Any:
+            pairs = zip(args, sig.args, strict=True)
+            values = [context.cast(builder, value, t, sig.return_type) for value, t in pairs]
+            kind = values[0].type
+            binary = ir.FunctionType(kind, [kind, kind])
+            return builder.call(builder.module.declare_intrinsic(name, [kind], binary), values)
+
+        lower_builtin(function, numba.types.Float, numba.types.Float)(lowered)
+
+    types = numba.types
+    pairs = ((types.float64, types.int64), (types.float32, types.int32))
+    for bitcast, table in ((word, dict(pairs)), (number, {i: x for x, i in pairs})):
+        type_callable(bitcast)(lambda context, get=table.get: get)  # type: ignore[misc]
+
+        def cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return builder.bitcast(args[0], context.get_value_type(sig.return_type))
+
+        lower_builtin(bitcast, types.Number)(cast)
+    cpu_target.target_context.refresh()  # otherwise the first call refreshes it, untimed
+    return numba
+
+
+# --- A timer that excludes the time numba spends on compilation.
+
+
+class Stopwatch:
+    """Measure the seconds since its creation, excluding compilation by numba.
+
+    Examples
+    --------
+    >>> from mercer._core import Stopwatch
+    >>> Stopwatch().seconds < 1.0
+    True
+    """
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter() - compile_seconds()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the stopwatch was created, excluding compilation."""
+        return time.perf_counter() - compile_seconds() - self._start

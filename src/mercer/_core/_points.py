@@ -1,0 +1,352 @@
+"""Functions for collections of points, which may be vectors, table rows, strings, sets or graphs.
+
+Vectors are the rows of a 2-D array or of a CSR matrix.  A table is a pandas or polars data frame,
+or one column of it; its rows may mix numbers with other values.  Strings, sets and graphs are given
+as sequences.  The rest of mercer accesses points only through the functions of this module.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array
+
+__all__ = [
+    "Collection",
+    "as_numpy",
+    "as_vectors",
+    "column",
+    "concatenate",
+    "doubled",
+    "is_table",
+    "length",
+    "only_column",
+    "refuse_masked",
+    "refuse_structured",
+    "same_points",
+    "sliceable",
+    "snapshot",
+    "take",
+]
+
+
+class Collection(ABC):
+    """Base class of sequences that store all their points together in a few arrays.
+
+    `X[i]` is one point.  `X[rows]` with a slice, an index array or a boolean mask is a new
+    collection.
+    """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, rows: Any) -> Any: ...
+
+    @abstractmethod
+    def joined(self, others: Any) -> Self:
+        """Return these points followed by `others`, a collection or a list of points."""
+
+
+def length(X: Any) -> int:
+    """Return the number of points in X."""
+    shape = getattr(X, "shape", None)
+    if shape is not None:
+        if len(shape) == 0:
+            raise TypeError(f"expected a collection of points, got the scalar {X!r}")
+        return int(shape[0])
+    return len(X)
+
+
+def is_table(X: Any) -> bool:
+    """Return True if X is a pandas or polars data frame, or a column of one.
+
+    A labelled array, such as `xarray.DataArray`, has methods with the same names, but neither
+    `columns` nor `to_list`.
+    """
+    has_methods = all(hasattr(X, name) for name in ("to_numpy", "equals", "shape"))
+    return has_methods and (hasattr(X, "columns") or hasattr(X, "to_list"))
+
+
+def as_numpy(X: Any) -> Any:
+    """Convert arrays of other libraries (xarray, PyTorch, PyArrow) to NumPy arrays.
+
+    Other collections of points are returned unchanged.
+    """
+    is_supported = isinstance(X, (np.ndarray, Collection)) or sp.issparse(X) or is_table(X)
+    return np.asarray(X) if hasattr(X, "__array__") and not is_supported else X
+
+
+def column(X: Any, position: int) -> Any:
+    """Return the column of a data frame at an integer position."""
+    return X.iloc[:, position] if hasattr(X, "iloc") else X.to_series(position)
+
+
+def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
+    """Return the single column of a table or of a 2-D array of objects, whose values are points.
+
+    A table with several columns raises a TypeError.  With `matrix=True` rows of numbers are valid
+    points, too, and such a table is returned unchanged.
+    """
+    X = as_numpy(X)
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) != 2 or not (is_table(X) or X.dtype.kind in "OUST"):
+        return X
+    if shape[1] == 1:
+        one = column(X, 0) if is_table(X) else X[:, 0]
+        numeric = np.asarray(one[:0]).dtype.kind in "biuf"
+        return X if numeric and matrix else one
+    if is_table(X) and not matrix:
+        raise TypeError(
+            f"{owner}: X is a table with {shape[1]} columns, but a point is one value; select the "
+            f"column that contains the points: Select({owner}(...), {next(iter(X.columns))!r})"
+        )
+    return X
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Return the points X[rows]; `rows` is a slice, an index array or a boolean mask."""
+    if isinstance(X, (np.ndarray, Collection)) or sp.issparse(X):
+        return X[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if isinstance(rows, slice):
+        return X[rows]
+    rows = np.asarray(rows)
+    if rows.dtype == bool:
+        rows = np.flatnonzero(rows)
+    return X[rows.astype(np.intp)] if is_table(X) else [X[i] for i in rows]
+
+
+def concatenate(X: Any, Z: Any) -> Any:
+    """Return the points of X followed by those of Z."""
+    if isinstance(X, Collection):
+        return X.joined(Z)
+    if isinstance(Z, Collection):
+        return Z[:0].joined(X).joined(Z)
+    if hasattr(X, "iloc") and hasattr(Z, "iloc"):
+        import pandas as pd  # certainly installed, because X and Z are pandas objects
+
+        return pd.concat([X, Z], ignore_index=True)
+    if is_table(X) and is_table(Z):
+        import polars as pl  # certainly installed, because X and Z are polars objects
+
+        return pl.concat([X, Z])
+    if sp.issparse(X) or sp.issparse(Z):
+        return sp.vstack([sp.csr_array(X), sp.csr_array(Z)], format="csr")
+    if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
+        return np.concatenate([np.asarray(X), np.asarray(Z)])
+    return [*X, *Z]
+
+
+def same_points(X: Any, Z: Any) -> bool:
+    """Return True if X and Z contain the same points in the same order."""
+    if X is Z:
+        return True
+    if length(X) != length(Z):
+        return False
+    if isinstance(X, Collection) and isinstance(Z, Collection):
+        return bool(X == Z)
+    if sp.issparse(X) and sp.issparse(Z):
+        return X.shape == Z.shape and (X != Z).nnz == 0
+    if sp.issparse(X) or sp.issparse(Z):
+        return False
+    if is_table(X) or is_table(Z):
+        return type(X) is type(Z) and bool(X.equals(Z))
+    if isinstance(X, np.ndarray) or isinstance(Z, np.ndarray):
+        a, b = np.asarray(X), np.asarray(Z)
+        floats = a.dtype.kind == b.dtype.kind == "f"  # in rankings, NaN marks an unranked item
+        return np.array_equal(a, b, equal_nan=floats)
+    return all(x is z or _equal(x, z) for x, z in zip(X, Z, strict=True))
+
+
+def _equal(x: Any, z: Any) -> bool:
+    same = x == z
+    return bool(same) if np.ndim(same) == 0 else bool(np.shape(x) == np.shape(z) and np.all(same))
+
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def as_vectors(X: Any, owner: str) -> Any:
+    """Check that X contains finite vectors and return it as a floating-point array or CSR matrix.
+
+    float32 and float64 are kept; integers, booleans and float16 become float64.
+    """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and 0 not in X.shape:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.sum(X)):  # all entries are finite, no conversion needed
+                return X
+    refuse_structured(X, owner)
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=0,
+        estimator=owner,
+        input_name="X",
+    )
+
+
+_STRUCTURED = {  # types of points that are not vectors: their name, and kernels for them
+    (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
+    (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
+}
+_ARRAY_LIKE = ("__len__", "__array__", "shape")  # an array-like has at least one of these
+_GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
+
+
+def refuse_structured(X: Any, owner: str) -> None:
+    """Raise an error if X contains strings, sets or graphs; the message names kernels for them."""
+    refuse_masked(X, "X")
+    if isinstance(X, Mapping) or not any(hasattr(X, name) for name in _ARRAY_LIKE):
+        raise TypeError(
+            f"{owner} takes an array of shape (n, d), but X is an object of type "
+            f"{type(X).__qualname__}, which cannot be converted to an array. Pass an array, a list "
+            f"of rows, a sparse matrix, or a pandas or polars data frame; for an xarray.Dataset, "
+            f"pass X.to_dataframe()"
+        )
+    if hasattr(X, "shape") and len(X.shape) != 1:
+        _refuse_columns(X, owner)
+        return
+    try:
+        first = X.iloc[0] if hasattr(X, "iloc") else X[0]
+    except (TypeError, IndexError, KeyError):
+        return  # not a sequence, or an empty one
+    if is_table(X) and (isinstance(first, (list, tuple, np.ndarray)) or is_table(first)):
+        raise ValueError(
+            f"{owner} takes an array of shape (n, d), but X is one column whose entries are "
+            f"sequences, the first of length {len(first)}. Stack them: np.stack(X.to_list())"
+        )
+    matches = [others for kinds, others in _STRUCTURED.items() if isinstance(first, kinds)]
+    if hasattr(first, "adjacency"):  # graphs of mercer and networkx
+        matches.append(_GRAPHS)
+    for what, kernels in matches:
+        raise ValueError(
+            f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for {what} "
+            f"are {kernels} (docs/structured.md)"
+        )
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise a ValueError for an array with masked values, which NumPy would treat as valid."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        count = int(np.ma.count_masked(values))
+        raise ValueError(
+            f"{name} is a masked array, and {count} of its {values.size} values are masked. The "
+            f"usual cause is missing data. Replace them with {name}.filled(...), or remove "
+            f"these rows"
+        )
+
+
+def _refuse_columns(X: Any, owner: str) -> None:
+    """Raise a ValueError if a column of a table contains strings or objects."""
+    if not (is_table(X) and len(X.shape) == 2 and X.shape[0]):
+        return
+    for position, name in enumerate(X.columns):
+        first = next(iter(column(X, position)))
+        if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
+            raise ValueError(
+                f"{owner} takes vectors, but the column {name!r} holds {first!r}; use a "
+                f"separate kernel per column: Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
+                f"(docs/structured.md)"
+            )
+
+
+def _is_text(value: Any) -> bool:
+    """Return True for a string that is not a number; scikit-learn converts strings of numbers."""
+    if not isinstance(value, (str, bytes)):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def snapshot(X: Any, *, arrays: bool = True) -> Any:
+    """Return points that do not change when the objects in X are changed in place.
+
+    Sets, lists, dictionaries, arrays and networkx graphs are copied.  Objects of unknown classes
+    are not copied, because a function may compare them by identity.  With `arrays=False`, numeric
+    arrays and sparse matrices are not copied either.
+
+    Examples
+    --------
+    >>> from mercer._core._points import snapshot
+    >>> X = [{1, 2}, {3}]
+    >>> Z = snapshot(X)
+    >>> X[0].add(7)
+    >>> Z
+    [{1, 2}, {3}]
+    """
+    if isinstance(X, Collection):
+        return deepcopy(X) if arrays else X
+    if hasattr(X, "iloc"):
+        return _snapshot_table(X)
+    if is_table(X):
+        return X  # a polars table cannot be changed in place
+    if (isinstance(X, np.ndarray) and X.dtype == object) or not hasattr(X, "shape"):
+        return _copy_point(X)
+    return X.copy() if arrays else X
+
+
+def _snapshot_table(X: Any) -> Any:
+    """Return a copy of a pandas object, including the Python objects in its columns."""
+    if X.ndim == 1:
+        if not _holds_objects(X.dtype):
+            return X.copy()
+        return type(X)(_copy_point(X.to_numpy()), index=X.index, name=X.name, dtype=object)
+    table = X.copy()
+    for position, dtype in enumerate(X.dtypes):
+        if _holds_objects(dtype):
+            table.isetitem(position, _snapshot_table(X.iloc[:, position]))
+    return table
+
+
+def _holds_objects(dtype: Any) -> bool:
+    """Return True for NumPy's object dtype; pandas string dtypes have the same `kind`."""
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
+def _copy_point(x: Any) -> Any:
+    """Return a copy of one point if its class is known to be mutable, else the point itself."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return kind([_copy_point(v) for v in x])
+    if kind is dict:
+        return {name: _copy_point(value) for name, value in x.items()}
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        out = np.empty_like(x)
+        out.ravel()[:] = np.fromiter(
+            (_copy_point(v) for v in x.ravel()), dtype=object, count=x.size
+        )
+        return out
+    is_mutable = isinstance(x, (set, dict, list, bytearray, np.ndarray)) or sp.issparse(x)
+    is_networkx = hasattr(x, "adjacency") and hasattr(x, "nodes")
+    return x.copy() if is_mutable or is_networkx else x
+
+
+def sliceable(X: Any) -> Any:
+    """Convert a sparse matrix to CSR, which supports row indexing; other points are unchanged."""
+    return X.tocsr() if hasattr(X, "tocsr") else X
+
+
+def doubled(X: Any) -> Any:
+    """Convert float32 points to float64, because factorisations of K need the precision.
+
+    Other points are returned unchanged.
+    """
+    if hasattr(X, "iloc"):
+        kinds = {} if X.ndim == 1 else {c: np.float64 for c in X if X[c].dtype == np.float32}
+        return X.astype(kinds) if kinds else X
+    if is_table(X):
+        import polars as pl  # certainly installed, because X is a polars object
+
+        return X.cast({pl.Float32: pl.Float64}) if len(X.shape) == 2 else X
+    return X.astype(np.float64) if getattr(X, "dtype", None) == np.float32 else X

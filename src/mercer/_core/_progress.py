@@ -1,0 +1,227 @@
+"""Progress output of a fit: one line that is updated on a terminal, a few lines in a file.
+
+Solvers call ``log(text)`` to print a message and ``log(Step(text, done, total))`` to report
+progress.  A message stays on the screen.  On a terminal, each step overwrites the previous one; if
+the total is known, the line also shows a progress bar and the remaining time.  If the output is not
+a terminal, only some steps are printed: one for each tenth of the total or, without a total, steps
+1, 2, 4, 8, ... and the last one.  Which steps are printed depends on counts, never on time.
+
+All output goes to the current `sys.stdout`.  Use ``contextlib.redirect_stdout(sys.stderr)`` to
+separate it from data that is written to a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ._jit import report_compilation
+
+__all__ = ["Progress", "Step", "hearing", "progress"]
+
+_BAR_WIDTH = 20  # characters of the progress bar
+_REFRESH_SECONDS = 0.1  # minimum time between two updates of a line on a terminal
+_lock = threading.RLock()  # shared by all instances, because they write to the same terminal
+_current: ContextVar[Progress | None] = ContextVar("current_progress", default=None)
+
+
+class Step(str):
+    """A progress line, which the next step overwrites on a terminal; it is an ordinary string.
+
+    Examples
+    --------
+    >>> from mercer._core import Step
+    >>> Step("300 of 1000 points", 300, 1000)
+    '300 of 1000 points'
+    """
+
+    done: float | None
+    total: float | None
+
+    def __new__(cls, text: str, done: float | None = None, total: float | None = None) -> Step:
+        """Create a step with its text and, if known, the work done so far and the total work."""
+        self = super().__new__(cls, text)
+        self.done, self.total = done, total
+        return self
+
+
+class Progress:
+    """Print the progress of one fit; call it with a string or a `Step`, from any thread.
+
+    Leaving the `with` block ends the line that is being updated, also after Ctrl-C.
+
+    Examples
+    --------
+    >>> from mercer._core import Progress, Step
+    >>> with Progress("Model") as log:
+    ...     for done in range(25, 101, 25):
+    ...         log(Step(f"{done} of 100 points", done, 100))
+    [Model] 25 of 100 points
+    [Model] 50 of 100 points
+    [Model] 75 of 100 points
+    [Model] 100 of 100 points
+    """
+
+    _open: Progress | None = None  # the instance whose line on the terminal has not ended
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._restart()
+
+    def _restart(self) -> None:
+        """Start a new sequence of steps: reset its clock and its counters."""
+        self._start = time.perf_counter()
+        self._last: Step | None = None
+        self._count, self._next, self._printed, self._drawn_at = 0, 1, True, 0.0
+
+    def __call__(self, text: str) -> None:
+        """Print a message, or update the progress line if `text` is a `Step`."""
+        with _lock:
+            if isinstance(text, Step):
+                self._step(text)
+            else:
+                self.end()
+                self._write(f"[{self._name}] {text}\n")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End the open line of any instance, and print the last step of this sequence."""
+        with _lock:
+            other = Progress._open
+            if other not in (None, self):
+                other.end()
+            if self._last is not None and not self._printed:
+                self._draw(self._last) if _is_terminal() else self._print(self._last)
+            if Progress._open is self:
+                Progress._open = None
+                self._write("\n")
+            self._restart()
+
+    def _step(self, step: Step) -> None:
+        previous = self._last
+        if previous is not None and (
+            previous.total != step.total or (step.done or 0) < (previous.done or 0)
+        ):
+            self.end()  # this step starts a new sequence
+        self._last, self._printed = step, False
+        self._count += 1
+        if _is_terminal():
+            now = time.perf_counter()
+            if now >= self._drawn_at + _REFRESH_SECONDS:
+                self._draw(step)
+                self._drawn_at = now
+            return
+        if step.total:
+            tenth = int(10 * (step.done or 0) / step.total)
+            if tenth >= self._next or (step.done or 0) >= step.total:
+                self._print(step)
+                self._next = tenth + 1
+        elif self._count >= self._next:
+            self._print(step)
+            self._next = 2 * self._count
+
+    def _print(self, step: Step) -> None:
+        self._printed = True
+        self._write(f"[{self._name}] {step}\n")
+
+    def _draw(self, step: Step) -> None:
+        if Progress._open not in (None, self):
+            Progress._open.end()
+        Progress._open, self._printed = self, True
+        text = f"[{self._name}] {step}"
+        if step.total and step.done:
+            fraction = min(1.0, step.done / step.total)
+            rate = step.done / max(1e-9, time.perf_counter() - self._start)
+            remaining = max(0.0, (step.total - step.done) / rate)
+            bar = "#" * int(_BAR_WIDTH * fraction)
+            time_left = _format_seconds(remaining)
+            text += f" [{bar:-<{_BAR_WIDTH}}] {fraction:.0%}, {rate:.3g}/s, {time_left} left"
+        # Truncated, because a line that wraps cannot be overwritten with a carriage return.
+        self._write(f"\r{text[: _terminal_width() - 1]}\x1b[K")
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+@contextmanager
+def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
+    """Provide a `Progress` inside the block; compilations by numba are reported to it as well.
+
+    Yields None if `enabled` is false.  Inside another block of the same name, or inside `hearing`,
+    the outer `Progress` is reused.
+    """
+    outer = _current.get()
+    captured = isinstance(outer, _CapturedProgress)
+    if not enabled or captured or (outer is not None and outer._name == name):
+        yield outer if enabled else None
+        return
+    with Progress(name) as log:
+        token = _current.set(log)
+        try:
+            with report_compilation(log):
+                yield log
+        finally:
+            _current.reset(token)
+
+
+class _CapturedProgress(Progress):
+    """Passes messages and steps to a callback instead of printing them."""
+
+    def __init__(self, callback: Callable[[str], None]) -> None:
+        super().__init__("")
+        self._callback = callback
+
+    def __call__(self, text: str) -> None:
+        self._callback(text)
+
+
+@contextmanager
+def hearing(callback: Callable[[str], None]) -> Iterator[None]:
+    """Pass all progress output inside the block to a callback instead of printing it.
+
+    An exception raised by the callback propagates into the computation and stops it.
+
+    Examples
+    --------
+    >>> from mercer._core import hearing, progress
+    >>> lines = []
+    >>> with hearing(lines.append), progress("Model") as log:
+    ...     log("1 of 2 passes")
+    >>> lines
+    ['1 of 2 passes']
+    """
+    token = _current.set(_CapturedProgress(callback))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def _format_seconds(seconds: float) -> str:
+    """Format a duration as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _is_terminal() -> bool:
+    return bool(getattr(sys.stdout, "isatty", lambda: False)())
+
+
+def _terminal_width() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (AttributeError, OSError, ValueError):  # a terminal of unknown width, or not a file
+        return 80

@@ -1,0 +1,428 @@
+"""Parallel loops over tiles in Python threads, and control of the number of BLAS threads.
+
+Each Python thread calls the BLAS with one BLAS thread.  Otherwise the two numbers of threads would
+multiply and oversubscribe the processors.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ContextDecorator, contextmanager
+from contextvars import ContextVar, copy_context
+from functools import cache, wraps
+from itertools import pairwise, product
+from types import FunctionType
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from ._arguments import is_count
+
+__all__ = [
+    "ENTRY_WORK",
+    "all_blas_threads",
+    "blas_threads",
+    "check_threads",
+    "cut",
+    "entry_point",
+    "one_blas_thread",
+    "ordered_sum",
+    "quiet",
+    "run",
+    "slices",
+    "thread_count",
+    "threads",
+]
+
+T = TypeVar("T")
+_pool_state = threading.local()  # its attribute `in_pool` is True in a thread that executes jobs
+# The number of threads that n_threads=None means, set by `threads`; None for all processors.
+_default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
+_ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}  # called by f(x) and, through SciPy, by K @ V
+ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
+# Multiplications below which `run` uses one thread.  They take about 10 ms, which is several time
+# slices of a busy computer; a second thread might wait longer than that for a processor.
+_MIN_PARALLEL_WORK = 2e7
+_MIN_BLAS_ROWS = 1500  # from this size on, a second BLAS thread makes a factorisation faster
+
+
+def thread_count() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_threads(n_threads: Any) -> int:
+    """Validate `n_threads` and return the number of threads to use.
+
+    None means the number set by an enclosing `threads` block or, without one, all processors.
+    """
+    if n_threads is None:
+        n_threads = _default_threads.get()
+    if n_threads is None:
+        return thread_count()
+    if not is_count(n_threads):
+        raise ValueError(f"n_threads must be a positive integer or None, got {n_threads!r}")
+    return int(n_threads)
+
+
+@contextmanager
+def threads(n_threads: int | None) -> Iterator[None]:
+    """Set the number of threads that `n_threads=None` means inside the block.
+
+    The setting applies only to the current context (see `contextvars`), not to other threads of
+    the caller.  `threads(None)` keeps the setting of the enclosing block.
+
+    Examples
+    --------
+    >>> from mercer._core import check_threads, threads
+    >>> with threads(3):
+    ...     check_threads(None), check_threads(2)
+    (3, 2)
+    """
+    token = _default_threads.set(_default_threads.get() if n_threads is None else n_threads)
+    try:
+        yield
+    finally:
+        _default_threads.reset(token)
+
+
+class _BlasLibrary(NamedTuple):
+    """Functions that get and set the number of threads of one loaded BLAS library."""
+
+    get: Callable[[], int]
+    set: Callable[[int], Any]
+
+
+@cache
+def _blas() -> list[_BlasLibrary]:
+    """Return all BLAS libraries that are loaded in this process."""
+    import scipy.linalg  # noqa: F401 - loads SciPy's own BLAS, so that it is found, too
+
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [
+        _openblas_functions(blas) or _BlasLibrary(blas.get_num_threads, blas.set_num_threads)
+        for blas in libraries
+    ]
+
+
+def _openblas_functions(blas: Any) -> _BlasLibrary | None:
+    """Return OpenBLAS's own functions if its number of threads is global to the process, or None.
+
+    These functions take a tenth of the time of threadpoolctl's.  Besides, recent versions of
+    threadpoolctl let only the first Python thread set the number, because several threads would
+    overwrite each other's value.  `_BlasThreads` counts its holders, so any thread may set it.
+    """
+    if blas.internal_api != "openblas" or getattr(blas, "threading_layer", "openmp") == "openmp":
+        return None
+    for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+        names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+        if all(hasattr(blas.dynlib, name) for name in names):
+            return _BlasLibrary(*(getattr(blas.dynlib, name) for name in names))
+    return None
+
+
+class _BlasThreads:
+    """Limits the BLAS to one thread while at least one Python thread requests it (a holder).
+
+    The first holder stores the current number of BLAS threads and the last one restores it.  If
+    every holder stored and restored it, two overlapping holders could leave the BLAS with one
+    thread permanently.  A number set by the user (`OPENBLAS_NUM_THREADS`, threadpoolctl) is never
+    raised.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._stored: list[tuple[_BlasLibrary, int]] = []
+
+    def hold(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._stored = [(blas, n) for blas in _blas() if (n := blas.get()) != 1]
+                for blas, _ in self._stored:
+                    blas.set(1)
+            self._holders += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._restore()
+
+    def after_fork(self) -> None:
+        """Correct the count of holders in a child process, where only the forking thread exists."""
+        self._lock = threading.Lock()
+        before, self._holders = self._holders, int(_limits.held)
+        if before and not self._holders:
+            self._restore()
+
+    def _restore(self) -> None:
+        for blas, n in self._stored:
+            blas.set(n)
+
+
+class _Limits(threading.local):
+    """How many limits of each kind the current Python thread has entered.
+
+    `strict` (`one_blas_thread`) takes precedence over `permitted` (`all_blas_threads`), which takes
+    precedence over `entry` (`entry_point`).  `held` is True while this thread limits the BLAS to
+    one thread.
+    """
+
+    strict = entry = permitted = 0
+    held = False
+
+    def change(self, name: str, by: int) -> None:
+        setattr(self, name, getattr(self, name) + by)
+        hold = self.strict > 0 or (self.entry > 0 and self.permitted == 0)
+        if hold != self.held:
+            if hold:
+                _blas_threads.hold()
+            else:
+                _blas_threads.release()
+            self.held = hold
+
+
+_limits = _Limits()
+_blas_threads = _BlasThreads()
+
+
+class _BlasLimit(ContextDecorator):
+    """A reentrant context manager and decorator that applies one kind of limit of `_Limits`."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        _limits.change(self._kind, 1)
+
+    def __exit__(self, *_: object) -> None:
+        _limits.change(self._kind, -1)
+
+
+# Inside `one_blas_thread`, results do not depend on the number of BLAS threads.
+one_blas_thread = _BlasLimit("strict")
+all_blas_threads = _BlasLimit("permitted")  # has no effect inside `one_blas_thread`
+_entry_limit = _BlasLimit("entry")
+
+
+def entry_point(target: T) -> T:
+    """Decorate a public function or class so that the BLAS uses one thread during its calls.
+
+    For a class, all public methods are wrapped: those that it defines and those that it inherits
+    from classes of mercer.
+
+    OpenBLAS splits every product between its threads and then spins until the last one is done.
+    If another process occupies a processor, this wait lasts for the rest of a time slice, in each
+    of the thousands of small products of a fit.  Large products are therefore split into tiles for
+    the threads of `run`, and large factorisations may use all BLAS threads; see `blas_threads`.
+
+    Calls between entry points cost a fraction of a microsecond, because only the outermost one
+    sets the limit.  A test calls every public function and method and fails if a BLAS thread
+    was used.
+
+    Examples
+    --------
+    >>> from mercer._core import entry_point
+    >>> @entry_point
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(4)
+    8
+    """
+    if not isinstance(target, type):
+        return cast(T, _as_entry_point(target) or target)
+    for cls in target.__mro__:
+        if cls.__module__.startswith("mercer."):
+            for name, value in list(vars(cls).items()):
+                if name in _ENTRY_METHODS or not name.startswith("_"):
+                    wrapped = _as_entry_point(value)
+                    if wrapped is not None:
+                        setattr(cls, name, wrapped)
+    return target
+
+
+def _as_entry_point(value: Any) -> Any:
+    """Wrap a function, class method or static method as an entry point; None for anything else."""
+    if isinstance(value, classmethod | staticmethod):
+        inner = _as_entry_point(value.__func__)
+        return None if inner is None else type(value)(inner)
+    is_plain = isinstance(value, FunctionType) and not inspect.isgeneratorfunction(value)
+    if (
+        not is_plain
+        or hasattr(value, "__entry_point__")
+        or getattr(value, "__isabstractmethod__", False)
+    ):
+        return None
+
+    @wraps(value)
+    def limited(*args: Any, **params: Any) -> Any:
+        if _limits.held:
+            return value(*args, **params)
+        with _entry_limit:
+            return value(*args, **params)
+
+    limited.__entry_point__ = True  # type: ignore[attr-defined]
+    return limited
+
+
+def blas_threads(n: int) -> AbstractContextManager[None]:
+    """Return a context manager that permits all BLAS threads if n is large, and one otherwise.
+
+    Use it around a single call of LAPACK or the BLAS on a matrix with n rows; with a large n such
+    a call takes many time slices.  Inside `one_blas_thread` it has no effect.
+    """
+    return _entry_limit if n < _MIN_BLAS_ROWS else all_blas_threads
+
+
+# Results are checked for inf and nan afterwards, with a better message than NumPy's warning.  Apply
+# it as a decorator to functions that run in threads, because threads do not inherit `errstate`.
+quiet = np.errstate(over="ignore", invalid="ignore")
+
+
+def run(
+    task: Callable[[Any], Any],
+    jobs: Iterable[Any],
+    n_threads: int | None = None,
+    work: float = np.inf,
+) -> None:
+    """Call task(job) for every job, in parallel threads.
+
+    Parameters
+    ----------
+    task : callable
+        Function of one job.  A long task should be a generator function that yields from time to
+        time, so that it can be interrupted there.
+    jobs : iterable
+        Arguments of `task`.  Jobs must write to disjoint memory, so that the result does not depend
+        on the number of threads.
+    n_threads : int, optional
+        Number of threads; see `check_threads`.
+    work : float, default=inf
+        Estimated number of multiplications of all jobs; an entry of K counts as `ENTRY_WORK`.  If
+        it is small, the calling thread executes all jobs: on a busy computer, waiting for a second
+        thread would take longer.
+
+    Raises
+    ------
+    BaseException
+        The exception of a job, or KeyboardInterrupt.  The other jobs are stopped where they yield
+        next.
+    """
+    jobs = list(jobs)
+    workers = min(check_threads(n_threads), len(jobs))
+    if work < _MIN_PARALLEL_WORK:
+        workers = 1
+    stop = threading.Event()
+
+    @quiet
+    def run_job(job: Any) -> None:
+        steps = task(job)
+        if isinstance(steps, Iterator):
+            for _ in steps:
+                if stop.is_set():
+                    return
+
+    if getattr(_pool_state, "in_pool", False):  # nested calls do not start further threads
+        for job in jobs:
+            run_job(job)
+        return
+    if workers <= 1:
+        with one_blas_thread:  # a tile is too small for several BLAS threads
+            for job in jobs:
+                run_job(job)
+        return
+
+    remaining = iter(jobs)  # shared by the threads: each one takes the next job
+
+    def run_remaining() -> None:
+        _pool_state.in_pool = True
+        try:
+            with one_blas_thread:
+                for job in remaining:
+                    if stop.is_set():
+                        return
+                    run_job(job)
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            _pool_state.in_pool = False
+
+    # The threads inherit the context variables of the caller: memory budget, progress output.
+    with one_blas_thread:
+        pool = _pool(workers - 1)
+        others = [pool.submit(copy_context().run, run_remaining) for _ in range(workers - 1)]
+        try:
+            run_remaining()
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            wait([other for other in others if not other.cancel()])
+        for other in others:
+            if not other.cancelled():
+                other.result()
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Return a pool of `workers` threads, which stays alive.
+
+    Starting a thread takes longer than a small task.  Concurrent callers share the pool.  Every
+    caller also executes its own jobs, so that it makes progress while the pool is busy.
+    """
+    return ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+
+
+if hasattr(os, "register_at_fork"):  # a forked child process does not have its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_blas_threads.after_fork)
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """Split n rows into slices of length `size`; the last one may be shorter."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def cut(n: int, parts: int) -> list[slice]:
+    """Split n rows into `parts` slices of nearly equal length.
+
+    The slices do not depend on the number of threads, so results do not either.
+    """
+    ends = np.linspace(0, n, parts + 1).astype(int)
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def ordered_sum(
+    term: Callable[[Any], Any],
+    parts: Sequence[Any],
+    groups: int,
+    n_threads: int | None = None,
+    work: float = np.inf,
+) -> Any:
+    """Return the sum of term(part) over all parts, independent of the number of threads.
+
+    Neighbouring parts form `groups` groups.  Each group is summed by one thread, and the sums of
+    the groups are added in order.  For `n_threads` and `work` see `run`.
+    """
+    if len(parts) == 1:  # avoids overhead: with few points, a fit may need 10,000 such sums
+        with one_blas_thread:
+            return 0.0 + quiet(term)(parts[0])
+    members = cut(len(parts), min(groups, len(parts)))
+    sums: list[Any] = [0.0] * len(members)
+
+    def group(g: int) -> Iterator[None]:
+        for part in parts[members[g]]:
+            sums[g] = sums[g] + term(part)
+            yield
+
+    run(group, range(len(sums)), n_threads, work)
+    return sum(sums[1:], sums[0]) if sums else 0.0

@@ -1,0 +1,1 @@
+"""Applications on top of the library: command line, tables, explorer, model comparison."""

@@ -1,0 +1,33 @@
+"""The `mercer` command: kernel methods from the shell.
+
+Each command reads a file into a table (`mercer.app.tables`), preprocesses its columns with a recipe and
+calls an estimator.  Command modules import only click at the top level, so that `--help` and shell
+completion are fast.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import NoReturn
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the `mercer` command and exit with its exit code."""
+    missing = [name for name in ("click", "rich") if not _is_installed(name)]
+    if missing:
+        sys.exit(
+            f"mercer: the command needs {' and '.join(missing)}, which is not installed, usually "
+            f"because mercer was installed without its extra; try: pip install 'mercer[cli]'"
+        )
+    from ._main import main as run
+
+    run(arguments)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):  # the import is blocked, for example sys.modules[name] = None
+        return False

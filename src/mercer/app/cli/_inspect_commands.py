@@ -1,0 +1,152 @@
+"""Commands that need no input file: mercer check, kernels, compile and demo."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import click
+
+from ._console import OutputPath, Session, session_options
+from ._main import FAILED, NOT_CONVERGED, app
+
+
+@app.command()
+@session_options
+@click.argument("expression")
+@click.pass_context
+def check(ctx: click.Context, session: Session, expression: str) -> None:
+    r"""Check whether a kernel is positive semi-definite.
+
+    The result for the kernel EXPRESSION is a proof, a counterexample, or undecided. The exit code
+    is 0 for a proof, 1 for a counterexample and 3 if undecided.
+
+    \b
+    Examples:
+      mercer check "RBF() + 2*Linear()"
+      mercer check "Sigmoid()"
+    """
+    from ...kernels import as_kernel
+
+    result = as_kernel(expression).validity()
+    session.result(
+        str(result),
+        status=result.status,
+        kernel=repr(result.kernel),
+        witness=None if result.counterexample is None else str(result.counterexample),
+    )
+    ctx.exit({"proved": 0, "refuted": FAILED}.get(result.status, NOT_CONVERGED))
+
+
+@app.command()
+@session_options
+@click.argument("name", required=False)
+def kernels(session: Session, name: str | None) -> None:
+    """List the kernels, or show the documentation of one.
+
+    Without NAME, all kernels are listed with their formulas.
+    """
+    from ... import kernels as package
+    from ...kernels import Kernel, as_kernel, parse_kernel
+
+    known = {
+        key: cls
+        for key in package.__all__
+        if inspect.isclass(cls := getattr(package, key))
+        and issubclass(cls, Kernel)
+        and not inspect.isabstract(cls)
+    }
+    if name is not None:
+        name = {key.lower(): key for key in known}.get(name.lower(), name)
+        if name not in known:
+            parse_kernel(f"{name}()")  # raises an error that suggests the closest name
+            name = type(as_kernel(name)).__name__  # a scikit-learn name such as "poly"
+        session.result(
+            inspect.getdoc(known[name]) or "", name=name, doc=inspect.getdoc(known[name])
+        )
+        return
+    rows = [(key, *_entry(inspect.getdoc(cls) or "")) for key, cls in known.items()]
+    width = max(len(key) for key, *_ in rows)
+    lines = [
+        f"{key:<{width}}  {summary}" + "".join(f"\n{'':<{width}}      {line}" for line in formula)
+        for key, summary, formula in rows
+    ]
+    session.result(
+        "\n".join(lines),
+        kernels=[
+            {"name": key, "what": summary, "formula": formula} for key, summary, formula in rows
+        ],
+    )
+
+
+def _entry(doc: str) -> tuple[str, list[str]]:
+    """Return the first paragraph of a docstring, and the lines of the formula that follows it."""
+    first, _, rest = doc.partition("\n\n")
+    formula = rest.partition("\n\n")[0]
+    indented = [line.strip() for line in formula.splitlines()] if formula.startswith("  ") else []
+    return re.sub(r"\s+", " ", first), indented
+
+
+@app.command("compile")
+@session_options
+def compile_(session: Session) -> None:
+    """Compile all numba functions ahead of time.
+
+    Later commands then start without waiting for compilation.
+    """
+    from ...compile import compile_loops
+
+    with session.progress("compiling") as update:
+        compiled = compile_loops(lambda step: update(_fraction(step)))
+    session.result(
+        str(compiled), loops=compiled.loops, fresh=compiled.fresh, folder=compiled.folder
+    )
+
+
+def _fraction(step: str) -> float | None:
+    """Return the completed fraction of a progress step, or None if it is unknown."""
+    done, total = getattr(step, "done", 0), getattr(step, "total", 0)
+    return done / total if total else None
+
+
+@app.command()
+@session_options
+@click.option(
+    "-o",
+    "--output",
+    type=OutputPath(file_okay=False),
+    metavar="FOLDER",
+    default="out",
+    show_default=True,
+    help="Folder for the data, the figure, the model and the report.",
+)
+def demo(session: Session, output: str) -> None:
+    """Run kernel PCA on a data set of handwritten digits.
+
+    Writes the 1797 images as a CSV file, and an embedding, a figure, a model and a report.
+    """
+    from sklearn.datasets import load_digits
+
+    from ..tables import Table
+    from ._console import atomic_write
+
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    X, digit = load_digits(return_X_y=True)
+    pixels = {f"pixel{j + 1}": X[:, j].astype(int) for j in range(X.shape[1])}
+    with atomic_write(folder / "digits.csv") as file:
+        Table({"digit": digit, **pixels}).write(file)
+    command = ["pca", str(folder / "digits.csv"), "-k", "9", "--color", "digit", "-o", output]
+    command += ["--kernel", "rbf", "--set", "gamma=scale"]
+    session.note(f"$ mercer {' '.join(command)}\n")
+    app.main([*command, *["--quiet"] * session.quiet], prog_name="mercer", standalone_mode=False)
+    session.result(
+        f"\nOpen {folder / 'report.html'} in a browser; the figure is "
+        f"{folder / 'embedding.png'}.\n"
+        f"Try next:\n"
+        f"  mercer info {folder / 'model.mercer'}\n"
+        f"  mercer transform {folder / 'model.mercer'} {folder / 'digits.csv'} | head\n"
+        f"  mercer score svc {folder / 'digits.csv'} --target digit",
+        folder=output,
+    )

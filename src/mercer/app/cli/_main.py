@@ -1,0 +1,111 @@
+"""The command group, and the conversion of exceptions to messages and exit codes.
+
+Exit codes: 0 success; 1 failure; 2 usage error; 3 success, but a solver did not converge.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from ..._version import __version__
+
+__all__ = ["FAILED", "NOT_CONVERGED", "USAGE", "CommandGroup", "app", "main"]
+
+FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130  # exit codes
+
+# The extra of mercer that installs an optional package.
+EXTRAS = {"matplotlib": "cli", "pyarrow": "cli", "panel": "explore", "bokeh": "explore"}
+
+# The order of the commands in `mercer --help`.
+ORDER = (
+    *("pca", "compare", "fit", "predict", "transform", "denoise", "compress", "score", "tune"),
+    *("test", "two-sample", "independence"),
+    *("explore", "check", "plan", "kernels", "info", "compile", "demo"),
+)
+
+
+class CommandGroup(click.Group):
+    """A command group that suggests the closest name for an unknown command."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command, or fail with a suggestion if it does not exist."""
+        if args and self.get_command(ctx, args[0]) is None:
+            names = self.list_commands(ctx)
+            matches = difflib.get_close_matches(args[0], names, 1, cutoff=0.5)
+            hint = f"Did you mean {matches[0]!r}?" if matches else f"Commands: {', '.join(names)}."
+            ctx.fail(f"No such command {args[0]!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the command names in the order of `ORDER`."""
+        return [name for name in ORDER if name in self.commands]
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog='Shell completion in bash: eval "$(_MERCER_COMPLETE=bash_source mercer)". '
+    "Exit codes: 0 success, 1 failure, 2 usage error, 3 success but a solver did not converge.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="mercer")
+def app() -> None:
+    """Kernel methods from the shell: turn a data file into a model, a figure and a report."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the `mercer` command and exit with its exit code."""
+    argv = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = app.main(argv, prog_name="mercer", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; existing files were not changed", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:  # the reader of the output has closed the pipe, for example `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        if "--debug" in argv:
+            raise
+        click.echo(f"mercer: {_message(error)}", err=True)
+        code = FAILED
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _message(error: Exception) -> str:
+    """Return the message for an exception; unexpected ones also mention --debug."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    package = str(getattr(error, "name", "")).partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and package in EXTRAS:
+        return (
+            f"this needs {package}, which is not installed, usually because mercer was installed "
+            f"without its extra; try: pip install 'mercer[{EXTRAS[package]}]'"
+        )
+    if isinstance(error, (ValueError, OSError, MemoryError, ImportError, ArithmeticError)):
+        return text
+    if isinstance(error, TypeError) and type(error).__module__ != "builtins":
+        return text
+    return f"{type(error).__name__}: {text}\n(use --debug to show the traceback)"
+
+
+# Importing these modules registers their commands.
+from . import (  # noqa: E402, F401
+    _compare_command,
+    _explore_command,
+    _fit_commands,
+    _inspect_commands,
+    _model_commands,
+    _pca_command,
+    _test_commands,
+)

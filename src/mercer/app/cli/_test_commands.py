@@ -1,0 +1,183 @@
+"""Commands for statistical tests: mercer test two-sample and mercer test independence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from ._console import Session, session_options
+from ._data_options import (
+    Data,
+    data_options,
+    dropped_rows_message,
+    kernel_option,
+    report_dropped_rows,
+)
+from ._main import CommandGroup, app
+
+
+@app.group(cls=CommandGroup)
+def test() -> None:
+    """Kernel two-sample and independence tests (MMD, HSIC)."""
+
+
+permutations_option = click.option(
+    "--permutations",
+    type=click.IntRange(1),
+    default=999,
+    show_default=True,
+    help="Number of random permutations.",
+)
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+
+
+def _print_result(session: Session, result: Any, significant: str, not_significant: str) -> None:
+    """Print a test result with the conclusion at the 5 % level."""
+    text = (
+        f"p-value {result.pvalue:.4g} ({result.n_permutations} permutations, "
+        f"statistic {result.statistic:.6g}, {result.kernel})\n"
+    )
+    text += significant if result.pvalue < 0.05 else not_significant
+    session.result(
+        text,
+        pvalue=result.pvalue,
+        statistic=result.statistic,
+        method=result.method,
+        permutations=result.n_permutations,
+        kernel=repr(result.kernel),
+    )
+
+
+@test.command("two-sample")
+@session_options
+@data_options
+@click.argument("other")
+@kernel_option()
+@permutations_option
+@seed_option
+def two_sample(
+    session: Session, data: Data, other: str, kernel: str, permutations: int, seed: int
+) -> None:
+    """Test whether two files have the same distribution (MMD).
+
+    The null hypothesis is that the rows of DATA and OTHER come from one distribution.
+    """
+    from ...models.mean_embedding import two_sample_test
+    from ..tables import Table, TableError
+
+    source, second = data.open(session), data.open(session, other)
+    first_table, second_table = source.table(), second.table()
+    missing = [name for name in first_table.columns if name not in second_table.columns]
+    recipe = data.recipe(source, kernel)
+    for name in missing:
+        if (
+            name in recipe.columns
+            if recipe.columns
+            else name not in (*recipe.ignore, *first_table.index_columns)
+        ):
+            second_table.column(name)  # raises an error that suggests the closest column
+    tables = [
+        replace(
+            t, columns={n: t.columns[n] for n in first_table.columns if n in second_table.columns}
+        )
+        for t in (first_table, second_table)
+    ]
+    if tables[0].kinds != tables[1].kinds:
+        name = next(n for n in tables[0].kinds if tables[0].kinds[n] != tables[1].kinds[n])
+        raise TableError(
+            f"column {name!r} contains {tables[0].kinds[name]} in {source.name}, but "
+            f"{tables[1].kinds[name]} in {second.name}"
+        )
+    recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in tables]))
+    session.note("\n".join(recipe.describe()))
+    for table in (first_table, second_table):
+        report_dropped_rows(recipe, table, session)
+    with session.progress("permutations"), session.capture_warnings():
+        result = two_sample_test(
+            recipe.transform(first_table),
+            recipe.transform(second_table),
+            kernel,
+            n_permutations=permutations,
+            random_state=seed,
+        )
+    _print_result(
+        session,
+        result,
+        "The two files differ significantly (5 % level): samples of one distribution would rarely "
+        "differ this much.",
+        "No significant difference (5 % level): samples of one distribution would often differ "
+        "this much.",
+    )
+
+
+@test.command()
+@session_options
+@data_options
+@click.option(
+    "--x",
+    "first",
+    multiple=True,
+    required=True,
+    metavar="NAMES",
+    help="Columns of the first variable, comma-separated.",
+)
+@click.option(
+    "--y",
+    "second",
+    multiple=True,
+    required=True,
+    metavar="NAMES",
+    help="Columns of the second variable, comma-separated.",
+)
+@kernel_option()
+@click.option(
+    "--kernel-y",
+    metavar="EXPRESSION",
+    help="Kernel for the second variable; by default the same as --kernel.",
+)
+@permutations_option
+@seed_option
+def independence(
+    session: Session,
+    data: Data,
+    first: Any,
+    second: Any,
+    kernel: str,
+    kernel_y: str | None,
+    permutations: int,
+    seed: int,
+) -> None:
+    """Test whether columns of DATA are independent (HSIC)."""
+    import numpy as np
+
+    from ...models.mean_embedding import independence_test
+
+    source = data.open(session)
+    table = source.table()
+    recipes = []
+    kernel_y = kernel_y or kernel
+    for names, side_kernel in ((first, kernel), (second, kernel_y)):
+        recipe = replace(data, columns=names).recipe(source, side_kernel)
+        onehot = recipe.onehot
+        if isinstance(onehot, tuple):
+            onehot = tuple(name for name in onehot if name in (recipe.columns or ()))
+        recipes.append(replace(recipe, onehot=onehot).fit(table))
+        session.note("\n".join(recipes[-1].describe()))
+    with session.progress("permutations"), session.capture_warnings():
+        complete = np.intersect1d(recipes[0].kept_rows(table), recipes[1].kept_rows(table))
+        X, Y = (recipe.transform(table.take(complete)) for recipe in recipes)
+        result = independence_test(
+            X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed
+        )
+    if len(complete) < len(table):
+        session.note(dropped_rows_message(source.name, len(table) - len(complete), len(table)))
+    _print_result(
+        session,
+        result,
+        "The columns are dependent (5 % level): independent columns would rarely give a statistic "
+        "this large.",
+        "No significant dependence (5 % level): independent columns would often give a statistic "
+        "this large.",
+    )

@@ -1,0 +1,224 @@
+"""Embed the same points with several models, and evaluate all embeddings in the same way."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_array
+
+from ..._core import (
+    Step,
+    Stopwatch,
+    budget_in_bytes,
+    entry_point,
+    is_count,
+    length,
+    progress,
+    refuse_structured,
+    take,
+    warn_caller,
+)
+from ...kernels import RBF, as_kernel
+from ...models.embedding import embedding_quality
+from ._comparison_result import Compared, Comparison
+from ._model_registry import Asked, chosen
+
+__all__ = ["compare"]
+
+_DEFAULT_NEIGHBORS = 10  # K of trustworthiness and continuity
+
+
+@entry_point
+def compare(
+    X: Any,
+    y: Any = None,
+    models: Any = None,
+    *,
+    n_components: int = 2,
+    kernel: Any = None,
+    rows: int | None = None,
+    n_neighbors: int | None = None,
+    random_state: int = 0,
+    max_memory: Any = None,
+    verbose: int = 0,
+) -> Comparison:
+    """Embed points with several models, and measure the quality of each embedding.
+
+    The models are fitted to X without y.  If y contains labels, the comparison also counts how
+    often the nearest neighbour in an embedding has a different label.  If a model fails, a warning
+    is issued, the result contains the reason, and the other models are compared without it.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), or points
+        Vectors, or with a `kernel` on other points (strings, graphs, ...) such points.  NaN is a
+        missing value.  Of the named models only "PPCA" supports missing values; embeddings are
+        evaluated on the rows without missing values.
+    y : array-like of shape (n,), optional
+        Labels or numbers that colour the points in `Comparison.plot`.
+    models : list or dict of names and estimators, optional
+        The names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM" and
+        "Bayesian GPLVM".  An estimator is any object with `fit_transform`, also from scikit-learn,
+        and keeps its parameters.  By default all named models that are fast enough for n points
+        and support X; `Comparison.left_out` lists the others with the reason.
+    n_components : int, default=2
+        Number of dimensions of the embeddings by named models.
+    kernel : Kernel, str or None
+        Kernel of "kernel PCA".  If the points are not vectors, it also defines their distances.
+        None means an RBF kernel whose length scale is the median distance.
+    rows : int or None
+        Number of points, drawn at random, at which the embeddings are evaluated against all
+        points, as in `embedding_quality`.  None means all points if n <= 5000, otherwise 2000.
+    n_neighbors : int or None
+        Number of neighbours K of trustworthiness and continuity.  None means 10, or n - 2 if that
+        is less.
+    random_state : int, default=0
+        Random seed for the choice of rows and for named models.
+    max_memory : int, str or None
+        Memory limit for named models.
+    verbose : int, default=0
+        If positive, print the name of each model when its fit starts.
+
+    Returns
+    -------
+    Comparison
+        Prints as a table; `plot()` draws the embeddings side by side.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> from mercer.datasets import swiss_roll
+    >>> X, height = swiss_roll(200, random_state=0)
+    >>> comparison = mercer.compare(X, height, ["PCA", "kernel PCA", "Sammon"])
+    >>> quality = comparison.qualities
+    >>> best = max(quality, key=lambda name: quality[name].auc)
+    >>> best, round(quality[best].auc, 2)
+    ('Sammon', 0.61)
+    """
+    counts = {"n_components": n_components, "rows": rows, "n_neighbors": n_neighbors}
+    for name, value in counts.items():
+        if not is_count(value) and (value is not None or name == "n_components"):
+            raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if not is_count(random_state, 0):
+        raise ValueError(f"random_state must be a non-negative integer, got {random_state!r}")
+    budget_in_bytes(max_memory)  # raises a ValueError if max_memory is invalid
+    on_vectors = kernel is None or as_kernel(kernel).on_vectors
+    if on_vectors:
+        refuse_structured(X, "compare(kernel=None)")
+        options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "estimator": "compare"}
+        X = check_array(X, **options)
+    n, d = length(X), X.shape[1] if on_vectors else None
+    if n < 3:
+        raise ValueError(f"a comparison needs at least 3 points, got n_samples={n}")
+    if d is not None and n_components > d:
+        raise ValueError(f"n_components={n_components}, but X has only n_features={d}")
+    y = _check_labels(y, n)
+    complete = np.flatnonzero(np.isfinite(X).all(axis=1)) if on_vectors else np.arange(n)
+    if len(complete) < 3:
+        raise ValueError(f"only {len(complete)} of {n} rows have no missing value; 3 are needed")
+    if on_vectors and np.all(X[complete] == X[complete[0]]):
+        raise ValueError(
+            f"all {len(complete)} rows of X are equal, so there is nothing to embed; the usual "
+            f"cause is columns that are constant"
+        )
+    request = Asked(
+        *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
+        *(len(complete) < n, random_state, max_memory, d or 1),
+    )
+    estimators, left_out = chosen(models, request)
+    evaluate = _Evaluation(X, y, complete, None if on_vectors else kernel, rows, random_state)
+    compared: list[Compared] = []
+    with progress("compare", verbose) as log:
+        for k, (name, model) in enumerate(estimators.items()):
+            if log is not None:
+                log(Step(f"{name}, {k + 1} of {len(estimators)}", k + 1, len(estimators)))
+            compared.append(_fit_and_evaluate(name, model, X, evaluate))
+    if all(row.Z is None for row in compared):
+        texts = "; ".join(f"{row.name} {row.note}" for row in compared)
+        raise ValueError(f"all models failed: {texts}")
+    evaluated = next(row.quality.rows for row in compared if row.quality is not None)
+    K = min(n_neighbors or _DEFAULT_NEIGHBORS, len(complete) - 2)
+    return Comparison(tuple(compared), left_out, n, len(evaluated), K, y)
+
+
+def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> Compared:
+    """Fit and evaluate a model; return its result, or the reason for its failure."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = evaluate(_fit(name, model, X))
+        except Exception as error:  # one model that fails must not stop the comparison
+            result = Compared(name, note=f"failed: {error}")
+    if result.Z is None:
+        warn_caller(f"{name} {result.note}; the others are compared without it")
+        return result
+    for warning in caught:
+        warn_caller(f"{name}: {warning.message}", warning.category)
+    return replace(result, note="; ".join(str(warning.message) for warning in caught))
+
+
+def _fit(name: str, model: Any, X: Any) -> Compared:
+    """Fit a model and return its embedding with the run time."""
+    watch = Stopwatch()
+    has_fit_transform = hasattr(model, "fit_transform")
+    Z = model.fit_transform(X) if has_fit_transform else model.fit(X).transform(X)
+    Z = np.asarray(check_array(Z, dtype=np.float64, input_name="the embedding"))
+    return Compared(name, model, Z, seconds=watch.seconds)
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """Evaluates embeddings, all with the same measures at the same rows.
+
+    `complete` contains the indices of the rows without missing values, and `kernel` is None if the
+    points are vectors.
+    """
+
+    X: Any
+    y: np.ndarray | None
+    complete: np.ndarray
+    kernel: Any
+    rows: int | None
+    seed: int
+
+    def __call__(self, row: Compared) -> Compared:
+        """Return a copy of the result with the quality measures of its embedding."""
+        points, Z = take(self.X, self.complete), row.Z[self.complete]  # type: ignore[index]
+        quality = embedding_quality(
+            points, Z, rows=self.rows, kernel=self.kernel, random_state=self.seed
+        )
+        errors = np.nan
+        if self.y is not None and _are_classes(self.y):
+            labels = self.y[self.complete]
+            neighbors = NearestNeighbors(n_neighbors=2).fit(Z).kneighbors(Z[quality.rows])[1]
+            # The nearest point is usually the point itself, but not always if points coincide.
+            nearest = np.where(neighbors[:, 0] == quality.rows, neighbors[:, 1], neighbors[:, 0])
+            errors = float(np.sum(labels[nearest] != labels[quality.rows]))
+        error = np.nan
+        if self.kernel is None and hasattr(row.model, "inverse_transform"):
+            # Some models have the method, but learn the inverse transform only on request.
+            with suppress(NotFittedError, NotImplementedError):
+                restored = np.asarray(row.model.inverse_transform(Z[quality.rows]))
+                error = float(np.mean((points[quality.rows] - restored) ** 2))
+        return replace(row, quality=quality, errors=errors, reconstruction=error)
+
+
+def _check_labels(y: Any, n: int) -> np.ndarray | None:
+    """Return y as an array of length n, or None."""
+    if y is None:
+        return None
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(f"y has shape {y.shape}, but there are {n} points")
+    return y
+
+
+def _are_classes(y: np.ndarray) -> bool:
+    """Return True if y contains labels: anything but numbers, or integers."""
+    return y.dtype.kind not in "fc" or bool(np.all(y == np.rint(y)))

@@ -1,0 +1,227 @@
+"""The result of `compare`: a table of quality measures, and embeddings that can be plotted."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..._core import entry_point
+from ...models.embedding import EmbeddingQuality
+
+__all__ = ["Compared", "Comparison"]
+
+_COLUMN_TITLES = ("model", "T", "C", "AUC", "1-NN errors", "MSE", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The result of one model in a comparison.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    model : estimator or None
+        The fitted model; None if it failed.
+    Z : ndarray of shape (n, q) or None
+        The embedding; None if the model failed.
+    quality : EmbeddingQuality or None
+        Quality measures of the embedding.
+    errors : float
+        Number of evaluated points whose nearest neighbour in the embedding has a different label;
+        NaN without labels.
+    reconstruction : float
+        Mean squared error per value of X after transform and inverse transform; NaN if the model
+        has no inverse transform.
+    seconds : float
+        Run time of the fit.
+    note : str
+        The reason if the model failed, otherwise its warnings.
+    """
+
+    name: str
+    model: Any = field(default=None, repr=False)
+    Z: np.ndarray | None = field(default=None, repr=False)
+    quality: EmbeddingQuality | None = field(default=None, repr=False)
+    errors: float = np.nan
+    reconstruction: float = np.nan
+    seconds: float = np.nan
+    note: str = ""
+
+
+@entry_point
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """The result of `compare`, which prints as a table.
+
+    Attributes
+    ----------
+    rows : tuple of Compared
+        The results of all models, including those that failed.
+    left_out : dict
+        Names of the models that are not in the comparison, with the reasons.
+    n_points : int
+        Number of points.
+    n_evaluated : int
+        Number of points at which the embeddings were evaluated.
+    n_neighbors : int
+        Number of neighbours K of trustworthiness (T) and continuity (C).
+    y : ndarray or None
+        Labels or numbers that colour the points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mercer
+    >>> X = np.random.default_rng(0).normal(size=(40, 4)) * [3.0, 1.0, 0.1, 0.1]
+    >>> comparison = mercer.compare(X, models=["PCA", "MDS"])
+    >>> list(comparison.maps), comparison.maps["MDS"].shape
+    (['PCA', 'MDS'], (40, 2))
+    >>> print(str(comparison).splitlines()[0])
+    Embeddings of 40 points in 2 dimensions; T and C with 10 neighbours
+    """
+
+    rows: tuple[Compared, ...]
+    left_out: dict[str, str]
+    n_points: int
+    n_evaluated: int
+    n_neighbors: int
+    y: np.ndarray | None = None
+
+    @property
+    def maps(self) -> dict[str, np.ndarray]:
+        """The embeddings by model name, without models that failed."""
+        return {row.name: row.Z for row in self.rows if row.Z is not None}
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """The fitted models by name, without models that failed."""
+        return {row.name: row.model for row in self.rows if row.Z is not None}
+
+    @property
+    def qualities(self) -> dict[str, EmbeddingQuality]:
+        """The quality measures of each embedding, by model name."""
+        return {row.name: row.quality for row in self.rows if row.quality is not None}
+
+    @property
+    def table(self) -> dict[str, list[Any]]:
+        """Columns by name with one entry per model, as for ``pandas.DataFrame(table)``."""
+        at = self.n_neighbors - 1
+
+        def measured(name: str, at: Any, errors: bool = False) -> list[float]:
+            """Return a measure of each model, or its standard error; entry `at` of a curve."""
+            values = []
+            for row in self.rows:
+                part: Any = row.quality
+                part = part.standard_error if errors and part is not None else part
+                value: Any = np.nan if part is None else getattr(part, name)
+                values.append(float(value if at is None or part is None else value[at]))
+            return values
+
+        return {
+            "model": [row.name for row in self.rows],
+            "trustworthiness": measured("trustworthiness", at),
+            "continuity": measured("continuity", at),
+            "auc": measured("auc", None),
+            "auc_standard_error": measured("auc", None, errors=True),
+            "errors": [float(row.errors) for row in self.rows],
+            "reconstruction_error": [float(row.reconstruction) for row in self.rows],
+            "seconds": [float(row.seconds) for row in self.rows],
+            "note": [row.note for row in self.rows],
+        }
+
+    def summary(self) -> str:
+        """Return the table as text, with a legend and the models that were left out."""
+        cells = [_COLUMN_TITLES, *self._formatted_rows()]
+        widths = [max(len(row[j]) for row in cells) for j in range(len(_COLUMN_TITLES))]
+        lines = [self._title_line]
+        for row in cells:
+            rest = (cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
+            lines.append(f"  {row[0].ljust(widths[0])}  {'  '.join(rest)}".rstrip())
+        lines += ["", *self._legend]
+        lines += [f"  {row.name}: {row.note}" for row in self.rows if row.note]
+        lines += [f"  {name} was left out: {why}" for name, why in self.left_out.items()]
+        return "\n".join(lines)
+
+    def plot(self, figure: Any = None) -> Any:
+        """Draw all embeddings side by side and return their axes; see `mercer.plotting.maps`."""
+        from ...plotting import maps
+
+        if not self.maps:
+            raise ValueError("there is no embedding to draw, because all models failed")
+        titles = {row.name: self._panel_title(row) for row in self.rows}
+        return maps(self.maps, self.y, titles=titles, figure=figure)
+
+    @property
+    def _title_line(self) -> str:
+        q = next((Z.shape[1] for Z in self.maps.values()), 0)
+        subset = (
+            ""
+            if self.n_evaluated == self.n_points
+            else f", evaluated at {self.n_evaluated} of them"
+        )
+        return (
+            f"Embeddings of {self.n_points} points in {q} dimension{'s' * (q != 1)}{subset}; "
+            f"T and C with {self.n_neighbors} neighbours"
+        )
+
+    @property
+    def _legend(self) -> list[str]:
+        lines = [
+            "  T: trustworthiness, whether neighbours in the embedding are neighbours in the data.",
+            "  C: continuity, whether neighbours in the data are neighbours in the embedding.",
+            "  AUC: overlap of the neighbours in both, averaged over all numbers of neighbours.",
+            "  T, C and AUC are 1 for a perfect embedding.",
+        ]
+        if any(np.isfinite(row.errors) for row in self.rows):
+            lines.append(
+                f"  1-NN errors: number of points, of {self.n_evaluated}, whose nearest neighbour "
+                f"in the embedding has a different label."
+            )
+        if any(np.isfinite(row.reconstruction) for row in self.rows):
+            lines.append(
+                "  MSE: mean squared error per value of the data after transform and inverse "
+                "transform."
+            )
+        return lines
+
+    def _formatted_rows(self) -> list[tuple[str, ...]]:
+        t = self.table
+        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # evaluated at a random sample of rows
+        rows = []
+        for i, name in enumerate(t["model"]):
+            auc = f"{t['auc'][i]:.3f}" + (f"±{t['auc_standard_error'][i]:.3f}" if sampled else "")
+            numbers = (
+                (t["trustworthiness"][i], f"{t['trustworthiness'][i]:.4f}"),
+                (t["continuity"][i], f"{t['continuity'][i]:.4f}"),
+                (t["auc"][i], auc),
+                (t["errors"][i], f"{t['errors'][i]:.0f}"),
+                (t["reconstruction_error"][i], f"{t['reconstruction_error'][i]:.4g}"),
+                (t["seconds"][i], f"{t['seconds'][i]:.2f}"),
+            )
+            rows.append((name, *(text if np.isfinite(value) else "-" for value, text in numbers)))
+        return rows
+
+    def _panel_title(self, row: Compared) -> str:
+        if row.quality is None:
+            return row.name
+        at = self.n_neighbors - 1
+        text = f"{row.name}\nT {row.quality.trustworthiness[at]:.3f}, AUC {row.quality.auc:.3f}"
+        plural = "s" * (row.errors != 1)
+        return text + (f", {row.errors:.0f} error{plural}" if np.isfinite(row.errors) else "")
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        rows = [("th", _COLUMN_TITLES), *(("td", cells) for cells in self._formatted_rows())]
+        body = "".join(
+            "<tr>" + "".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in cells) + "</tr>"
+            for tag, cells in rows
+        )
+        lines = self.summary().partition("\n\n")[2].splitlines()
+        legend = "<br>".join(html.escape(line.strip()) for line in lines)
+        return f"<p>{html.escape(self._title_line)}</p><table>{body}</table><p>{legend}</p>"

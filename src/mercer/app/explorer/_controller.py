@@ -1,0 +1,505 @@
+"""The controller handles the requests of one page, long ones in a background thread.
+
+A page always shows the result of its newest request for a fit.  An older fit is cancelled at its
+next step, or its result is discarded, even if the newest request turns out to be invalid.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ..._core import hearing
+from ...estimators import KernelPCA
+from ...kernels import Kernel, as_kernel
+from ...solvers import Status
+from ..tables import open_table
+from ._embedding_models import (
+    affordable,
+    as_vectors,
+    fit_second_embedding,
+    kernel_pca_embedding,
+    second_fit_seconds,
+    second_options,
+    uses_kernel_distances,
+)
+from ._embedding_view import Embedding
+from ._file_watch import WatchedScene
+from ._html import page
+from ._scene import Scene
+from ._serialize import pack
+from ._worker import Worker
+
+__all__ = ["Controller"]
+
+MAX_UNCONFIRMED_SECONDS = 1.0  # longer fits start only after the user has pressed Run
+_MAX_COMPONENTS = 50  # limit of the number of components on the page
+_STRUCTURED = ("strings", "texts", "graphs")  # domains of kernels that do not compare vectors
+
+
+class Superseded(Exception):
+    """Raised in a fit that a newer request has replaced."""
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """A request for a fit: a kernel, a number of components, and the second embedding.
+
+    `second` is a key of `second_options`, or "given" for a model that the user has passed.
+    """
+
+    kernel: Kernel | None
+    components: int
+    second: str
+
+
+class Controller:
+    """Handles the requests of one page about a scene.
+
+    Parameters
+    ----------
+    scene : Scene
+        The initial scene.
+    send : function
+        Sends the bytes of a message to the page.
+    source : WatchedScene, optional
+        The file that the scene was read from.
+
+    Attributes
+    ----------
+    scene : Scene
+        The current scene.
+    selection : ndarray of int
+        The rows that are selected on the page, counted from 0.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        send: Callable[[bytes], None],
+        source: WatchedScene | None = None,
+    ) -> None:
+        self.scene, self.selection = scene, np.zeros(0, dtype=np.int64)
+        self._send, self._source = send, source
+        self._fit_request = self._initial_fit_request(scene)
+        self._newest = 0
+        self._lock = threading.Lock()
+        self._fits = Worker("mercer-fits")
+        self._queries = Worker("mercer-answers")
+        self._seen_stamp = None if source is None else source.stamp
+        self._notified = False
+
+    def close(self) -> None:
+        """Discard queued requests, and cancel a running fit at its next step."""
+        self._supersede()
+        self._fits.close()
+        self._queries.close()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a fit or another long request is running."""
+        return self._fits.is_busy or self._queries.is_busy
+
+    def initial_message(self) -> bytes:
+        """Return the scene as bytes, for a page that has just been opened."""
+        return pack(self.scene.to_message(live=True) | self._panes_message())
+
+    # ------------------------------------------------------------------ requests
+
+    def handle(self, request: Any) -> None:
+        """Handle a request: a dict with the key "type"; anything else is ignored."""
+        handlers: dict[str, Callable[[dict], None]] = {
+            "scene": self._in_background(self._open),
+            "select": self._select,
+            "preimage": self._in_background(self._preimage),
+            "column": self._in_background(self._column),
+            "field": self._in_background(self._contours),
+            "axes": self._axes,
+            "fit": self._fit,
+            "page": self._in_background(self._page),
+            "project": self._in_background(self._project),
+            "reload": self._in_background(self._reload),
+        }
+        kind = request.get("type") if isinstance(request, dict) else None
+        if isinstance(kind, str) and kind in handlers:
+            self._run_guarded(handlers[kind], request)
+
+    def _in_background(self, handler: Callable[[dict], None]) -> Callable[[dict], None]:
+        """Return a handler that runs in the background thread."""
+        return lambda request: self._queries.submit(self._run_guarded, handler, request)
+
+    def _run_guarded(self, handler: Callable[[dict], None], request: dict) -> None:
+        """Run a handler; if it fails, send the error to the page."""
+        try:
+            handler(request)
+        except Superseded:
+            return
+        except Exception as error:
+            text = _error_text(error)
+            if request.get("type") == "column":
+                self.reply("column", name=str(request.get("name")), error=text)
+            elif request.get("type") == "preimage":
+                token, pane = _numeric_field(request, "token"), _numeric_field(request, "pane")
+                position = [_numeric_field(request, "x"), _numeric_field(request, "y")]
+                empty = {"title": "Error", "record": [], "position": position, "image": None}
+                self.reply("preimage", token=token, pane=pane, text=text, **empty)
+            elif request.get("type") == "fit":
+                self.reply("state", error=text, token=_numeric_field(request, "token"))
+            else:
+                action = "reload" if request.get("type") == "reload" else None
+                self.reply("notice", text=text, action=action)
+
+    def reply(self, kind: str, **values: Any) -> None:
+        """Send a message to the page."""
+        self._send(pack({"kind": kind, **values}))
+
+    # ------------------------------------------------------------------ handlers
+
+    def _select(self, request: dict) -> None:
+        rows = np.frombuffer(base64.b64decode(request["rows"]), "<u4").astype(np.int64)
+        self.selection = rows[rows < len(self.scene)]
+
+    def _preimage(self, request: dict) -> None:
+        """Send the point that corresponds to a position in an embedding."""
+        scene, x, y = self.scene, float(request["x"]), float(request["y"])
+        embedding = scene.embeddings[int(request["pane"])]
+        preimage = embedding.preimages(np.array([[x, y]]))[0]
+        self.reply(
+            "preimage",
+            token=_numeric_field(request, "token"),
+            pane=int(request["pane"]),
+            position=[x, y],
+            title=embedding.title,
+            record=[] if scene.image else scene.record(preimage.points),
+            image=scene.pixels(preimage.points),
+            residual=preimage.residual,
+            text=preimage.text,
+        )
+
+    def _column(self, request: dict) -> None:
+        self.reply("column", **self.scene.column(str(request["name"])))
+
+    def _contours(self, request: dict) -> None:
+        """Send the values of a function over an embedding, which the page draws as contours."""
+        pane, name = int(request["pane"]), str(request["name"])
+        embedding = self.scene.embeddings[pane]
+        if not name:
+            self.reply("field", pane=pane, values=None, text="No contours.")
+            return
+        kind, _, number = name.partition(" ")
+        if kind == "magnification":
+            field = embedding.magnification()
+            text = "Contours of log10 of the factor by which the inverse transform scales areas."
+        else:
+            model, j = self._kernel_pca.model, int(number) - 1
+            field = embedding.function_on_grid(lambda X: model.transform(X)[:, j])
+            text = f"Contours of eigenfunction {j + 1} of {self._kernel_pca.title}."
+        if not len(field.levels):
+            text += f" The value is {float(field.values.flat[0]):.4g} everywhere."
+        self.reply(
+            "field",
+            pane=pane,
+            name=name,
+            values=field.values.reshape(-1),
+            rows=field.values.shape[0],
+            columns=field.values.shape[1],
+            **field.box._asdict(),
+            levels=field.levels.tolist(),
+            text=text,
+        )
+
+    def _axes(self, request: dict) -> None:
+        """Show other dimensions of the first embedding."""
+        across, up = (int(j) for j in request["axes"])
+        first, *rest = self.scene.embeddings
+        if not 0 <= min(across, up) <= max(across, up) < first.coordinates.shape[1]:
+            raise ValueError(f"the embedding has {first.coordinates.shape[1]} dimensions")
+        self._update_embeddings((first.with_shown_dims((across, up)), *rest))
+
+    def _page(self, request: dict) -> None:
+        self.reply("page", name="explorer.html", bytes=np.frombuffer(self.html().encode(), "u1"))
+
+    def html(self) -> str:
+        """Return the current scene as a self-contained HTML page."""
+        return page(self.scene.to_message(live=False))
+
+    def _project(self, request: dict) -> None:
+        """Project the rows of an uploaded file into the embeddings."""
+        name = str(request["name"])
+        suffixes = "".join(Path(name).suffixes[-2:])  # two for .csv.gz
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"new{suffixes if suffixes.isascii() else ''}"
+            path.write_bytes(base64.b64decode(request["bytes"]))
+            try:
+                source = open_table(path)
+                source.name = name
+                recipe = self.scene.recipe
+                table = source.table(() if recipe is None else recipe.text_columns)
+            except (ValueError, OSError) as error:  # name the user's file, not the temporary one
+                raise ValueError(str(error).replace(str(path), name)) from None
+        self._replace_scene(self.scene.projected(table))
+        self.reply("notice", text=f"{len(table)} rows of {name} were added to the embeddings.")
+
+    def _reload(self, request: dict) -> None:
+        """Read the file again if it has changed, and show it."""
+        if self._source is not None:
+            self._source.refresh()
+            self._reset(self._source)
+
+    def _reset(self, source: WatchedScene) -> None:
+        """Show the scene that was most recently read from the file."""
+        self._seen_stamp, self._notified = source.stamp, False
+        self._replace_scene(source.scene)
+        self._fit_request = self._initial_fit_request(self.scene)
+
+    def _replace_scene(self, scene: Scene) -> None:
+        """Show another scene."""
+        self._supersede()  # cancel fits of the old points
+        self.scene = scene
+        self._send(self.initial_message())
+
+    # ------------------------------------------------------------------ the file
+
+    def _open(self, request: dict) -> None:
+        """Send the scene to a new page, after reading the file again if it has changed."""
+        source = self._source
+        if source is None or source.path is None or not source.changed_since(self._seen_stamp):
+            self._send(self.initial_message())
+            return
+        try:
+            source.refresh()
+        except Exception as error:
+            self._notified = True
+            self._send(self.initial_message())
+            text = f"{source.path.name} has changed, but cannot be read: {_error_text(error)}"
+            self.reply("notice", text=text, action="reload")
+        else:
+            self._reset(source)
+
+    def check_file(self) -> None:
+        """Notify the page, once, if the file has changed or no longer exists."""
+        source = self._source
+        if source is None or source.path is None or self._notified:
+            return
+        if not source.changed_since(self._seen_stamp):
+            return
+        self._notified = True
+        if source.is_gone:
+            text = f"{source.path.name} no longer exists; the rows shown were read before."
+            self.reply("notice", text=text)
+        else:
+            action = "reload" if source.can_read else None
+            text = f"{source.path.name} has changed since it was read."
+            self.reply("notice", text=text, action=action)
+
+    # ------------------------------------------------------------------ fits
+
+    @property
+    def _kernel_pca(self) -> Embedding:
+        """The first kernel PCA embedding."""
+        return next(e for e in self.scene.embeddings if e.is_kernel_pca)
+
+    def _initial_fit_request(self, scene: Scene) -> FitRequest:
+        """Return the request that describes the embeddings of a scene as they are."""
+        first, *rest = scene.embeddings
+        kernel = first.model.kernel_ if first.is_kernel_pca else None
+        titles = {title: key for key, title in second_options(scene.points)}
+        titles["the data"] = "data"
+        second = titles.get(rest[0].title, "given") if rest else "none"
+        return FitRequest(kernel, first.coordinates.shape[1], second)
+
+    def _supersede(self) -> int:
+        """Cancel the running and queued fits, and return the number of the next fit."""
+        with self._lock:
+            self._newest += 1
+            return self._newest
+
+    def _fit(self, request: dict) -> None:
+        """Validate a request for a fit, and submit it to the thread that fits models."""
+        number = self._supersede()  # first, because even an invalid request replaces older ones
+        fit_request, first = self._fit_request, self.scene.embeddings[0]
+        if "kernel" in request:
+            kernel = as_kernel(str(request["kernel"]))
+            self._check_domain(kernel)
+            fit_request = replace(fit_request, kernel=kernel)
+        if "parameter" in request and first.is_kernel_pca:  # one parameter of the shown kernel
+            theta = first.model.kernel_.theta
+            theta[int(request["parameter"])] = np.log(float(request["value"]))
+            fit_request = replace(fit_request, kernel=first.model.kernel_.with_theta(theta))
+        if "components" in request:
+            fit_request = replace(
+                fit_request, components=int(np.clip(int(request["components"]), 1, _MAX_COMPONENTS))
+            )
+        if "second" in request:
+            fit_request = replace(fit_request, second=str(request["second"]))
+        self._fit_request = fit_request
+        self._fits.submit(
+            self._run_guarded, lambda message: self._run_fit(number, fit_request, message), request
+        )
+
+    def _check_domain(self, kernel: Kernel) -> None:
+        """Raise a ValueError for a kernel on strings or graphs if the points are vectors.
+
+        Some of these kernels would treat a row of numbers as a sequence of symbols, so that no two
+        rows would be similar.
+        """
+        X, first = self.scene.points, self.scene.embeddings[0]
+        domain = first.model.kernel_.domain if first.is_kernel_pca else "vectors"
+        dense = as_vectors(X)
+        if (dense is None and not hasattr(X, "toarray")) or domain in _STRUCTURED:
+            return
+        if kernel.domain in _STRUCTURED:
+            columns = (X if dense is None else dense).shape[1]
+            raise ValueError(
+                f"{kernel} compares {kernel.domain}, but the points are vectors of {columns} "
+                f"numbers; use a kernel on vectors, for example RBF(1.0), or open a file with a "
+                f"column of {kernel.domain}"
+            )
+
+    def _needs_second(self, fit_request: FitRequest, model: Any) -> bool:
+        """Return True if the second embedding must be fitted: another one, or a new kernel."""
+        new_kernel = model is not self.scene.embeddings[0].model
+        other = fit_request.second != self._current_second
+        return other or (
+            new_kernel and uses_kernel_distances(fit_request.second, self.scene.training_points)
+        )
+
+    @property
+    def _current_second(self) -> str:
+        """The key of the second embedding that is shown."""
+        return self._initial_fit_request(self.scene).second
+
+    def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
+        """Return the kernel PCA to fit and its expected seconds; the old model if unchanged."""
+        old = self.scene.embeddings[0].model
+        if not isinstance(old, KernelPCA) or fit_request.kernel is None:
+            return old, 0.0
+        same = old.kernel_ == fit_request.kernel and old.n_components_ == fit_request.components
+        if same:
+            return old, 0.0
+        parameters = {
+            "kernel": fit_request.kernel,
+            "n_components": fit_request.components,
+            "eigen_solver": "auto",
+        }
+        model = clone(old).set_params(**parameters, **old._defaults_of_names())
+        return affordable(model, self.scene.training_points)
+
+    def _run_fit(self, number: int, fit_request: FitRequest, request: dict) -> None:
+        """Fit the requested models, or ask the user to press Run if this takes long."""
+        if number != self._newest:
+            raise Superseded
+        run, token = bool(request.get("run")), _numeric_field(request, "token")
+        model, cost = self._requested_model(fit_request)
+        if self._needs_second(fit_request, model):
+            cost += second_fit_seconds(fit_request.second, self.scene.training_points)
+        if cost > MAX_UNCONFIRMED_SECONDS and not run:
+            duration = f"about {cost:.0f} s" if np.isfinite(cost) else "an unknown time"
+            self.reply("state", text=f"This fit takes {duration}.", run=True, token=token)
+            return
+        self.reply("state", text="Fitting ...", busy=True, token=token)
+        scene, (first, *rest), start = self.scene, self.scene.embeddings, time.perf_counter()
+
+        def on_progress(text: str) -> None:
+            if number != self._newest:
+                raise Superseded
+            done, total = getattr(text, "done", None), getattr(text, "total", None)
+            fraction = done / total if total else None
+            self.reply("state", text=text, busy=True, fraction=fraction, token=token)
+
+        X = scene.training_points
+        with hearing(on_progress):
+            if model is not first.model:
+                model.set_params(verbose=1).fit(X)
+                model.set_params(verbose=0)
+                first = kernel_pca_embedding(model, X, first.shown_dims, trained=True)
+            if self._needs_second(fit_request, model):
+                second = fit_second_embedding(
+                    fit_request.second, X, scene.features, fit_request.kernel, verbose=True
+                )
+                rest = [] if second is None else [second]
+        if number != self._newest:
+            raise Superseded
+        if scene.n_fitted is not None:  # project the new rows into the new embeddings
+            embeddings = (
+                e
+                if len(e.coordinates) == len(scene)
+                else replace(e, coordinates=e.model.transform(scene.points))
+                for e in (first, *rest)
+            )
+            first, *rest = embeddings
+        self._update_embeddings((first, *rest), seconds=time.perf_counter() - start, token=token)
+        status = getattr(getattr(first.model, "report_", None), "status", None)
+        not_accurate = status in (Status.NOT_CONVERGED, Status.INACCURATE)
+        text = f"Solver status: {status.value}." if not_accurate and status else ""
+        self.reply("state", text=text, token=token)
+
+    def _update_embeddings(self, embeddings: tuple[Embedding, ...], **values: Any) -> None:
+        """Show other embeddings of the same points; `values` are sent with the message."""
+        self.scene = self.scene.with_embeddings(embeddings)
+        columns = self.scene.derived_columns(live=True)
+        self.reply("embeddings", columns=columns, **values, **self._panes_message())
+
+    def _panes_message(self) -> dict[str, Any]:
+        """Return the embeddings and the state of the controls, for a message."""
+        scene, has_kernel_pca = self.scene, any(e.is_kernel_pca for e in self.scene.embeddings)
+        panes = []
+        for embedding in scene.embeddings:
+            message, overlays = embedding.to_message(), list(embedding.overlays)
+            if has_kernel_pca and embedding.has_inverse and not embedding.is_kernel_pca:
+                count = self._kernel_pca.coordinates.shape[1]
+                overlays = [(f"eigenfunction {j + 1}",) * 2 for j in range(count)] + overlays
+            panes.append(message | {"overlays": overlays})
+        return {"panes": panes, "controls": self._controls_message()}
+
+    def _controls_message(self) -> dict[str, Any]:
+        """Return the values and options of the controls that change the models."""
+        scene, first = self.scene, self.scene.embeddings[0]
+        kernel = first.model.kernel_ if first.is_kernel_pca else None
+        parameters = []
+        if kernel is not None:
+            values = np.exp(kernel.theta).tolist()
+            parameters = [
+                {"name": name.replace("__", " "), "value": value, "centre": value}
+                for name, value in zip(kernel.theta_names, values, strict=True)
+            ]
+        options = second_options(scene.points)
+        second = self._current_second
+        if second == "given":
+            options = [*options, ("given", scene.embeddings[1].title)]
+        return {
+            "kernel": None if kernel is None else repr(kernel),
+            "parameters": parameters[:12],
+            "components": first.coordinates.shape[1],
+            "max_components": min(_MAX_COMPONENTS, max(2, len(scene) - 1)),
+            "axes": list(first.shown_dims),
+            "second": second,
+            "second_options": options,
+            "can_project": scene.can_project,
+            "titles": [e.title for e in scene.embeddings],
+        }
+
+
+def _numeric_field(request: dict, name: str) -> float | None:
+    """Return a field of a request that the reply repeats; None if it is not a number."""
+    value = request.get(name)
+    return value if isinstance(value, (int, float)) else None
+
+
+def _error_text(error: Exception) -> str:
+    """Return the message of an exception; for unexpected ones also the file and the line."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, (ValueError, TypeError, ArithmeticError, MemoryError, OSError)):
+        return text
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {text} ({Path(last.filename).name}, line {last.lineno})"

@@ -1,0 +1,263 @@
+"""Embeddings of points in a few dimensions, and the points that correspond to a position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core import take
+from ...estimators import KernelPCA
+
+__all__ = ["Box", "Embedding", "GridField", "IdentityEmbedding", "Preimage"]
+
+_GRID_SIZE = 97  # positions per axis at which functions are evaluated for contours
+_MAX_LEVELS = 9  # approximate number of contour levels
+_MAGNIFICATION_DECADES = 3.0  # smaller values are clipped to this far below the largest
+
+
+class Preimage(NamedTuple):
+    """A point that corresponds to a position in an embedding, and its residual.
+
+    `text` describes the residual for the user.
+    """
+
+    points: Any
+    residual: float
+    text: str
+
+
+class Box(NamedTuple):
+    """A rectangle in the coordinates of an embedding."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+
+class GridField(NamedTuple):
+    """The values of a function on a grid of positions, and the levels of its contours."""
+
+    values: np.ndarray
+    box: Box
+    levels: np.ndarray
+
+
+class IdentityEmbedding:
+    """The model of an embedding that shows two columns of the data themselves."""
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the points unchanged."""
+        return np.asarray(X, dtype=float)
+
+    inverse_transform = transform
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """Coordinates of points, the model that computed them, and the two dimensions shown.
+
+    Attributes
+    ----------
+    title : str
+        Title of the pane.
+    model : fitted estimator
+        A model with `transform`, and possibly with `preimage` or `inverse_transform`.
+    coordinates : ndarray of shape (n, k)
+        The coordinates of the points.
+    shown_dims : pair of int
+        The dimensions on the horizontal and the vertical axis.
+    names : tuple of str
+        Names of the dimensions; by default they are numbered.
+    """
+
+    title: str
+    model: Any
+    coordinates: np.ndarray
+    shown_dims: tuple[int, int] = (0, 1)
+    names: tuple[str, ...] = ()
+
+    @property
+    def is_kernel_pca(self) -> bool:
+        """Whether the model is a kernel PCA, so that the dimensions are eigenfunctions."""
+        return isinstance(self.model, KernelPCA)
+
+    @property
+    def has_inverse(self) -> bool:
+        """Whether the model can compute the point that corresponds to a position."""
+        if self.is_kernel_pca:
+            return not self.model._components.in_features
+        if isinstance(self.model, IdentityEmbedding):
+            return self.coordinates.shape[1] == 2
+        return hasattr(self.model, "inverse_transform")
+
+    def axis(self, side: int) -> str:
+        """Return the label of the horizontal (0) or vertical (1) axis."""
+        j = self.shown_dims[side]
+        if j >= self.coordinates.shape[1]:
+            return "none: the embedding has one dimension"
+        if self.names:
+            return self.names[j]
+        if self.is_kernel_pca:
+            percent = 100.0 * self.model.explained_variance_ratio_[j]
+            return f"component {j + 1} ({percent:.1f} % of the variance)"
+        return f"dimension {j + 1}"
+
+    def axis_values(self, side: int) -> np.ndarray:
+        """Return the horizontal (0) or vertical (1) coordinates of the points as float32."""
+        j = self.shown_dims[side]
+        if j >= self.coordinates.shape[1]:
+            return np.zeros(len(self.coordinates), dtype=np.float32)
+        return np.ascontiguousarray(self.coordinates[:, j], dtype=np.float32)
+
+    def full_coordinates(self, positions: np.ndarray) -> np.ndarray:
+        """Convert positions in the two shown dimensions, (m, 2), to all dimensions, (m, k).
+
+        The dimensions that are not shown are 0.
+        """
+        full = np.zeros((len(positions), self.coordinates.shape[1]))
+        for side in (1, 0):  # if both axes show one dimension, the horizontal position is used
+            if self.shown_dims[side] < full.shape[1]:
+                full[:, self.shown_dims[side]] = positions[:, side]
+        return full
+
+    def preimages(self, positions: np.ndarray) -> list[Preimage]:
+        """Return the points that correspond to positions in the shown dimensions, (m, 2)."""
+        full = self.full_coordinates(positions)
+        note = "" if full.shape[1] <= 2 else " (0 in the dimensions that are not shown)"
+        if self.is_kernel_pca:
+            result = self.model.preimage(full)
+            points, residuals = result.points, result.residuals
+            texts = [
+                f"Pre-image z of the position p{note}: |φ(z) − p|² = {r:.4g} in the feature space "
+                f"of the kernel (method {method!r})."
+                for r, method in zip(residuals, result.methods, strict=True)
+            ]
+        else:
+            points = self.model.inverse_transform(full)
+            transformed = np.asarray(self.model.transform(points), dtype=float)
+            residuals = np.linalg.norm(transformed - full, axis=1)
+            texts = [
+                f"Inverse transform of the position{note}; transforming it again gives a position "
+                f"at distance {r:.4g}."
+                for r in residuals
+            ]
+        each = enumerate(zip(residuals, texts, strict=True))
+        return [Preimage(take(points, slice(i, i + 1)), float(r), text) for i, (r, text) in each]
+
+    def grid(self, count: int, margin: float = 0.125) -> tuple[np.ndarray, Box]:
+        """Return a grid of count x count positions around all points, and its bounding box.
+
+        The positions are ordered by row, from the bottom up.  `margin` is a fraction of the larger
+        extent of the points.
+        """
+        across, up = (self.axis_values(side) for side in (0, 1))
+        pad = margin * (max(float(np.ptp(across)), float(np.ptp(up))) or 1.0)
+        box = Box(*(float(c) for a in (across, up) for c in (a.min() - pad, a.max() + pad)))
+        x, y = np.linspace(box.left, box.right, count), np.linspace(box.low, box.high, count)
+        return np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2), box
+
+    # ------------------------------------------------------------------ overlays
+
+    @property
+    def overlays(self) -> list[tuple[str, str]]:
+        """Names and titles of the functions that can be drawn, in addition to eigenfunctions."""
+        if self.is_kernel_pca or isinstance(self.model, IdentityEmbedding) or not self.has_inverse:
+            return []
+        return [("magnification", "magnification")]
+
+    def function_on_grid(self, function: Any) -> GridField:
+        """Evaluate a function of points over the embedding: z -> f(inverse_transform(z))."""
+        return self._evaluate_on_grid(
+            lambda Z: function(self.model.inverse_transform(self.full_coordinates(Z)))
+        )
+
+    def magnification(self) -> GridField:
+        """Return the magnification of the inverse transform, log10 sqrt(det J^T J).
+
+        It is the log10 of the factor by which the inverse transform scales areas.  J is its
+        Jacobian in the two dimensions shown, by central differences.  Values are clipped at three
+        decades below the largest, because far from all points a Gaussian process is constant and
+        the determinant is almost 0.
+        """
+        step = 1e-3 * max(float(np.ptp(self.axis_values(side))) or 1.0 for side in (0, 1))
+        sides = 2 if self.coordinates.shape[1] > 1 else 1
+
+        def log_area_factor(Z: np.ndarray) -> np.ndarray:
+            columns = []
+            for side in range(sides):
+                ahead, behind = Z.copy(), Z.copy()
+                ahead[:, side] += step
+                behind[:, side] -= step
+                upper, lower = (
+                    self.model.inverse_transform(self.full_coordinates(W)) for W in (ahead, behind)
+                )
+                columns.append((np.asarray(upper) - np.asarray(lower)) / (2.0 * step))
+            J = np.stack(columns, axis=-1)
+            gram = np.einsum("nda,ndb->nab", J, J)
+            log_factor = 0.5 * np.log10(np.maximum(np.linalg.det(gram), 1e-300))
+            return np.maximum(log_factor, log_factor.max() - _MAGNIFICATION_DECADES)
+
+        return self._evaluate_on_grid(log_area_factor)
+
+    def _evaluate_on_grid(self, function: Any) -> GridField:
+        """Evaluate a function of positions, (m, 2), on a grid around all points."""
+        positions, box = self.grid(_GRID_SIZE)
+        values = np.asarray(function(positions), dtype=np.float32).reshape(_GRID_SIZE, _GRID_SIZE)
+        return GridField(values, box, _levels(values))
+
+    # ------------------------------------------------------------------ messages
+
+    def to_message(self) -> dict[str, Any]:
+        """Return the embedding as a message for the view."""
+        return {
+            "title": self.title,
+            "axes": [self.axis(0), self.axis(1)],
+            "x": self.axis_values(0),
+            "y": self.axis_values(1),
+            "has_inverse": self.has_inverse,
+            "spectrum": self._spectrum(),
+        }
+
+    def _spectrum(self) -> dict[str, Any] | None:
+        """Return the eigenvalues of a kernel PCA with their bounds, or None for other models."""
+        if not self.is_kernel_pca:
+            return None
+        model, bounds = self.model, self.model.eigenvalue_bounds_
+        c = model.certificate_
+        is_bounded = np.isfinite(bounds).all(axis=1)
+        text = "No bounds are known for this approximation."
+        if is_bounded.any():
+            text = "The marks show rigorous bounds on the exact eigenvalues."
+            proved = "; these are proved to be the largest eigenvalues" if c.nothing_missed else ""
+            explained = f"{model.explained_variance_ratio_.sum():.1%}"
+            text += f" Explained variance: {explained} in total{proved}."
+        upper = [float(b) if ok else None for (_, b), ok in zip(bounds, is_bounded, strict=True)]
+        return {
+            "values": model.eigenvalues_.tolist(),
+            "lower": [
+                max(0.0, float(a)) if ok else 0.0
+                for (a, _), ok in zip(bounds, is_bounded, strict=True)
+            ],
+            "upper": upper,
+            "ratios": model.explained_variance_ratio_.tolist(),
+            "text": text,
+        }
+
+    def with_shown_dims(self, shown_dims: tuple[int, int]) -> Embedding:
+        """Return the embedding with other dimensions on the axes."""
+        return replace(self, shown_dims=shown_dims)
+
+
+def _levels(values: np.ndarray) -> np.ndarray:
+    """Return contour levels: round numbers between the smallest and the largest value."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if not high - low > 1e-6 * max(abs(low), abs(high)):  # the function is constant
+        return np.zeros(0)
+    raw = (high - low) / _MAX_LEVELS
+    size = 10.0 ** np.floor(np.log10(raw))
+    step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw)
+    return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step

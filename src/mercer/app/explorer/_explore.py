@@ -1,0 +1,314 @@
+"""The entry point `explore`, and the `Explorer` that shows a scene in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._core import entry_point, is_table, length
+from ...estimators import KernelPCA
+from ..tables import Part, Recipe, Table
+from ._embedding_models import as_vectors, embedding_of, fit_second_embedding, second_options
+from ._embedding_view import Embedding
+from ._html import page
+from ._scene import Scene
+from ._serialize import large_integers
+
+__all__ = ["Explorer", "explore", "scene_of"]
+
+_MAX_TABLE_COLUMNS = 2000  # vectors with more columns are not added to the table
+
+
+class Explorer:
+    """Interactive view of embeddings: in a notebook, as an HTML file, or on a local server.
+
+    Parameters
+    ----------
+    scene : Scene
+        The points, their table and their embeddings; `explore` creates it.
+
+    Attributes
+    ----------
+    selection : ndarray of int
+        The rows that are selected in the notebook, counted from 0.
+
+    Examples
+    --------
+    >>> from mercer import KernelPCA, explore
+    >>> from mercer.datasets import circles
+    >>> X, y = circles(60, random_state=0)
+    >>> explorer = explore(KernelPCA(2, kernel="rbf", gamma=2.0).fit(X), X, color=y)
+    >>> explorer
+    <Explorer: 60 points, kernel PCA and the data>
+    >>> explorer.html().count("<script type=")
+    2
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._component: Any = None
+
+    @property
+    def scene(self) -> Scene:
+        """The current scene, including changes that the user made in the notebook."""
+        return self._scene if self._component is None else self._component.controller.scene
+
+    @property
+    def selection(self) -> np.ndarray:
+        if self._component is None:
+            return np.zeros(0, dtype=np.int64)
+        return self._component.controller.selection
+
+    def html(self, *, preimages: int = 0) -> str:
+        """Return the explorer as a self-contained HTML page, without a model.
+
+        Parameters
+        ----------
+        preimages : int, default=0
+            Number of grid positions per axis at which pre-images are computed and stored in the
+            page.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        return page(self.scene.to_message(live=False, preimages=preimages))
+
+    def save(self, path: str | PathLike[str], *, preimages: int = 0) -> None:
+        """Write the page that `html` returns to a file."""
+        Path(path).write_text(self.html(preimages=preimages), "utf-8")
+
+    def show(self, *, port: int = 0, open_browser: bool = True) -> Any:
+        """Serve the explorer on 127.0.0.1 in a background thread, and open it in a browser.
+
+        Parameters
+        ----------
+        port : int, default=0
+            Port of the server; 0 means any free port.
+        open_browser : bool, default=True
+            Whether to open the page in a browser.
+
+        Returns
+        -------
+        ExplorerServer
+            `url` is the address with the token that the server requires; `stop()` stops the
+            server.
+        """
+        from ._server import serve
+
+        server = serve(lambda: self.scene, port=port, title=self._scene.title).start()
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        return server
+
+    def panel(self, height: str = "640px") -> Any:
+        """Return the explorer as a Panel component, for use in a Panel application.
+
+        Parameters
+        ----------
+        height : str, default="640px"
+            CSS height of the component.
+        """
+        from ._server import require_panel
+
+        require_panel()
+        from ._panel_component import Component
+
+        if self._component is None:
+            self._component = Component(self._scene, height)
+        return self._component
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        from ._server import load_in_notebook
+
+        load_in_notebook()
+        return self.panel()._repr_mimebundle_(include, exclude)
+
+    def __repr__(self) -> str:
+        embeddings = " and ".join(e.title for e in self.scene.embeddings)
+        return f"<Explorer: {len(self.scene)} points, {embeddings}>"
+
+
+@entry_point
+def explore(
+    model: Any,
+    X: Any = None,
+    *,
+    second: Any = "auto",
+    table: Any = None,
+    color: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    title: str | None = None,
+) -> Explorer:
+    """Explore the embedding of a fitted model interactively.
+
+    Parameters
+    ----------
+    model : fitted estimator with `transform`
+        Usually a `KernelPCA`; also `ProbabilisticPCA` and other models with `transform`.
+    X : points, optional
+        The points to show.  By default the points that a kernel PCA was fitted to.
+    second : str, fitted estimator or None, default="auto"
+        The second embedding: "data" (two columns of X), "ppca", "gplvm", "bayesian-gplvm",
+        "autoencoder", "mds", "sammon", a fitted model, or None.  If the model is a kernel PCA,
+        "auto" means "data" for vectors with two columns and "ppca" for vectors with more columns;
+        otherwise it means None.
+    table : Table, data frame or mapping of names to columns, optional
+        More columns to show for each point.
+    color : str or array, optional
+        Name or values of the column that colours the points.
+    image_shape : tuple of int, optional
+        Shape of the images, (rows, columns) or (rows, columns, 3), if the points are images.
+    title : str, optional
+        Title of the page.
+
+    Returns
+    -------
+    Explorer
+        Displays itself in a notebook; see `Explorer.show` and `Explorer.save` for other uses.
+
+    Examples
+    --------
+    >>> from mercer import KernelPCA, explore
+    >>> from mercer.datasets import circles
+    >>> X, y = circles(60, random_state=0)
+    >>> explore(KernelPCA(2, kernel="rbf", gamma=2.0).fit(X), color=y, second=None)
+    <Explorer: 60 points, kernel PCA>
+    """
+    if X is None:
+        X = getattr(model, "X_fit_", None)
+        if X is None or not isinstance(model, KernelPCA) or model._components.basis is not None:
+            raise ValueError(
+                f"this {type(model).__name__} does not store the points it was fitted to; pass the "
+                f"points X to show"
+            )
+    own, recipe = _point_columns(X)
+    columns = own | _columns(table, length(X))
+    if color is not None and not isinstance(color, str):
+        name = str(getattr(color, "name", None) or "color")
+        columns[name] = _column(color, length(X))
+        color = name
+    dense = as_vectors(X)
+    points = X if dense is None or is_table(X) else dense  # models check the names of a data frame
+    return Explorer(
+        Scene(
+            title or f"{type(model).__name__} of {length(X)} points",
+            Table(columns, "the table"),
+            points,
+            tuple(_embeddings(model, points, second, [] if recipe is None else recipe.features)),
+            recipe=recipe,
+            color=color,
+            image=image_shape,
+        )
+    )
+
+
+def _embeddings(
+    model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False
+) -> list[Embedding]:
+    """Return the embedding of the model, and the second one if requested."""
+    first = [embedding_of(model, X, trained=trained)]
+    if isinstance(second, str) and second == "auto" and not isinstance(model, KernelPCA):
+        second = None
+    if isinstance(second, str):
+        other = fit_second_embedding(
+            _resolve_second(second, X), X, names, getattr(model, "kernel_", None)
+        )
+    else:
+        other = None if second is None else embedding_of(second, X)
+    return first if other is None else [*first, other]
+
+
+def _resolve_second(second: str, X: Any) -> str:
+    """Replace "auto" by the key of the default second embedding."""
+    if second != "auto":
+        return second
+    offered = [key for key, _ in second_options(X)]
+    return next(key for key in ("ppca", "data", "none") if key in offered)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
+    """Return the points as table columns, and the recipe that converts these back to points."""
+    dense = as_vectors(X)
+    if dense is not None and dense.shape[1] <= _MAX_TABLE_COLUMNS:
+        d = dense.shape[1]
+        names = [str(n) for n in X.columns] if is_table(X) else [f"x{j + 1}" for j in range(d)]
+        features = [X[name] for name in X.columns] if is_table(X) else np.asarray(X).T
+        columns = {names[j]: _column(values, len(dense)) for j, values in enumerate(features)}
+        parts = tuple(Part(name) for name in names)
+        return columns, Recipe(columns=tuple(names), parts=parts)
+    if is_table(X) and len(X.shape) == 2:
+        return {str(name): _column(X[name], length(X)) for name in X.columns}, None
+    if hasattr(X, "toarray") or dense is not None:
+        squares = X.multiply(X) if hasattr(X, "toarray") else np.square(X)
+        return {"norm": np.sqrt(np.asarray(squares.sum(axis=1), dtype=float)).reshape(-1)}, None
+    if isinstance(X[0], str):
+        recipe = Recipe(points="texts", columns=("text",), parts=(Part("text"),))
+        return {"text": _column(X, length(X))}, recipe
+    return {"point": X}, None
+
+
+def _columns(table: Any, n: int) -> dict[str, Any]:
+    """Return the columns of a table, a data frame or a mapping, or none for None."""
+    if table is None:
+        return {}
+    if isinstance(table, Table):
+        columns: Mapping[str, Any] = table.columns
+    elif isinstance(table, Mapping):
+        columns = table
+    else:
+        columns = {str(name): table[name] for name in table.columns}
+    return {str(name): _column(values, n) for name, values in columns.items()}
+
+
+def _column(values: Any, n: int) -> Any:
+    """Convert values to a column of n floats, or of n strings with None for missing values."""
+    if length(values) != n:
+        raise ValueError(f"a column has {length(values)} values, but there are {n} points")
+    if not isinstance(values, np.ndarray) and hasattr(values, "adjacency"):
+        return values
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"a column needs one value per point, but its shape is {array.shape}")
+    if array.dtype.kind in "biuf":
+        cells = large_integers(values if hasattr(values, "dtype") else array)
+        if cells is None:
+            return array.astype(float, copy=False)
+    else:
+        cells = array.tolist()
+    texts = np.empty(n, dtype=object)
+    texts[:] = [None if _is_missing(value) else str(value) for value in cells]
+    return texts
+
+
+def _is_missing(value: Any) -> bool:
+    """Return True for None, NaN and the missing values of pandas."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+def scene_of(
+    *, title: str, table: Table, recipe: Recipe, model: Any, second: str, **more: Any
+) -> Scene:
+    """Fit a model to the rows of a table and return the scene.
+
+    The scene contains the rows that the recipe retains, the embedding of the model and the
+    embedding that `second` names.  `more` are other attributes of the `Scene`.
+    """
+    points, kept = recipe.transform(table), recipe.kept_rows(table)
+    model.fit(points)
+    names = recipe.features if recipe.points == "vectors" else []
+    embeddings = _embeddings(model, points, second, names, trained=True)
+    rows = None if len(kept) == len(table) else kept + 1
+    return Scene(
+        title, table.take(kept), points, tuple(embeddings), recipe=recipe, rows=rows, **more
+    )

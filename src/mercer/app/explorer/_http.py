@@ -1,0 +1,238 @@
+"""The web application of the explorer: two routes, and access checks for each request.
+
+    GET /?token=...    the page, including the script and the style of the view
+    GET /ws?token=...  its websocket: requests as JSON, replies as the bytes of `pack`
+
+Any web page that is open in the same browser can send requests to this server, and so can other
+users of the computer.  `ExplorerApplication.refusal` therefore rejects requests by default:
+
+* The Host header must be the name of this server, which prevents DNS rebinding (a foreign name that
+  resolves to 127.0.0.1).
+* An Origin header, if there is one, must be the origin of this server.
+* Browsers describe a request by Sec-Fetch headers.  A request from another site is accepted only if
+  it opens the page as a document, for example from a link.  It is rejected in a frame, and as a
+  script, an image or the target of `fetch`.
+* Both routes require the token, which only the printed address contains.  It is not stored in a
+  cookie, because browsers send cookies of 127.0.0.1 to the servers on all of its ports.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop, PeriodicCallback
+from tornado.web import Application, RequestHandler
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from ._controller import Controller
+from ._html import served_page
+
+__all__ = ["ExplorerApplication", "run_server"]
+
+_METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # the routes
+_MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # bytes of a request; no route reads a body
+_MAX_MESSAGE = 20 * 2**20  # bytes of a websocket message; controls.js limits uploads accordingly
+_WATCH_PERIOD = 2000  # milliseconds between checks whether the file has changed
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_NO_TOKEN = (
+    "This address does not contain the token of the explorer.\n\n"
+    "Use the complete address, with ?token=..., that `mercer explore` printed in the terminal, or "
+    "explorer.show().url in Python. The token changes whenever the explorer is started.\n"
+)
+
+_log = logging.getLogger("mercer.app.explorer")
+
+
+class ExplorerApplication(Application):
+    """The routes of the explorer, and the access checks that precede them.
+
+    Parameters
+    ----------
+    names : list of str
+        Host names with ports under which the server can be reached.
+    token : str
+        The secret in the address of the page.
+    title : str
+        The title of the page.
+    connect : function
+        Takes a function that sends bytes to a page, and returns the page's `Controller`.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        token: str,
+        title: str,
+        connect: Callable[[Callable[[bytes], None]], Controller],
+    ) -> None:
+        super().__init__(
+            [("/", PageHandler), ("/ws", SocketHandler)],
+            default_handler_class=RefusalHandler,
+            default_handler_args={"status": 404, "reason": "not found"},
+            log_function=lambda handler: None,
+            websocket_max_message_size=_MAX_MESSAGE,
+        )
+        self.names, self.title, self.connect = names, title, connect
+        self._token = token.encode()
+        self.sockets: set[SocketHandler] = set()
+        # Includes those of closed pages, because their last computation may still be running.
+        self.controllers: weakref.WeakSet[Controller] = weakref.WeakSet()
+
+    def find_handler(self, request: Any, **kwargs: Any) -> Any:
+        """Return the handler of the route, or a handler that rejects the request."""
+        refused = self.refusal(request)
+        if refused is not None:
+            status, reason = refused
+            return self.get_handler_delegate(
+                request, RefusalHandler, {"status": status, "reason": reason}
+            )
+        return super().find_handler(request, **kwargs)
+
+    def refusal(self, request: Any) -> tuple[int, str] | None:
+        """Return the status and the reason if a request is rejected, or None if it is accepted."""
+        headers, path = request.headers, request.path
+        own = f"http://{request.host}"
+        if request.host not in self.names or headers.get("Origin", own) != own:
+            return 403, "this explorer accepts requests only from its own page"
+        if path not in _METHODS:
+            return 404, "not found"
+        if request.method not in _METHODS[path]:
+            return 405, "method not allowed"
+        if not (self._is_document(headers) if path == "/" else self._is_own_socket(headers)):
+            return 403, "this explorer accepts requests only from its own page"
+        tokens = request.query_arguments.get("token", [])
+        if len(tokens) != 1 or not secrets.compare_digest(tokens[0], self._token):
+            return 403, _NO_TOKEN
+        return None
+
+    @staticmethod
+    def _is_document(headers: Any) -> bool:
+        """Return True for a page in a window or tab, or if the client sends no such headers."""
+        mode, dest = headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
+        return mode in (None, "navigate") and dest in (None, "document")
+
+    @staticmethod
+    def _is_own_socket(headers: Any) -> bool:
+        """Return True for a websocket of the page itself; browsers always send its Origin."""
+        return "Origin" in headers and headers.get("Sec-Fetch-Site") in (None, "same-origin")
+
+
+class _SecureHandler(RequestHandler):
+    """Base class that sets strict security headers and reports errors without tracebacks."""
+
+    application: ExplorerApplication
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("Content-Security-Policy", _POLICY)
+
+    def compute_etag(self) -> None:
+        return None
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{status_code}\n")
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        _log.warning("request failed: %s", _one_line(value))
+
+
+class RefusalHandler(_SecureHandler):
+    """Rejects a request, whatever its method."""
+
+    def initialize(self, status: int, reason: str) -> None:
+        self._status, self._why = status, reason
+
+    def prepare(self) -> None:
+        self.set_status(self._status)
+        if self._status == 405:
+            self.set_header("Allow", ", ".join(_METHODS[self.request.path]))
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{self._status}: {self._why}\n")
+
+
+class PageHandler(_SecureHandler):
+    """Serves the page: markup, style and script in one response, so no other file is needed."""
+
+    def get(self) -> None:
+        nonce = secrets.token_urlsafe(16)
+        # The view uses no eval, no inline handlers and no style attributes, so a nonce for the
+        # script and the style is enough.  Data arrive over the websocket and are shown as text.
+        policy = (
+            f"{_POLICY}; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; "
+            f"connect-src ws://{self.request.host}"
+        )
+        self.set_header("Content-Security-Policy", policy)
+        self.finish(served_page(self.application.title, nonce))
+
+    def head(self) -> None:
+        self.get()
+
+
+class SocketHandler(_SecureHandler, WebSocketHandler):
+    """The websocket of one page, whose messages a `Controller` handles."""
+
+    controller: Controller | None = None
+
+    def open(self, *args: str, **kwargs: str) -> None:
+        loop = IOLoop.current()
+        self.controller = self.application.connect(lambda data: loop.add_callback(self._send, data))
+        self.application.controllers.add(self.controller)
+        self._watch = PeriodicCallback(self.controller.check_file, _WATCH_PERIOD)
+        self._watch.start()
+        self.application.sockets.add(self)
+
+    def on_message(self, message: str | bytes) -> None:
+        try:
+            request = json.loads(message)
+            if self.controller is not None:
+                self.controller.handle(request)
+        except (ValueError, RecursionError):
+            self.close(1007, "not JSON")
+        except Exception as error:
+            _log.warning("handling a message of the page failed: %s", _one_line(error))
+
+    def on_close(self) -> None:
+        self.application.sockets.discard(self)
+        if self.controller is not None:
+            self._watch.stop()
+            self.controller.close()
+
+    async def _send(self, data: bytes) -> None:
+        with suppress(WebSocketClosedError):
+            await self.write_message(data, binary=True)
+
+
+def run_server(application: ExplorerApplication, sockets: list[Any], loop: IOLoop) -> None:
+    """Serve the application on listening sockets in this thread until the loop is stopped."""
+    server = HTTPServer(application, max_header_size=_MAX_HEADERS, max_body_size=_MAX_BODY)
+    server.add_sockets(sockets)
+    try:
+        loop.start()
+    finally:
+        server.stop()
+        for socket in list(application.sockets):
+            socket.on_close()
+
+
+def _one_line(error: BaseException) -> str:
+    """Return the type and the first line of an exception, for the log."""
+    text = str(error).partition("\n")[0][:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

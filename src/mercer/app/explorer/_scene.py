@@ -1,0 +1,277 @@
+"""The data of the explorer: points, a table with a row per point, and one or two embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..._core import concatenate, is_table, length, take
+from ...models.embedding import embedding_quality
+from ..tables import Recipe, Table, as_texts
+from ._embedding_view import Embedding
+from ._serialize import column_message
+
+__all__ = ["Scene"]
+
+_MAX_INITIAL_VALUES = 2**24  # table values sent with the scene; other columns follow on request
+_MAX_COLOR_COMPONENTS = 12  # components that are offered as colours
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Points, their table and their embeddings, as shown by the explorer.
+
+    Attributes
+    ----------
+    title : str
+        Title of the page.
+    table : Table
+        Table with one row per point.
+    points : points
+        The points that the models were fitted to, and new points if there are any.
+    embeddings : tuple of Embedding
+        One or two embeddings of the points.
+    recipe : Recipe or None
+        The preprocessing that turns rows of the table into points, if they came from a table.
+    color : str or None
+        The column that colours the points initially.
+    image : tuple of int or None
+        Image shape, (rows, columns) or (rows, columns, 3), if the points are images.
+    rows : ndarray or None
+        The row number of each point in its file, counted from 1; None means 1, 2, 3, ...
+    n_fitted : int or None
+        The models were fitted to the first `n_fitted` points; None means all.
+    notes : tuple of str
+        Messages shown on the page.
+    derived_cache : dict
+        Derived columns that have been computed, by name.
+    """
+
+    title: str
+    table: Table
+    points: Any
+    embeddings: tuple[Embedding, ...]
+    recipe: Recipe | None = None
+    color: str | None = None
+    image: tuple[int, ...] | None = None
+    rows: np.ndarray | None = None
+    n_fitted: int | None = None
+    notes: tuple[str, ...] = ()
+    derived_cache: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.color is not None:
+            self.table.column(self.color)
+        if self.image is not None and int(np.prod(self.image)) != len(self.features):
+            shape = "x".join(map(str, self.image))
+            raise ValueError(
+                f"images of {shape} have {int(np.prod(self.image))} pixels, but points have "
+                f"{len(self.features)} columns; the usual cause is a column that is not a pixel; "
+                f"ignore it, or use it as the colour"
+            )
+
+    def __len__(self) -> int:
+        return length(self.table)
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features, if the points are vectors."""
+        are_vectors = self.recipe is not None and self.recipe.points == "vectors"
+        return self.recipe.features if self.recipe is not None and are_vectors else []
+
+    def with_embeddings(self, embeddings: tuple[Embedding, ...]) -> Scene:
+        """Return a scene with other embeddings of the same points."""
+        return replace(self, embeddings=embeddings, derived_cache={})
+
+    @property
+    def can_project(self) -> bool:
+        """Whether rows of another table can be projected into the embeddings."""
+        return self.recipe is not None and isinstance(self.points, (np.ndarray, list))
+
+    @property
+    def training_points(self) -> Any:
+        """The points that the models are fitted to."""
+        return self.points if self.n_fitted is None else take(self.points, slice(0, self.n_fitted))
+
+    def projected(self, table: Table) -> Scene:
+        """Return the scene with new rows projected into the embeddings.
+
+        A column `set` contains "data" for the old rows and "new" for the new ones.
+        """
+        if self.recipe is None or not self.can_project:
+            raise ValueError(
+                "rows of a table cannot be projected, because these points do not come from a table"
+            )
+        new = table.take(self.recipe.kept_rows(table))
+        points = self.recipe.transform(table)
+        before = self.table.columns.get("set", np.array(["data"] * len(self), dtype=object))
+        columns = {
+            name: _append_column(values, new, name) for name, values in self.table.columns.items()
+        }
+        columns["set"] = np.concatenate([before, np.array(["new"] * len(new), dtype=object)])
+        embeddings = tuple(
+            replace(m, coordinates=np.concatenate([m.coordinates, m.model.transform(points)]))
+            for m in self.embeddings
+        )
+        rows = np.arange(1, len(self) + 1) if self.rows is None else self.rows
+        return replace(
+            self,
+            table=Table(columns, self.table.source),
+            points=concatenate(self.points, points),
+            embeddings=embeddings,
+            color="set",
+            rows=np.concatenate([rows, 1 + self.recipe.kept_rows(table)]),
+            n_fitted=len(self) if self.n_fitted is None else self.n_fitted,
+            derived_cache={},
+        )
+
+    # ------------------------------------------------------------------ derived columns
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        """Columns computed from the models: names, and functions that return the values."""
+        columns: dict[str, Any] = {}
+        for e in self.embeddings:
+            columns[f"trustworthiness in {e.title}"] = lambda e=e: self._trustworthiness(e)
+        for e in self.embeddings:
+            if e.is_kernel_pca:
+                for j in range(min(_MAX_COLOR_COMPONENTS, e.coordinates.shape[1])):
+                    columns[f"component {j + 1}"] = lambda e=e, j=j: e.coordinates[:, j]
+                columns["reconstruction error"] = lambda e=e: e.model.reconstruction_error(
+                    self.points
+                )
+        return columns
+
+    def _trustworthiness(self, embedding: Embedding) -> np.ndarray:
+        """Return the trustworthiness of each point with 10 neighbours.
+
+        It is NaN for points that are not in the random sample of `embedding_quality`.
+        """
+        kernel = None if self.features else embedding.model.kernel_
+        shown = np.column_stack([embedding.axis_values(0), embedding.axis_values(1)]).astype(float)
+        quality = embedding_quality(self.points, shown, kernel=kernel)
+        values = np.full(len(self), np.nan)
+        values[quality.rows] = quality.points.trustworthiness
+        return values
+
+    def column(self, name: str) -> dict[str, Any]:
+        """Return the message of a column of the table, or of a derived one, computed if needed."""
+        if name in self.table.columns:
+            return column_message(name, self.table.columns[name])
+        if name not in self.derived_cache:
+            self.derived_cache[name] = np.asarray(self.derived[name](), dtype=np.float32)
+        return column_message(name, self.derived_cache[name], derived=True)
+
+    # ------------------------------------------------------------------ records
+
+    def record(self, points: Any) -> list[tuple[str, str]]:
+        """Return one point in the units of the table, as pairs of column name and text."""
+        if self.recipe is not None:
+            columns = self.recipe.inverse_transform(points)
+        elif is_table(points) and len(points.shape) == 2:
+            columns = {str(name): list(points[name]) for name in points.columns}
+        else:
+            columns = {"point": points}
+        return [(name, _format_value(values[0])) for name, values in columns.items()]
+
+    def pixels(self, points: Any) -> np.ndarray | None:
+        """Return the pixels of one point in the units of the table, or None."""
+        if self.image is None or self.recipe is None:
+            return None
+        return np.array(
+            [values[0] for values in self.recipe.inverse_transform(points).values()], "f4"
+        )
+
+    # ------------------------------------------------------------------ messages
+
+    def to_message(self, *, live: bool, preimages: int = 0) -> dict[str, Any]:
+        """Return the scene as a message for the view.
+
+        Parameters
+        ----------
+        live : bool
+            Whether the page can request more data.  A saved page (False) gets all columns.
+        preimages : int, default=0
+            Number of grid positions per axis at which pre-images are computed in advance.
+        """
+        names, remaining = list(self.table.columns), _MAX_INITIAL_VALUES
+        columns = []
+        for name in names:
+            is_included = not live or remaining > 0
+            remaining -= len(self)
+            empty = {"name": name, "type": "numbers", "derived": False}
+            columns.append(self.column(name) if is_included else empty)
+        notes = list(self.notes)
+        if not live:
+            limited = "pre-images between the positions of a grid" if preimages else "pre-images"
+            absent = [name for name in self.derived if name not in self.derived_cache]
+            columns_ = f", and the columns {', '.join(absent)}" if absent else ""
+            notes.append(
+                f"This page contains no model. Not available: {limited}, contours of "
+                f"eigenfunctions, new fits{columns_}."
+            )
+        return {
+            "kind": "scene",
+            "title": self.title,
+            "rows": len(self),
+            "ids": None if self.rows is None else self.rows.astype(np.uint32),
+            "columns": columns + self.derived_columns(live=live),
+            "color": self.color,
+            "image": self._image_message(names),
+            "panes": [e.to_message() | self._preimage_grid(e, preimages) for e in self.embeddings],
+            "notes": notes,
+            "controls": None,
+        }
+
+    def _preimage_grid(self, embedding: Embedding, count: int) -> dict[str, Any]:
+        """Return the pre-images at the positions of a grid, in the units of the table."""
+        if not count or not embedding.has_inverse or self.recipe is None or not self.features:
+            return {}
+        positions, box = embedding.grid(count, 0.0)
+        preimages = embedding.preimages(positions)
+        restored = [self.recipe.inverse_transform(preimage.points) for preimage in preimages]
+        values = np.array([[column[0] for column in point.values()] for point in restored], "f4")
+        message = {"count": count, "names": list(restored[0]), "values": values.reshape(-1)}
+        texts = [preimage.text for preimage in preimages]
+        return {"preimages": message | box._asdict() | {"texts": texts}}
+
+    def derived_columns(self, *, live: bool) -> list[dict[str, Any]]:
+        """Return the derived columns; only those that have been computed contain values."""
+        return [
+            self.column(name)
+            if name in self.derived_cache
+            else {"name": name, "type": "numbers", "derived": True}
+            for name in self.derived
+            if live or name in self.derived_cache
+        ]
+
+    def _image_message(self, names: list[str]) -> dict[str, Any] | None:
+        if self.image is None:
+            return None
+        values = [self.table.columns[name] for name in self.features]
+        return {
+            "shape": list(self.image),
+            "columns": [names.index(name) for name in self.features],
+            "low": float(min(np.nanmin(v) for v in values)),
+            "high": float(max(np.nanmax(v) for v in values)),
+        }
+
+
+def _append_column(values: Any, new: Table, name: str) -> Any:
+    """Append the values of new rows to a column, or missing values if they do not have it."""
+    if name in new.columns:
+        more = new.columns[name]
+        if isinstance(values, np.ndarray) and values.dtype == object:
+            more = as_texts(more)
+        return concatenate(values, more)
+    absent = None if values.dtype == object else np.nan
+    return np.concatenate([values, np.full(len(new), absent, dtype=values.dtype)])
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.5g}"
+    text = str(value)
+    return text if len(text) <= 400 else f"{text[:397]}..."

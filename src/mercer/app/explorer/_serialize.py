@@ -1,0 +1,146 @@
+"""The binary format of messages to the view: JSON, followed by the bytes of all arrays.
+
+    size of the JSON (4 bytes) | 4 zero bytes | JSON, padded to a multiple of 8 | arrays
+
+In the JSON an array is ``{"$": [type, offset, count]}``; each array starts at a multiple of 8
+bytes.  The same format is used over the websocket, in a notebook, and in a saved page.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+__all__ = ["column_message", "large_integers", "pack"]
+
+_MAX_DECIMALS = 9  # decimal places up to which numbers are stored as scaled integers
+_PROBE_SIZE = 1000  # numbers that are tested first, to reject a scale without testing all
+
+
+def pack(value: Any) -> bytes:
+    r"""Return the bytes of a value made of dicts, lists, strings, numbers and arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.app.explorer._serialize import pack
+    >>> pack({"x": np.array([1, 2], dtype="u1")})[8:].rstrip(bytes(1))
+    b'{"x":{"$":["u1",0,2]}}  \x01\x02'
+    """
+    parts: list[bytes] = []
+    size = 0
+
+    def to_json(item: Any) -> Any:
+        nonlocal size
+        if isinstance(item, np.ndarray):
+            array = np.ascontiguousarray(item, dtype=item.dtype.newbyteorder("<"))
+            offset, bytes_ = size, array.tobytes()
+            padded = bytes_ + bytes(-len(bytes_) % 8)
+            parts.append(padded)
+            size += len(padded)
+            return {"$": [array.dtype.str[1:], offset, array.size]}
+        if isinstance(item, dict):
+            return {str(key): to_json(inner) for key, inner in item.items()}
+        if isinstance(item, (list, tuple)):
+            return [to_json(inner) for inner in item]
+        if isinstance(item, np.generic):
+            item = item.item()
+        return None if isinstance(item, float) and not math.isfinite(item) else item
+
+    text = json.dumps(to_json(value), allow_nan=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([struct.pack("<II", len(text), 0), text, *parts])
+
+
+def column_message(name: str, values: Any, *, derived: bool = False) -> dict[str, Any]:
+    """Return a column as a compact message for `pack`, without loss of precision.
+
+    Strings are sent as integer codes.  Integers that float64, the number type of the browser,
+    cannot represent are sent as strings.  Numbers with few decimals are sent as integers with a
+    power of ten, by which the browser divides to get the same float64 values.
+    """
+    message: dict[str, Any] = {"name": name, "derived": derived}
+    large = large_integers(values)
+    if large is not None:
+        values = np.array([None if cell is None else str(cell) for cell in large], dtype=object)
+    if not isinstance(values, np.ndarray) or values.dtype.kind in "OUS":
+        texts = ["" if value is None else str(value) for value in _cells(values)]
+        unique, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
+        absent = np.array([value is None for value in _cells(values)])
+        codes, missing = _pack_integers(codes.astype(np.int64), absent)
+        return message | {
+            "type": "text",
+            "values": unique.tolist(),
+            "data": codes,
+            "missing": missing,
+        }
+    numbers = values.astype(np.float64)
+    absent = np.isnan(numbers)
+    for decimals in range(_MAX_DECIMALS + 1):
+        divisor = 10.0**decimals
+        if not _scale_to_integers(numbers[:_PROBE_SIZE], divisor)[1]:
+            continue
+        integers, exact = _scale_to_integers(numbers, divisor)
+        if exact:
+            data, missing = _pack_integers(integers.astype(np.int64), absent)
+            return message | {
+                "type": "numbers",
+                "data": data,
+                "divisor": divisor,
+                "missing": missing,
+            }
+    with np.errstate(over="ignore"):
+        single = numbers.astype(np.float32)
+    data = single if np.array_equal(single, numbers, equal_nan=True) else numbers
+    return message | {"type": "numbers", "data": data}
+
+
+def large_integers(values: Any) -> list[int | None] | None:
+    """Return a column as Python integers if float64 cannot represent all of them, else None.
+
+    `values` is an array, or a column of a data frame; missing values become None.
+    """
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "iu" or not len(values):
+            return None
+        largest = max(-int(values.min()), int(values.max()))
+        return values.tolist() if largest > 2**53 else None
+    if not str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
+        return None
+    cells = [int(cell) if isinstance(cell, (int, np.integer)) else None for cell in values]
+    return cells if any(cell is not None and abs(cell) > 2**53 for cell in cells) else None
+
+
+def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray, bool]:
+    """Return the numbers times `divisor`, rounded, and whether dividing restores them exactly."""
+    absent = np.isnan(numbers)
+    with np.errstate(over="ignore", invalid="ignore"):
+        integers = np.rint(np.where(absent, 0.0, numbers) * divisor)
+        fits = np.abs(integers).max(initial=0) < 2**31
+        return integers, bool(fits and np.all(absent | (integers / divisor == numbers)))
+
+
+def _cells(values: Any) -> list[Any]:
+    """Return the cells of a text column; objects such as graphs are represented by their repr."""
+    if isinstance(values, np.ndarray):
+        return values.tolist()
+    return [repr(value) for value in values]
+
+
+def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int | None]:
+    """Return integers in the smallest type, and the value that marks missing ones, or None."""
+    low, high = int(values.min(initial=0)), int(values.max(initial=0))
+    for kind in ("u1", "i1", "u2", "i2", "i4", "u4"):
+        limits = np.iinfo(kind)
+        top = limits.max - bool(absent.any())
+        if limits.min <= low and high <= top:
+            packed = values.astype(kind)
+            if not absent.any():
+                return packed, None
+            packed[absent] = limits.max
+            return packed, int(limits.max)
+    raise OverflowError(f"integers from {low} to {high} do not fit 32 bits")

@@ -1,0 +1,37 @@
+"""Read tables from files, and turn their columns into training points with a recipe.
+
+    table ──► Recipe ──► points and targets
+
+Files are read in blocks of rows, so a file may be larger than the memory.  A `Recipe` describes
+how each column is preprocessed, and is saved in the same file as the model that was fitted to its
+points.  No column is converted silently: columns of text and missing values raise an error unless
+the recipe states how to handle them.
+"""
+
+from ._file_blocks import open_blocks
+from ._open_table import FORMATS, open_table, read_table
+from ._preprocessing import Part, Recipe, label_values
+from ._preprocessing import missing as missing  # for mercer.app.cli
+from ._table import Table, TableError, as_texts, nearest
+from ._table_model import Trained, load_trained, save_trained
+from ._table_source import Source
+from ._table_writer import output_format as output_format  # for mercer.app.cli
+from ._table_writer import table_writer as table_writer  # for mercer.app.cli
+
+__all__ = [
+    "FORMATS",
+    "Part",
+    "Recipe",
+    "Source",
+    "Table",
+    "TableError",
+    "Trained",
+    "as_texts",
+    "label_values",
+    "load_trained",
+    "nearest",
+    "open_blocks",
+    "open_table",
+    "read_table",
+    "save_trained",
+]

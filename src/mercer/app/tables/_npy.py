@@ -1,0 +1,235 @@
+"""Read tables from NumPy files (.npy, .npz); the columns of a matrix get numbered names."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, nearest
+from ._table_source import Source
+
+__all__ = ["NumpySource"]
+
+# Words in array names that mark a training, validation or test set.  One letter may precede them,
+# as in "Xtrain".
+_SET_PATTERNS = {
+    "train": "(train|training|trn)",
+    "valid": "(valid|validation|val|dev)",
+    "test": "(test|testing|tst)",
+}
+
+# Exceptions that `numpy.load` raises for damaged files.
+_READ_ERRORS: tuple[type[Exception], ...] = (
+    ValueError,
+    EOFError,
+    OSError,
+    KeyError,
+    TypeError,
+    SyntaxError,
+    OverflowError,
+)
+_READ_ERRORS += (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    UnicodeDecodeError,
+    MemoryError,
+)
+_READ_ERRORS += (NotImplementedError, RecursionError, AttributeError, IndexError)
+
+
+class NumpySource(Source):
+    """A table from the array of a .npy file, or from arrays of equal length of a .npz file.
+
+    A .npy file is memory-mapped.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str, default=""
+        The name of the file in messages; `path` if it is empty.
+    arrays : sequence of str, default=()
+        Names of the arrays of a .npz file to read; all arrays by default.  "X=X_test" reads the
+        array X_test under the name X.
+    """
+
+    def __init__(self, path: Path, name: str = "", arrays: Sequence[str] = ()) -> None:
+        super().__init__(path, name)
+        self.arrays = tuple(arrays)
+
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        """The columns by name, as views of the arrays."""
+        columns: dict[str, np.ndarray] = {}
+        arrays = self._load()
+        if not self.arrays:
+            self._check_one_table(arrays)
+        rows = {name: len(array) for name, array in arrays.items()}
+        if len(set(rows.values())) > 1:
+            lengths = ", ".join(f"{name} {count}" for name, count in rows.items())
+            common_length = max(rows.values(), key=list(rows.values()).count)
+            same_length = ",".join(name for name, count in rows.items() if count == common_length)
+            raise TableError(
+                f"{self.name} has arrays of different lengths: {lengths} - usually training and "
+                f"test sets in one file - select the arrays of one set: --arrays {same_length}"
+            )
+        origins: dict[str, str] = {}
+        for name, array in arrays.items():
+            if array.dtype.names:
+                new_columns = {field: array[field] for field in array.dtype.names}
+            elif array.ndim == 1:
+                new_columns = {name: array}
+            else:
+                new_columns = {f"{name}{j + 1}": array[:, j] for j in range(array.shape[1])}
+            for column_name in new_columns:
+                if column_name in origins:
+                    raise TableError(
+                        f"{self.name}: the arrays {origins[column_name]!r} and {name!r} both have "
+                        f"a column {column_name!r} - the columns of a matrix 'x' are named x1, x2, "
+                        f"... - rename one of the arrays: --arrays "
+                        f"{origins[column_name]},other={name}"
+                    )
+            origins |= dict.fromkeys(new_columns, name)
+            columns |= new_columns
+        for name, column in columns.items():
+            if column.ndim != 1 or column.dtype.kind not in "biufUS":
+                raise TableError(
+                    f"{self.name}, field {name!r}: values of type {column.dtype} and shape "
+                    f"{column.shape[1:]} are neither numbers nor text - convert them to float"
+                )
+        return columns
+
+    def _check_one_table(self, arrays: dict[str, np.ndarray]) -> None:
+        """Raise a TableError if arrays of equal length seem to belong to several tables."""
+        sets = {name: _set_of(name) for name in arrays}
+        matrices = [n for n, array in arrays.items() if array.ndim == 2 and not array.dtype.names]
+        rows = {len(array) for array in arrays.values()}
+        has_several_sets = len(set(sets.values()) - {""}) > 1
+        if len(rows) > 1 or (len(matrices) < 2 and not has_several_sets):
+            return
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        first = matrices[0] if matrices else next(iter(arrays))
+        suggested = [
+            n for n in arrays if sets[n] == sets[first] and (n == first or n not in matrices)
+        ]
+        what = (
+            "arrays of several sets" if has_several_sets else f"{len(matrices)} arrays with columns"
+        )
+        cause = "training and test sets in one file" if has_several_sets else "features and targets"
+        raise TableError(
+            f"{self.name} has {what}: {shapes} - usually {cause}, which do not form one table - "
+            f"select the arrays of one table: --arrays {','.join(suggested)}"
+        )
+
+    def _load(self) -> dict[str, np.ndarray]:
+        """Return the arrays to read, by the name under which they are read."""
+        which = ""
+        try:
+            with self.path.open("rb") as raw:
+                if raw.read(6) == b"\x93NUMPY":
+                    array = np.load(self.path, mmap_mode="r", allow_pickle=False)
+                    return {"x": self._check_shape("", array)}
+                raw.seek(0)
+                with np.load(raw, allow_pickle=False) as file:
+                    arrays = {}
+                    for new_name, name in self._array_names(file.files):
+                        which = f", array {name!r}"
+                        arrays[new_name] = self._check_shape(which, file[name])
+                    return arrays
+        except TableError:
+            raise
+        except _READ_ERRORS as error:
+            raise self._read_error(which, error) from None
+
+    def _array_names(self, available: list[str]) -> list[tuple[str, str]]:
+        """Return pairs of the name to use for an array and its name in the file."""
+        wanted = [(text.split("=")[0], text.split("=")[-1]) for text in self.arrays or available]
+        for _, name in wanted:
+            if name not in available:
+                raise TableError(
+                    f"{self.name} has no array {name!r}{nearest(name, available)} its arrays are "
+                    f"{', '.join(available)}"
+                )
+        if not available:
+            raise TableError(f"{self.name} contains no arrays")
+        origins: dict[str, str] = {}
+        for new_name, name in wanted:
+            if new_name in origins:
+                raise TableError(
+                    f"{self.name}: the arrays {origins[new_name]!r} and {name!r} would both be "
+                    f"named {new_name!r} - usually a name that was typed twice - give each array a "
+                    f"different name: --arrays {new_name}={origins[new_name]},NAME={name}"
+                )
+            origins[new_name] = name
+        return wanted
+
+    def _check_shape(self, which: str, array: np.ndarray) -> np.ndarray:
+        """Return the array if it has one or two dimensions; raise a TableError otherwise."""
+        if array.ndim not in (1, 2):
+            raise TableError(
+                f"{self.name}{which}: shape {array.shape}, but a table has one row per point - "
+                f"reshape it to (n, d)"
+            )
+        return array
+
+    def _read_error(self, which: str, error: Exception) -> TableError:
+        """Return the error for an array that cannot be read."""
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "allow_pickle" in text or "Python objects" in text:
+            text = "it contains Python objects, which are not read because they could run code"
+        return TableError(
+            f"{self.name}{which}: the header or the data cannot be read: {text} - usually a file "
+            f"in another format, or a truncated file - save it again with numpy.save"
+        )
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self._columns)
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        n = len(next(iter(self._columns.values()), ()))
+        booleans = tuple(name for name, c in self._columns.items() if c.dtype.kind == "b")
+        for start in range(0, n, rows):
+            part = slice(start, start + rows)
+            columns = {
+                name: _convert(column[part], kinds[name] if kinds else None)
+                for name, column in self._columns.items()
+            }
+            self.fraction_read = min(1.0, (start + rows) / n)
+            yield Table(columns, self.name, None, start, booleans=booleans)
+
+
+def _set_of(name: str) -> str:
+    """Return "train", "valid" or "test" if the name of an array contains it, else ""."""
+    for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name):
+        for kind, pattern in _SET_PATTERNS.items():
+            if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):
+                return kind
+    return ""
+
+
+def _convert(column: np.ndarray, kind: str | None = None) -> Any:
+    """Return text as an array of objects and numbers as float64.
+
+    Integers become text if `kind` is TEXT, or if float64 cannot represent all of them.
+    """
+    if column.dtype.kind in "US":
+        return (
+            np.char.decode(column, "utf-8").astype(object)
+            if column.dtype.kind == "S"
+            else (column.astype(object))
+        )
+    floats = np.asarray(column, dtype=np.float64)
+    if column.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(floats) >= MAX_EXACT)):
+        return integer_column(column.tolist(), kind)
+    return floats

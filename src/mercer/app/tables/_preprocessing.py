@@ -1,0 +1,840 @@
+"""The `Recipe` class: preprocessing that turns the columns of a table into points."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
+from shlex import quote
+from typing import Any
+
+import numpy as np
+
+from ..._core import take
+from ._dataframes import as_table, is_frame
+from ._running_stats import RunningStatistics
+from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, nearest
+from ._table_source import Source
+from ._text_columns import inspect_texts
+
+__all__ = ["IMPUTE", "Part", "Recipe", "expand_to_all_rows"]
+
+IMPUTE = ("mean", "median", "most_frequent", "drop")
+# For a column of text with more different values, the error message suggests a string kernel
+# instead of one-hot encoding.
+_MAX_CATEGORIES = 100
+_ALL = "all"  # in `onehot`: all columns of text, unless a column has this name
+
+
+@dataclass(frozen=True)
+class Part:
+    """The fitted preprocessing of one column of a table.
+
+    A numeric column becomes (value - mean) / scale; a categorical one is one-hot encoded.
+
+    Parameters
+    ----------
+    name : str
+        The name of the column.
+    categories : tuple of str, default=None
+        The categories of a one-hot encoded column; None for a numeric column.
+    fill : float or str, default=None
+        The replacement of missing values, in the units of the column.  None if missing values are
+        not replaced.
+    mean, scale : float, default=0.0, 1.0
+        The mean and the standard deviation for standardisation.
+    text : bool, default=False
+        Whether the column was text in the table of `fit`, where "01" and "1" are different.
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    fill: float | str | None = None
+    mean: float = 0.0
+    scale: float = 1.0
+    text: bool = False
+
+    @property
+    def width(self) -> int:
+        """The number of features that the column becomes."""
+        return 1 if self.categories is None else len(self.categories)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Preprocessing that turns the columns of a table into points for a kernel.
+
+    Points are numeric vectors, or the texts or graphs of one column.  No column is converted
+    silently: a column of text raises an error unless it is in `onehot` or `ignore`, and a missing
+    value raises an error unless `impute` states how to replace it.
+
+    Parameters
+    ----------
+    columns : tuple of str, default=None
+        The columns to use as features; None uses all except `target` and `ignore`.
+    target : str, default=None
+        The column to predict.
+    ignore : tuple of str, default=()
+        Columns to exclude.
+    points : {"vectors", "texts", "graphs"}, default="vectors"
+        The kind of points that the kernel compares.
+    standardize : bool, default=False
+        Whether to scale numeric columns to mean 0 and standard deviation 1.  Missing values are
+        not counted.
+    onehot : tuple of str or "all", default=()
+        Columns to one-hot encode.  "all" encodes all columns of text, but raises an error for a
+        column that hardly contains categories, because most of its values are numbers, dates or
+        all different.  ("all", "date") encodes the column `date` nevertheless.
+    impute : {"mean", "median", "most_frequent", "drop"} or float, default=None
+        The replacement of missing numbers; a float is a constant.  In one-hot encoded columns,
+        missing values are replaced by the most frequent category.  "drop" drops rows with missing
+        values, and None raises an error.
+    parts : tuple of Part, default=None
+        The preprocessing of each column, which `fit` sets.
+    target_text : bool, default=False
+        Whether the target was text or boolean in the table of `fit`, which sets it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.app.tables import Recipe, Table
+    >>> city = np.array(["Bonn", "Ulm", "Bonn"], dtype=object)
+    >>> table = Table({"x": np.array([1.0, 2.0, 3.0]), "city": city})
+    >>> recipe = Recipe(onehot=("city",)).fit(table)
+    >>> recipe.transform(table)
+    array([[1., 1., 0.],
+           [2., 0., 1.],
+           [3., 1., 0.]])
+    """
+
+    columns: tuple[str, ...] | None = None
+    target: str | None = None
+    ignore: tuple[str, ...] = ()
+    points: str = "vectors"
+    standardize: bool = False
+    onehot: tuple[str, ...] | str = ()
+    impute: str | float | None = None
+    parts: tuple[Part, ...] | None = field(default=None, repr=False)
+    target_text: bool = field(default=False, repr=False)
+
+    def __repr__(self) -> str:
+        changed = (f for f in fields(self) if f.repr and getattr(self, f.name) != f.default)
+        return f"Recipe({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, tables: Any) -> Recipe:
+        """Return a fitted recipe, with the means, scales and categories of all rows.
+
+        Parameters
+        ----------
+        tables : Table, DataFrame, Source or iterable of Table
+            A table, a pandas or polars DataFrame, a source from `open_table`, or blocks of rows.
+
+        Returns
+        -------
+        Recipe
+            A new recipe; this one is not changed.
+        """
+        self._check_parameters()
+        if isinstance(tables, Source):
+            tables = tables.blocks()
+        is_single = (
+            isinstance(tables, Table) or is_frame(tables) or not isinstance(tables, Iterable)
+        )
+        blocks = map(as_table, [tables] if is_single else tables)
+        first = next(blocks)
+        names = self._feature_columns(first)
+        target_text = self.target is not None and _is_text(first, self.target)
+        self = replace(self, target_text=target_text)
+        # Without parts, error messages suggest the remedies for fitting, not those for prediction.
+        unfitted = replace(self, parts=None)
+        if self.points == "vectors":
+            return unfitted._fit_vectors(first, names, blocks)
+        for table in _chained([first], blocks):
+            unfitted._refuse_missing(table, names)
+        return replace(self, parts=(Part(names[0], text=self.points == "texts"),))
+
+    def _fit_vectors(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
+        """Return the recipe fitted to the columns `names` of all blocks, for numeric vectors."""
+        onehot = self._onehot_columns(first, names)
+        numeric = [name for name in names if name not in onehot]
+        stats = RunningStatistics(len(numeric))
+        counts: dict[str, Counter[str]] = {name: Counter() for name in names if name in onehot}
+        second = next(blocks, None)
+        rest = [] if second is None else [second]
+        n_missing, n_complete = Counter[str](), 0
+        for table in _chained([first, *rest], blocks):
+            self._refuse_text(table, numeric)
+            self._refuse_missing(table, names)
+            rows = self._complete_rows(table, names)
+            n_complete += int(rows.sum())
+            for name in names if self.impute is not None else ():
+                n_missing[name] += int(missing(table.columns[name]).sum())
+            if numeric:
+                X = np.column_stack([table.columns[name][rows] for name in numeric])
+                self._refuse_infinite(table, numeric)
+                stats.update(X)
+            for name in onehot:
+                categories = _categories(table.texts(name))[rows]
+                counts[name].update(value for value in categories if value is not None)
+        empty = [name for name, n in zip(numeric, stats.count, strict=True) if not n]
+        empty += [name for name, values in counts.items() if not values]
+        self._refuse_empty(first, n_complete, n_missing, empty)
+        self._refuse_unlikely_categories(first, counts)
+        fills = self._fill_values(first, numeric, second is not None, stats)
+        scale = stats.scale
+        if self.standardize and not np.isfinite(scale).all():
+            raise TableError(
+                f"{first.source}, column {numeric[int(np.argmin(np.isfinite(scale)))]!r}: values "
+                f"are too large to compute a standard deviation - usually a placeholder for a "
+                f"missing value - fix it"
+            )
+        parts = []
+        for name in names:
+            if name in onehot:
+                ordered = tuple(sorted(counts[name]))
+                most_frequent = max(ordered, key=counts[name].__getitem__, default=None)
+                fill = most_frequent if self.impute not in (None, "drop") else None
+                parts.append(Part(name, ordered, fill, text=_is_text(first, name)))
+            else:
+                j = numeric.index(name)
+                mean_and_scale = (float(stats.mean[j]), float(scale[j])) if self.standardize else ()
+                parts.append(Part(name, None, fills[j], *mean_and_scale))
+        return replace(self, parts=tuple(parts))
+
+    def _check_parameters(self) -> None:
+        """Raise a TableError for invalid parameters, whatever the table is."""
+        impute = self.impute
+        if isinstance(impute, str) and impute not in IMPUTE:
+            raise TableError(
+                f"impute={impute!r} must be one of {', '.join(IMPUTE)} or a number"
+                f"{nearest(str(impute), IMPUTE).removesuffix(';')}"
+            )
+        if isinstance(impute, (int, float)) and not np.isfinite(impute):
+            raise TableError(
+                f"impute={impute!r}: a number that replaces missing values must be finite"
+            )
+        if self.points == "vectors":
+            return
+        is_set = {"standardize": self.standardize, "onehot": bool(self.onehot)}
+        is_set["impute"] = impute not in (None, "drop")
+        for name in (name for name, value in is_set.items() if value):
+            raise TableError(
+                f"--{name} applies only to vectors, but this kernel compares {self.points} - omit "
+                f"it{'; --impute drop drops rows' if name == 'impute' else ''}"
+            )
+
+    def _refuse_empty(
+        self, table: Table, n_complete: int, n_missing: Counter[str], empty: list[str]
+    ) -> None:
+        """Raise a TableError if a column has no values, or if no row is complete."""
+        if not n_complete:
+            name, count = n_missing.most_common(1)[0] if n_missing else (self.target or "", 0)
+            hint = (
+                f"; most are in the column {name!r}, which --ignore {quote(name)} excludes"
+                if count
+                else ""
+            )
+            raise TableError(
+                f"{table.source}: every row has a missing value, so no rows remain - choose a "
+                f"replacement of missing values instead of --impute drop{hint}"
+            )
+        if empty:
+            raise TableError(
+                f"{table.source}, column {empty[0]!r}: all values are missing, so it has no "
+                f"information - exclude it with --ignore {quote(empty[0])}"
+            )
+
+    def _feature_columns(self, table: Table) -> list[str]:
+        """Return the names of the columns that become points."""
+        for name in (*(self.columns or ()), *self.ignore, *filter(None, [self.target])):
+            table.column(name)
+        if isinstance(self.onehot, tuple):
+            for name in self.onehot:
+                if name != _ALL:
+                    table.column(name)
+        excluded = {*self.ignore, self.target, *(() if self.columns else table.index_columns)}
+        names = [name for name in self.columns or table.columns if name not in excluded]
+        kind = {"texts": TEXT, "graphs": GRAPHS}.get(self.points)
+        if kind is not None:
+            return [self._single_column(table, names, kind)]
+        for name in names:
+            if kind_of(table.columns[name]) == GRAPHS:
+                raise TableError(
+                    f"{table.source} contains graphs, but this kernel requires vectors - try a "
+                    f"graph kernel: --kernel 'Normalized(WeisfeilerLehman())'"
+                )
+        if not names:
+            raise TableError(
+                f"{table.source} has no columns to use as features: each column is ignored, the "
+                f"colour or the target"
+            )
+        return names
+
+    def _single_column(self, table: Table, names: list[str], kind: str) -> str:
+        """Return the only column of a kind; raise a TableError if there is not exactly one."""
+        matching = [name for name in names if kind_of(table.columns[name]) == kind]
+        if len(matching) == 1:
+            return matching[0]
+        listed = ", ".join(map(repr, matching[:12]))
+        longest = max(matching, key=lambda name: _total_length(table.columns[name]), default="")
+        what = (
+            f"has {len(matching)} columns of {kind}: {listed}"
+            if matching
+            else f"has no column of {kind}"
+        )
+        advice = (
+            f"select one: --columns {quote(longest)}"
+            if matching
+            else "use a kernel on vectors, such as RBF()"
+        )
+        raise TableError(f"{table.source} {what}, but this kernel requires exactly one - {advice}")
+
+    def _onehot_columns(self, table: Table, names: list[str]) -> set[str]:
+        """Return the names of the columns to one-hot encode."""
+        use_all = self._onehot_all and _ALL not in table.columns
+        texts = {name for name in names if use_all and kind_of(table.columns[name]) == TEXT}
+        named = self._onehot_named(table)
+        unused = named - set(names)
+        if unused:
+            name = sorted(unused)[0]
+            raise TableError(
+                f"onehot contains the column {name!r}, which is ignored, the colour or the target"
+            )
+        return texts | named
+
+    @property
+    def _onehot_all(self) -> bool:
+        """Whether `onehot` contains "all"."""
+        return self.onehot == _ALL or (isinstance(self.onehot, tuple) and _ALL in self.onehot)
+
+    def _onehot_named(self, table: Table) -> set[str]:
+        """Return the columns that `onehot` lists by name."""
+        named = set(() if isinstance(self.onehot, str) else self.onehot)
+        return named if _ALL in table.columns else named - {_ALL}
+
+    def _fill_values(
+        self, table: Table, numeric: list[str], has_several_blocks: bool, stats: RunningStatistics
+    ) -> list[Any]:
+        """Return the replacement of missing values for each numeric column."""
+        impute = self.impute
+        if impute is None or impute == "drop" or not numeric:
+            return [None] * len(numeric)
+        if isinstance(impute, (int, float)):
+            return [float(impute)] * len(numeric)
+        if impute == "mean":
+            return [float(value) for value in stats.mean]
+        if has_several_blocks:
+            raise TableError(
+                f"{table.source} is read in several blocks, but {impute!r} needs all values at "
+                f"once - try --impute mean, which does not"
+            )
+        from sklearn.impute import SimpleImputer
+
+        X = np.column_stack([table.columns[name] for name in numeric])
+        imputer = SimpleImputer(strategy=impute, keep_empty_features=True).fit(X)
+        return [float(value) for value in imputer.statistics_]
+
+    # ------------------------------------------------------------------ validation
+
+    def _refuse_text(self, table: Table, numeric: list[str]) -> None:
+        """Raise a TableError if a numeric column contains text, with a remedy for its content."""
+        for name in numeric:
+            column = table.columns[name]
+            if kind_of(column) != TEXT:
+                continue
+            texts = [
+                i for i, cell in enumerate(column) if cell is not None and not _is_numeric(cell)
+            ]
+            row = texts[0] if texts else 0
+            quoted = quote(name)
+            content = inspect_texts(Counter(cell for cell in column if cell is not None))
+            n_different = len({cell for cell in column if cell is not None})
+            first = f"{_truncated(column[row])} on {table.where(row)}"
+            if content is not None and content.is_number:
+                row = column.tolist().index(content.example)
+                unless = f", or exclude the column with --ignore {quoted}"
+                what = (
+                    f"contains {content.what}, the first {_truncated(content.example)} on "
+                    f"{table.where(row)} - {content.remedy}{unless if self.parts is None else ''}"
+                )
+            elif self.parts is not None:
+                what = (
+                    f"contains text, {first}, but the model was fitted to numbers - usually a "
+                    f"typing error or a placeholder for a missing value - fix the file"
+                )
+            elif not texts:
+                what = (
+                    f"contains numbers written as text, {first} - write them as numbers, or "
+                    f"exclude the column with --ignore {quoted}"
+                )
+            elif len(texts) <= len(column) // 10:
+                what = (
+                    f"{len(texts)} of {len(column)} values are not numbers, the first {first} - "
+                    f"usually a typing error or a placeholder for a missing value - fix the file, "
+                    f"or exclude the column with --ignore {quoted}"
+                )
+            else:
+                several = f"{n_different} different values"
+                advice = f"one-hot encode it ({several}) with --onehot {quoted}"
+                if n_different > _MAX_CATEGORIES:
+                    advice = f"compare the texts with a string kernel: --columns {quoted} --kernel"
+                    advice += " 'Normalized(Spectrum(3))'"
+                what = (
+                    f"contains text, {first}, but a kernel on vectors requires numbers - usually a "
+                    f"name or a category - exclude it with --ignore {quoted}; {advice}; or use it "
+                    f"as the colour with --color {quoted}"
+                )
+            raise TableError(f"{table.source}, column {name!r}: {what}")
+
+    def _refuse_unlikely_categories(self, table: Table, counts: dict[str, Counter[str]]) -> None:
+        """Raise a TableError if onehot="all" includes columns that hardly contain categories."""
+        unlikely = {
+            name: content
+            for name, values in counts.items()
+            if name not in self._onehot_named(table)
+            and (content := inspect_texts(values)) is not None
+        }
+        if not unlikely:
+            return
+        listed = "; ".join(
+            f"{name!r} contains {content.what}, such as {_truncated(content.example)} "
+            f"({content.remedy})"
+            for name, content in unlikely.items()
+        )
+        names = quote(",".join(unlikely))
+        raise TableError(
+            f"{table.source}: --onehot all found columns of text that hardly contain "
+            f"categories: {listed} - correct the file, exclude them with --ignore {names}, or "
+            f"one-hot encode them nevertheless with --onehot all,{names}"
+        )
+
+    def _refuse_missing(self, table: Table, names: list[str]) -> None:
+        """Raise a TableError if values are missing and `impute` is None."""
+        if self.impute is not None:
+            return
+        for name in names:
+            rows = np.flatnonzero(missing(table.columns[name]))
+            if len(rows):
+                advice = (
+                    f"replace them with --impute mean, median or a number, drop these rows with "
+                    f"--impute drop, or exclude the column with --ignore {quote(name)}"
+                    if self.parts is None
+                    else "fill them in, or fit the model again with --impute"
+                )
+                raise TableError(
+                    f"{table.source}, column {name!r}: {len(rows)} of {len(table)} values are "
+                    f"missing, the first on {table.where(rows[0])} - {advice}"
+                )
+
+    def _refuse_infinite(self, table: Table, names: list[str]) -> None:
+        """Raise a TableError if a value is infinite."""
+        for name in names:
+            infinite = np.flatnonzero(np.isinf(table.columns[name]))
+            if len(infinite):
+                unless = f", or exclude the column with --ignore {quote(name)}"
+                raise TableError(
+                    f"{table.source}, {table.where(infinite[0])}, column {name!r}: the value is "
+                    f"infinite - usually a division by zero or a placeholder for a missing value - "
+                    f"fix it{unless if self.parts is None else ''}"
+                )
+
+    def _complete_rows(self, table: Table, names: list[str]) -> np.ndarray:
+        """Return a mask of the rows to keep: all rows, or the complete ones if impute="drop"."""
+        keep = np.ones(len(table), dtype=bool)
+        if self.impute == "drop":
+            for name in (*names, *filter(None, [self.target])):
+                if name in table.columns:
+                    keep &= ~missing(table.columns[name])
+        return keep
+
+    # ------------------------------------------------------------------ transforming
+
+    def without_target(self) -> Recipe:
+        """Return the recipe for rows to predict, which does not require the target column."""
+        return replace(self, target=None)
+
+    def _read(self, table: Any) -> Table:
+        """Convert data to a `Table`; of a source, read the `text_columns` as text."""
+        return table.table(self.text_columns) if isinstance(table, Source) else as_table(table)
+
+    def kept_rows(self, table: Any) -> np.ndarray:
+        """Return the indices of the rows that become points.
+
+        These are all rows, or those without missing values if ``impute="drop"``.
+        """
+        table = self._read(table)
+        return np.flatnonzero(self._complete_rows(table, [part.name for part in self._parts]))
+
+    def transform(self, table: Any) -> Any:
+        """Return the points of the rows that `kept_rows` selects.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or Source
+            The rows, with the columns of the table of `fit`.
+
+        Returns
+        -------
+        array of shape (n_rows, n_features), list of str or Graphs
+            The points, by the parameter `points` of the recipe.
+        """
+        table = self._read(table)
+        if self.points != "vectors":
+            column = table.column(self._parts[0].name)
+            self._refuse_missing(table, [self._parts[0].name])
+            column = take(column, self.kept_rows(table))
+            return column.tolist() if isinstance(column, np.ndarray) else column
+        for part in self._parts:
+            table.column(part.name)
+        names = [part.name for part in self._parts]
+        numeric = [part.name for part in self._parts if part.categories is None]
+        self._refuse_text(table, numeric)
+        self._refuse_missing(table, names)
+        self._refuse_infinite(table, numeric)
+        rows = self.kept_rows(table)
+        X = np.empty((len(rows), sum(part.width for part in self._parts)))
+        start = 0
+        for part in self._parts:
+            X[:, start : start + part.width] = self._transform_column(part, table, rows)
+            start += part.width
+        return X
+
+    def _transform_column(self, part: Part, table: Table, rows: np.ndarray) -> np.ndarray:
+        """Return the features of one column, of shape (n_rows, part.width)."""
+        column = take(table.columns[part.name], rows)
+        if part.categories is None:
+            if part.fill is not None:
+                column = np.where(np.isnan(column), part.fill, column)
+            return ((column - part.mean) / part.scale)[:, None]
+        if part.text and not _is_text(table, part.name):
+            self._refuse_ambiguous_numbers(part, table, rows)
+        positions = {value.strip(): j for j, value in enumerate(part.categories)}
+        encoded = np.zeros((len(rows), part.width))
+        for i, value in enumerate(_categories(table.texts(part.name)[rows])):
+            value = str(part.fill).strip() if value is None else value
+            if value not in positions:
+                listed = ", ".join(map(repr, part.categories[:8]))
+                more = " ..." if part.width > 8 else ""
+                raise TableError(
+                    f"{table.source}, {table.where(rows[i])}, column {part.name!r}: the model has "
+                    f"not been fitted to {value!r}, but only to {listed}{more} - fix the value, or "
+                    f"fit again with rows that contain it"
+                )
+            encoded[i, positions[value]] = 1.0
+        return encoded
+
+    def _refuse_ambiguous_numbers(self, part: Part, table: Table, rows: np.ndarray) -> None:
+        """Raise a TableError for a number that is ambiguous, because a category is written "01"."""
+        numbers = {c: float(c) for c in part.categories or () if _is_numeric(c)}
+        occurrences = Counter(numbers.values())
+        ambiguous = {
+            v: c
+            for c, v in numbers.items()
+            if occurrences[v] > 1 or c != as_texts(np.array([v]))[0]
+        }
+        for row in rows.tolist():
+            value = float(table.columns[part.name][row])
+            if value in ambiguous:
+                raise TableError(
+                    f"{table.source}, {table.where(row)}, column {part.name!r}: the number "
+                    f"{value:g} may or may not be the category {ambiguous[value]!r}, because the "
+                    f"column was text when the model was fitted - convert the column to text, or "
+                    f"read a file with open_table(path).table(recipe.text_columns)"
+                )
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns that were text in the table of `fit`, and must be read as text again."""
+        target = (self.target,) if self.target is not None and self.target_text else ()
+        return (*(part.name for part in self._parts if part.text), *target)
+
+    def targets(self, table: Any, *, labels: bool) -> Any:
+        """Return the targets of the rows that `kept_rows` selects.
+
+        Parameters
+        ----------
+        table : Table, DataFrame or Source
+            The rows.
+        labels : bool
+            Whether to return class labels (integers or strings) for a classifier, rather than
+            numbers for a regression.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            The targets.
+        """
+        table = self._read(table)
+        if self.target is None:
+            raise TableError(
+                f"no target is set for {table.source} - choose the column to predict: --target NAME"
+            )
+        column = table.column(self.target)
+        missing_rows = np.flatnonzero(missing(column))
+        if len(missing_rows) and self.impute != "drop":
+            raise TableError(
+                f"{table.source}, {table.where(missing_rows[0])}, column {self.target!r}: the "
+                f"target is missing - drop such rows with --impute drop"
+            )
+        rows = self.kept_rows(table)
+        column = take(column, rows)
+        content = None
+        if kind_of(column) == TEXT:
+            content = inspect_texts(Counter(cell for cell in column if cell is not None))
+        has_fractions = content is not None and labels and content.is_mostly_numbers
+        has_fractions = has_fractions and any(_is_numeric(cell) and "." in cell for cell in column)
+        if content is not None and (
+            (content.is_number and not (labels and content.is_identifier))
+            or (content.is_mostly_numbers and (not labels or has_fractions))
+        ):
+            row = column.tolist().index(content.example)
+            raise TableError(
+                f"{table.source}, column {self.target!r}: the target contains {content.what}, the "
+                f"first {_truncated(content.example)} on {table.where(rows[row])} - "
+                f"{content.remedy}"
+            )
+        if labels:
+            if self.target_text or self.target in table.booleans:
+                return label_values(take(table.texts(self.target), rows))
+            result = label_values(column)
+            if result.dtype.kind == "f":
+                row = int(np.flatnonzero(column != np.round(column))[0])
+                raise TableError(
+                    f"{table.source}, column {self.target!r}: the target contains numbers such as "
+                    f"{column[row]:g} on {table.where(rows[row])}, but a classifier predicts "
+                    f"labels - try a regression: mercer fit ridge, gp or svr"
+                )
+            return result
+        if kind_of(column) == TEXT:
+            raise TableError(
+                f"{table.source}, column {self.target!r}: the target contains text, "
+                f"{_truncated(column[0])} on {table.where(rows[0])}, but a regression predicts "
+                f"numbers - try a classifier: mercer fit svc, logistic or fisher"
+            )
+        self._refuse_infinite(table, [self.target])
+        return column
+
+    def result_table(
+        self,
+        table: Any,
+        values: dict[str, Any],
+        extra_columns: Iterable[str] = (),
+        *,
+        all_rows: bool = False,
+    ) -> Table:
+        """Return results as a table with row numbers, and optionally with input columns.
+
+        Parameters
+        ----------
+        table : Table or DataFrame
+            The input rows.
+        values : dict
+            Columns of results by name, for the rows that `kept_rows` selects.
+        extra_columns : iterable of str, default=()
+            Columns of the input to copy.  If a result has the same name, such as "component1", the
+            copy is named "input_component1".
+        all_rows : bool, default=False
+            Whether to return all rows of the input, with missing values for rows that were
+            dropped, rather than only the selected rows.
+
+        Returns
+        -------
+        Table
+            The results.
+        """
+        table = as_table(table)
+        rows = self.kept_rows(table)
+        if all_rows:
+            values = {
+                name: expand_to_all_rows(column, rows, len(table))
+                for name, column in values.items()
+            }
+            rows = np.arange(len(table))
+        row_column = "row_number" if "row" in values else "row"
+        results = {row_column: table.start + 1 + rows, **values}
+        copied = {}
+        for name in extra_columns:
+            new_name = name
+            while new_name in results:
+                new_name = f"input_{new_name}"
+            copied[new_name] = take(table.texts(name), rows)
+        return Table({row_column: results.pop(row_column), **copied, **results}, table.source)
+
+    def inverse_transform(self, points: Any) -> dict[str, Any]:
+        """Convert points back to columns in the units of the table: the inverse of `transform`.
+
+        One-hot encoded columns are not decoded: there is one column per category.
+        """
+        if self.points != "vectors":
+            column = np.empty(len(points), dtype=object)
+            column[:] = list(points)
+            return {self._parts[0].name: column}
+        columns = dict(zip(self.features, np.asarray(points, dtype=float).T, strict=True))
+        for part in self._parts:
+            if part.categories is None:
+                columns[part.name] = columns[part.name] * part.scale + part.mean
+        return columns
+
+    @property
+    def _parts(self) -> tuple[Part, ...]:
+        """The fitted `parts`; raise a ValueError if the recipe is not fitted."""
+        if self.parts is None:
+            raise ValueError("this recipe is not fitted: call fit with a table first")
+        return self.parts
+
+    @property
+    def features(self) -> list[str]:
+        """The names of the features, such as age, city=Bonn, city=Ulm."""
+        return [
+            name
+            for part in self._parts
+            for name in (
+                [part.name]
+                if part.categories is None
+                else [f"{part.name}={value}" for value in part.categories]
+            )
+        ]
+
+    # ------------------------------------------------------------------ description and storage
+
+    def describe(self) -> list[str]:
+        """Return sentences that describe the fitted preprocessing."""
+        if self.points != "vectors":
+            name = self._parts[0].name
+            sentences = [
+                f"The points are the {self.points} of the column {name!r}; no other column is used."
+            ]
+            dropped = ["Rows with missing values were dropped."] * (self.impute == "drop")
+            return sentences + dropped
+        numeric = [part for part in self._parts if part.categories is None]
+        categorical = [part for part in self._parts if part.categories is not None]
+        sentences = list[str]()
+        if numeric:
+            how = (
+                "standardised to mean 0 and standard deviation 1"
+                if self.standardize
+                else "not scaled"
+            )
+            sentences.append(
+                f"{_count(len(numeric), 'numeric column')}, {how}: {_name_list(numeric)}."
+            )
+        for part in categorical:
+            values = _count(part.width, "value")
+            sentences.append(f"Column {part.name!r} was one-hot encoded: {values}.")
+        if self.impute == "drop":
+            sentences.append("Rows with missing values were dropped.")
+        elif self.impute is not None:
+            how = self.impute if isinstance(self.impute, str) else f"number {self.impute:g}"
+            text = f"Missing numbers were replaced by the {how.replace('_', ' ')}"
+            sentences.append(
+                text + (", missing categories by the most frequent." if categorical else ".")
+            )
+        unused = [*self.ignore, *filter(None, [self.target])]
+        if unused:
+            sentences.append(f"Columns not used as features: {', '.join(unused)}.")
+        return sentences
+
+    def to_json(self) -> str:
+        """Return the recipe as JSON, which `from_json` reads."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Recipe:
+        """Return the recipe from the JSON of `to_json`."""
+        values = {key: _as_tuple(value) for key, value in json.loads(text).items()}
+        if values["parts"] is not None:
+            values["parts"] = tuple(
+                Part(**{key: _as_tuple(value) for key, value in part.items()})
+                for part in values["parts"]
+            )
+        return cls(**values)
+
+
+def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:
+    """Return n values: those of `rows` from `values`, and missing values for other rows."""
+    values = np.asarray(values)
+    if len(rows) == n:
+        return values
+    missing_value = np.nan if values.dtype.kind == "f" else None
+    expanded = np.full(
+        (n, *values.shape[1:]), missing_value, values.dtype if missing_value is not None else object
+    )
+    expanded[rows] = values
+    return expanded
+
+
+def _as_tuple(value: Any) -> Any:
+    """Convert a list to a tuple, because JSON stores tuples as lists."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def missing(column: Any) -> np.ndarray:
+    """Return a boolean array that is True where the value of a column is missing."""
+    if not isinstance(column, np.ndarray):
+        return np.zeros(len(column), dtype=bool)
+    if column.dtype == object:
+        return np.array([value is None for value in column], dtype=bool)
+    return np.isnan(column)
+
+
+def _is_text(table: Table, name: str) -> bool:
+    """Whether a column is text or boolean, which as text is "True" and "False"."""
+    return name in table.booleans or kind_of(table.column(name)) == TEXT
+
+
+def _categories(column: np.ndarray) -> np.ndarray:
+    """Return values as text, without leading and trailing spaces, which are ignored."""
+    categories = np.empty(len(column), dtype=object)
+    categories[:] = [None if value is None else value.strip() for value in as_texts(column)]
+    return categories
+
+
+def label_values(column: np.ndarray) -> np.ndarray:
+    """Return class labels: text without surrounding spaces, or integers for whole numbers.
+
+    Missing texts become "missing".  Numbers with fractions are returned as floats.
+    """
+    if column.dtype == object:
+        return np.array(["missing" if v is None else v for v in _categories(column)], dtype=str)
+    is_integer = bool(np.all(np.abs(column) < 2**63)) and bool(np.all(column == np.round(column)))
+    return column.astype(np.int64) if is_integer else column
+
+
+def _truncated(cell: str | None, max_length: int = 60) -> str:
+    """Return a cell for an error message, truncated if it is long."""
+    text = repr(cell)
+    return text if len(text) <= max_length else f"{text[:max_length]}..."
+
+
+def _total_length(column: np.ndarray) -> int:
+    """Return the total number of characters of a column of text."""
+    return sum(len(cell) for cell in column if cell is not None)
+
+
+def _is_numeric(cell: str) -> bool:
+    """Whether a cell can be parsed as a number; 1_000 does not count as one."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _chained(first: list[Table], rest: Iterator[Table]) -> Iterator[Table]:
+    """Yield the tables of a list, and then those of an iterator."""
+    yield from first
+    yield from rest
+
+
+def _count(n: int, what: str) -> str:
+    """Return a number with a noun in the singular or plural."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _name_list(parts: list[Part], max_shown: int = 8) -> str:
+    """Return the names of the first columns, separated by commas."""
+    more = f" and {len(parts) - max_shown} more" if len(parts) > max_shown else ""
+    return ", ".join(part.name for part in parts[:max_shown]) + more

@@ -1,0 +1,275 @@
+"""The `Table` class: named columns, and the position of each row in its file."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, TextIO
+
+import numpy as np
+
+from ..._core import concatenate, length, take
+
+__all__ = [
+    "MAX_EXACT",
+    "NUMBER",
+    "TEXT",
+    "Table",
+    "TableError",
+    "as_texts",
+    "column_of",
+    "integer_column",
+    "is_rounded",
+    "kind_of",
+    "nearest",
+    "refuse_repeated_names",
+]
+
+NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})  # in lower case
+_MISSING_NUMBERS = frozenset({"-", "--", "."})  # missing values in a numeric column
+MAX_EXACT = 2**53  # float64 represents all integers up to this one exactly
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+
+
+class TableError(ValueError):
+    """A file or its content cannot be used; the message states the position and a remedy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of the same length.
+
+    Parameters
+    ----------
+    columns : dict
+        The columns by name.  Numbers are a float64 array, in which NaN is a missing value.  Text is
+        an array of objects, in which None is a missing value.  Graphs are a `Graphs` object.
+    source : str, default="the table"
+        The file the rows came from, for messages.
+    lines : array of int, default=None
+        The line of each row in the file, if the file has lines.
+    start : int, default=0
+        The number of rows of the file before the first row of this table.
+    index_columns : tuple of str, default=()
+        Columns that identify the rows, such as row numbers.  They are used as features only if the
+        recipe lists them.
+    booleans : tuple of str, default=()
+        Columns of numbers 0 and 1 that represent booleans; as text they are "False" and "True".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.app.tables import Table
+    >>> table = Table({"x": np.array([1.0, 2.0]), "city": np.array(["Bonn", None], dtype=object)})
+    >>> len(table), table.kinds
+    (2, {'x': 'numbers', 'city': 'text'})
+    """
+
+    columns: dict[str, Any]
+    source: str = "the table"
+    lines: np.ndarray | None = None
+    start: int = 0
+    index_columns: tuple[str, ...] = ()
+    booleans: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return next((length(column) for column in self.columns.values()), 0)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column: "numbers", "text", "graphs", or "nothing" if all are missing."""
+        return {name: kind_of(column) for name, column in self.columns.items()}
+
+    def take(self, rows: Any) -> Table:
+        """Return a table of the selected rows; `rows` is a slice, an index array or a mask."""
+        indices = np.arange(len(self))[rows]
+        lines = None if self.lines is None else self.lines[indices]
+        columns = {name: take(column, indices) for name, column in self.columns.items()}
+        start = self.start + int(indices[0]) if len(indices) else self.start
+        return replace(self, columns=columns, lines=lines, start=start)
+
+    def column(self, name: str) -> Any:
+        """Return a column by name; the error for an unknown name suggests a similar one."""
+        if name not in self.columns:
+            raise TableError(
+                f"{self.source} has no column {name!r}{nearest(name, self.columns)} "
+                f"{_column_list(self.columns)}"
+            )
+        return self.columns[name]
+
+    def texts(self, name: str) -> np.ndarray:
+        """Return a column as text: 3.0 becomes "3", booleans become "True" and "False"."""
+        column = self.column(name)
+        if name not in self.booleans or column.dtype == object:
+            return as_texts(column)
+        return column_from_texts(None if v != v else str(bool(v)) for v in column.tolist())
+
+    def where(self, row: int) -> str:
+        """Return the position of a row in the file: "line 7", or "row 7" if it has no lines."""
+        if self.lines is not None:
+            return f"line {self.lines[row]}"
+        return f"row {self.start + row + 1}"
+
+    def write(self, file: TextIO, *, header: bool = True, delimiter: str = ",") -> None:
+        """Write the table as CSV, with enough digits to restore all numbers exactly."""
+        writer = csv.writer(_UnixLines(file), lineterminator="\r\n", delimiter=delimiter)
+        if header:
+            writer.writerow(self.columns)
+        writer.writerows(zip(*(_output_cells(c) for c in self.columns.values()), strict=True))
+
+    def write_json(self, file: TextIO) -> None:
+        """Write the table as JSON Lines: one object per row, with null for missing values."""
+        cells = [_output_cells(column, None) for column in self.columns.values()]
+        for row in zip(*cells, strict=True):
+            line = dict(zip(self.columns, row, strict=True))
+            file.write(json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n")
+
+    @staticmethod
+    def joined(tables: Sequence[Table]) -> Table:
+        """Concatenate the rows of several tables with the same columns."""
+        first = tables[0]
+        if len(tables) == 1:
+            return first
+        columns = {
+            name: reduce(concatenate, (t.columns[name] for t in tables))
+            if kind_of(column) == GRAPHS
+            else np.concatenate([t.columns[name] for t in tables])
+            for name, column in first.columns.items()
+        }
+        lines = None
+        if first.lines is not None:
+            lines = np.concatenate([t.lines for t in tables if t.lines is not None])
+        return replace(first, columns=columns, lines=lines)
+
+
+class _UnixLines:
+    r"""Wrap a file for `csv.writer`, and end each row with "\n" instead of "\r\n".
+
+    The writer quotes cells that contain a character of its line terminator.  Readers also accept a
+    carriage return as a line end, so cells that contain one must be quoted.  This is why the
+    terminator of the writer is "\r\n".
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> None:
+        self._file.write(row.removesuffix("\r\n") + "\n")
+
+
+def _output_cells(column: Any, missing_text: str | None = "") -> list[Any]:
+    """Return the values of a column for a text file; `nothing` replaces missing values."""
+    if kind_of(column) == GRAPHS:
+        raise TypeError("graphs cannot be written to a text file")
+    return [missing_text if value is None or value != value else value for value in column.tolist()]
+
+
+def kind_of(column: Any) -> str:
+    """Return the kind of a column: NUMBER, TEXT, GRAPHS, or EMPTY if all values are missing."""
+    if not isinstance(column, np.ndarray):
+        return GRAPHS
+    if column.dtype.kind in "OUS":
+        return TEXT
+    return EMPTY if len(column) and np.isnan(column).all() else NUMBER
+
+
+def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
+    """Convert cells to a column: numbers if every cell is a number or missing, otherwise text.
+
+    Integers that float64 would round stay text, because different identifiers could become equal.
+    If `kind` is NUMBER and a cell is not a number, the index of that cell is returned.
+    """
+    cleaned = [None if c is None or c.strip().lower() in MISSING else c for c in cells]
+    if kind != TEXT:
+        try:
+            cells = [None if c is None or c.strip() in _MISSING_NUMBERS else c for c in cleaned]
+            floats = _floats(["nan" if cell is None else cell for cell in cells])
+            large = np.flatnonzero(np.abs(floats) >= MAX_EXACT)
+            if kind == NUMBER or not any(is_rounded(cells[i]) for i in large.tolist()):
+                return floats
+        except ValueError:
+            if kind == NUMBER:
+                return next(i for i, cell in enumerate(cells) if not is_number(cell))
+    return column_from_texts(cleaned)
+
+
+def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.ndarray:
+    """Return integers as float64 if it represents all of them exactly, otherwise as text."""
+    rounded = (v is not None and abs(v) > MAX_EXACT and is_rounded(str(v)) for v in values)
+    if kind == TEXT or (kind is None and any(rounded)):
+        return column_from_texts(None if v is None else str(v) for v in values)
+    return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+
+
+def is_rounded(cell: Any) -> bool:
+    """Whether a cell is an integer that float64 cannot represent."""
+    if not isinstance(cell, str) or not _INTEGER.fullmatch(cell):
+        return False
+    try:
+        return int(float(cell)) != int(cell)
+    except (OverflowError, ValueError):  # larger than 1e308, or too many digits for int()
+        return True
+
+
+def is_number(cell: str | None) -> bool:
+    """Whether a cell is missing or can be parsed as a number."""
+    try:
+        return cell is None or _floats([cell]) is not None
+    except ValueError:
+        return False
+
+
+def _floats(cells: Sequence[Any]) -> np.ndarray:
+    """Parse all cells as numbers; raise a ValueError if one is not a number."""
+    if "_" in "".join(cells):  # Python accepts 1_000 as a number, other programs do not
+        raise ValueError("an underscore")
+    return np.array(cells, dtype=np.float64)
+
+
+def as_texts(column: np.ndarray) -> np.ndarray:
+    """Convert a column to text: 3.0 becomes "3", and missing values become None."""
+    if column.dtype == object:
+        return column
+    values = column.astype(np.float64).tolist()
+    return column_from_texts(
+        None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values
+    )
+
+
+def column_from_texts(cells: Iterable[str | None]) -> np.ndarray:
+    """Return strings as an array of objects, in which None is a missing value."""
+    column = np.empty(len(cells := list(cells)), dtype=object)
+    column[:] = cells
+    return column
+
+
+def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
+    """Raise a TableError if two columns have the same name."""
+    seen: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        if name in seen:
+            raise TableError(
+                f"{source}: column {position} has the same name, {name!r}, as column {seen[name]} "
+                f"- usually two tables that were joined - give each column a different name"
+            )
+        seen[name] = position
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a suggestion for an error message: "; did you mean 'label'?", or ";" if none."""
+    by_lower = {original.lower(): original for original in names}
+    matches = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.6)
+    return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ";"
+
+
+def _column_list(names: Iterable[str], max_shown: int = 12) -> str:
+    """Return a sentence with the first column names, for an error message."""
+    names = list(names)
+    more = f" and {len(names) - max_shown} more" if len(names) > max_shown else ""
+    return f"its columns are {', '.join(map(repr, names[:max_shown]))}{more}"

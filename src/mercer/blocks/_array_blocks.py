@@ -1,0 +1,269 @@
+"""Blocks of NumPy arrays, which may be memory-mapped files larger than the memory."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._core import Step, check_threads, is_count, is_table, length, run
+from ._blocks import Blocks, Rows, checked, string_column_names, tree
+
+__all__ = ["ArrayBlocks", "LocalBlocks", "rows_of_a_block"]
+
+_BLOCK_BYTES = 2**24  # default size of a block of float64: large for the BLAS, small in memory
+_MIN_BLOCK_ROWS = 256  # minimum number of rows of a default block, for points with many columns
+
+
+def rows_of_a_block(width: int | None, rows: int | None) -> int:
+    """Return the number of rows of a block: `rows`, or about 16 MiB by default.
+
+    `width` is the number of columns, or None for one value per row.
+    """
+    if rows is not None and not is_count(rows):
+        raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
+    return (
+        max(_MIN_BLOCK_ROWS, _BLOCK_BYTES // (8 * max(1, width or 1)))
+        if rows is None
+        else int(rows)
+    )
+
+
+class LocalBlocks(Blocks):
+    """Blocks that this process reads itself, one after the other.
+
+    If all rows are in memory (`in_memory`), several blocks are processed in parallel.  Otherwise
+    the next block is read while the current one is processed.
+    """
+
+    in_memory = False
+
+    @abstractmethod
+    def _parts(self) -> Iterator[Any]:
+        """Yield the rows of each block as an array."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the blocks as arrays."""
+        return self._parts()
+
+    def _iter_rows(self) -> Iterator[Rows]:
+        """Yield each block after validation, with its targets and weights."""
+        extras = [_split_like_blocks(self, part) for part in (self.y, self.weights)]
+        parts = zip(self.starts, self.sizes, self._parts(), *extras, strict=True)
+        for place, (start, size, X, y, weights) in enumerate(parts):
+            yield checked(place, start, X, y, weights, self.width, size)
+
+    def _map_blocks(
+        self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
+    ) -> Iterator[Any]:
+        done, total = 0, len(self)
+        window: list[Rows] = []
+        window_size = check_threads(None) if self.in_memory else 1
+        for rows in self._iter_rows() if self.in_memory else _read_ahead(self._iter_rows()):
+            window.append(rows)
+            if len(window) < window_size and rows.place < len(self.sizes) - 1:
+                continue
+            yield from _process_window(f, window, shared)
+            done, window = rows.start + self.sizes[rows.place], []
+            if say is not None and done < total:
+                say(Step(f"{done} of {total} points", done, total))
+
+    @property
+    def cores(self) -> int:
+        return check_threads(None)
+
+    def spread(
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        static: Any,
+        inputs: Any,
+        jobs: Sequence[Any],
+    ) -> Any:
+        results: list[Any] = [None] * len(jobs)
+
+        def work(i: int) -> None:
+            results[i] = f(static, inputs, jobs[i])
+
+        run(work, range(len(jobs)))
+        return tree(results, merge)
+
+    def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Blocks:
+        width = like.shape[1] if like.ndim == 2 else None
+        return MappedBlocks(self.sizes, width, self, f, like.dtype)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrayBlocks(LocalBlocks):
+    """Blocks of one or several vertically stacked arrays, which may be on disk.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of rows of each block.
+    width : int or None
+        Number of columns; None for one value per row.
+    arrays : tuple of arrays
+        The stacked arrays; anything that can be sliced by rows.
+    columns : array of int, int or None
+        The selected columns; None means all.
+    y, weights : array, Blocks or None
+        Targets and sample weights of the rows.
+    names : list of str or None
+        Names of the columns.
+    """
+
+    sizes: tuple[int, ...]
+    width: int | None
+    arrays: tuple[Any, ...]
+    columns: Any = None
+    y: Any = None
+    weights: Any = None
+    names: list[str] | None = None
+
+    @classmethod
+    def from_array(cls, X: Any, rows: int | None = None) -> Self:
+        """Return the blocks of an array or a data frame, with `rows` rows each."""
+        if is_table(X):
+            return replace(cls.below([X.to_numpy()], rows), names=string_column_names(X))
+        return cls.below([X if hasattr(X, "shape") else np.asarray(X)], rows)
+
+    @classmethod
+    def below(cls, arrays: Sequence[Any], rows: int | None = None, columns: Any = None) -> Self:
+        """Return the blocks of vertically stacked arrays.
+
+        A block never contains rows of two arrays.
+        """
+        shapes = [array.shape for array in arrays]
+        if any(sp.issparse(array) for array in arrays):
+            raise TypeError("blocks need dense rows, but this matrix is sparse; pass X.toarray()")
+        for place, shape in enumerate(shapes):
+            if len(shape) not in (1, 2) or 0 in shape:
+                raise ValueError(
+                    f"array {place} has the shape {shape}; blocks need 1-D or 2-D arrays that are "
+                    f"not empty"
+                )
+            if shape[1:] != shapes[0][1:]:
+                raise ValueError(
+                    f"array {place} has {shape[1:]} columns, but the first one has "
+                    f"{shapes[0][1:]}; all arrays need the same number"
+                )
+        width = shapes[0][1] if len(shapes[0]) == 2 else None
+        block_rows = rows_of_a_block(width, rows)
+        if width is not None and columns is not None:
+            width = None if np.ndim(columns) == 0 else len(columns)
+        sizes = [
+            min(block_rows, n - start) for n, *_ in shapes for start in range(0, n, block_rows)
+        ]
+        return cls(tuple(sizes), width, tuple(arrays), columns)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.arrays[0].dtype)
+
+    @property
+    def in_memory(self) -> bool:  # type: ignore[override]
+        """Whether all arrays are in memory."""
+        return all(type(array) is np.ndarray for array in self.arrays)
+
+    def _parts(self) -> Iterator[np.ndarray]:
+        sizes = iter(self.sizes)
+        for array in self.arrays:
+            start = 0
+            while start < length(array):
+                stop = start + next(sizes)
+                part = array[start:stop]
+                part = part if self.columns is None else part[:, self.columns]
+                yield part if self.in_memory else np.array(part)  # a copy reads the file now
+                start = stop
+
+    def _with(self, y: Any, weights: Any) -> Self:
+        return replace(self, y=y, weights=weights)
+
+    def __getitem__(self, columns: Any) -> ArrayBlocks:
+        """Return blocks with some of the columns.
+
+        `columns` is a list of column indices for points, or one index for targets.
+        """
+        if isinstance(columns, (tuple, slice)):  # a cross-validation split indexes rows like this
+            raise TypeError(
+                "indexing selects some of their columns, not of their rows; for folds and searches "
+                "pass an array: blocks.to_array()"
+            )
+        if self.width is None or self.columns is not None:
+            raise TypeError(
+                "columns can be selected only once, and only from blocks with several columns"
+            )
+        index = np.asarray(columns)
+        if index.dtype.kind not in "iu" or index.ndim > 1:
+            raise TypeError(f"columns of arrays are selected by integer indices, got {columns!r}")
+        if index.size and not (-self.width <= index.min() <= index.max() < self.width):
+            raise IndexError(f"there are {self.width} columns, got {columns!r}")
+        width = None if index.ndim == 0 else len(index)
+        return replace(self, columns=index if width else int(index), width=width, names=None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedBlocks(LocalBlocks):
+    """Blocks that are computed lazily by applying a function to other blocks.
+
+    `source` holds the original blocks, `f` is the function, and `kind` is the dtype of its result.
+    """
+
+    sizes: tuple[int, ...]
+    width: int | None
+    source: LocalBlocks
+    f: Callable[[np.ndarray], Any]
+    kind: np.dtype
+    y: Any = None
+    weights: Any = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.kind
+
+    def _parts(self) -> Iterator[np.ndarray]:
+        for rows in self.source._iter_rows():
+            yield self.f(rows.X)
+
+    def _with(self, y: Any, weights: Any) -> Self:
+        return replace(self, y=y, weights=weights)
+
+
+def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
+    """Yield the slice of `values` (targets or weights) that belongs to each block."""
+    if isinstance(values, LocalBlocks):
+        yield from values._parts()
+        return
+    if isinstance(values, Blocks):
+        raise ValueError(
+            f"this process reads the points, {blocks!r}, but y or sample_weight is a Dask "
+            f"collection; pass blocks of the same kind, or an array: .compute()"
+        )
+    for start, size in zip(blocks.starts, blocks.sizes, strict=True):
+        yield None if values is None else values[start : start + size]
+
+
+def _process_window(f: Callable[..., Any], window: list[Rows], shared: Sequence[Any]) -> list[Any]:
+    """Return f for some blocks, in parallel; within a single block, f may use all threads."""
+    results: list[Any] = [None] * len(window)
+
+    def work(i: int) -> None:
+        results[i] = f(window[i], *shared)
+
+    run(work, range(len(window)))
+    return results
+
+
+def _read_ahead(rows: Iterator[Rows]) -> Iterator[Rows]:
+    """Yield blocks, while the next one is read in a background thread."""
+    with ThreadPoolExecutor(1, thread_name_prefix="mercer-reads") as reader:
+        pending = reader.submit(next, rows, None)
+        while (current := pending.result()) is not None:
+            pending = reader.submit(next, rows, None)
+            yield current

@@ -1,0 +1,349 @@
+"""Blocks of Dask arrays and data frames: one task per block, and one per merge.
+
+No client is required.  Graphs run on the scheduler that Dask has selected: threads or a cluster.
+Nothing is pinned to workers or scattered, and tasks do not modify their inputs.  Therefore only the
+tasks of a worker must be repeated if it is lost.  A task uses one thread, because a worker runs as
+many tasks as it has threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from time import monotonic, sleep
+from typing import Any, Self
+
+import numpy as np
+
+from .._core import MemoryBudgetError, check_threads, in_words, one_blas_thread, threads
+from ._blocks import Blocks, checked, string_column_names, tree
+
+__all__ = ["DaskBlocks", "is_dask"]
+
+_OBJECT_DTYPE = np.dtype(object)
+_WORKER_TIMEOUT = 30.0  # seconds to wait for a worker; a nanny may be restarting one
+_GRAPH_WARNING_SIZE = "1 TiB"  # turns off the warning: graphs contain feature maps on purpose
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; does not import Dask."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DaskBlocks(Blocks):
+    """Blocks of a Dask collection: the chunks of an array, or the partitions of a data frame.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Number of rows of each block.
+    width : int or None
+        Number of columns; None for one value per row.
+    collection : Dask array or data frame
+    names : list of str or None
+        Names of the columns.
+    y, weights : array, DaskBlocks or None
+        Targets and sample weights of the rows.
+    """
+
+    sizes: tuple[int, ...]
+    width: int | None
+    collection: Any
+    names: list[str] | None = None
+    y: Any = None
+    weights: Any = None
+    _sent: dict[str, Any] = field(default_factory=dict)  # last object sent, and its future
+
+    @classmethod
+    def from_dask(cls, X: Any, what: str = "X") -> Self:
+        """Return the blocks of a Dask array or data frame.
+
+        The sizes of the partitions of a data frame are computed in a pass over the data.  `what` is
+        the name of the argument for error messages.
+        """
+        is_delayed = type(X).__module__ == "dask.delayed"  # a Delayed has every attribute
+        if not is_delayed and hasattr(X, "chunks"):
+            return cls(_chunk_sizes(X, what), X.shape[1] if X.ndim == 2 else None, X)
+        if is_delayed or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
+            raise TypeError(
+                f"{what} is a {type(X).__name__} of Dask, but only Dask arrays and data frames can "
+                f"be used as blocks"
+            )
+        from dask.delayed import delayed
+
+        parts = [delayed(len)(part) for part in X.to_delayed()]
+        sizes = compute(parts)
+        _check_not_empty(sizes, what)
+        if X.ndim == 1:
+            return cls(tuple(sizes), None, X)
+        return cls(tuple(sizes), len(X.columns), X, string_column_names(X))
+
+    @property
+    def dtype(self) -> np.dtype:
+        dtypes = getattr(self.collection, "dtypes", None)
+        if dtypes is None:
+            return np.dtype(self.collection.dtype)
+        return (
+            np.result_type(*np.ravel(dtypes))
+            if all(map(_is_number, np.ravel(dtypes)))
+            else _OBJECT_DTYPE
+        )
+
+    @property
+    def _delayed(self) -> list[Any]:
+        """The blocks as Dask Delayed objects."""
+        return list(np.ravel(np.asarray(self.collection.to_delayed(), dtype=object)))
+
+    def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
+        return compute(list(self._map_blocks(f, shared)))
+
+    def reduce(
+        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, say: Any = None
+    ) -> Any:
+        from dask.delayed import delayed
+
+        merged = delayed(_in_one_thread, pure=False)
+        plan = tree(self._map_blocks(f, shared), lambda a, b: merged(merge, a, b))
+        if say is not None:
+            say(f"a pass over {len(self.sizes)} blocks with Dask")
+        return compute([plan])[0]
+
+    @property
+    def cores(self) -> int:
+        client = _client()
+        return check_threads(None) if client is None else sum(client.nthreads().values())
+
+    def spread(
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        static: Any,
+        inputs: Any,
+        jobs: Sequence[Any],
+    ) -> Any:
+        from dask.base import persist
+        from dask.delayed import delayed
+
+        if self._sent.get("static") is not static[1]:
+            check_worker_memory(static[1], inputs)
+            (future,) = persist(delayed(_Shared(static), pure=False, traverse=False))
+            self._sent.update(static=static[1], future=future)
+        common = delayed(_Shared(inputs), pure=False, traverse=False)
+        task, merged = delayed(_job, pure=False), delayed(_in_one_thread, pure=False)
+        tasks = (task(f, self._sent["future"], common, job) for job in jobs)
+        return compute([tree(tasks, lambda a, b: merged(merge, a, b))])[0]
+
+    def _map_blocks(
+        self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
+    ) -> Iterator[Any]:
+        """Yield a Dask task ``f(rows, *shared)`` for each block."""
+        from dask.delayed import delayed
+
+        task = delayed(_task, pure=False)
+        common = delayed(_Shared(tuple(shared)), pure=False, traverse=False)
+        extras = [self._split_like_blocks(part) for part in (self.y, self.weights)]
+        blocks = zip(self.starts, self.sizes, self._delayed, *extras, strict=True)
+        for place, (start, size, X, y, weights) in enumerate(blocks):
+            yield task(f, common, place, start, X, y, weights, self.width, size)
+
+    def _split_like_blocks(self, part: Any) -> list[Any]:
+        """Return the targets or weights of each block."""
+        if isinstance(part, DaskBlocks):
+            return part._delayed
+        if isinstance(part, Blocks):
+            raise ValueError(
+                f"the points are a Dask collection, but y or sample_weight is {part!r}, which "
+                f"this process reads; pass a Dask collection, or an array"
+            )
+        ends = zip(self.starts, self.sizes, strict=True)
+        return [None if part is None else part[start : start + size] for start, size in ends]
+
+    def _with(self, y: Any, weights: Any) -> Self:
+        return replace(self, y=y, weights=weights)
+
+    def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
+        """Return a lazy Dask array with the same chunks."""
+        import dask.array as da
+        from dask.delayed import delayed
+
+        common = delayed(_Shared((f,)), pure=False, traverse=False)
+        task = delayed(_mapped, pure=False)
+        # The graph is optimised when the result is computed.  Optimising now would drop references
+        # to persisted data, which the workers would then release.
+        lazy = {"optimize_graph": False} if hasattr(self.collection, "chunks") else {}
+        chunks = np.ravel(np.asarray(self.collection.to_delayed(**lazy), dtype=object))
+        blocks = zip(self.starts, self.sizes, chunks, strict=True)
+        parts = [
+            da.from_delayed(
+                task(common, place, start, X, self.width, size),
+                (size, *like.shape[1:]),
+                dtype=like.dtype,
+            )
+            for place, (start, size, X) in enumerate(blocks)
+        ]
+        return da.concatenate(parts)
+
+
+def _is_number(dtype: Any) -> bool:
+    """Whether a column type is a NumPy number type."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+
+class _Shared:
+    """Wrapper of the arguments that all tasks of a pass share.
+
+    The graph contains it once, and Dask does not traverse its content.
+    """
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+
+
+def _task(
+    f: Any, common: _Shared, place: int, start: int, X: Any, y: Any, w: Any, *expected: Any
+) -> Any:
+    """Task of one block: validate it and call f, in one thread."""
+    return _in_one_thread(_checked_call, f, common.parts, place, start, X, y, w, *expected)
+
+
+def _job(f: Any, static: _Shared, inputs: _Shared, job: Any) -> Any:
+    """Task of one job of `spread`, in one thread."""
+    return _in_one_thread(f, static.parts, inputs.parts, job)
+
+
+def _checked_call(
+    f: Any, shared: Any, place: int, start: int, X: Any, y: Any, w: Any, width: Any, size: int
+) -> Any:
+    """Return f of a validated block."""
+    return f(checked(place, start, X, y, w, width, size), *shared)
+
+
+def _mapped(common: _Shared, place: int, start: int, X: Any, width: Any, size: int) -> Any:
+    """Task of one block of `mapped`, in one thread."""
+    return _in_one_thread(common.parts[0], checked(place, start, X, None, None, width, size).X)
+
+
+def _in_one_thread(f: Callable[..., Any], *args: Any) -> Any:
+    """Return f(*args), computed in one thread."""
+    with threads(1), one_blas_thread:
+        return f(*args)
+
+
+# ---------------------------------------------------------------------- running tasks
+
+
+def compute(tasks: list[Any]) -> list[Any]:
+    """Compute Dask tasks and return their results.
+
+    A cluster that cannot run them causes a helpful error.  Ctrl-C releases the tasks, so that Dask
+    cancels them.
+    """
+    import dask
+    from dask.base import compute as run_tasks
+
+    _check_workers()
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": _GRAPH_WARNING_SIZE}):
+        return list(run_tasks(*tasks))
+
+
+def check_worker_memory(*parts: Any) -> None:
+    """Raise MemoryBudgetError if data sent to each worker would take half of its memory."""
+    needed = sum(array_bytes(part) for part in parts)
+    limit = _min_worker_memory()
+    if limit and 2 * needed > limit:
+        raise MemoryBudgetError(
+            f"each worker would hold {in_words(needed)} of points and vectors, and has "
+            f"{in_words(limit)}: too large to broadcast. Use landmarks (solver or "
+            f"eigen_solver='nystroem'), or workers with more memory"
+        )
+
+
+def array_bytes(part: Any) -> int:
+    """Return the total size in bytes of the arrays in nested tuples, lists and attributes."""
+    if isinstance(part, np.ndarray):
+        return int(part.nbytes)
+    if isinstance(part, (tuple, list)):
+        return sum(map(array_bytes, part))
+    return sum(map(array_bytes, getattr(part, "__dict__", {}).values()))
+
+
+def _min_worker_memory() -> int:
+    """Return the smallest memory limit of the workers of the cluster; 0 if it is not known."""
+    client = _client()
+    if client is None:
+        return 0
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return int(min((worker.get("memory_limit") or 0 for worker in workers), default=0))
+
+
+def _client() -> Any:
+    """Return the active `distributed.Client`, or None."""
+    from dask.base import get_scheduler
+
+    client: Any = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scheduler_info") else None
+
+
+# Addresses of the workers that are known to have mercer installed.
+_workers_with_mercer: set[str] = set()
+
+
+def _check_workers() -> None:
+    """Raise an error if the cluster has no workers, or if some of them lack mercer.
+
+    Without workers a computation would wait forever.  An adaptive cluster may have none, because it
+    starts them on demand.
+    """
+    if (client := _client()) is None:
+        return
+    adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
+    deadline = monotonic() + _WORKER_TIMEOUT
+    # The last worker may just have been lost, and its nanny may be starting another one.
+    while not (workers := set(client.nthreads())) and adaptive is None and monotonic() < deadline:
+        sleep(0.1)
+    if adaptive is None and not workers:
+        raise RuntimeError(
+            "the Dask cluster of this process has no workers, and the fit would wait forever; "
+            "start some (cluster.scale(2)), or close the client to use threads"
+        )
+    if not (new := sorted(workers - _workers_with_mercer)):
+        return
+    # find_spec is available without mercer.  A worker that is lost meanwhile returns an error.
+    specs = client.run(find_spec, "mercer", workers=new, on_error="return")
+    if lacking := [worker for worker, spec in specs.items() if spec is None]:
+        raise RuntimeError(
+            f"{len(lacking)} of {len(workers)} workers cannot import mercer, for example "
+            f"{lacking[0]}; install mercer on the workers, in the version of this process"
+        )
+    _workers_with_mercer.update(specs)
+
+
+def _chunk_sizes(X: Any, what: str) -> tuple[int, ...]:
+    """Return the numbers of rows of the chunks of a Dask array, after validation."""
+    if X.ndim not in (1, 2):
+        raise ValueError(f"{what} has {X.ndim} axes; points need two, targets one")
+    sizes, *other_axes = X.chunks
+    if any(np.isnan(size) for size in (*sizes, *(s for axis in other_axes for s in axis))):
+        raise ValueError(
+            f"the chunks of {what} have unknown sizes; the usual cause is a filter, or a "
+            f"conversion from a data frame. Call {what}.compute_chunk_sizes() first"
+        )
+    if other_axes and len(other_axes[0]) > 1:
+        raise ValueError(
+            f"the columns of {what} are in {len(other_axes[0])} chunks of sizes {other_axes[0]}, "
+            f"but a row must be in one chunk; rechunk it: {what}.rechunk({{1: -1}})"
+        )
+    _check_not_empty(sizes, what)
+    return tuple(int(size) for size in sizes)
+
+
+def _check_not_empty(sizes: Sequence[int], what: str) -> None:
+    """Raise an error if a block has no rows, or if there are no blocks."""
+    if 0 in sizes or not len(sizes):
+        where = f"block {list(sizes).index(0)} of {len(sizes)}" if len(sizes) else "it"
+        raise ValueError(
+            f"{where} of {what} has no rows; the usual cause is a filter. Repartition or rechunk "
+            f"{what} so that each block has some"
+        )

@@ -1,5 +1,0 @@
-"""Comparison of embeddings of the same points by several models."""
-
-from .._lazy import attach
-
-__getattr__, __dir__, __all__ = attach(__name__, __file__)

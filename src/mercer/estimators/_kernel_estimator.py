@@ -1,0 +1,545 @@
+"""Base classes of estimators with a kernel: kernel parameters, input validation, predictions.
+
+`KernelEstimator` converts the user's `kernel` parameter to a `Kernel` and validates X and y;
+`NamedKernel` adds the parameters of kernels given by name, and `Landmarked` those of landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+
+from .._core import (
+    KernelSyntaxError,
+    as_numpy,
+    doubled,
+    foreign,
+    is_table,
+    length,
+    progress,
+    refuse_structured,
+    snapshot,
+)
+from ..expansion import Expansion, Primal
+from ..expansion.reduced_set import Reduction
+from ..gram import METHODS, Landmarks
+from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, spelled_out
+from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
+from ._training_sample import Sample, check_weights
+
+__all__ = [
+    "NO_TARGETS",
+    "Explorable",
+    "KernelEstimator",
+    "KernelLike",
+    "Landmarked",
+    "NamedKernel",
+    "Seed",
+]
+
+
+__all__ += ["SklearnGPKernel", "is_ready", "taken"]
+
+
+# Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
+NO_TARGETS = object()
+SklearnGPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
+KernelLike: TypeAlias = str | Kernel | Function[..., Any]
+Seed: TypeAlias = int | np.random.RandomState | None
+
+
+@estimator(kw_only=True)
+class KernelEstimator(BaseEstimator):
+    """Base class of estimators with a kernel whose fitted functions are kernel expansions.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, callable or scikit-learn GP kernel
+        One of scikit-learn's kernel names ("linear", "poly", "rbf", "laplacian", ...,
+        "precomputed"); a kernel expression such as ``RBF(2.0) + Linear()``, which may also be given
+        as text, "RBF(2.0) + Linear()"; or a function of two matrices or of two points.
+    max_memory : int, str or None
+        The memory budget, in bytes or as text such as "2 GiB". None means half of the computer's
+        memory.
+    n_jobs : int or None
+        The number of threads. None means all processors, -2 all but one. Results do not depend on
+        it.
+    verbose : int
+        Whether to print progress.
+    """
+
+    kernel: KernelLike = parameter(
+        str,
+        Kernel,
+        SklearnGPKernel,
+        callable,
+        default="linear",
+    )
+    max_memory: int | float | str | None = parameter(POSITIVE, str, None, default=None)
+    n_jobs: int | None = parameter(None, Integral, default=None)
+    verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
+
+    expansion_: Any = learned()  # an Expansion; a Primal in models returned by `to_primal`
+    dual_coef_: np.ndarray = learned()
+    intercept_: Any = learned()
+
+    _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # names of the parameters that are kernels
+    # Options of scikit-learn's `validate_data` for vectors, and for numeric targets.
+    _vector_validation: ClassVar[dict[str, Any]] = {"accept_sparse": "csr"}
+    _target_validation: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+
+    @property
+    def _order(self) -> int | None:
+        """The order of conditional positive definiteness that the estimator requires of its kernel.
+
+        0 requires a Mercer kernel. 1 suffices for estimators that use only differences of feature
+        vectors, such as distances. None accepts any symmetric function.
+        """
+        return 0
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator and of its kernel, such as `kernel__length_scale=2.0`.
+
+        Kernels are immutable. The estimator gets a new kernel, and other estimators that use the
+        same kernel object do not change.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator, or of the kernel with the prefix ``kernel__``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        kernel_params: dict[str, dict[str, Any]] = {name: {} for name in self._kernels}
+        for key in list(params):
+            name, separator, parameter_name = key.partition("__")
+            if separator and name in kernel_params:
+                kernel_params[name][parameter_name] = params.pop(key)
+        super().set_params(**params)
+        for name, nested in kernel_params.items():
+            kernel = spelled_out(getattr(self, name)) if nested else None
+            if isinstance(kernel, Kernel):
+                setattr(self, name, kernel.set_params(**nested))
+            elif isinstance(kernel, str):
+                raise ValueError(
+                    f"{name}={kernel!r} is a kernel given by name, whose parameters are gamma, "
+                    f"degree and coef0; pass a Kernel, such as RBF(2.0), to set {sorted(nested)}"
+                )
+            elif nested:
+                super().set_params(**{f"{name}__{key}": value for key, value in nested.items()})
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    @property
+    def _kernel_spec(self) -> Any:
+        """The `kernel` parameter; a kernel expression given as text is parsed to a Kernel."""
+        return spelled_out(self.kernel)
+
+    @property
+    def _precomputed(self) -> bool:
+        """Whether the rows of X are kernel values instead of points."""
+        with suppress(KernelSyntaxError):  # `fit` reports invalid text
+            return self._reads_values(self._kernel_spec)
+        return False
+
+    def _reads_values(self, kernel: Any) -> bool:
+        """Return True if X is a matrix of kernel values for this kernel specification."""
+        if isinstance(kernel, str):
+            return kernel == "precomputed"
+        return isinstance(kernel, Precomputed) and kernel.matrix is None
+
+    def _check_points(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        reset: bool,
+        copy: bool = False,
+        supervised: bool = False,
+        labels: bool = False,
+    ) -> Any:
+        """Validate X (and y if `supervised`) and return them in the form that the kernel takes.
+
+        Vectors are checked by scikit-learn's validation. Other objects, such as strings or graphs,
+        are accepted only if the kernel is not defined on vectors. Targets are numbers of shape (n,)
+        or (n, q), or labels of shape (n,).
+        """
+        target_options = {} if labels else self._target_validation
+        is_valid = is_ready(self, X, reset) and self._takes(X)
+        if is_valid and (not supervised or _targets_need_no_validation(y, len(X))):
+            X = taken(self, X, reset)
+            X = X.copy() if copy else X
+            return (X, y) if supervised else X
+        if self._takes(X):
+            refuse_structured(X, type(self).__name__)
+            options = {**self._vector_validation, "reset": reset, "copy": copy}
+            if not supervised:
+                return _as_float(validate_data(self, X, **options))
+            X, y = validate_data(self, X, y, **target_options, **options)
+            return _as_float(X), y
+        X = as_numpy(X)
+        if length(X) == 0:
+            raise ValueError(f"{type(self).__name__} needs at least one point, got none")
+        if reset:
+            for attribute in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(attribute, None)  # from an earlier fit to vectors
+        if reset or copy:  # so that later changes by the user do not change the fitted model
+            X = snapshot(X, arrays=copy)
+        if supervised:
+            y = validate_data(self, y=y, X="no_validation", **target_options)
+            if len(y) != length(X):
+                what = "labels" if labels else "targets"
+                raise ValueError(f"X has {length(X)} points, but y has {len(y)} {what}")
+        by_position = isinstance(kernel := self._kernel_spec, Kernel) and not kernel._reads_names()
+        if is_table(X) and len(X.shape) == 2 and by_position:
+            _check_feature_names(self, X, reset=reset)
+        return (X, y) if supervised else X
+
+    def _sample(
+        self,
+        X: Any,
+        y: Any = NO_TARGETS,
+        sample_weight: Any = None,
+        *,
+        labels: bool = False,
+        copy: bool = True,
+        reset: bool = True,
+    ) -> Sample:
+        """Validate the arguments of a fit and return them as a `Sample`."""
+        precomputed, supervised = self._precomputed, y is not NO_TARGETS
+        checked = self._check_points(
+            X, y, reset=reset, copy=copy and not precomputed, supervised=supervised, labels=labels
+        )
+        X, y = checked if supervised else (checked, None)
+        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        sample = Sample.of(X, weights, precomputed=precomputed, order=self._order)
+        if labels:
+            check_classification_targets(y)
+            return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
+        return sample.with_targets(y) if supervised else sample
+
+    def _takes(self, X: Any) -> bool:
+        """Return True if X must be a numeric matrix.
+
+        This is the case if the kernel is defined on vectors, or, for kernels that accept several
+        types, if X can be converted to a numeric matrix.
+        """
+        kernel = self._kernel_spec
+        if isinstance(kernel, (str, SklearnGPKernel)):
+            return True
+        if isinstance(kernel, Kernel) and kernel.on_vectors:
+            return True
+        if isinstance(kernel, Kernel) and not kernel.reads_matrix:
+            return False
+        if is_table(X):  # kernels not defined on vectors read its columns by name
+            return not isinstance(kernel, Kernel)
+        if sp.issparse(X):
+            return True
+        try:
+            array = np.asarray(X)
+        except ValueError:  # ragged: sets, strings, graphs ...
+            return False
+        return array.ndim == 2 and array.dtype.kind in "biuf"
+
+    @property
+    def reduction_(self) -> Reduction | None:
+        """The error certificate of a model returned by `compress`; None for other models."""
+        return getattr(self.expansion_, "reduction", None)
+
+    def _check_new(self, X: Any) -> Any:
+        """Return validated new points in float64.
+
+        Distances are small differences of large numbers, for which float32 is not accurate enough.
+        """
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        return X if self._precomputed else doubled(X)
+
+    def _self_kernel(self, X: Any, training_diagonal: Any, purpose: str) -> np.ndarray:
+        """Return k(x, x) for each point, or raise an error if it is unknown.
+
+        A precomputed matrix k(X, X_fit) has these values on its diagonal only if X is X_fit. To
+        detect a square matrix of other points, the diagonal is compared with the values of the
+        training points.
+
+        Parameters
+        ----------
+        X : points, or matrix k(X, X_fit)
+        training_diagonal : ndarray of shape (n,)
+            The values k(x, x) of the training points.
+        purpose : str
+            What needs the values, for the error message.
+        """
+        if self._precomputed:
+            is_square = X.shape[0] == X.shape[1]
+            if not is_square or not np.allclose(X.diagonal(), training_diagonal, rtol=1e-5):
+                raise ValueError(
+                    f"{purpose} need k(x, x), which k(X, X_fit) of shape {X.shape} contains only "
+                    f"if X are the training points; fit with a kernel, or with "
+                    f"kernel=Precomputed(K) and indices as points"
+                )
+        return np.asarray(self.kernel_.diag(X), dtype=np.float64)
+
+    @threaded
+    def _values(self, X: Any) -> np.ndarray:
+        """Return f(x_i) + b for each point, of shape (n, q), evaluated in tiles."""
+        check_is_fitted(self)
+        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+
+    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
+        """Replace the expansion of this copy of a fitted estimator by a reduced one.
+
+        `compress` calls this with a function that reduces the number of points, and `to_primal`
+        with one that returns a `Primal`, which has no points. Subclasses with further fitted
+        attributes that depend on the expansion override this method to update them.
+        """
+        reduced = shrink(self.expansion_)
+        if isinstance(reduced, Primal):
+            self.expansion_ = reduced
+            for attribute in ("X_fit_", "dual_coef_"):
+                self.__dict__.pop(attribute, None)
+            return
+        self.expansion_ = replace(reduced, kernel=self.expansion_.kernel)
+        if hasattr(self, "X_fit_"):
+            self.X_fit_ = reduced.points
+        if hasattr(self, "dual_coef_"):
+            flat = self.dual_coef_.ndim == 1
+            self.dual_coef_ = reduced.coefficients[:, 0] if flat else reduced.coefficients
+
+    def _to_primal(self, max_memory: Any) -> None:
+        """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
+        self._compress(lambda f: f.to_primal(max_memory=max_memory))
+
+    def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
+        """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
+
+        If `flat` is True, the single target has no axis: `dual_coef_` has shape (n,) and
+        `intercept_` is a float.
+        """
+        self.expansion_, self.X_fit_ = f, f.points
+        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
+        self.intercept_ = float(intercept[0]) if flat else intercept
+
+    @property
+    def _one_target(self) -> bool:
+        """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
+        return np.ndim(self.intercept_) == 0
+
+    @property
+    def _teller(self) -> Function[[str], None] | None:
+        """The function that solvers call with progress messages; None unless `verbose` is set."""
+        return self._say if self.verbose else None
+
+    def _say(self, text: str) -> None:
+        """Print a progress message if `verbose` is set."""
+        with progress(type(self).__name__, self.verbose) as log:
+            if log is not None:
+                log(text)
+
+
+@estimator(kw_only=True)
+class NamedKernel(KernelEstimator):
+    """Base class of estimators whose kernel may be given by name.
+
+    Parameters
+    ----------
+    gamma : float, "scale", "auto", "median", "scott", "silverman" or None
+        The scale of kernels given by name; None means 1 / n_features (1 for "chi2"). The rules
+        treat sample weights and class weights as repetitions: a point of weight 2 counts as two
+        points. A Kernel or a callable has its own parameters, so `fit` raises an error if gamma,
+        degree or coef0 differ from their defaults.
+    degree : float
+        The degree of the "poly" kernel.
+    coef0 : float
+        The constant term of the "poly" and "sigmoid" kernels.
+    kernel_params : dict or None
+        Additional keyword arguments of a callable kernel.
+    """
+
+    gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
+    degree: float = parameter(AT_LEAST_0, default=3)
+    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
+    kernel_params: dict | None = parameter(dict, None, default=None)
+
+    # Parameters of kernels given by name; `kernel_params` also applies to callables.
+    _named_kernel_params: ClassVar[tuple[str, ...]] = ("gamma", "degree", "coef0", "kernel_params")
+
+    @classmethod
+    def _defaults_of_names(cls) -> dict[str, Any]:
+        """Return the parameters of kernels given by name, with their defaults."""
+        return {name: getattr(cls, name) for name in cls._named_kernel_params}
+
+    def _refuse_unused(self) -> None:
+        """Raise an error if a parameter of named kernels is set but would be ignored."""
+        kernels = [spelled_out(getattr(self, name)) for name in self._kernels]
+        if any(isinstance(kernel, str) for kernel in kernels):
+            return
+        has_callable = any(
+            callable(kernel) and not isinstance(kernel, Kernel | SklearnGPKernel)
+            for kernel in kernels
+        )
+        for name, default in self._defaults_of_names().items():
+            value = getattr(self, name)
+            is_used = has_callable and name == "kernel_params"
+            if value is default or is_used or (isinstance(value, str | Real) and value == default):
+                continue
+            kernel = kernels[0]
+            raise ValueError(
+                f"{type(self).__name__} has {name}={value!r} and the kernel {kernel!r:.200}, which "
+                f"would ignore it: {name} applies to kernels given by name, such as 'rbf' or "
+                f"'poly'. {_remedy(kernel, name, value)}, and leave {name} at its default, "
+                f"{default!r}"
+            )
+
+    def _make_kernel(self, gamma: Any) -> Kernel:
+        """Return the kernel as a `Kernel`, with this gamma if it was given by name."""
+        self._refuse_unused()
+        return as_kernel(
+            self.kernel,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+        )
+
+    def _resolved_gamma(self, kernel: Kernel) -> Any:
+        """Return the numeric gamma of the resolved kernel; `self.gamma` if it has no gamma."""
+        if not isinstance(self.gamma, str) and not isinstance(self._kernel_spec, Kernel):
+            return 1.0 / getattr(self, "n_features_in_", 1) if self.gamma is None else self.gamma
+        if hasattr(kernel, "gamma"):
+            return kernel.gamma
+        scale = getattr(kernel, "length_scale", None)
+        if scale is None or np.ndim(scale):
+            return self.gamma  # this kernel has no gamma, so the rule was not used
+        return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
+
+
+@estimator(kw_only=True)
+class Landmarked(BaseEstimator):
+    """Base class of estimators with a solver that approximates functions on landmarks.
+
+    Parameters
+    ----------
+    rank : int or None
+        The number of landmarks. None means 1000, or all points if there are fewer. More landmarks
+        are more accurate and take more time and memory.
+    landmarks : str or points
+        The method that selects landmarks ("kmeans", "medoids", "rpcholesky", "uniform", "kmeans++"
+        or "leverage"), or the landmarks themselves. "auto" means "kmeans" for radial kernels on
+        dense vectors, otherwise "rpcholesky".
+    random_state : int, RandomState or None
+        Seed of everything random, such as the choice of landmarks. None means 0, so that repeated
+        fits give the same result.
+    """
+
+    rank: int | None = parameter(COUNT, None, default=None)
+    landmarks: Any = parameter(
+        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+    )
+    random_state: Seed = parameter("random_state", default=None)
+
+    @property
+    def _chosen(self) -> Landmarks:
+        """The parameters of the landmarks as a `Landmarks` object."""
+        return Landmarks(self.rank, self.landmarks, self.random_state)
+
+
+def _remedy(kernel: Any, name: str, value: Any) -> str:
+    """Return advice on how to set a parameter of named kernels for a kernel not given by name."""
+    if name == "kernel_params":
+        return "Set the parameters of the kernel itself"
+    if not isinstance(kernel, Kernel):
+        if callable(kernel) and not isinstance(kernel, SklearnGPKernel):
+            return f"Pass it to the function with kernel_params={{{name!r}: {value!r}}}"
+        return "Set the parameters of the kernel itself"
+    class_name = type(kernel).__name__
+    if name == "gamma" and hasattr(kernel, "from_gamma"):
+        return f"Write kernel={class_name}.from_gamma({value!r})"
+    if name in kernel.get_params(deep=False):
+        return f"Write kernel={class_name}({name}={value!r})"
+    return "Set the parameters of the kernel itself"
+
+
+def is_ready(model: BaseEstimator, X: Any, reset: bool) -> bool:
+    """Return True if scikit-learn's validation would return the matrix X unchanged.
+
+    The validation is slow compared with a prediction for a few points, so it is skipped then.
+    """
+    if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
+        return False
+    fitted = model.__dict__
+    same_columns = X.shape[1] == fitted.get("n_features_in_") and "feature_names_in_" not in fitted
+    return (reset or same_columns) and X.flags.c_contiguous and _all_finite(X)
+
+
+def taken(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.ndarray:
+    """Return validated vectors; with `reset`, record their number of columns in the model."""
+    if reset:
+        model.n_features_in_ = X.shape[1]
+        model.__dict__.pop("feature_names_in_", None)
+    return X
+
+
+def _targets_need_no_validation(y: Any, n: int) -> bool:
+    """Return True if scikit-learn's validation would return the n targets unchanged."""
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    return y.dtype.kind in "biu" or (y.dtype == np.float64 and _all_finite(y))
+
+
+def _all_finite(a: np.ndarray) -> bool:
+    """Return True if the sum of the array is finite, which implies that all entries are.
+
+    The sum may overflow although all entries are finite. The result is then False, which only means
+    that the full validation runs.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(a.sum()))
+
+
+def _as_float(X: Any) -> Any:
+    """Return X unchanged if it is float32 or float64, otherwise (integers, bool) as float64."""
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+# --- The method `explore`, which opens the interactive explorer for a fitted embedding model.
+
+
+class Explorable:
+    """Mixin for models with an embedding that can be displayed interactively."""
+
+    def explore(self, X: Any = None, **options: Any) -> Any:
+        """Open the interactive explorer for the embedding of this model.
+
+        Parameters
+        ----------
+        X : points, optional
+            The points to show. By default the training points, if the model stores them.
+        **options
+            Options of `mercer.explore`.
+
+        Returns
+        -------
+        Explorer
+            The result of `mercer.explore`, which can be displayed in a notebook, served over HTTP,
+            or saved as an HTML page.
+        """
+        return import_module("mercer").explore(self, X, **options)

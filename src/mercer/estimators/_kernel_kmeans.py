@@ -1,0 +1,340 @@
+"""Kernel k-means clustering."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
+
+from .._core import as_vectors, length, warn_caller
+from ..blocks import Blocks, in_blocks
+from ..expansion import Expansion
+from ..gram import Landmarks
+from ..kernels import Kernel
+from ..solvers import Lloyd, Status, cluster, cluster_blocks
+from ._blockwise import require_landmarks, sampled
+from ._kernel_estimator import KernelLike, Landmarked, NamedKernel
+from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
+from ._training_sample import Sample, check_weights
+
+__all__ = ["KernelKMeans"]
+
+_DEFAULT_N_INIT = 10  # number of starts for n_init="auto", if `init` is a name
+# Squared distances below this fraction of their terms are rounding errors and are set to 0.
+_DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps
+
+
+@estimator()
+class KernelKMeans(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Landmarked, NamedKernel
+):
+    """K-means clustering in the feature space of a kernel.
+
+    Minimises the inertia  sum_i w_i min_c |k(x_i, .) - f_c|^2  over centroids f_1, ..., f_C in the
+    RKHS. A centroid is the mean of its points, f_c = sum_{i in c} w_i k(x_i, .) / sum_{i in c} w_i,
+    and |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2, so only the kernel matrix K is needed.
+    Parameters and attributes have the names of scikit-learn's `KMeans`, and the linear kernel is
+    equivalent to it. Points may be strings, graphs or any other objects with a kernel. The kernel
+    only needs to be conditionally positive definite.
+
+    Normalised cuts of a graph with adjacency matrix A are a special case (Dhillon, Guan and Kulis
+    2004): use the weights w_i = sum_j A_ij and the kernel matrix K = D^-1 A D^-1 + s D^-1 with D =
+    diag(w), where s is large enough to make K positive semidefinite.
+
+    Parameters
+    ----------
+    n_clusters : int
+        The number of clusters C.
+    init : {"k-means++", "random"}, points or labels
+        The initial centroids. "k-means++" draws points with probability proportional to their
+        squared distance in feature space from the points drawn before; "random" draws them
+        uniformly. Or give `n_clusters` points (their indices for a precomputed kernel), or an
+        initial label for every point, from 0 to n_clusters - 1.
+    n_init : int or "auto"
+        The number of starts; the result with the lowest inertia is used. "auto" means 10, or 1 if
+        `init` is points or labels. K is evaluated once for all starts.
+    max_iter : int
+        The maximum number of iterations of each start.
+    tol : float
+        A start ends when no point changes its cluster, or when an iteration lowers the inertia by
+        less than tol times the variance explained by the clusters.
+    algorithm : {"lloyd", "hartigan"}
+        "lloyd" ends when every point is nearest to the centroid of its own cluster. With a narrow
+        kernel a point contributes much to its own centroid, so it rarely moves. "hartigan"
+        continues and moves points if this lowers the inertia after the centroids are updated.
+    solver : {"auto", "exact", "nystroem"} or Lloyd
+        "exact" iterates over K, which is evaluated in tiles if it has more than 4000 rows or does
+        not fit into `max_memory`. "nystroem" approximates centroids on landmarks. "auto" means
+        "exact" for up to 50 000 points, otherwise "nystroem" with a warning. A `Lloyd` object of
+        `mercer.solvers` is exact and brings its own parameters.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        The index of the nearest centroid of each point. Clusters are numbered by decreasing weight,
+        or as in `init` if that is points or labels. Not available for data in blocks; use
+        `predict`.
+    inertia_ : float
+        The objective, computed with the exact kernel even if the centroids are approximate.
+    expansion_ : Expansion
+        The centroids as functions.
+    X_fit_, dual_coef_
+        The points of the expansion of the centroids (their indices for a precomputed kernel), and
+        the coefficients of shape (n, n_clusters).
+    squared_norms_ : ndarray of shape (n_clusters,)
+        |f_c|^2; infinite for an empty cluster.
+    inertia_history_ : ndarray
+        The inertia after each iteration of the best start.
+    n_iter_ : int
+        The number of iterations of the best start.
+    kernel_ : Kernel
+        The kernel with all parameters resolved. If the points are far from the origin compared with
+        their spread, its linear terms are shifted to the centre of the points, which does not
+        change any distance (`mercer.kernels.Shift`).
+    solver_, report_
+        The solver and its report.
+
+    Examples
+    --------
+    Two concentric rings:
+
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from mercer import KernelKMeans
+    >>> from mercer.datasets import circles
+    >>> X, ring = circles(200, random_state=0)
+    >>> model = KernelKMeans(2, kernel="rbf", gamma=5.0).fit(X)
+    >>> adjusted_rand_score(ring, model.labels_)
+    1.0
+    """
+
+    n_clusters: int = parameter(COUNT, default=8)
+    _: KW_ONLY
+    init: Any = parameter(
+        StrOptions({"k-means++", "random"}), "array-like", "sparse matrix", default="k-means++"
+    )
+    n_init: int | str = parameter(COUNT, StrOptions({"auto"}), default="auto")
+    max_iter: int = parameter(COUNT, default=300)
+    tol: float = parameter(AT_LEAST_0, default=1e-4)
+    algorithm: str = parameter(StrOptions({"lloyd", "hartigan"}), default="lloyd")
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    solver: Any = solver("nystroem", given=[Lloyd], default="auto")
+
+    kernel_: Kernel = learned()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    @property
+    def _order(self) -> int | None:
+        return 1  # sufficient, because k-means uses only distances
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Cluster the points.
+
+        Parameters
+        ----------
+        X : points
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            Weights of the points. Points of weight 0 do not affect the centroids; they are assigned
+            to the nearest one afterwards.
+
+        Returns
+        -------
+        self : KernelKMeans
+        """
+        sample = self._sample(X, sample_weight=sample_weight).doubled()
+        kernel, lloyd = (
+            sample.resolve_about(self._make_kernel(self.gamma), check=False),
+            self._make_lloyd(),
+        )
+        clustering = cluster(
+            sample.evaluated(kernel, self.max_memory),
+            sample.points,
+            lloyd,
+            self.solver if isinstance(self.solver, str) else "exact",
+            self._chosen,
+            weights=sample.weights,
+            start=self._start(sample, kernel),
+            say=self._teller,
+        )
+        A = clustering.coefficients
+        approximate = clustering.approximate
+        f = Expansion(kernel, clustering.points, A) if approximate else sample.expansion(kernel, A)
+        self.kernel_, self.solver_ = kernel, lloyd
+        self._norms = None if sample.values is None else sample.values.diag(sample.given)
+        self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
+        self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
+        self.inertia_history_, self.report_ = clustering.history, clustering.report
+        self.n_iter_ = clustering.report.n_iter
+        self.labels_ = np.empty(length(sample.given), dtype=np.int32)
+        self.labels_[sample.kept] = clustering.labels
+        if len(zero_weight := np.flatnonzero(sample.places < 0)):
+            self.labels_[zero_weight] = self._shifted_distances(sample.rows(zero_weight)).argmin(
+                axis=1
+            )
+        self._say(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Cluster the points and return their labels; for data in blocks, as lazy blocks.
+
+        Parameters are those of `fit`.
+        """
+        self.fit(X, y, **params)
+        return self.predict(X) if in_blocks(X) else self.labels_
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Cluster data in blocks with centroids on landmarks.
+
+        The sampled rows are clustered first, to initialise the centroids. After that, each
+        iteration is one pass over the blocks.
+        """
+        require_landmarks(self)
+        blocks, row_sample = sampled(X, self._chosen, None, sample_weight)
+        sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False).doubled()
+        kernel, lloyd = (
+            sample.resolve_about(self._make_kernel(self.gamma), check=False),
+            self._make_lloyd(),
+        )
+        start = self._start(sample, kernel)
+        if start is not None and np.ndim(start) == 1:
+            raise ValueError("for data in blocks, init must be points, not labels")
+        self._chosen.require(len(sample))
+        phi = self._chosen.map(kernel, sample.points)
+        if start is None:
+            landmarks = Landmarks(method=phi.points)
+            clustering = cluster(
+                *(kernel, sample.points, lloyd, "nystroem", landmarks),
+                weights=sample.weights,
+                say=self._teller,
+            )
+            # Convert coefficients of landmarks to coordinates in the feature map phi.
+            initial_coordinates = phi.factor.T @ clustering.coefficients
+        else:
+            initial_coordinates = phi.features(start).T
+        clustering = cluster_blocks(phi, blocks, lloyd, initial_coordinates, start, self._teller)
+        if clustering.report.status is Status.NOT_CONVERGED:
+            warn_caller(
+                f"points still change clusters after {self.max_iter} iterations; increase "
+                f"max_iter or tol",
+                ConvergenceWarning,
+            )
+        self.kernel_, self.solver_, self._norms = kernel, lloyd, None
+        f = Expansion(kernel, clustering.points, clustering.coefficients)
+        self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
+        self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
+        self.inertia_history_, self.report_ = clustering.history, clustering.report
+        self.n_iter_ = clustering.report.n_iter
+        # Remove the labels of an earlier fit. Those of blocks may not fit into memory; `predict`
+        # returns them in blocks.
+        self.__dict__.pop("labels_", None)
+
+    def _make_lloyd(self) -> Lloyd:
+        """Return the user's `Lloyd` object, or one made from the parameters."""
+        if isinstance(self.solver, Lloyd):
+            if self.solver.n_clusters != self.n_clusters:
+                raise ValueError(
+                    f"n_clusters is {self.n_clusters}, but the solver is {self.solver}; set both "
+                    f"to the same number of clusters"
+                )
+            return self.solver
+        init_is_name = isinstance(self.init, str)
+        n_init = (_DEFAULT_N_INIT if init_is_name else 1) if self.n_init == "auto" else self.n_init
+        return Lloyd(
+            self.n_clusters,
+            self.init if init_is_name else "k-means++",
+            int(n_init),
+            self.algorithm,
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            self.max_memory,
+        )
+
+    def _start(self, sample: Sample, kernel: Kernel) -> Any:
+        """Return the initial points or labels from `init`, or None if `init` is a name.
+
+        Labels are restricted to the points of positive weight.
+        """
+        if isinstance(self.init, str):
+            return None
+        start, n = self.init, length(sample.given)
+        is_index_array = np.ndim(start) == 1 and np.asarray(start).dtype.kind in "iu"
+        if is_index_array and len(start) == n:
+            return np.asarray(start)[sample.kept]
+        if not is_index_array and kernel.on_vectors:
+            start = as_vectors(start, "init")
+            if start.shape[1] != sample.points.shape[1]:
+                raise ValueError(
+                    f"init has {start.shape[1]} columns, but X has {sample.points.shape[1]}; both "
+                    f"must have the same features"
+                )
+        return start
+
+    def _shifted_distances(self, X: Any) -> np.ndarray:
+        """Return |f_c|^2 - 2 f_c(x), the squared distances minus k(x, x)."""
+        return self.squared_norms_ - 2.0 * self.expansion_(X)
+
+    @threaded
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the index of the nearest centroid of each point.
+
+        For a precomputed kernel X is the matrix k(X, X_fit).
+        """
+        return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
+
+    @threaded
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distances |k(x, .) - f_c| to all centroids, of shape (n, n_clusters).
+
+        For a precomputed kernel, X must be the matrix of the training points, because the distances
+        need k(x, x), which is its diagonal.
+        """
+        return np.sqrt(self._squared_distances(self._check_new(X)))
+
+    @threaded
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the inertia of points around the centroids; larger is better.
+
+        Parameters
+        ----------
+        X : points
+        y : ignored
+        sample_weight : array of shape (n,), optional
+        """
+        X = self._check_new(X)
+        nearest = self._squared_distances(X).min(axis=1)
+        w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
+        return -float(np.sum(w * nearest))
+
+    def _squared_distances(self, X: Any) -> np.ndarray:
+        """Return the squared distances to all centroids; 0 where rounding errors dominate."""
+        self_kernel, shifted = (
+            self._self_kernel(X, self._norms, "distances")[:, None],
+            self._shifted_distances(X),
+        )
+        terms = np.abs(self_kernel) + np.abs(self.squared_norms_)
+        squared = self_kernel + shifted
+        return np.where(
+            squared > _DISTANCE_ROUNDING * np.where(np.isfinite(terms), terms, 0.0), squared, 0.0
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters
+
+    def _compress(self, shrink: Any) -> None:
+        """Reduce the centroids to fewer points and recompute their norms."""
+        super()._compress(shrink)
+        self.squared_norms_ = np.where(
+            np.isfinite(self.squared_norms_), np.square(self.expansion_.norm()), np.inf
+        )

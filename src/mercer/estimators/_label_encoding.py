@@ -1,0 +1,239 @@
+"""Classifier base classes: labels to targets, decision values to classes and probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from ..blocks import Blocks, Rows
+from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
+from ._parameters import estimator, learned, parameter, threaded
+from ._training_sample import Sample, class_weights
+
+__all__ = ["LOSSES", "DecisionMixin", "Decisions", "LabelEncoding", "coded"]
+
+
+_LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
+LOSSES = {*_LOG_LOSS, "squared_hinge"}
+
+
+def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[np.ndarray, Loss]:
+    """Return the targets that encode class labels for a loss, and the loss object.
+
+    Two classes are encoded in one column of +1 and -1. More classes have one such column per class
+    (one versus rest), or one-hot rows for the multinomial log-loss.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n,)
+        Class indices 0, 1, ..., n_classes - 1.
+    n_classes : int
+    loss : str or object
+        One of `LOSSES`, or a user-defined loss.
+
+    Returns
+    -------
+    targets : ndarray of shape (n, q)
+    loss : Loss
+    """
+    one_hot = np.eye(n_classes)[labels]
+    is_name = isinstance(loss, str)
+    if is_name and loss in _LOG_LOSS and n_classes > 2:
+        return one_hot, Softmax()
+    signs = 2.0 * (one_hot[:, 1:] if n_classes == 2 else one_hot) - 1.0
+    if not is_name:
+        return signs, Given(loss)
+    return signs, Logistic() if loss in _LOG_LOSS else SquaredHinge()
+
+
+@estimator(kw_only=True)
+class DecisionMixin(ClassifierMixin, BaseEstimator):
+    """Classifier that predicts from decision values.
+
+    Subclasses implement `_values(X)`, which returns one column for two classes, otherwise one
+    column per class. If the loss is a log-loss, or the subclass has no `loss`, the values are
+    log-odds and probabilities are available.
+    """
+
+    classes_: np.ndarray = learned()
+    _values: ClassVar[Any]
+
+    def _has_probabilities(self) -> bool:
+        """Return True if the loss is a log-loss, otherwise raise an AttributeError."""
+        loss = getattr(self, "loss_", None) or getattr(self, "loss", "log_loss")
+        if isinstance(loss, Logistic | Softmax) or (isinstance(loss, str) and loss in _LOG_LOSS):
+            return True
+        default_loss = getattr(type(self), "loss", "log_loss")
+        raise AttributeError(
+            f"loss={loss!r} has no probabilities; use loss={default_loss!r}, or decision_function"
+        )
+
+    @threaded
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision values f(x) + b.
+
+        With kernel="precomputed", X is the matrix k(X, training points), here and in all
+        predictions.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            One-dimensional for two classes, where positive values mean `classes_[1]`.
+        """
+        values = self._values(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    @threaded
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class with the largest decision value for each point."""
+        values = self.decision_function(X)
+        best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[best]
+
+    @available_if(lambda model: model._has_probabilities())
+    @threaded
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, of shape (n, n_classes).
+
+        Only available if the loss is a log-loss.
+        """
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        return softmax(values, axis=1)
+
+    @available_if(lambda model: model._has_probabilities())
+    @threaded
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the log-probability of each class, of shape (n, n_classes).
+
+        The values are finite even if the probabilities underflow to 0.
+        """
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([log_expit(-values), log_expit(values)])
+        return log_softmax(values, axis=1)
+
+
+@estimator(kw_only=True)
+class Decisions(DecisionMixin):
+    """Classifier with class weights.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Positive weights of the classes, which multiply the weights of their points. "balanced"
+        gives all classes the same total weight.
+    """
+
+    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+
+    intercept_: Any = learned()
+    _learn: ClassVar[Any]
+
+    def _learn_labels(self, sample: Sample, spec: Any) -> None:
+        """Fit the functions to the labels of a sample.
+
+        The labels are encoded for the loss `spec` and passed to `_learn`, which the subclass
+        implements for targets and a loss.
+        """
+        Y, loss = coded(sample.labels, len(sample.classes), spec)
+        self._learn(sample, Y, loss)
+        self.classes_ = sample.classes
+        if isinstance(loss, Softmax):
+            # The softmax does not depend on a constant common to all classes.
+            self.intercept_ -= self.intercept_.mean()
+
+
+# --- Label encoding for data in blocks: find the classes in one pass, then encode each block.
+
+
+@dataclass(frozen=True)
+class LabelEncoding:
+    """The classes of labels in blocks, with the encoding of the labels of a block.
+
+    Calling the object with the rows of a block returns the targets that `coded` computes, and the
+    weights of the rows multiplied by their class weights.
+    """
+
+    classes: np.ndarray
+    factors: np.ndarray  # the class weight of each class
+
+    @classmethod
+    def of(cls, blocks: Blocks, class_weight: Any, owner: str) -> Self:
+        """Find the classes in one pass over the blocks.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Data with labels y of shape (n,).
+        class_weight : dict, "balanced" or None
+        owner : str
+            The name of the estimator, for error messages.
+        """
+        if blocks.y is None:
+            raise ValueError(f"{owner} needs labels y, as blocks or as one array")
+        if np.ndim(blocks.y) != 1:
+            raise ValueError(
+                f"labels y have the shape {np.shape(blocks.y)}; expected one label per row"
+            )
+        weight_sums = _class_weight_sums(blocks)
+        classes = np.array(list(weight_sums))
+        if len(classes) < 2:
+            raise ValueError(
+                f"{owner} needs points of at least 2 classes, but the points of positive weight "
+                f"are all of one class: {classes.tolist()}"
+            )
+        if classes.dtype.kind == "f" and np.any(classes != np.round(classes)):
+            raise ValueError(
+                f"labels y are numbers such as {classes[classes != np.round(classes)][0]}, which "
+                f"are not class labels; for continuous targets use a regressor"
+            )
+        weights = np.array(list(weight_sums.values()))
+        factors = np.ones(len(classes))
+        if class_weight is not None:
+            factors = class_weights(class_weight, classes, weights)
+        return cls(classes, factors)
+
+    @property
+    def outputs(self) -> tuple[int, Any]:
+        """The number of functions to fit, and their loss."""
+        Y, loss = coded(np.zeros(1, dtype=int), len(self.classes))
+        return Y.shape[1], loss
+
+    def class_indices(self, y: np.ndarray) -> np.ndarray:
+        """Return the index of each label in `classes`.
+
+        Labels that occur only in rows of weight 0 are not in `classes`; their index is arbitrary,
+        but valid.
+        """
+        return np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+
+    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the targets of shape (n, q) and the weights of the rows of a block."""
+        labels = self.class_indices(rows.y)
+        w = np.ones(len(labels)) if rows.weights is None else rows.weights
+        return coded(labels, len(self.classes))[0], w * self.factors[labels]
+
+
+def _class_weight_sums(blocks: Blocks) -> dict[Any, float]:
+    """Return the total weight of each class, by label in sorted order, in one pass."""
+    return dict(sorted(blocks.reduce(_block_weight_sums, _merge_weight_sums).items()))
+
+
+def _block_weight_sums(rows: Rows) -> dict[Any, float]:
+    """Return the total weight of each class in one block, without classes of weight 0."""
+    labels, indices = np.unique(rows.y, return_inverse=True)
+    sums = np.bincount(indices, rows.weights, minlength=len(labels))
+    return {label: float(w) for label, w in zip(labels.tolist(), sums, strict=True) if w > 0}
+
+
+def _merge_weight_sums(left: dict[Any, float], right: dict[Any, float]) -> dict[Any, float]:
+    """Return the sums of the class weights of two sets of blocks."""
+    return {label: left.get(label, 0.0) + right.get(label, 0.0) for label in {**left, **right}}

@@ -1,0 +1,328 @@
+"""The training sample of an estimator: checked points, targets and weights.
+
+Weights are repetitions: a point of weight 2 counts as two points, a point of weight 0 is absent.
+The weight of a point is its `sample_weight` times the `class_weight` of its class.
+`Sample.resolve` passes these weights to the rules of the kernel, such as gamma="scale", so that
+the kernel of a weighted fit equals the kernel of a fit to repeated points.
+
+A user-supplied matrix (kernel="precomputed") is converted to a kernel on indices here.  The
+fitted model stores the indices instead of the matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from .._core import NotMercerWarning, doubled, length, take, warn_caller
+from ..expansion import Expansion
+from ..gram import memoise_if_affordable, warn_if_cancelled
+from ..kernels import Kernel, Precomputed, on_indices
+from ..kernels.validity import declared_witness
+
+__all__ = ["Sample", "check_weights", "class_weights", "warn_refuted", "weighted_quantile"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The training points of positive weight, with their targets and weights.
+
+    The length n of a sample is the number of points of positive weight.
+
+    Attributes
+    ----------
+    given : points
+        All points that were passed to `fit`, including those of weight 0; for a precomputed
+        kernel, their indices.
+    kept : ndarray of int, shape (n,)
+        The indices of the points of positive weight.
+    weights : ndarray of shape (n,) or None
+        The positive weights; None if no weights were passed.
+    targets : ndarray of shape (n, q) or None
+        The targets of the points of positive weight.
+    flat : bool
+        Whether the targets were passed as a one-dimensional array.
+    values : Precomputed or None
+        The user-supplied kernel matrix.
+    classes : ndarray or None
+        The labels that occur among the points of positive weight, sorted.
+    labels : ndarray of int, shape (n,), or None
+        The index of the class of each point.
+    order : int or None
+        The order of conditional positive definiteness that the estimator requires of a kernel: 0
+        for a Mercer kernel; None if any symmetric function is allowed.
+    warned : list
+        The kernels that a warning was issued for, so that there is only one warning per fit.
+    """
+
+    given: Any
+    kept: np.ndarray
+    weights: np.ndarray | None = None
+    targets: Any = None
+    flat: bool = True
+    values: Precomputed | None = None
+    classes: Any = None
+    labels: Any = None
+    order: int | None = 0
+    warned: list[Kernel] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        weights: np.ndarray | None = None,
+        *,
+        precomputed: bool = False,
+        order: int | None = 0,
+    ) -> Self:
+        """Return the sample of the points X of positive weight; weights must be checked already."""
+        values = None
+        if precomputed:
+            values, X = on_indices(Precomputed(), X)
+        kept = np.arange(length(X)) if weights is None else np.flatnonzero(weights)
+        positive_weights = None if weights is None else weights[kept]
+        return cls(X, kept, positive_weights, values=values, order=order)
+
+    def with_targets(self, y: np.ndarray) -> Self:
+        """Return the sample with numeric targets; y has one row for each point of `given`."""
+        Y = y.reshape(len(y), -1).astype(float)
+        return replace(self, targets=Y[self.kept], flat=y.ndim == 1)
+
+    def with_labels(self, y: np.ndarray, class_weight: Any, owner: str) -> Self:
+        """Return the sample with class labels; class weights multiply the weights of the points.
+
+        `owner` is the name of the estimator, for error messages.
+        """
+        classes, labels = np.unique(y[self.kept], return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"{owner} needs points of at least 2 classes, but all points of positive weight "
+                f"belong to one class: {classes.tolist()}"
+            )
+        factors = None
+        if class_weight is not None:
+            factors = class_weights(class_weight, classes, np.bincount(labels, self.counts))
+        return self.with_classes(classes, labels, factors)
+
+    def with_classes(
+        self, classes: np.ndarray, labels: np.ndarray, factors: np.ndarray | None = None
+    ) -> Self:
+        """Return the sample with its classes and class indices.
+
+        This is the only place where class weights, `factors`, multiply the weights of the points.
+        """
+        w = self.counts if factors is None else self.counts * factors[labels]
+        return replace(self, weights=w, classes=classes, labels=labels)
+
+    def with_indicators(self) -> Self:
+        """Return the sample with one-hot encoded labels as targets."""
+        return replace(self, targets=np.eye(len(self.classes))[self.labels], flat=False)
+
+    def doubled(self) -> Self:
+        """Return the sample with its points converted to float64."""
+        return replace(self, given=doubled(self.given))
+
+    def __len__(self) -> int:
+        """Return the number of points of positive weight."""
+        return len(self.kept)
+
+    @cached_property
+    def points(self) -> Any:
+        """The points of positive weight."""
+        return self.given if self.whole else take(self.given, self.kept)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all points have positive weight and are in their original order."""
+        return np.array_equal(self.kept, np.arange(length(self.given)))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The weights; 1 for each point if no weights were passed."""
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def resolve(self, kernel: Kernel) -> Kernel:
+        """Return the kernel with all parameters resolved on the points, or learned from targets.
+
+        Rules such as gamma="scale" treat weights as repetitions.  A precomputed kernel has no
+        parameters and is returned unchanged.
+        """
+        if self.values is not None:
+            return kernel
+        w, targets = self.weights, self.targets_for_kernel if kernel._unresolved else None
+        if w is not None and np.all(w == 1.0):
+            w = None
+        kernel = kernel.resolve(self.points, w, targets)
+        self.judge(kernel)
+        return kernel
+
+    def resolve_about(self, kernel: Kernel, check: bool = True) -> Kernel:
+        """Return the resolved kernel of a model that depends only on distances in feature space.
+
+        If the points are far from the origin, its linear terms are evaluated at x - c, where c is
+        the centre of the points.  This does not change distances but avoids cancellation.  If
+        distances cancel nevertheless, for other kernels or sparse points, `check` issues a
+        warning.
+        """
+        kernel = self.resolve(kernel)
+        if self.values is not None:
+            return kernel
+        kernel = kernel._about(self.points)
+        if check:
+            warn_if_cancelled(kernel, self.points)
+        return kernel
+
+    def judge(self, kernel: Kernel) -> None:
+        """Warn, once per fit, if the kernel is known not to be positive definite as required."""
+        if not self.warned and warn_refuted(kernel, self.points, self.order):
+            self.warned.append(kernel)
+
+    @property
+    def targets_for_kernel(self) -> np.ndarray | None:
+        """The targets for kernels that learn from them: numbers, or one-hot encoded classes."""
+        if self.targets is None and self.labels is not None:
+            return self.with_indicators().targets
+        return self.targets
+
+    def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
+        """Return the kernel to evaluate during the fit.
+
+        For a precomputed kernel it contains the matrix.  For other kernels, values that are
+        expensive to compute are stored until the end of the fit, if the memory budget allows it.
+        """
+        if self.values is not None:
+            return self.values
+        return memoise_if_affordable(kernel, len(self), max_memory)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the sample of some of its points, by their indices among those of the sample."""
+        parts: dict[str, Any] = {
+            name: None if (value := getattr(self, name)) is None else value[rows]
+            for name in ("weights", "targets", "labels")
+        }
+        return replace(self, kept=self.kept[rows], **parts)
+
+    def rows(self, index: np.ndarray) -> Any:
+        """Return some of the points that were passed to `fit`, in the form that `predict` takes."""
+        return take(self.given if self.values is None else self.values.matrix, index)
+
+    def scatter(self, A: np.ndarray) -> np.ndarray:
+        """Return A with a row for each point that was passed to `fit`; 0 for those of weight 0."""
+        if self.whole:
+            return A
+        out = np.zeros((length(self.given), *A.shape[1:]))
+        out[self.kept] = A
+        return out
+
+    @property
+    def places(self) -> np.ndarray:
+        """The index in this sample of each point that was passed to `fit`; -1 for weight 0."""
+        positions = np.full(length(self.given), -1)
+        positions[self.kept] = np.arange(len(self))
+        return positions
+
+    def expansion(self, kernel: Kernel, A: np.ndarray) -> Expansion:
+        """Return the expansion sum_i A_i k(x_i, .) over all points that were passed to `fit`."""
+        return Expansion(kernel, self.given, self.scatter(A))
+
+
+def warn_refuted(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
+    """Warn and return True if the kernel is known not to be positive definite.
+
+    The check uses declared properties of the kernel expression only; it does not search for
+    counterexamples.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A resolved kernel.
+    X : points
+        The training points; only the number of their columns matters.
+    order : int or None
+        The required order of conditional positive definiteness; None to skip the check.
+    """
+    if order is None:
+        return False
+    columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
+    counterexample = declared_witness(kernel, order, columns)
+    if counterexample is None:
+        return False
+    requirement = "a Mercer kernel"
+    requirement += ", nor conditionally positive definite of order 1" if order else ""
+    warn_caller(
+        f"{kernel} is not {requirement}: {counterexample}\nThe result of a model "
+        f"that needs one is not reliable; choose a Mercer kernel. `kernel.validity()` shows "
+        f"whether a kernel is one",
+        NotMercerWarning,
+    )
+    return True
+
+
+def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
+    """Return one checked weight per point: finite, non-negative and not all 0."""
+    if hasattr(X, "shape"):
+        w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    else:
+        w = np.asarray(sample_weight, dtype=float)
+        if w.shape not in ((), (length(X),)):
+            raise ValueError(f"sample_weight has shape {w.shape}, but there are {length(X)} points")
+        w = np.broadcast_to(w, (length(X),))
+        if not np.isfinite(w).all():
+            raise ValueError("sample_weight contains NaN or infinity")
+    if np.any(w < 0):
+        raise ValueError(f"sample_weight must be non-negative, got a minimum of {w.min():g}")
+    if not np.any(w > 0):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return w
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Return the weight of each class.
+
+    Parameters
+    ----------
+    class_weight : dict or "balanced"
+        As in scikit-learn.
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    sums : ndarray of shape (n_classes,)
+        The sum of the sample weights of each class.
+    """
+    if isinstance(class_weight, str):  # "balanced"
+        return sums.sum() / (len(sums) * sums)
+    names = classes.tolist()
+    missing = [name for name in names if name not in class_weight]
+    if missing and len(names) - len(missing) < len(class_weight):
+        raise ValueError(
+            f"class_weight has the keys {list(class_weight)}, but no weight for the classes "
+            f"{missing}; the usual cause is a label that is misspelled"
+        )
+    weights = np.array([class_weight.get(name, 1.0) for name in names], dtype=float)
+    if not (np.all(np.isfinite(weights)) and np.all(weights > 0)):
+        raise ValueError(
+            f"class_weight must be positive, got {weights.tolist()} for the classes "
+            f"{classes.tolist()}; to exclude a class, remove its points"
+        )
+    return weights
+
+
+def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
+    """Return the q-quantile: the smallest value v such that values <= v have weight q of the total.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators._training_sample import weighted_quantile
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0, 4.0]), 0.5)
+    2.0
+    >>> weighted_quantile(np.array([1.0, 2.0]), 0.5, np.array([1.0, 3.0]))
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    w = np.ones(len(values)) if weights is None else weights
+    cumulative = np.cumsum(w[order]) / w.sum()
+    return float(values[order][np.searchsorted(cumulative, q - 1e-12)])

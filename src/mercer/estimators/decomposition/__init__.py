@@ -1,0 +1,1 @@
+"""Kernel PCA, canonical correlation analysis and partial least squares."""

@@ -1,0 +1,860 @@
+"""Kernel PCA: principal component analysis in the feature space of a kernel."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import KW_ONLY, replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core import NotDifferentiableError
+from ...blocks import Blocks, as_blocks, in_blocks
+from ...expansion import Expansion
+from ...expansion.preimage import PreImages, local_method
+from ...expansion.reduced_set import Reduction
+from ...kernels import Kernel
+from ...models.kpca import (
+    POLICIES,
+    Components,
+    ComponentSearch,
+    Found,
+    LearnedInverse,
+    Plan,
+    gains_of,
+    reduced_components,
+    same_map,
+)
+from .._blockwise import exactly, gathered, sampled
+from .._kernel_estimator import Explorable, Landmarked, NamedKernel
+from .._parameters import (
+    AT_LEAST_0,
+    COUNT,
+    estimator,
+    exact_as_auto,
+    fitting,
+    learned,
+    parameter,
+    solver,
+    threaded,
+)
+from .._training_sample import Sample, weighted_quantile
+from ._kpca_summary import summary
+
+__all__ = ["KernelPCA"]
+
+_SEARCH_PARAMETERS = (  # constructor parameters that `ComponentSearch` has under the same names
+    *("n_components", "tol", "max_iter", "iterated_power", "storage"),
+    *("indefinite", "max_memory"),
+)
+# Attributes that depend on single training points; compressed models do not have them.
+_POINT_ATTRIBUTES = (
+    *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
+    *("inverse_kernel_", "inverse_alpha_", "_inverse"),
+)
+
+
+@estimator()
+class KernelPCA(
+    Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, NamedKernel
+):
+    """Principal component analysis in the feature space of a kernel.
+
+        w_j = sum_i a_ij (phi(x_i) - mu),    K_c u_j = l_j u_j,    a_j = u_j / sqrt(l_j)
+
+    K_c is the centred kernel matrix, and w_j the principal components.  The score of a point x is
+    <w_j, phi(x) - mu>.
+
+    A drop-in replacement for scikit-learn's `KernelPCA`, with the same parameters, defaults and
+    attributes, and the two differences that are documented in `KernelRidge`.  In addition: exact
+    kernel PCA, with a certificate, if the kernel matrix does not fit in memory; the attributes
+    and methods of scikit-learn's `PCA`; a Nyström approximation with exact error bounds; and
+    streams of points.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        The number of components.  A float between 0 and 1 selects the number of components that
+        explain this fraction of the variance.  None for all components with a positive eigenvalue.
+    alpha : float or "auto"
+        Regularisation of the learned inverse transform; "auto" chooses it by leave-one-out.
+    fit_inverse_transform : bool
+        Learn the inverse transform from scores to points by kernel ridge regression.  Its kernel
+        is chosen by leave-one-out (scikit-learn uses the kernel of the PCA).  `denoise` and
+        `inverse_transform(X, method=...)` do not need it.
+    eigen_solver : str or a solver
+        "dense" (LAPACK), "krylov" (exact; needs a few passes over the kernel matrix, which is not
+        stored), "nystroem" (landmarks), "features" (random Fourier features), "power" (the power
+        method with deflation, also called peeling), "arpack" or "randomized".  "auto" and "exact"
+        choose "dense" or "krylov"; see `plan`.
+    tol : float
+        Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
+    max_iter : int or None
+        Maximum number of passes of "krylov", of matrix products per component of "power", or of
+        restarts of ARPACK.  None for the default of the solver.
+    iterated_power : int or "auto"
+        Number of power iterations of the randomized solver.
+    remove_zero_eig : bool
+        Whether to remove components with eigenvalue 0; otherwise their scores are 0.
+    copy_X : bool
+        If False, X is stored without a copy and must not be modified afterwards.
+    whiten : bool
+        Whether to divide scores by their standard deviation.
+    indefinite : {"raise", "clip", "flip", "shift"}
+        What to do with negative eigenvalues, which occur if the similarity is not a kernel; see
+        Notes.
+    rank : int or None
+        Number of landmarks or random features.  None for 1000, or 10 n_components if that is
+        larger.
+    contamination : float
+        The fraction of training points beyond the threshold of `decision_function`.
+    storage : "auto", "dense" or "tiled"
+        How the kernel matrix is stored; see `mercer.gram.gram`.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components_,)
+        Eigenvalues of the centred kernel matrix, not divided by n.
+    eigenvalue_bounds_ : ndarray of shape (n_components_, 2)
+        Certified lower and upper bounds on the exact eigenvalues.
+    eigenvectors_ : ndarray of shape (n, n_components_)
+        Eigenvectors of unit norm, with the sign that makes the entry of largest modulus positive.
+        Not available after `partial_fit`.
+    explained_variance_ : ndarray of shape (n_components_,)
+        eigenvalues_ / (n - 1), as in PCA.
+    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        eigenvalues_ divided by the trace of the centred kernel matrix, which is the exact total.
+    total_variance_ : float
+        The trace of the centred kernel matrix, divided by n - 1.
+    residuals_ : ndarray of shape (n_components_,)
+        |K_c u_j - l_j u_j|.  An exact eigenvalue lies within this distance of eigenvalues_[j].
+    certificate_ : Certificate
+        All error bounds, and whether it is proved that no leading eigenvalue was missed.
+    components_ : Expansion
+        The components w_j, of unit norm in the RKHS; the same as `expansion_`.  With random
+        features they are functions of the feature vectors.
+    training_scores_ : ndarray of shape (n, n_components_)
+        The scores of the training points of positive weight, as `fit_transform` returns them.
+    mean_ : Expansion
+        The mean mu of the training points in feature space.
+    offset_ : float
+        The threshold of `decision_function` on `score_samples`.
+    X_fit_ : points
+        The training points or landmarks of the expansion.
+    gamma_ : float, str or None
+        The value of gamma that was used.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    n_components_ : int
+        Number of components.
+    solver_, report_
+        The solver that was used, and its report.
+    dual_coef_, X_transformed_fit_, inverse_kernel_, inverse_alpha_
+        Coefficients, scores, kernel and regularisation of the learned inverse transform; only
+        with `fit_inverse_transform=True`.
+
+    Notes
+    -----
+    For an eigenvalue of multiplicity larger than 1, every basis of its eigenspace is correct.  If
+    n_components includes the whole eigenspace, the returned basis depends only on the eigenspace,
+    and not on the solver.
+
+    Kernels that are conditionally positive definite of order 1 (Distance, Multiquadric,
+    AdditiveChi2) are valid here, because centring makes their matrix positive semidefinite.  For
+    other similarities with negative eigenvalues, `indefinite` selects what happens: "raise" raises
+    an error, "clip" drops these components, "flip" uses absolute values, "shift" adds the modulus
+    of the most negative eigenvalue to all eigenvalues.  New points are scored with the same linear
+    map as the training points.
+
+    Sample weights count as repetitions, up to a common factor; a point of weight 0 counts as
+    absent.  Eigenvalues are scaled to n points.  The divisor of variances is based on the sum of
+    the weights, but at least on n points.
+
+    Examples
+    --------
+    >>> from mercer import KernelPCA
+    >>> from mercer.datasets import circles
+    >>> X, _ = circles(200, random_state=0)
+    >>> pca = KernelPCA(n_components=0.8, kernel="rbf", gamma=2.0).fit(X)
+    >>> pca.n_components_
+    7
+    >>> pca.certificate_.nothing_missed
+    True
+    """
+
+    n_components: int | float | None = parameter(
+        COUNT, Interval(Real, 0, 1, closed="neither"), None, default=None
+    )
+    _: KW_ONLY
+    alpha: float | str = parameter(AT_LEAST_0, StrOptions({"auto"}), default=1.0)
+    fit_inverse_transform: bool = parameter("boolean", default=False)
+    eigen_solver: Any = solver(
+        *("dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"),
+        given=[HasMethods(["eigenpairs"])],
+        default="auto",
+    )
+    tol: float = parameter(AT_LEAST_0, default=0)
+    max_iter: int | None = parameter(COUNT, None, default=None)
+    iterated_power: int | str = parameter(
+        Interval(Integral, 0, None, closed="left"), StrOptions({"auto"}), default="auto"
+    )
+    remove_zero_eig: bool = parameter("boolean", default=False)
+    copy_X: bool = parameter("boolean", default=True)
+    whiten: bool = parameter("boolean", default=False)
+    indefinite: str = parameter(StrOptions(set(POLICIES)), default="raise")
+    contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
+    storage: str = parameter(StrOptions({"auto", "dense", "tiled"}), default="auto")
+
+    kernel_: Kernel = learned()
+    offset_: float = learned()
+    explained_variance_: np.ndarray = learned()
+    n_components_: int = learned()
+    _components: Components = learned()
+    _inverse: LearnedInverse = learned()
+    _dtype: np.dtype = learned()
+
+    # ------------------------------------------------------------------ fitting
+
+    @property
+    def _order(self) -> int | None:
+        # Order 1 is enough because the matrix is centred; with another policy than "raise", the
+        # user has accepted an indefinite similarity.
+        return 1 if self.indefinite == "raise" else None
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Compute the principal components of the points X.
+
+        If it is interrupted, the estimator is in the state before its first fit.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions.
+
+        Returns
+        -------
+        self : KernelPCA
+        """
+        if self.fit_inverse_transform and self._precomputed:
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        search = self._search
+        search.check()
+        self._reset()
+        copy_points = self.copy_X and not search.by_features
+        self._fit_sample(search, self._sample(X, sample_weight=sample_weight, copy=copy_points))
+        return self
+
+    def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
+        """Compute the components of a sample and, if requested, the inverse transform."""
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        evaluated = sample.evaluated(kernel, self.max_memory)
+        result = search.fit(evaluated, sample.points, sample.weights)
+        if evaluated is not kernel:
+            result = result._replace(components=result.components.in_terms_of(kernel))
+        values = sample.points if sample.values is None else sample.values.matrix
+        self._whole = sample.whole
+        self._set_fitted(result, kernel, _precision(values))
+        self.offset_ = self._threshold(result.components, result.errors, sample.weights)
+        if self.fit_inverse_transform:
+            try:
+                self._learn_inverse(values, sample.weights)
+            except BaseException:
+                self._reset()
+                raise
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Compute the components of points in blocks.
+
+        Solvers with landmarks or random features need one pass, which sums the moments of the
+        features.  Exact solvers gather the points and use products with the tiled kernel matrix.
+        """
+        search = self._search
+        search.check()
+        if self.fit_inverse_transform:
+            raise ValueError(
+                "fit_inverse_transform=True needs all points at once; for blocks use "
+                "inverse_transform(X, method='auto'), which needs no learned map"
+            )
+        self._reset()
+        if not search.by_features:
+            with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")):
+                points, _, w = gathered(self, X, None, sample_weight)
+                search = replace(search, eigen_solver="krylov", storage="tiled")
+                self._fit_sample(search, self._sample(points, sample_weight=w, copy=False))
+            return
+        blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
+        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        solver, phi = search.begin(kernel, sample.points)
+        result = search.read_out(solver, phi, search.moments(phi, blocks, None))
+        self._whole = False
+        self._set_fitted(result, kernel, _precision(sample.points))
+
+    def _can_stream(self) -> bool:
+        """Return True if `partial_fit` is available; raise ValueError otherwise."""
+        if self._precomputed:
+            raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
+        if not self._search.by_features and self.eigen_solver != "auto":
+            raise ValueError(
+                f"partial_fit needs eigen_solver='nystroem' or 'features', which store moments "
+                f"instead of the points; {self.eigen_solver!r} needs all points at once"
+            )
+        return True
+
+    @available_if(_can_stream)
+    @fitting
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Update the components with further points, which are not stored.
+
+        The first block determines the landmarks or random features and, if gamma depends on the
+        data, gamma.  It should therefore be a representative sample.  The moments of the features
+        are summed exactly, so the result does not depend on how later points are split into
+        blocks.  After a fit with landmarks or random features, `partial_fit` continues; after an
+        exact fit it starts anew, because such a fit stores no moments.  A compressed model raises
+        an error.
+
+        Parameters
+        ----------
+        X : points
+            Further training points.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions.
+
+        Returns
+        -------
+        self : KernelPCA
+        """
+        search = self._search
+        search.check()
+        basis = None
+        if hasattr(self, "_components"):
+            _refuse_compressed_models(self)
+            basis = self._components.basis
+        if basis is None:
+            self._reset()
+        sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
+        if basis is None:
+            kernel = sample.resolve_about(self._make_kernel(self.gamma))
+            solver, phi = search.begin(kernel, sample.points)
+            moments = search.moments(phi, sample.points, sample.weights)
+        else:
+            kernel, solver, phi = self.kernel_, self.solver_, basis.map
+            moments = basis.moments.merge(search.moments(phi, sample.points, sample.weights))
+        gamma = None if basis is None else self.gamma_  # the first block determines gamma_
+        self._set_fitted(
+            search.read_out(solver, phi, moments), kernel, _precision(sample.points), gamma
+        )
+        return self
+
+    def merge(self, other: KernelPCA) -> Self:
+        """Return the model of the points of both models.
+
+        Both must have the same landmarks or random features.  Two workers that start with the same
+        landmarks (pass the points themselves as `landmarks`), or the same random features, can
+        each process a part of the data.
+
+        Parameters
+        ----------
+        other : KernelPCA
+            A fitted model with eigen_solver="nystroem" or "features".
+
+        Returns
+        -------
+        KernelPCA
+            A new model; self and other are not changed.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        _refuse_compressed_models(self, other)
+        mine, theirs = self._components.basis, other._components.basis
+        if mine is None or theirs is None:
+            raise ValueError(
+                "only models with eigen_solver='nystroem' or 'features' can be merged; "
+                "exact solvers need all points at once"
+            )
+        if self.kernel_ != other.kernel_ or not same_map(mine.map, theirs.map):
+            raise ValueError(
+                "the two models have different landmarks or features, so their moments cannot be "
+                "added; pass the same points as `landmarks` to both, or the same random_state"
+            )
+        moments = mine.moments.merge(theirs.moments)
+        result = self._search.read_out(self.solver_, mine.map, moments)
+        merged = copy.copy(self)  # shallow: fitted attributes are replaced, never modified
+        merged._set_fitted(result, self.kernel_, self._dtype, self.gamma_)
+        return merged
+
+    @property
+    def _search(self) -> ComponentSearch:
+        """The eigenproblem solver with the parameters of this estimator."""
+        return ComponentSearch(
+            **{name: getattr(self, name) for name in _SEARCH_PARAMETERS},
+            eigen_solver=exact_as_auto(self.eigen_solver),
+            drop_zeros=self.remove_zero_eig or self.n_components is None,
+            landmarks=self._chosen,
+            say=self._teller,
+        )
+
+    def _set_fitted(
+        self, result: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None
+    ) -> None:
+        """Set all fitted attributes at the end of a fit, so that an interrupted fit sets none."""
+        for name in _POINT_ATTRIBUTES:
+            self.__dict__.pop(name, None)  # from an earlier fit
+        n = result.components.rows
+        count = max(n, result.weight or n)  # weights that sum to less than n are not repetitions
+        divisor = n * (count - 1) / count if count > 1 else 1
+        self.kernel_, self.solver_, self.report_ = kernel, result.solver, result.components.report
+        self._held, self._dtype = result.held, dtype
+        self.gamma_ = self._resolved_gamma(kernel) if gamma is None else gamma
+        self._set_spectrum(result.components, divisor)
+
+    def _set_spectrum(self, parts: Components, divisor: float) -> None:
+        """Set the attributes of the eigenvalues; variances are eigenvalues / divisor."""
+        total = parts.total
+        self.certificate_, self.eigenvalues_ = parts.certificate, parts.values
+        self.residuals_ = parts.certificate.residuals
+        bounds = np.column_stack([parts.certificate.lower, parts.certificate.upper])
+        self.eigenvalue_bounds_ = bounds
+        self.n_components_ = len(parts.values)
+        self.explained_variance_ = parts.values / divisor
+        self.total_variance_ = total / divisor
+        self.explained_variance_ratio_ = (
+            parts.values / total if total > 0 else np.zeros_like(parts.values)
+        )
+        if parts.vectors is not None:
+            self.eigenvectors_ = parts.vectors
+        self.expansion_, self.mean_ = parts.functions, parts.mean
+        self.X_fit_ = parts.expansion.points
+        self._components = parts  # last, because the estimator counts as fitted from here on
+
+    def _threshold(self, parts: Components, errors: Any, weights: Any) -> float:
+        """Return minus the error that a fraction `contamination` of the training points exceeds."""
+        # Rounding errors are smaller than this margin, so they do not turn inliers into outliers.
+        margin = 1e-9 * parts.total / parts.rows
+        return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
+
+    def _learn_inverse(self, X: Any, weights: np.ndarray | None) -> None:
+        """Fit the inverse transform by kernel ridge regression from scores to points."""
+        self._inverse = LearnedInverse.fit(
+            self.training_scores_,
+            X,
+            weights,
+            None if self.alpha == "auto" else float(self.alpha),
+            max_memory=self.max_memory,
+        )
+        f = self._inverse.expansion
+        self.X_transformed_fit_, self.dual_coef_ = f.points, f.coefficients
+        self.inverse_kernel_, self.inverse_alpha_ = f.kernel, self._inverse.ridge
+
+    # ------------------------------------------------------------------ scores and errors
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """Fit to X and return the scores u_j sqrt(l_j) of its points, (n, n_components_)."""
+        self.fit(X, **params)
+        # `training_scores_` lacks the points of weight 0, for which a score is returned as well.
+        return self.training_scores_ if self._whole else self.transform(X)
+
+    @threaded
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the scores of the points X, shape (n, n_components_).
+
+        For a precomputed kernel, X is k(X, training points).
+        """
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        scores = self._components.score(X)
+        return self._whiten_and_cast(scores, np.result_type(self._dtype, _precision(X)))
+
+    @threaded
+    def reconstruction_error(self, X: Any) -> np.ndarray:
+        """Return the squared distance in feature space between each point and its projection.
+
+        |phi(x) - mu - sum_j score_j w_j|^2
+        """
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        if self._precomputed:
+            raise ValueError(
+                "the reconstruction error needs k(x, x), which k(X, X_fit) does not contain; "
+                "fit with a kernel instead of a precomputed matrix"
+            )
+        return self._components.error(X, self.kernel_)
+
+    @threaded
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the reconstruction error; low values mark points unlike the training points.
+
+        scikit-learn's `PCA` returns log-likelihoods, which need a density that a feature space may
+        not have.  The scores of different kernels are not comparable, because their feature spaces
+        differ.
+        """
+        return -self.reconstruction_error(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean of `score_samples`."""
+        return float(np.mean(self.score_samples(X)))
+
+    @threaded
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return score_samples(X) - offset_, which is negative for outliers.
+
+        If there are so many components that the reconstruction error of the training points is 0,
+        every other point is an outlier.  Choose fewer components then.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "offset_"):
+            raise NotFittedError(
+                "the outlier threshold is not known after partial_fit, for points in blocks, or "
+                "after compress, because the reconstruction errors of the training points are not "
+                "available; compare score_samples with your own threshold"
+            )
+        return self.score_samples(X) - self.offset_
+
+    def is_outlier(self, X: Any) -> np.ndarray:
+        """Return a boolean array: whether the reconstruction error exceeds the threshold."""
+        return self.decision_function(X) < 0
+
+    def contributions(self, X: Any = None) -> np.ndarray:
+        """Return the relative influence of each input feature on each component.
+
+        The influence of feature c on component j is the mean over the points of
+        (s_c df_j / dx_c)^2, where s_c is the standard deviation of feature c.
+
+        Parameters
+        ----------
+        X : points or None, default=None
+            The points at which gradients are evaluated; None for the training points.
+
+        Returns
+        -------
+        ndarray of shape (n_components_, n_features)
+            Each row sums to 1.
+        """
+        check_is_fitted(self)
+        parts = self._components
+        if parts.in_features:
+            raise ValueError(
+                "gradients of random features are not available; use eigen_solver='nystroem'"
+            )
+        if parts.in_primal:
+            raise ValueError(
+                "contributions are not available after to_primal; use the original model"
+            )
+        has_no_points = parts.basis is not None or parts.reduction is not None
+        if X is None and (self._precomputed or has_no_points):
+            raise ValueError(
+                "this model does not store its training points; pass the points X at which the "
+                "gradients are evaluated"
+            )
+        X = self.X_fit_ if X is None else self._check_points(X, reset=False)
+        return parts.contributions(X.toarray() if sp.issparse(X) else X)
+
+    # ------------------------------------------------------------------ inverse transform
+
+    def decode(self, X: Any) -> Expansion:
+        """Return the elements mu + sum_j X_ij w_j of the RKHS, one for each row of scores.
+
+        `decode(transform(x))` is the projection of phi(x); its squared distance from phi(x) is
+        the reconstruction error.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components_)
+            Scores.
+
+        Returns
+        -------
+        Expansion
+            n functions.
+        """
+        return self._feature_space().decode(self._check_scores(X))
+
+    @threaded
+    def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
+        """Return pre-images: points z with phi(z) close to `decode(X)`.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components_)
+            Scores.
+        method, options
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        PreImages
+            The points and their residuals.
+        """
+        return self._feature_space().preimage(self._check_scores(X), method, **options)
+
+    def denoise(self, X: Any, method: str | None = None, **options: Any) -> Any:
+        """Return the pre-image of the projection of each point on the components.
+
+        Parameters
+        ----------
+        X : points
+            Noisy points.
+        method : str or None, default=None
+            None starts at x and uses a fixed-point iteration if the kernel has one, otherwise
+            gradient descent; for kernels without a gradient it uses "auto".  The projection may
+            have several pre-images; starting at x selects the one near x, whereas "auto" selects
+            the one with the smallest residual.  "distance" combines training points near the
+            projection, which works better if noise replaces values instead of being added.
+            Other methods are those of `Expansion.preimage`.
+        options
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        points
+            One for each row of X.
+        """
+        check_is_fitted(self)
+        scores = self.transform(X)
+        scores = getattr(scores, "to_numpy", lambda: scores)()  # a table, after set_output
+        X = self._check_points(X, reset=False)
+        if self._takes(X) and not self.kernel_.discrete:
+            options = {"start": X, **options}
+        if method is not None:
+            return self._cast(self.preimage(scores, method, **options).points)
+        try:
+            preimages = self.preimage(scores, local_method(self.kernel_), **options)
+        except NotDifferentiableError:
+            preimages = self.preimage(scores, "auto", **options)
+        return self._cast(preimages.points)
+
+    @threaded
+    def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
+        """Return points for the scores X.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components_)
+            Scores.
+        method : str or None, default=None
+            None uses the map that was learned with `fit_inverse_transform=True`.  Otherwise a
+            method of `Expansion.preimage`, which does not need that map.
+        options
+            As in `Expansion.preimage`.
+
+        Returns
+        -------
+        points
+            One for each row of X.
+        """
+        if method is not None:
+            return self._cast(self.preimage(X, method, **options).points)
+        if options:
+            raise TypeError(
+                f"{', '.join(sorted(options))}: the learned inverse transform takes no options; "
+                f"choose a method, such as method='auto'"
+            )
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The fit_inverse_transform parameter was not set to True when instantiating and "
+                "hence the inverse transform is not available. Without it, choose a method: "
+                "inverse_transform(X, method='auto')."
+            )
+        check_is_fitted(self)
+        if not hasattr(self, "_inverse"):
+            raise NotFittedError(
+                "the inverse transform was not learned: fit_inverse_transform must be True when "
+                "fit is called, and partial_fit and compress do not store the points that it "
+                "needs; inverse_transform(X, method='auto') works without it"
+            )
+        X = self._check_scores(X, whitened=True)
+        return self._cast(self._inverse(X))
+
+    def _feature_space(self) -> Components:
+        """Return the components if they are elements of the RKHS; raise ValueError otherwise."""
+        check_is_fitted(self)
+        if self._components.in_features:
+            raise ValueError(
+                "with random features the components are not elements of the RKHS, so there are no "
+                "pre-images: set fit_inverse_transform=True, or use eigen_solver='nystroem'"
+            )
+        if self._components.in_primal:
+            raise ValueError(
+                "pre-images are not available after to_primal, because the training points are "
+                "gone; use the original model"
+            )
+        if self._precomputed:
+            raise ValueError(
+                "pre-images need points, which a precomputed kernel matrix does not have; fit with "
+                "a kernel"
+            )
+        if self.indefinite != "raise":
+            raise ValueError(
+                f"with indefinite={self.indefinite!r} the components are not elements of an RKHS, "
+                f"so scores have no pre-images"
+            )
+        return self._components
+
+    def _check_scores(self, X: Any, whitened: bool = False) -> np.ndarray:
+        """Return checked scores as floats; unless `whitened`, whitening is undone."""
+        X = np.asarray(X, dtype=float)
+        if X.ndim != 2 or X.shape[1] != self.n_components_:
+            raise ValueError(
+                f"scores have shape {X.shape}, but there are {self.n_components_} components: they "
+                f"need one column for each component"
+            )
+        if not np.all(np.isfinite(X)):
+            raise ValueError("scores contain values that are not finite")
+        if self.whiten and not whitened:
+            gains = gains_of(self.explained_variance_)
+            X = np.divide(X, gains, out=np.zeros_like(X), where=gains > 0)
+        return X
+
+    # ------------------------------------------------------------------ cost and summary
+
+    def plan(self, X: Any) -> Plan:
+        """Return the estimated time and memory of each eigensolver for the points X.
+
+        Nothing is allocated or fitted.  For points in blocks, the estimate of the time takes the
+        number of cores into account.
+
+        Parameters
+        ----------
+        X : points or blocks
+            The points that would be passed to `fit`.
+
+        Returns
+        -------
+        Plan
+            A table to print.
+        """
+        return self._make_plan(as_blocks(X)) if in_blocks(X) else self._plan_threaded(X)
+
+    @threaded
+    def _plan_threaded(self, X: Any) -> Plan:
+        return self._make_plan(X)
+
+    def _make_plan(self, X: Any) -> Plan:
+        return self._search.plan(self._make_kernel(self.gamma), X)
+
+    def summary(self) -> str:
+        """Return a text with the solver, the explained variances and their error bounds."""
+        check_is_fitted(self)
+        return summary(self)
+
+    @property
+    def reduction_(self) -> Reduction | None:
+        """The error certificate of a model that `compress` returned; None for other models."""
+        check_is_fitted(self)
+        return self._components.reduction
+
+    @property
+    def components_(self) -> Expansion:
+        """The components w_j, which have unit norm in the RKHS."""
+        check_is_fitted(self)
+        return self.expansion_
+
+    @property
+    def training_scores_(self) -> np.ndarray:
+        """The scores of the training points of positive weight; not available for streams."""
+        check_is_fitted(self)
+        if self._components.scores is None:
+            raise AttributeError(
+                "training scores are not stored after partial_fit, for points in blocks, or after "
+                "compress: pass the points to transform"
+            )
+        return self._whiten_and_cast(self._components.scores, self._dtype)
+
+    # ------------------------------------------------------------------ conversion and helpers
+
+    def _compress(self, shrink: Any) -> None:
+        old = self._components
+        if old.reduction is not None:
+            raise ValueError(
+                f"this kernel PCA was compressed before, from {old.reduction.n_points_before} to "
+                f"{old.reduction.n_points} points, and no longer has the training points that its "
+                f"variances refer to; compress the original model to the new size"
+            )
+        if old.in_features:
+            raise ValueError(
+                "a kernel PCA with random features stores no points, so it cannot be compressed; "
+                "choose a smaller rank, or fit with eigen_solver='nystroem'"
+            )
+        if self.indefinite != "raise":
+            raise ValueError(
+                f"with indefinite={self.indefinite!r} the components are not elements of an RKHS, "
+                f"so they have no RKHS norm in which they could be compressed"
+            )
+        parts, errors = reduced_components(old, shrink)
+        divisor = old.total / self.total_variance_ if old.total > 0 else 1.0
+        for name in _POINT_ATTRIBUTES:
+            self.__dict__.pop(name, None)
+        self._set_spectrum(parts, divisor)
+        if errors is not None:
+            weights = old.expansion.coefficients[:, -1]
+            self.offset_ = self._threshold(parts, errors, weights)
+
+    def _to_primal(self, max_memory: Any) -> None:
+        if self._components.in_features:
+            raise ValueError(
+                "a kernel PCA with random features is already in the primal: it stores no points"
+            )
+        self._components = self._components.to_primal(max_memory)
+        self.expansion_, self.mean_ = self._components.functions, self._components.mean
+        for name in ("X_fit_", *_POINT_ATTRIBUTES):
+            if name != "offset_":  # the threshold stays, because scores and errors do not change
+                self.__dict__.pop(name, None)
+
+    def _reset(self) -> None:
+        """Delete the fitted attributes of an earlier fit."""
+        for name in [v for v in vars(self) if v.endswith("_") and not v.startswith("_")]:
+            delattr(self, name)
+        for name in ("_components", "_inverse", "_held", "_dtype"):
+            self.__dict__.pop(name, None)
+
+    def _whiten_and_cast(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
+        """Return the scores in the requested dtype, whitened if `whiten` is True."""
+        if self.whiten:
+            scores = scores * gains_of(self.explained_variance_)
+        return scores.astype(dtype, copy=False)
+
+    def _cast(self, Z: Any) -> Any:
+        """Convert floating-point pre-images to the precision of the training points."""
+        numbers = isinstance(Z, np.ndarray) and Z.dtype.kind == "f"
+        return Z.astype(self._dtype, copy=False) if numbers else Z
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_components")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+
+def _refuse_compressed_models(*models: KernelPCA) -> None:
+    """Raise an error if one of the models is compressed."""
+    if any(model._components.reduction is not None for model in models):
+        raise ValueError(
+            "a compressed model cannot be updated or merged, because it no longer has the moments "
+            "of its points; update the original model, and compress it again"
+        )
+
+
+def _precision(X: Any) -> np.dtype:
+    """Return float32 for points in float32, otherwise float64."""
+    single = getattr(X, "dtype", None) == np.float32
+    return np.dtype(np.float32 if single else np.float64)

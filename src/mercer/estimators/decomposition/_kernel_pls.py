@@ -1,0 +1,160 @@
+"""Kernel partial least squares: pairs of functions of two views with maximal covariance."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import RegressorTags
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from ...solvers import PartialLeastSquares
+from .._kernel_estimator import KernelLike
+from .._parameters import COUNT, estimator, fitting, learned, parameter
+from ._two_view_estimator import TwoViews
+
+__all__ = ["KernelPLS"]
+
+
+@estimator()
+class KernelPLS(TwoViews):
+    """Partial least squares in the feature spaces of two kernels.
+
+        maximise  cov(f(x), g(y))  over  |f| = |g| = 1,   then deflate and repeat
+
+    Each component is a pair of functions of maximal covariance (Rosipal and Trejo 2001).  In the
+    regression mode, the part that the score of x explains is removed from both views, and
+    `predict` is the least-squares regression of y on the scores.  A few components often predict
+    as well as ridge regression with a well-chosen alpha.  In the canonical mode, each view is
+    deflated by its own score.
+
+    With linear kernels these are scikit-learn's `PLSRegression` and `PLSCanonical` with
+    scale=False: columns are not scaled.
+
+    Parameters
+    ----------
+    mode : {"regression", "canonical"}
+        "regression" to predict y; "canonical" treats both views alike and has no `predict`.
+
+    Attributes
+    ----------
+    covariances_ : ndarray of shape (n_components_,)
+        The maximal covariance of each component.
+    expansion_, intercept_
+        The functions f_j of x, with deflation included, so that they apply to x itself.  Scores
+        are expansion_(X) + intercept_, where intercept_ is minus the mean of f_j.
+    expansion_y_, intercept_y_
+        The functions g_j of y, likewise.  In the regression mode they have norm 1 and are not
+        deflated.
+    n_components_ : int
+        The number of components.  Smaller than n_components, with a warning, if the deflated
+        views have no covariance.
+    X_fit_, dual_coef_
+        The points of `expansion_` (indices for a precomputed kernel) and its coefficients.
+    kernel_, kernel_y_ : Kernel
+        The kernels of the two views with all parameters resolved.
+    report_ : Report
+        What the solver did.
+
+    Notes
+    -----
+    Sample weights count as repetitions, up to a common factor.
+
+    See Also
+    --------
+    KernelCCA : Maximises correlations instead of covariances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPLS
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.c_[np.sin(X), np.cos(X)]
+    >>> model = KernelPLS(4).fit(X, y)
+    >>> model.transform(X).shape, bool(model.score(X, y) > 0.99)
+    ((100, 4), True)
+    """
+
+    n_components: int = parameter(COUNT, default=2)
+    _: KW_ONLY
+    mode: str = parameter(StrOptions({"regression", "canonical"}), default="regression")
+    kernel_y: KernelLike = "linear"
+
+    covariances_: np.ndarray = learned()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.mode == "regression":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Compute the components of two views of the same points.
+
+        Parameters
+        ----------
+        X : points
+            The first view.
+        y : points or array-like of shape (n,) or (n, n_targets)
+            The second view, row by row of the same points as X.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which count as repetitions.
+
+        Returns
+        -------
+        self : KernelPLS
+        """
+        sample, second = self._samples(X, y, sample_weight)
+        solver = PartialLeastSquares(int(self.n_components), self.mode)
+        relation = self._relate(sample, second, solver)
+        self.covariances_ = relation.values
+        self._regression = None
+        targets = second.points
+        if self.mode == "regression" and isinstance(targets, np.ndarray) and targets.ndim == 2:
+            self._regression = relation.regression(np.asarray(targets, dtype=float))
+            self._flat = second.flat
+        return self
+
+    def _can_predict(self) -> bool:
+        """Return True in the regression mode; raise AttributeError otherwise."""
+        if self.mode != "regression":
+            raise AttributeError(f"mode={self.mode!r} has no predictions; use mode='regression'")
+        return True
+
+    @available_if(_can_predict)
+    def predict(self, X: Any) -> np.ndarray:
+        """Return predictions of y, shape (n,) or (n, n_targets); y must have been numeric."""
+        scores = self._values(X)
+        if self._regression is None:
+            raise ValueError(
+                "predictions need a y that is a dense array of numbers in fit; for other "
+                "points, compare the scores that transform(X, y) returns"
+            )
+        B, b = self._regression
+        values = scores @ B + b
+        return values[:, 0] if self._flat else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 of the predictions, or in the canonical mode the mean correlation of scores.
+
+        Parameters
+        ----------
+        X : points
+            The first view.
+        y : points
+            The second view.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the points.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import r2_score
+
+        if self.mode == "regression":
+            return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+        return float(np.mean(self._correlations(X, y, sample_weight)))

@@ -1,0 +1,253 @@
+"""Base class of KernelCCA and KernelPLS, which relate two views of the same points.
+
+score_j(x) = f_j(x) - mean f_j,        score_j(y) = g_j(y) - mean g_j
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    TransformerMixin,
+)
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core import length
+from ...expansion import Expansion
+from ...gram import METHODS, Landmarks
+from ...kernels import Kernel, as_kernel
+from ...solvers import (
+    CanonicalCorrelations,
+    PartialLeastSquares,
+    Relation,
+    Report,
+    Status,
+    View,
+    coordinates,
+    correlations,
+)
+from .._kernel_estimator import KernelLike, Landmarked, NamedKernel
+from .._parameters import COUNT, estimator, learned, parameter, solver, threaded
+from .._training_sample import Sample, check_weights
+
+__all__ = ["SecondView", "TwoViews"]
+
+
+@estimator(kw_only=True)
+class SecondView(NamedKernel):
+    """Validation of the second view y; stores the number and names of its columns."""
+
+    def columns(self, y: Any) -> Any:
+        """Return a one-dimensional numeric y as a column, unless the kernel is not on vectors."""
+        if isinstance(self.kernel, Kernel) and not self.kernel.on_vectors:
+            return y
+        try:
+            numbers = np.asarray(y)
+            numbers = numbers.astype(float) if numbers.dtype == object else numbers
+        except (TypeError, ValueError):  # sets, strings, graphs ...
+            return y
+        if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
+            return y
+        return numbers[:, None]
+
+    def sample(self, y: Any) -> Sample:
+        """Return the checked training sample of the second view."""
+        columns = self.columns(y)
+        with _SecondViewErrors():
+            return replace(self._sample(columns).doubled(), flat=columns is not y)
+
+    def points(self, y: Any) -> Any:
+        """Return checked new points of the second view."""
+        with _SecondViewErrors():
+            return self._check_points(self.columns(y), reset=False)
+
+
+@estimator(kw_only=True)
+class TwoViews(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiOutputMixin, Landmarked, NamedKernel
+):
+    """Base class of the estimators that relate two views of the same points.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of pairs of functions.
+    kernel_y : str, Kernel, callable or scikit-learn GP kernel
+        The kernel of the second view y, specified like `kernel`.  For kernels given by name, gamma,
+        degree and coef0 apply to both views.
+    solver : {"auto", "exact", "nystroem"}
+        "exact" optimises over the whole RKHS, "nystroem" over the span of landmarks of each view.
+        "auto" is exact for up to 3000 points if the memory budget allows it; otherwise it uses
+        landmarks, with a warning.
+    landmarks_y : str or points
+        The landmarks of the second view, specified like `landmarks`.  `rank` and `random_state`
+        apply to both views.
+    """
+
+    n_components: int = parameter(COUNT, default=2)
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    kernel_y: KernelLike = parameter(*NamedKernel._parameter_constraints["kernel"], default="rbf")
+    solver: Any = solver("nystroem", default="auto")
+    landmarks_y: Any = parameter(
+        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+    )
+
+    n_components_: int = learned()
+    kernel_: Kernel = learned()
+    kernel_y_: Kernel = learned()
+    expansion_y_: Expansion = learned()
+    intercept_y_: np.ndarray = learned()
+    report_: Report = learned()
+    _second: SecondView = learned()
+
+    _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
+        """Fit to both views and return the scores of X only, as pipelines expect.
+
+        Parameters
+        ----------
+        X : points
+            The first view.
+        y : points
+            The second view.
+        params
+            Further arguments of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components_)
+        """
+        return self.fit(X, y, **params).transform(X)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Return the scores of X and, if y is passed, the scores of y.
+
+        Parameters
+        ----------
+        X : points
+            Points of the first view; for a precomputed kernel, k(X, X_fit).
+        y : points or None, default=None
+            Points of the second view; for a precomputed kernel, its values with the training
+            points.
+
+        Returns
+        -------
+        scores : ndarray of shape (n, n_components_), or a pair of such arrays if y is passed
+        """
+        scores = self._values(X)
+        return scores if y is None else (scores, self._values_y(y))
+
+    def _correlations(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        """Return the correlation between the scores of X and y for each component."""
+        S, T = self.transform(X, _require_y(y, self))
+        if len(S) != len(T):
+            raise ValueError(f"X has {len(S)} points, but y, the second view, has {len(T)}")
+        return correlations(
+            S, T, None if sample_weight is None else check_weights(sample_weight, S)
+        )
+
+    # ------------------------------------------------------------------ fitting
+
+    def _samples(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
+        """Return the checked training samples of both views."""
+        y = _require_y(y, self)
+        sample = self._sample(X, sample_weight=sample_weight).doubled()
+        self._second = SecondView(kernel=self.kernel_y)
+        second = self._second.sample(y)
+        n, n_y = length(sample.given), length(second.given)
+        if n != n_y:
+            raise ValueError(
+                f"X has {n} points, but y, the second view, has {n_y}; each point needs both"
+            )
+        second = replace(second, kept=sample.kept, weights=sample.weights)
+        if len(sample) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 points of positive weight, got "
+                f"n_samples = {len(sample)}"
+            )
+        return sample, second
+
+    def _relate(
+        self,
+        sample: Sample,
+        second: Sample,
+        solver: CanonicalCorrelations | PartialLeastSquares,
+    ) -> Relation:
+        """Solve the two-view problem and set the fitted attributes.
+
+        The solver works on finite coordinates of both views, and its directions are
+        converted to expansions.
+        """
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        options = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
+        kernel_y = second.resolve_about(as_kernel(self.kernel_y, **options))
+        values = sample.evaluated(kernel, self.max_memory)
+        values_y = second.evaluated(kernel_y, self.max_memory)
+        phi, psi = coordinates(
+            (values, values_y),
+            (sample.points, second.points),
+            self.solver,
+            (self._chosen, Landmarks(self.rank, self.landmarks_y, self.random_state)),
+            lambda n, m, m_y: solver.workspace(n, m, m_y, solver.n_components),
+            max_memory=self.max_memory,
+        )
+        self._say(f"X: {phi.message}")
+        self._say(f"y: {psi.message}")
+        relation = solver.relate(View.of(phi.F, sample.weights), View.of(psi.F, sample.weights))
+        f = Expansion(kernel, phi.points, phi.coefficients(relation.x))
+        self._set_expansion(f, -relation.offset, flat=False)
+        self.expansion_y_ = Expansion(kernel_y, psi.points, psi.coefficients(relation.y))
+        self.intercept_y_ = -relation.offset_y
+        self.kernel_, self.kernel_y_ = kernel, kernel_y
+        self.n_components_ = len(relation.values)
+        report, status = relation.report, relation.report.status
+        if (phi.approximate or psi.approximate) and status is Status.DIRECT:
+            status = Status.APPROXIMATE
+        text = "; ".join(filter(None, [report.message, f"X: {phi.message}", f"y: {psi.message}"]))
+        self.report_ = replace(report, status=status, message=text)
+        self._say(f"{relation.values.round(6)}: {status.value}")
+        return relation
+
+    @threaded
+    def _values_y(self, y: Any) -> np.ndarray:
+        """Return the scores of points of the second view."""
+        check_is_fitted(self)
+        return np.asarray(self.expansion_y_(self._second.points(y)) + self.intercept_y_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+
+class _SecondViewErrors:
+    """Context manager that adds to error messages that they concern the second view."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind in (ValueError, TypeError):
+            raise kind(f"y, the second view (called X in what follows): {error}") from error
+
+
+def _require_y(y: Any, model: Any) -> Any:
+    """Return y; raise an error if it is None."""
+    if y is None:
+        raise ValueError(
+            f"{type(model).__name__} requires y to be passed, but the target y is None: y is the "
+            f"second view"
+        )
+    return y

@@ -1,0 +1,1 @@
+"""Embeddings of points in a few dimensions, as estimators."""

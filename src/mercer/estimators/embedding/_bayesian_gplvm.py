@@ -1,0 +1,162 @@
+"""Bayesian Gaussian process latent variable model: scikit-learn interface to `mercer.models.embedding`."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+
+from ..._core import progress, random_numbers
+from ...kernels import as_kernel
+from ...models.embedding import BayesianMap, default_relevance, fit_bayesian
+from .._kernel_estimator import Seed
+from .._parameters import COUNT, estimator, fitting, learned, parameter
+from ._latent_model import LatentVariables
+
+__all__ = ["BayesianGPLVM"]
+
+
+@estimator()
+class BayesianGPLVM(LatentVariables):
+    """Bayesian GPLVM, a nonlinear embedding that determines its own dimension.
+
+    The model is x = mu + f(z) + e with a Gaussian process f, noise e and latent coordinates
+    z ~ N(0, I). The latent coordinates are integrated out approximately: the fit maximises a lower
+    bound of the log likelihood (Titsias and Lawrence, 2010),
+
+        max over q, theta of  <log p(X | Z)>_q - KL(q || N(0, I)),     q(z_i) = N(m_i, diag S_i)
+
+    in which f is represented by its values at m inducing points. Each latent dimension has a length
+    scale l. If the data do not need a dimension, its l grows, its z returns to the prior N(0, I),
+    and its relevance var(m) / l^2 goes to 0. Dimensions are sorted by decreasing relevance. Time
+    grows as n m^2 and memory as n.
+
+    Parameters
+    ----------
+    n_components : int or None
+        The maximum number of latent dimensions. None means 10, or the number of dimensions that PCA
+        has if that is smaller.
+    n_inducing : int
+        The number of inducing points, at most the number of points. More are more accurate and
+        slower.
+    kernel : Kernel, str or None
+        The covariance of f: v*RBF(l) or Linear(), with one length scale per dimension. The kernel
+        is fitted to X divided by a constant, ``model_.unit``, so that the mean variance of the
+        columns is 1. None means an RBF with v = 1 and length scales from PCA: l_1 = 1, and larger
+        for directions in which the data vary less.
+    random_state : int, RandomState or None
+        Seed of the draw of the training points at whose initial coordinates the inducing points
+        start. None means 0.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, n_components)
+        The posterior means m of the latent coordinates of the training points.
+    variances_ : ndarray of shape (n, n_components)
+        The posterior variances S of the latent coordinates.
+    relevance_ : ndarray of shape (n_components,)
+        The relevance var(m) / l^2 of each dimension, in decreasing order.
+    active_ : ndarray of shape (n_components,)
+        Whether each dimension moves x by more than the noise does: d v var(m) / l^2 > s, where d is
+        the number of columns and s the noise variance of the scaled data.
+    n_active_ : int
+        The number of active dimensions. They come first.
+    noise_variance_ : float
+        The variance of e.
+    kernel_ : Kernel
+        The kernel with its optimised parameters.
+    model_ : BayesianMap
+        The fitted model as an immutable object.
+    expansion_ : Expansion
+        The posterior mean of f as a function of z, in units of ``model_.unit``.
+    log_likelihood_ : float
+        The maximised lower bound of the log likelihood.
+    n_iter_ : int
+        The number of evaluations of the bound.
+    report_ : Report
+        How the optimisation ended.
+    n_features_in_ : int
+        The number of columns of X.
+
+    References
+    ----------
+    Titsias & Lawrence (2010), Bayesian Gaussian process latent variable model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import BayesianGPLVM
+    >>> t = np.linspace(-1.5, 1.5, 60)
+    >>> X = np.c_[t, t**2 / 2, np.sin(2 * t)] + 0.05 * np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = BayesianGPLVM(n_inducing=10).fit(X)
+    >>> model.n_active_, model.transform(X[:5]).shape
+    (1, (5, 3))
+    """
+
+    n_components: int | None = parameter(COUNT, None, default=None)
+    _: KW_ONLY
+    n_inducing: int = parameter(COUNT, default=50)
+    random_state: Seed = parameter("random_state", default=None)
+
+    model_: BayesianMap = learned()
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model by maximising the lower bound of the log likelihood."""
+        X = self._given_rows(X)
+        start = self._start(X, self.n_components or min(_DEFAULT_MAX_COMPONENTS, *X.shape))
+        if self.kernel is None:
+            kernel = default_relevance(X, start.shape[1])
+        else:
+            kernel = as_kernel(self.kernel).resolve(start)
+        inducing_rows = random_numbers(self.random_state).permutation(len(X))[: self.n_inducing]
+        with progress(type(self).__name__, self.verbose) as log:
+            result = fit_bayesian(
+                X,
+                kernel,
+                start,
+                start[np.sort(inducing_rows)],
+                tol=self.tol,
+                max_iter=self.max_iter,
+                max_memory=self.max_memory,
+                say=log,
+            )
+        return self._settle(result)
+
+    @property
+    def variances_(self) -> np.ndarray:
+        """The posterior variances S of the latent coordinates."""
+        return self.model_.variances
+
+    @property
+    def noise_variance_(self) -> float:
+        """The variance of the noise e, in the units of X."""
+        return self.model_.unit**2 * self.model_.noise
+
+    @property
+    def relevance_(self) -> np.ndarray:
+        """The relevance var(m) / l^2 of each dimension, in decreasing order."""
+        return self.model_.relevance
+
+    @property
+    def active_(self) -> np.ndarray:
+        """Whether each dimension moves x by more than the noise does."""
+        return self.model_.active
+
+    @property
+    def n_active_(self) -> int:
+        """The number of active dimensions."""
+        return int(self.active_.sum())
+
+    def _words(self) -> list[str]:
+        """Return the lines of `summary` about dimensions, relevance and noise."""
+        q, relevance = self.embedding_.shape[1], ", ".join(f"{r:.2g}" for r in self.relevance_)
+        return [
+            f"active     {self.n_active_} of {q} dimensions",
+            f"relevance  {relevance}",
+            f"noise      {self.noise_variance_:.3g}",
+        ]
+
+
+_DEFAULT_MAX_COMPONENTS = 10  # maximum number of latent dimensions for n_components=None

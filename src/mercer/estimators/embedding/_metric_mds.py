@@ -1,0 +1,339 @@
+"""Metric multidimensional scaling: scikit-learn interface to `mercer.models.embedding`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from scipy.spatial.distance import squareform
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from ..._core import check_budget, length, random_numbers, slices, take
+from ...kernels import Kernel, Linear
+from ...models.embedding import Stress, across, of_pairs, place, scale, stress_at
+from ...solvers import Report
+from .._kernel_estimator import Explorable, NamedKernel, Seed
+from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
+from ._latent_model import number_of_components, refuse_equal
+
+__all__ = ["MetricMDS"]
+
+# Dissimilarities per block of new points, to limit the memory of `transform`.
+_MAX_BLOCK_ENTRIES = 2**17
+# Maximum asymmetry, and maximum diagonal entry, relative to the largest entry of a matrix.
+_SYMMETRY_TOLERANCE = 1e-8
+
+
+@estimator()
+class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+    """Metric multidimensional scaling (MDS) with raw stress or Sammon stress.
+
+    Finds coordinates z_i whose Euclidean distances approximate given dissimilarities delta_ij by
+    minimising the stress
+
+        S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2.
+
+    The weights are w = 1, or w = 1 / delta for Sammon's mapping, which preserves small distances
+    better; `fit` takes additional weights. The dissimilarities are distances in the feature space
+    of a kernel, so that points may be of any type; with the linear kernel they are Euclidean
+    distances. Or X is the matrix of dissimilarities, dissimilarity="precomputed".
+
+    L-BFGS starts at classical scaling, which is kernel PCA of -delta^2 / 2, and with `n_init` > 1
+    also at random coordinates. `transform` minimises the stress of each new point relative to the
+    training points and takes the best of three starts, which may be a local minimum. Training
+    points are mapped to their coordinates in `embedding_`.
+
+    Parameters
+    ----------
+    n_components : int or None
+        The dimension of the embedding; None means 2, or 1 for vectors with two columns or fewer.
+    stress : {"raw", "sammon"}
+        The weights of the pairs: w = 1, or w = 1 / delta. With "sammon", pairs with delta = 0 have
+        the weight of the smallest positive delta.
+    dissimilarity : {"kernel", "precomputed"}
+        "kernel" uses the distance |phi(x) - phi(z)| in the feature space of the kernel. With
+        "precomputed", X is a symmetric matrix of non-negative dissimilarities, and for new points
+        the matrix delta(X, X_fit).
+    n_init : int
+        The number of starts; the result with the smallest stress is used.
+    tol : float
+        A start has converged when a majorisation (SMACOF) step would move the embedding by less
+        than tol times its size.
+    max_iter : int
+        The maximum number of L-BFGS iterations per start.
+    random_state : int, RandomState or None
+        Seed of the random starts; None means 0.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of shape (n, n_components)
+        The coordinates of the training points, with mean 0, along their principal axes.
+    stress_ : float
+        The stress S, between 0 and 1. scikit-learn's `MDS` reports S sum_(i<j) delta_ij^2 instead.
+    stresses_ : ndarray of shape (n_init,)
+        The final stress of each start.
+    report_ : Report
+        Iterations, the size of the last majorisation step relative to the embedding (compared with
+        `tol`), and the spread of `stresses_`.
+    kernel_ : Kernel or None
+        The kernel with all parameters resolved; None for "precomputed".
+    X_fit_ : points
+        The training points; None for "precomputed".
+    n_iter_ : int
+        The number of iterations of the best start.
+
+    References
+    ----------
+    Sammon (1969), A nonlinear mapping for data structure analysis.
+    de Leeuw (1988), Convergence of the majorization method for multidimensional scaling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MetricMDS
+    >>> X = np.random.default_rng(0).normal(size=(50, 2)) @ [[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]]
+    >>> model = MetricMDS(2).fit(X)  # a plane in three dimensions
+    >>> bool(model.stress_ < 1e-9), model.transform(X[:3] + 0.1).shape
+    (True, (3, 2))
+    >>> from mercer.kernels import Spectrum
+    >>> words = ["GATTACA", "GATTTACA", "CCGGCG", "CCGCGG", "ATTACC"]
+    >>> sammon = MetricMDS(2, stress="sammon", kernel=Spectrum(2)).fit(words)
+    >>> np.allclose(sammon.transform(words), sammon.embedding_)
+    True
+    """
+
+    n_components: int | None = parameter(COUNT, None, default=None)
+    _: KW_ONLY
+    stress: str = parameter(StrOptions({"raw", "sammon"}), default="raw")
+    dissimilarity: str = parameter(StrOptions({"kernel", "precomputed"}), default="kernel")
+    n_init: int = parameter(COUNT, default=1)
+    tol: float = parameter(POSITIVE, default=1e-5)
+    max_iter: int = parameter(COUNT, default=1000)
+    random_state: Seed = parameter("random_state", default=None)
+
+    embedding_: np.ndarray = learned()
+    stress_: float = learned()
+    stresses_: np.ndarray = learned()
+    report_: Report = learned()
+    kernel_: Kernel | None = learned()
+    _norms: Any = learned()
+
+    @property
+    def _order(self) -> int | None:
+        return 1  # sufficient for an embedding of distances
+
+    @fitting
+    def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
+        """Compute the embedding.
+
+        Parameters
+        ----------
+        X : points, or matrix of dissimilarities
+        y : ignored
+        weights : array of shape (n, n), optional
+            Non-negative weights of the pairs of points; 0 ignores a pair.
+
+        Returns
+        -------
+        self : MetricMDS
+        """
+        precomputed = self.dissimilarity == "precomputed"
+        sample = self._sample(X, copy=not precomputed).doubled()
+        n, q = len(sample), self._number_of_components(sample.points)
+        if n < 2:
+            raise ValueError("an embedding needs at least 2 points, got n_samples=1")
+        # The number of condensed arrays, each with about n^2 / 2 entries.
+        n_condensed = 3 + (weights is not None) + (self.stress == "sammon")
+        check_budget(4 * n_condensed * n * n, self.max_memory, f"all pairs of {n} points")
+        if precomputed:
+            delta = _to_condensed(sample.points, "dissimilarities", zero_diagonal=True)
+            self.kernel_, self.X_fit_, self._norms = None, None, None
+        else:
+            kernel = sample.resolve_about(self._make_kernel(self.gamma))
+            values = sample.evaluated(kernel, self.max_memory)
+            delta = of_pairs(values, sample.points)
+            self.kernel_, self.X_fit_ = kernel, sample.points
+            self._norms = np.asarray(values.diag(sample.points), dtype=np.float64)
+        unit = float(delta.max())
+        refuse_equal(n, unit == 0.0)
+        delta /= unit
+        self._least = unit * float(delta[delta > 0.0].min())
+        w = (
+            None
+            if weights is None
+            else _to_condensed(self._check_pair_weights(weights, (n, n)), "weights")
+        )
+        if self.stress == "sammon":
+            denominators = np.maximum(delta, self._least / unit)
+            w = np.divide(1.0 if w is None else w, denominators, out=denominators)
+        S = Stress(delta, w)
+        if not S.mass.min() > 0.0:
+            isolated = int(S.mass.argmin())
+            raise ValueError(f"point {isolated} has weight 0 with all others; remove it")
+        rng = random_numbers(self.random_state)
+        scaling = scale(S, q, self.n_init, self.tol, self.max_iter, rng, self._teller)
+        self.embedding_ = unit * scaling.Z
+        self.stresses_, self.report_ = scaling.stresses, scaling.report
+        self.stress_ = float(scaling.stresses.min())
+        self._say(f"stress {self.stress_:.4g} in {q} dimensions")
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
+        """Compute the embedding and return it, of shape (n, n_components)."""
+        return self.fit(X, y, weights).embedding_.copy()
+
+    @threaded
+    def transform(self, X: Any, weights: Any = None) -> np.ndarray:
+        """Return the coordinates of points at the lowest minimum of their stress that was found.
+
+        The stress of a new point may have local minima, so three starts are tried for each point.
+
+        Parameters
+        ----------
+        X : points
+            With dissimilarity="precomputed" the matrix delta(X, X_fit), and with
+            kernel="precomputed" the matrix k(X, X_fit).
+        weights : array of shape (n, n_fit), optional
+            Weights of the pairs of points and training points.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
+        blocks = [
+            place(delta, self.embedding_, w) for delta, w in self._dissimilarity_blocks(X, weights)
+        ]
+        return np.concatenate(blocks)
+
+    @threaded
+    def score(self, X: Any, y: Any = None, weights: Any = None) -> float:
+        """Return minus the stress between the points and the training points.
+
+        The points have the coordinates that `transform` returns. Parameters are those of
+        `transform`.
+        """
+        Z, stress, total = self.embedding_, 0.0, 0.0
+        for delta, pair_weights in self._dissimilarity_blocks(X, weights):
+            w = np.ones_like(delta) if pair_weights is None else pair_weights
+            stress += float(stress_at(place(delta, Z, pair_weights), delta, Z, w).sum())
+            total += float(np.sum(w * delta * delta))
+        return -stress / total if total else 0.0
+
+    def summary(self) -> str:
+        """Return a text with the type of the embedding, its quality and the cost of the fit."""
+        check_is_fitted(self)
+        precomputed = self.kernel_ is None
+        source = "a matrix of dissimilarities" if precomputed else f"the distance of {self.kernel_}"
+        report = str(self.report_).replace("\n", "\n  ")
+        n, q = self.embedding_.shape
+        title = f"Metric scaling ({self.stress}) of {n} points in {q} dimensions, by {source}"
+        return f"{title}\n  {report}"
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of iterations of the best start."""
+        return self.report_.n_iter
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise |= self.dissimilarity == "precomputed"
+        return tags
+
+    def _number_of_components(self, points: Any) -> int:
+        """Return the dimension of the embedding; raise an error if it is too large."""
+        n = length(points)
+        if self.dissimilarity == "kernel" and self._has_linear_kernel:
+            return number_of_components(self.n_components, points.shape[1])
+        q = self.n_components or max(1, min(2, n - 1))
+        if q >= n > 1:
+            raise ValueError(
+                f"n_components={q}, but {n} points fit into {n - 1} dimensions; reduce n_components"
+            )
+        return int(q)
+
+    @property
+    def _has_linear_kernel(self) -> bool:
+        """Whether the kernel is linear, so that dissimilarities are Euclidean distances."""
+        kernel = self._kernel_spec
+        return isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear")
+
+    def _dissimilarity_blocks(
+        self, X: Any, weights: Any
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield the dissimilarities of blocks of points to the training points, with weights."""
+        check_is_fitted(self)
+        n, kernel = len(self.embedding_), self.kernel_
+        X = self._check_points(X, reset=False) if kernel is None else self._check_new(X)
+        m = length(X)
+        pair_weights = None if weights is None else self._check_pair_weights(weights, (m, n))
+        if pair_weights is not None and not pair_weights.max(axis=1).min() > 0.0:
+            isolated = int(pair_weights.max(axis=1).argmin())
+            raise ValueError(
+                f"point {isolated} has weight 0 with all training points; give it a weight, or "
+                f"remove it"
+            )
+        self_kernel: Any = (
+            None if kernel is None else self._self_kernel(X, self._norms, "coordinates")
+        )
+        if kernel is None and np.min(X) < 0.0:
+            raise ValueError(
+                f"dissimilarities must not be negative, but the smallest is {np.min(X):.3g}"
+            )
+        for rows in slices(m, max(1, _MAX_BLOCK_ENTRIES // n)):
+            block = take(X, rows)
+            if kernel is None:
+                delta = np.asarray(block, dtype=np.float64)
+            else:
+                delta = across(kernel, block, self.X_fit_, self_kernel[rows], self._norms)
+            w = None if pair_weights is None else pair_weights[rows]
+            if self.stress == "sammon":
+                w = (1.0 if w is None else w) / np.maximum(delta, self._least)
+            yield delta, w
+
+    def _check_pair_weights(self, weights: Any, shape: tuple[int, int]) -> np.ndarray:
+        """Return validated weights of pairs, of the given shape."""
+        w = np.asarray(check_array(weights, dtype=np.float64, input_name="weights"))
+        if w.shape != shape:
+            raise ValueError(f"weights of pairs must have the shape {shape}, got {w.shape}")
+        if w.min() < 0.0:
+            raise ValueError(f"weights must not be negative, but the smallest is {w.min():.3g}")
+        return w
+
+
+def _to_condensed(matrix: Any, name: str, zero_diagonal: bool = False) -> np.ndarray:
+    """Return the upper triangle of a symmetric non-negative matrix as a vector, after validation.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+    name : str
+        What the entries are, for error messages.
+    zero_diagonal : bool
+        Whether the diagonal must be 0.
+    """
+    A = np.asarray(matrix, dtype=np.float64)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"{name} of pairs must be a square matrix, got shape {A.shape}")
+    largest = float(np.abs(A).max())
+    asymmetry = max(float(np.abs(A[rows] - A[:, rows].T).max()) for rows in slices(len(A), 256))
+    if asymmetry > _SYMMETRY_TOLERANCE * largest:
+        raise ValueError(
+            f"the matrix of {name} is not symmetric: it differs from its transpose by "
+            f"{asymmetry:.3g}, with entries up to {largest:.3g}; use (D + D.T) / 2 to symmetrise it"
+        )
+    if A.min() < 0.0:
+        raise ValueError(f"{name} must not be negative, but the smallest is {A.min():.3g}")
+    if zero_diagonal and np.abs(np.diagonal(A)).max() > _SYMMETRY_TOLERANCE * largest:
+        raise ValueError(
+            f"the matrix of {name} has up to {np.diagonal(A).max():.3g} on its diagonal, which "
+            f"should be 0; the usual cause is a matrix of similarities"
+        )
+    return np.asarray(squareform(A, checks=False))

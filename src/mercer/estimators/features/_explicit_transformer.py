@@ -1,0 +1,90 @@
+"""Exact explicit features of kernels with a finite number of features."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ...kernels import Kernel, finite_features
+from .._kernel_estimator import NamedKernel
+from .._parameters import estimator, fitting, learned, threaded
+from ._feature_transformer import precision
+
+__all__ = ["ExplicitFeatures"]
+
+
+@estimator()
+class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+    """Exact explicit features of a kernel: phi(x) . phi(z) = k(x, z).
+
+    Available for kernels with a finite number of features: Linear, Bilinear, Polynomial, Constant,
+    Kendall, kernels of a basis (`Features`, `RankOne`), counting kernels of strings, texts, sets
+    and graphs (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), and sums, products, integer
+    powers, Normalized, Select and Stretch of these.  A linear model on phi(x) is the primal form
+    of the kernel model.  It is cheaper if there are fewer features than points.
+
+    Counting kernels only have features for the items that occur in the training points.  Other
+    items do not contribute to k(x, training points), which remains exact.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+
+    Examples
+    --------
+    >>> from mercer import ExplicitFeatures
+    >>> from mercer.kernels import Spectrum
+    >>> words = ["abba", "baobab", "cab"]
+    >>> model = ExplicitFeatures(kernel=Spectrum(2))
+    >>> F = model.fit_transform(words)
+    >>> F.shape  # ab, ba, bb, ao, ob, ca
+    (3, 6)
+    >>> bool((F @ F.T == Spectrum(2)(words)).all())
+    True
+    """
+
+    kernel_: Kernel = learned()
+
+    @fitting
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Determine the features that occur in the points X; y is ignored."""
+        self._fit_features(X, all_points=False)
+        return self
+
+    @fitting
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit to X and return its features; faster than `fit(X).transform(X)`."""
+        return self._fit_features(X, all_points=True)
+
+    @threaded
+    def transform(self, X: Any) -> Any:
+        """Return the features phi(x), one row per point; a CSR matrix if features are sparse."""
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
+        return phi.astype(precision(X), copy=False)
+
+    def _fit_features(self, X: Any, all_points: bool) -> Any:
+        """Set the fitted attributes and return features, for all points only if `all_points`."""
+        if self._precomputed:
+            raise ValueError("a precomputed matrix has no explicit features; use Nystroem")
+        sample = self._sample(X, copy=False)
+        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
+        points = sample.points
+        if not all_points and self.kernel_.on_vectors:
+            points = points[:1]  # for kernels on vectors, one point determines all features
+        phi, self._frame = finite_features(self.kernel_, points, None, self.max_memory)
+        self._n_features_out = int(phi.shape[1])
+        self._say(f"{self._n_features_out} features of {len(sample)} points")
+        return phi.astype(precision(sample.points), copy=False)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_frame")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,85 @@
+"""Base class and helpers of the feature map transformers: checks, precision, threads."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...gram import FeatureMap
+from .._kernel_estimator import Seed, is_ready, taken
+from .._parameters import estimator, learned, parameter, threaded
+
+__all__ = ["FeatureTransformer", "check_features", "precision"]
+
+
+@estimator(kw_only=True)
+class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base class of the transformers of vectors whose feature map does not depend on the data.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Random seed; None stands for 0, so that fits are reproducible.
+    n_jobs : int or None
+        Number of threads; None for all processors.  Results do not depend on it.
+    """
+
+    random_state: Seed = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(None, Integral, default=None)
+
+    _map: FeatureMap = learned()
+    _sparse: ClassVar[bool] = True  # whether sparse matrices are accepted
+
+    @threaded
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features phi(x), shape (n, n_components)."""
+        check_is_fitted(self)
+        X = self._map_input(self._check(X, reset=False))
+        return self._map.features(X, dtype=precision(X))
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        """Return X checked, as float32 or float64."""
+        if is_ready(self, X, reset):
+            return taken(self, X, reset)
+        formats: Any = "csr" if self._sparse else False
+        dtypes = [np.float64, np.float32]
+        return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)
+
+    def _map_input(self, X: Any) -> Any:
+        """Return the points in the form that the map expects; subclasses may transform them."""
+        return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_map")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._sparse
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._map)
+
+
+def precision(X: Any) -> np.dtype:
+    """Return the dtype of the features of X: float32 for float32 points, otherwise float64."""
+    return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
+
+
+def check_features(X: Any, m: int) -> np.ndarray:
+    """Return features as a checked array of finite numbers with m columns."""
+    X = np.asarray(X, dtype=float)
+    if X.ndim != 2 or X.shape[1] != m:
+        raise ValueError(
+            f"features have shape {X.shape}, but the map has {m} features: they need one column "
+            f"for each feature"
+        )
+    if not np.all(np.isfinite(X)):
+        raise ValueError("features contain values that are not finite")
+    return X

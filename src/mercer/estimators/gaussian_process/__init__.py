@@ -1,0 +1,1 @@
+"""Gaussian process regression and classification."""

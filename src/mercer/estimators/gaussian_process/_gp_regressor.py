@@ -1,0 +1,438 @@
+"""Gaussian process regression with hyper-parameters that maximise the marginal likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core import check_budget, length
+from ...expansion import Primal
+from ...gram import memoise_if_affordable
+from ...kernels import Kernel, White, reads_all
+from ...models import gp
+from ...models.gp import Conditioned, Posterior
+from ...solvers import Report, Status
+from .._kernel_estimator import Landmarked
+from .._parameters import (
+    AT_LEAST_0,
+    COUNT,
+    estimator,
+    fitting,
+    learned,
+    parameter,
+    solver,
+    threaded,
+)
+from .._training_sample import warn_refuted
+from ._gp_kernel_parameters import (
+    GaussianProcess,
+    KernelTranslation,
+    SpelledObjective,
+    default_kernel,
+)
+
+__all__ = ["GaussianProcessRegressor"]
+
+_EPS = np.finfo(float).eps
+
+
+@estimator()
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, GaussianProcess):
+    """Gaussian process regression.
+
+    The model is y = f(x) + noise with a Gaussian process f of covariance k. The hyper-parameters
+    theta of the kernel maximise the marginal likelihood p(y). The posterior of f is
+
+        mean  k_X(x)^T C^-1 y,     covariance  k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + alpha
+
+    This is a drop-in replacement for scikit-learn's estimator of the same name and also accepts
+    scikit-learn's GP kernels. The gradient of the likelihood needs little memory beyond one n x n
+    matrix, whatever the number of hyper-parameters; see `mercer.models.gp.MarginalLikelihood`.
+
+    The likelihood may have several local maxima. The optimisation starts from the parameters of
+    `kernel` and may find a different maximum than scikit-learn; `n_restarts_optimizer` adds
+    random starts.
+
+    Parameters
+    ----------
+    kernel : Kernel, scikit-learn GP kernel or None
+        The prior covariance. Include a `White` term to learn the noise. None means ``1.0 *
+        RBF(1.0)`` with both parameters optimised. The approximate solvers add ``+ White(1.0)`` to
+        this default, because they need a noise variance that can grow. Kernel names as in
+        `KernelRidge` are accepted too.
+    alpha : float or array of shape (n,)
+        Noise variance in addition to that of the kernel, common to all observations or one value
+        for each.
+    normalize_y : bool
+        Whether to centre the targets and scale them to variance 1 for the fit.
+    n_targets : int or None
+        The number of targets, for predictions before `fit`.
+    solver : {"auto", "exact", "cholesky", "nystroem", "cg"}
+        ============ =====================================================================
+        "cholesky"   exact: n^3 operations, n^2 memory; "exact" is a synonym
+        "nystroem"   a lower bound of the likelihood, with `rank` inducing points
+        "cg"         the likelihood estimated with random probes, without n^2 memory
+        "auto"       "cholesky" for up to 10 000 points if it fits into memory; otherwise
+                     "nystroem", with a warning
+        ============ =====================================================================
+    rank : int or None
+        The number of landmarks, which are the inducing points of "nystroem" and the preconditioner
+        of "cg". None means 500.
+
+    Attributes
+    ----------
+    kernel_ : Kernel or scikit-learn GP kernel
+        The kernel with the optimised theta, of the same type as `kernel`.
+    X_train_, y_train_
+        Training points and targets; the targets are normalised if `normalize_y` is set.
+    L_ : ndarray of shape (n, n)
+        The Cholesky factor, L L^T = C. Only with solver "cholesky".
+    alpha_ : ndarray of shape (n,) or (n, n_targets)
+        The coefficients of the mean at ``expansion_.points``. These are C^-1 y with "cholesky"; the
+        points may also be the inducing points, or the points of a model returned by `compress`.
+    log_marginal_likelihood_value_ : float
+        The log marginal likelihood of `kernel_`: a lower bound with "nystroem", an estimate with
+        "cg".
+    expansion_ : Expansion
+        The posterior mean, without the mean of the targets if `normalize_y` is set.
+    covariance_ : Kernel
+        The posterior covariance, in units of the normalised targets. It is a `Conditioned` kernel,
+        or with "cg" a kernel that solves a system of n equations for each new point.
+    report_ : Report
+        How the fit was computed. `n_iter` counts evaluations of the likelihood, and `status` shows
+        whether the optimisation of theta converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import GaussianProcessRegressor
+    >>> from mercer.kernels import RBF, White
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=30)
+    >>> model = GaussianProcessRegressor(1.0 * RBF(0.5) + White(0.1)).fit(X, y)
+    >>> mean, std = model.predict([[0.5], [3.0]], return_std=True)
+    >>> mean.round(1), std.round(1)
+    (array([0.1, 0. ]), array([0.1, 0.8]))
+    """
+
+    kernel: Any = None
+    _: KW_ONLY
+    alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1e-10)
+    normalize_y: bool = parameter("boolean", default=False)
+    n_targets: int | None = parameter(COUNT, None, default=None)
+    solver: str = solver("cholesky", "nystroem", "cg", default="auto")
+
+    X_train_: Any = learned()
+    y_train_: np.ndarray = learned()
+    kernel_: Any = learned()
+    covariance_: Kernel = learned()
+    report_: Report = learned()
+    log_marginal_likelihood_value_: np.float64 = learned()
+    _y_train_std: np.ndarray = learned()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False  # before `fit`, predictions are those of the prior
+        return tags
+
+    def _compress(self, shrink: Any) -> None:
+        """Reduce the points of the mean; the covariance keeps all training points."""
+        super()._compress(shrink)
+        if isinstance(self.expansion_, Primal):
+            raise TypeError(
+                "the standard deviations of a Gaussian process need its training points; use "
+                "expansion_.to_primal() for the mean alone"
+            )
+        coefficients = self.expansion_.coefficients / self._y_train_std
+        self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
+
+    # ------------------------------------------------------------------ fit
+
+    @fitting
+    def fit(self, X: Any, y: Any) -> Self:
+        """Optimise theta and compute the posterior.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,) or (n, n_targets)
+            Target values.
+
+        Returns
+        -------
+        self : GaussianProcessRegressor
+        """
+        X, y = self._check_points(X, y, reset=True, copy=self.copy_X_train, supervised=True)
+        y = np.array(y, dtype=float)
+        Y = y.reshape(len(y), -1)
+        if self.n_targets is not None and Y.shape[1] != self.n_targets:
+            raise ValueError(
+                f"The number of targets seen in `y` is different from the parameter `n_targets`. "
+                f"Got {Y.shape[1]} != {self.n_targets}."
+            )
+        mean, std = self._normalisation(Y)
+        Y = (Y - mean) / std
+        noise = self._noise(len(Y))
+        objective_class = gp.choose_objective(self.solver, length(X), self.max_memory)
+        approximate = objective_class is not gp.MarginalLikelihood
+        add_noise_term = self.kernel is None and approximate
+        spec = default_kernel() + White() if add_noise_term else self.kernel
+        translation = KernelTranslation(spec, X, Y)
+        warn_refuted(translation.kernel, X)
+        options = {"max_memory": self.max_memory}
+        if approximate:
+            options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
+        kernel = memoise_if_affordable(translation.kernel, length(X), self.max_memory)
+        objective = objective_class(kernel, X, Y, noise, **options)
+        user_objective = SpelledObjective(objective, translation)
+        optimum = user_objective.optimise(
+            self.optimizer, self.n_restarts_optimizer, self.random_state, self._teller
+        )
+        posterior = user_objective.posterior(optimum.theta)
+        # Set all attributes at the end, so that a failed fit leaves an earlier model unchanged.
+        self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
+        self._y_train_mean, self._y_train_std = mean, std
+        self._spelled = user_objective.unwrapped()
+        self._set_posterior(optimum.theta, posterior)
+        self.report_ = replace(self.report_, n_iter=optimum.evaluations)
+        if not optimum.converged:
+            self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
+        if self.solver == "auto" and approximate:
+            message = f"chosen by solver='auto'; {self.report_.message}"
+            self.report_ = replace(self.report_, message=message)
+        self._say(
+            f"log marginal likelihood {self.log_marginal_likelihood_value_:.6g}, {self.kernel_}"
+        )
+        return self
+
+    def _set_posterior(self, theta: np.ndarray, posterior: Posterior) -> None:
+        """Set the fitted attributes to those of the posterior at theta."""
+        certificate = posterior.report.certificate
+        self.kernel_ = self._spelled.translation.kernel_at(theta)
+        self.expansion_ = posterior.expansion * self._y_train_std
+        self.covariance_ = posterior.covariance
+        self.report_ = posterior.report
+        value = certificate["log p >=" if "log p >=" in certificate else "log marginal likelihood"]
+        self.log_marginal_likelihood_value_ = np.float64(value)
+        coefficients = posterior.expansion.coefficients
+        self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
+        self.__dict__.pop("L_", None)  # remove the factor of an earlier fit
+        if isinstance(posterior.covariance, Conditioned) and posterior.covariance.inner is None:
+            self.L_ = posterior.covariance.factor
+        objective = self._spelled.objective
+        if isinstance(objective, gp.MarginalLikelihood) and "jitter" in certificate:
+            # The posterior was computed with this jitter, so later evaluations must include it.
+            objective = replace(objective, noise=objective.noise + certificate["jitter"])
+            self._spelled = replace(self._spelled, objective=objective)
+
+    def _normalisation(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and scale of each target; 0 and 1 without `normalize_y`."""
+        if not self.normalize_y:
+            return np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+        with np.errstate(over="ignore"):
+            mean, std = Y.mean(axis=0), Y.std(axis=0)
+        if not np.all(np.isfinite(std)):
+            raise ValueError(
+                f"targets as large as {np.abs(Y).max():.1e} overflow when they are squared; divide "
+                f"the targets by a constant"
+            )
+        constant = std <= 10.0 * _EPS * np.abs(mean)
+        return mean, np.where(constant, 1.0, std)
+
+    def _noise(self, n: int) -> Any:
+        """Return alpha as a float or as an array of n variances, after validation."""
+        alpha = np.asarray(self.alpha, dtype=float)
+        if alpha.ndim > 1:
+            raise ValueError(
+                f"alpha must be a scalar or an array of shape ({n},), got shape {alpha.shape}"
+            )
+        if alpha.size not in (1, n):
+            raise ValueError(
+                f"alpha must be a scalar or an array with same number of entries as y. "
+                f"({alpha.size} != {n})"
+            )
+        if not np.all(np.isfinite(alpha)) or np.any(alpha < 0):
+            raise ValueError(
+                f"alpha must be finite and not negative, because it is a noise variance; got a "
+                f"minimum of {alpha.min():.3g}"
+            )
+        return float(alpha.item()) if alpha.size == 1 else alpha
+
+    # ------------------------------------------------------------------ predictions
+
+    @threaded
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the predictive mean, and optionally standard deviations or a covariance matrix.
+
+        Before `fit`, predictions are those of the prior. As in scikit-learn, standard deviations
+        and covariances include the noise of a `White` term, but not the noise variance `alpha`.
+
+        Parameters
+        ----------
+        X : points
+        return_std : bool
+            Whether to return standard deviations.
+        return_cov : bool
+            Whether to return the covariance matrix. At most one of the two may be set.
+
+        Returns
+        -------
+        mean : ndarray of shape (n,) or (n, n_targets)
+        std : ndarray of the same shape
+            Only if `return_std`.
+        cov : ndarray of shape (n, n) or (n, n, n_targets)
+            Only if `return_cov`.
+        """
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        fitted = hasattr(self, "expansion_")
+        X = self._check_points(X, reset=False)
+        if fitted:
+            mean = self.expansion_(X) + self._y_train_mean
+            kernel, variances = self.covariance_, self._y_train_std**2
+        else:
+            kernel = KernelTranslation(self.kernel, X).kernel
+            variances = np.ones(self.n_targets or 1)
+            mean = np.zeros((length(X), len(variances)))
+        if (return_std or return_cov) and fitted and reads_all(kernel):
+            raise ValueError(
+                "precomputed kernel values with the training points contain no k(x, x) for "
+                "variances: keep the matrix of all points, kernel=Precomputed(matrix), and give "
+                "indices as X"
+            )
+        if return_cov:
+            n, m, q = length(X), len(getattr(self, "alpha_", ())), len(variances)
+            needed = 8 * n * (n * (1 + q if q > 1 else 1) + m)
+            check_budget(needed, self.max_memory, f"the covariance of {n} predictions")
+            cov = kernel(X)[..., None]
+            cov = np.multiply(cov, variances, out=cov if q == 1 else None)
+            return _drop_single_target_axis(mean), _drop_single_target_axis(cov)
+        if return_std:
+            return _drop_single_target_axis(mean), _drop_single_target_axis(
+                np.sqrt(kernel.diag(X)[:, None] * variances)
+            )
+        return _drop_single_target_axis(mean)
+
+    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+        """Return the derivatives of the predictions with respect to the coordinates of the points.
+
+        At a kink, such as Laplacian and Matern(nu=0.5) have at each training point, the result is
+        the mean of the slopes on both sides.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        return_std : bool
+            Whether to return the gradient of the standard deviation as well. It is 0 where the
+            standard deviation is 0.
+
+        Returns
+        -------
+        mean_gradient : ndarray of shape (n, d) or (n, d, n_targets)
+        std_gradient : ndarray of the same shape
+            Only if `return_std`.
+        """
+        check_is_fitted(self, "expansion_")
+        X = self._check_points(X, reset=False)
+        mean = np.moveaxis(self.expansion_.gradient(X), 1, 2)
+        if not return_std:
+            return _drop_single_target_axis(mean)
+        std = np.sqrt(self.covariance_.diag(X))[:, None]
+        gradient = self.covariance_._diag_gradient(X, np.ones(length(X)))
+        gradient = np.divide(0.5 * gradient, std, out=np.zeros_like(gradient), where=std > 0)
+        return _drop_single_target_axis(mean), _drop_single_target_axis(
+            gradient[..., None] * self._y_train_std
+        )
+
+    def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the predictive mean and variance of each observation, given all others.
+
+            mean_i = y_i - (C^-1 y)_i / (C^-1)_ii,     variance_i = 1 / (C^-1)_ii
+
+        This closed form keeps the fitted kernel parameters. The variance is that of y_i, including
+        the noise.
+
+        Returns
+        -------
+        means, variances : ndarrays of shape (n,) or (n, n_targets)
+        """
+        check_is_fitted(self, "expansion_")
+        objective, translation = self._spelled.objective, self._spelled.translation
+        if not isinstance(objective, gp.MarginalLikelihood):
+            raise ValueError(
+                f"leave_one_out needs C^-1, which solver={self.solver!r} does not compute; fit "
+                f"with solver='cholesky'"
+            )
+        means, variances = objective.leave_one_out(translation.to_internal(self.kernel_.theta))
+        means = means * self._y_train_std + self._y_train_mean
+        return _drop_single_target_axis(means), _drop_single_target_axis(
+            variances[:, None] * self._y_train_std**2
+        )
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Draw random functions from the process and return their values at X.
+
+        The same `random_state` gives the same draws as scikit-learn, if the posteriors are equal.
+
+        Parameters
+        ----------
+        X : points
+        n_samples : int
+            The number of functions.
+        random_state : int, RandomState or None
+            None means 0.
+
+        Returns
+        -------
+        ndarray of shape (n, n_samples) or (n, n_targets, n_samples)
+        """
+        rng = check_random_state(0 if random_state is None else random_state)
+        mean, cov = self.predict(X, return_cov=True)
+        if mean.ndim == 1:
+            return rng.multivariate_normal(mean, cov, n_samples).T
+        draws = [
+            rng.multivariate_normal(mean[:, c], cov[..., c], n_samples).T
+            for c in range(mean.shape[1])
+        ]
+        return np.stack(draws, axis=1)
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """Return the log marginal likelihood of theta, and optionally its gradient.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            Hyper-parameters in the order and scale of ``kernel_.theta``. By default the fitted
+            ones.
+        eval_gradient : bool
+            Whether to return the gradient as well. Needs theta.
+        clone_kernel : bool
+            If False, the model is updated to this theta, including its predictions.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (p,)
+            Only if `eval_gradient`.
+        """
+        check_is_fitted(self, "expansion_")
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        if not clone_kernel:
+            theta = np.asarray(theta, dtype=float)
+            self._set_posterior(theta, self._spelled.posterior(theta))
+        return self._spelled.value(theta, eval_gradient)
+
+
+def _drop_single_target_axis(values: np.ndarray) -> np.ndarray:
+    """Return values without their last axis if that axis has length 1."""
+    return values[..., 0] if values.shape[-1] == 1 else values

@@ -1,0 +1,1 @@
+"""Search for kernels and hyperparameters."""

@@ -1,0 +1,132 @@
+"""Helpers for hyper-parameter searches: folds, candidate values, scores and results."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+
+from .._training_sample import Sample
+
+__all__ = ["Found", "Solution", "best_places", "folds", "numbers", "score"]
+
+
+class Solution(NamedTuple):
+    """The functions f = sum_i A_i k(points_i, .) + b with the solver's report."""
+
+    points: Any
+    A: np.ndarray
+    b: np.ndarray
+    report: Any
+
+
+class Found(NamedTuple):
+    """The result of a search over alpha for one kernel.
+
+    Contains the scores of all candidates and the index of the best alpha for each target.
+    """
+
+    scores: np.ndarray  # (n_alphas,), or (n_alphas, q) with a separate alpha per target
+    chosen: np.ndarray  # (q,), index of the best alpha for each target
+    solution: Solution | None = None
+    errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
+
+    @property
+    def best(self) -> float:
+        """The best score; with separate scores per target, the mean of the best ones."""
+        return float(np.mean(self.scores.max(axis=0)))
+
+
+class _IdentityModel(RegressorMixin, BaseEstimator):
+    """A model that returns its input as prediction, so that scorers can score predictions."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Return self; there is nothing to fit."""
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return X."""
+        return X
+
+
+def score(
+    scoring: Any, predictions: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """Return the score of predictions.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        A scorer; None means "neg_mean_squared_error".
+    predictions : ndarray of shape (n, q)
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    """
+    scorer = check_scoring(_IdentityModel(), scoring or "neg_mean_squared_error")
+    if Y.shape[1] == 1:
+        predictions, Y = predictions[:, 0], Y[:, 0]
+    if weights is None:
+        return float(scorer(_IdentityModel(), predictions, Y))
+    try:
+        return float(scorer(_IdentityModel(), predictions, Y, sample_weight=weights))
+    except TypeError as error:
+        raise TypeError(
+            f"scoring={scoring!r} does not accept sample_weight ({error}); omit the weights, or "
+            f"choose a scorer that accepts them"
+        ) from error
+
+
+def folds(
+    cv: Any, X: Any, y: Any, sample: Sample, *, classifier: bool = False
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the train and test indices of each fold.
+
+    The splitter sees all points that were passed to `fit`. The indices that are returned count only
+    the points of positive weight.
+    """
+    splits: list[tuple[np.ndarray, np.ndarray]] = []
+    for split in check_cv(cv, y, classifier=classifier).split(X, y):
+        train, test = (_retained_indices(rows, sample) for rows in split)
+        if not (len(train) and len(test)):
+            raise ValueError(
+                f"fold {len(splits) + 1} has {len(train)} points to train and {len(test)} to test "
+                f"with positive weight, but needs both; use fewer folds"
+            )
+        splits.append((train, test))
+    if not splits:
+        raise ValueError(
+            f"cv={cv!r} yields no folds; the usual cause is a generator that is exhausted. Pass "
+            f"a list of its splits"
+        )
+    return splits
+
+
+def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
+    """Return one side of a split as indices among the points of positive weight.
+
+    The split may be given by indices or by a boolean mask. Points of weight 0 are dropped.
+    """
+    index = np.asarray(rows)
+    indices = sample.places[index if index.dtype == bool else index.astype(np.intp)]
+    return indices[indices >= 0]
+
+
+def best_places(scores: np.ndarray, q: int) -> np.ndarray:
+    """Return the index of the best alpha for each of q targets; the first one if there are ties."""
+    return np.broadcast_to(np.argmax(scores, axis=0), (q,))
+
+
+def numbers(values: Any, name: str) -> np.ndarray:
+    """Return values as a 1-D array; raise an error unless all are positive and finite."""
+    try:
+        values = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}") from None
+    if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}")
+    return values

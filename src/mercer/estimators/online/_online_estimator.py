@@ -1,0 +1,151 @@
+"""Base class of the online estimators: passes over stored points, and `partial_fit` on streams."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import concatenate, length, take, warn_caller
+from ...expansion import Expansion
+from ...gram import gram
+from ...kernels import Kernel, unwrap
+from ...solvers import OnlineLearner, Report, Schedule, Status
+from .._kernel_estimator import KernelLike, NamedKernel
+from .._parameters import COUNT, estimator, learned, parameter
+from .._training_sample import Sample
+
+__all__ = ["OnlineEstimator"]
+
+# With at most this many points, K is stored for several passes if it fits the memory budget
+# (128 MB in float64); with more points, entries of K are evaluated again in each pass.
+_MAX_POINTS_STORED_GRAM = 4096
+
+
+@estimator(kw_only=True)
+class OnlineEstimator(NamedKernel):
+    """Base class of the estimators that learn from one point at a time.
+
+    Parameters
+    ----------
+    budget : int or None
+        Maximum number of points in the expansion of f; None for no limit.  A smaller budget makes
+        predictions faster and less accurate.
+    """
+
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    budget: int | None = parameter(COUNT, None, default=None)
+
+    n_iter_: int = learned()
+    t_: int = learned()
+    mistakes_: np.ndarray = learned()
+    kernel_: Kernel = learned()
+    _learner: OnlineLearner = learned()
+    _kept: Any = learned()
+    _flat: bool = learned()
+
+    def _can_stream(self) -> bool:
+        """Return True if `partial_fit` is available; raise AttributeError otherwise."""
+        if self._precomputed:
+            raise AttributeError(
+                "partial_fit needs points, not a precomputed kernel matrix: kernel values between "
+                "new and old points would be missing; use kernel=Precomputed(K) and indices as "
+                "points"
+            )
+        return True
+
+    def _resolve_kernel(self, sample: Sample) -> Kernel:
+        """Return the kernel with its parameters resolved on the points of the sample."""
+        return sample.resolve(self._make_kernel(self.gamma))
+
+    def _learn_passes(
+        self,
+        learner: OnlineLearner,
+        sample: Sample,
+        Y: np.ndarray,
+        kernel: Kernel,
+        schedule: Schedule,
+    ) -> None:
+        """Learn from points that stay in memory, in the passes that the schedule prescribes."""
+        learner.max_memory = self.max_memory
+        evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
+        store_gram = sample.values is not None or (
+            n <= _MAX_POINTS_STORED_GRAM and schedule.max_iter > 1
+        )
+        K = gram(
+            evaluated,
+            sample.points,
+            storage="auto" if store_gram else "tiled",
+            max_memory=self.max_memory,
+        )
+        report, mistakes = schedule.run(learner, K, Y, sample.counts, self._teller)
+        unwrap(evaluated)
+        if report.status is Status.NOT_CONVERGED:
+            warn_caller(report.message, ConvergenceWarning)
+        self._set_fitted(learner, sample, sample.points, kernel, report, mistakes)
+
+    def _learn_stream(self, sample: Sample, Y: np.ndarray, make_learner: Any) -> None:
+        """Learn from new points in one pass; the first call makes the learner."""
+        new_points, is_continued = sample.points, hasattr(self, "_learner")
+        if is_continued:
+            # Update a copy, so that an interrupted call leaves the estimator unchanged.
+            learner, kernel, past_mistakes = deepcopy(self._learner), self.kernel_, self.mistakes_
+            points = concatenate(self._kept, new_points)
+        else:
+            kernel, past_mistakes = self._resolve_kernel(sample), np.zeros(0)
+            learner, points = make_learner(kernel), new_points
+        learner.max_memory = self.max_memory
+        indices = np.arange(length(points))
+        K = gram(kernel, points, storage="tiled", max_memory=self.max_memory)
+        first = len(indices) - len(sample)
+        _, mistakes = learner.learn(K, indices[first:], Y, sample.counts)
+        counts = np.append(past_mistakes, mistakes.sum())
+        report = Report(
+            type(learner).__name__,
+            Status.APPROXIMATE,
+            len(counts),
+            message=f"{int(learner.seen.max())} points processed, one at a time",
+            certificate=learner.certificate,
+        )
+        self._say(
+            f"{counts[-1]:.0f} {learner.counted} at {len(sample)} points: "
+            f"{len(learner.support)} retained"
+        )
+        self._set_fitted(learner, sample, points, kernel, report, counts)
+
+    def _set_fitted(
+        self,
+        learner: OnlineLearner,
+        sample: Sample,
+        points: Any,
+        kernel: Kernel,
+        report: Report,
+        mistakes: np.ndarray,
+    ) -> None:
+        """Set the fitted attributes; only the points in the expansion of f are stored."""
+        A, b = learner.solution()
+        flat = sample.targets is not None and sample.flat
+        self._kept = take(points, learner.support)
+        learner.support = np.arange(len(learner.support))
+        expansion_points = self._kept
+        if not len(A):  # f = 0, but an expansion needs at least one point
+            expansion_points, A = take(points, np.arange(1)), np.zeros((1, A.shape[1]))
+        self._learner, self.kernel_, self.report_ = learner, kernel, report
+        self.n_iter_, self.t_, self.mistakes_ = report.n_iter, int(learner.seen.max()), mistakes
+        self._flat = flat
+        self._set_expansion(Expansion(kernel, expansion_points, A), b, flat)
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        for part in ("_learner", "_kept"):  # they describe the model before compression
+            self.__dict__.pop(part, None)
+
+    def _refuse_compressed(self) -> None:
+        """Raise an error if this is a compressed model, which has no learner state."""
+        if hasattr(self, "expansion_") and not hasattr(self, "_learner"):
+            raise ValueError(
+                "a compressed model cannot learn further; continue with the original model"
+            )

@@ -1,0 +1,280 @@
+"""Online regressors: kernel recursive least squares and stochastic gradient descent (NORMA)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from ...kernels import Kernel
+from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Schedule
+from .._kernel_estimator import Seed
+from .._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, learned, parameter
+from .._training_sample import Sample
+from ._online_estimator import OnlineEstimator
+
+__all__ = ["KernelRecursiveLeastSquares", "OnlineKernelRegressor"]
+
+
+@estimator(kw_only=True)
+class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
+    """Base class of the regressors that learn from one point at a time."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        values = self._values(X)
+        return values[:, 0] if self._flat else values
+
+    @abstractmethod
+    def _make_learner(self, sample: Sample, kernel: Kernel) -> OnlineLearner:
+        """Return a new learner with the parameters of this estimator."""
+
+    def _learn(self, sample: Sample, schedule: Schedule) -> None:
+        """Learn from points that stay in memory, in the passes that the schedule prescribes."""
+        kernel = self._resolve_kernel(sample)
+        self._learn_passes(
+            self._make_learner(sample, kernel), sample, sample.targets, kernel, schedule
+        )
+
+    def _learn_new(self, sample: Sample) -> None:
+        """Learn from new points in one pass; the number of targets must be as in the first call."""
+        if hasattr(self, "_learner"):
+            n_before, n_now = self._learner.n_functions, sample.targets.shape[1]
+            if (self._flat, n_before) != (sample.flat, n_now):
+                raise ValueError(
+                    f"y has {_describe_columns(n_now, sample.flat)}, but had "
+                    f"{_describe_columns(n_before, self._flat)} in the first call to "
+                    f"partial_fit; pass the same number of targets each time"
+                )
+        self._learn_stream(
+            sample, sample.targets, lambda kernel: self._make_learner(sample, kernel)
+        )
+
+
+def _describe_columns(count: int, flat: bool) -> str:
+    """Return a description of the shape of y for an error message."""
+    return "no second axis" if flat else f"{count} columns"
+
+
+@estimator()
+class KernelRecursiveLeastSquares(OnlineRegressor):
+    """Online kernel ridge regression on a sparse dictionary of points.
+
+    After each point, f minimises
+
+        sum_t w_t (y_t - f(x_t))^2 + alpha |f|^2
+
+    over expansions in a dictionary of m points, at a cost of O(m^2) per update (Engel, Mannor and
+    Meir, 2004).  A point x enters the dictionary if the squared distance of its feature vector
+    from the span of the dictionary exceeds nu k(x, x) (approximate linear dependence).  Otherwise
+    its feature vector is replaced by the projection on that span.  With nu = 0 and distinct
+    points, f is the solution of KernelRidge.
+
+    Parameters
+    ----------
+    nu : float
+        Threshold of the dictionary test, as a fraction of k(x, x).  A larger nu retains fewer
+        points.
+    alpha : float
+        Regularisation: the weight of |f|^2.
+    budget : int or None
+        Maximum number of points in the dictionary; None for no limit.  When it is full, further
+        points are projected.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+        Coefficients of f.
+    X_fit_ : points
+        The dictionary.
+    expansion_ : Expansion
+        The fitted f.
+    n_iter_ : int
+        Number of calls of `partial_fit`; 1 after `fit`.
+    t_ : int
+        Number of points processed.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    report_ : Report
+        What the learner did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRecursiveLeastSquares
+    >>> X = np.linspace(0, 6, 1000)[:, None]
+    >>> model = KernelRecursiveLeastSquares(gamma=1.0).fit(X, np.sin(X[:, 0]))
+    >>> len(model.X_fit_), model.predict([[1.5]]).round(2)
+    (22, array([1.]))
+    """
+
+    nu: float = parameter(AT_LEAST_0, default=1e-3)
+    _: KW_ONLY
+    alpha: float = parameter(POSITIVE, default=1e-3)
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from the points in one pass, in their order; weights multiply squared errors."""
+        sample = self._sample(X, y, sample_weight).doubled()
+        self._learn(sample, Schedule(max_iter=1, tol=None, shuffle=False))
+        return self
+
+    @available_if(lambda model: model._can_stream())
+    @fitting
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from further points; the first call also resolves rules such as gamma="scale"."""
+        self._refuse_compressed()
+        reset = not hasattr(self, "_learner")
+        sample = self._sample(X, y, sample_weight, reset=reset).doubled()
+        self._learn_new(sample)
+        return self
+
+    def _make_learner(self, sample: Sample, kernel: Kernel) -> RecursiveLeastSquares:
+        budget = None if self.budget is None else int(self.budget)
+        # nu = 0 becomes 1e-10, so that rounding errors alone do not enlarge the dictionary.
+        nu, q = max(float(self.nu), 1e-10), sample.targets.shape[1]
+        return RecursiveLeastSquares(q, False, nu=nu, alpha=float(self.alpha), budget=budget)
+
+
+@estimator()
+class OnlineKernelRegressor(OnlineRegressor):
+    """Online kernel regression by stochastic gradient descent in the RKHS (NORMA).
+
+    The objective  E loss(y, f(x) + b) + alpha |f|^2 / 2  is minimised by one step per point:
+
+        f <- (1 - eta_t alpha) f - eta_t loss' k(x, .),        b <- b - eta_t loss'
+
+    with eta_t = eta0 / sqrt(t) (Kivinen, Smola and Williamson, 2004).  When the expansion has
+    `budget` points, a new point replaces the point s with the smallest contribution to f,
+    |a_s| sqrt(k(x_s, x_s)).  This is usually an old point, because coefficients decay.
+
+    Parameters
+    ----------
+    loss : {"squared_error", "huber", "epsilon_insensitive"}
+        "squared_error": (y - p)^2 / 2.  "huber": the same up to |y - p| = epsilon, and linear
+        beyond.  "epsilon_insensitive": max(0, |y - p| - epsilon); points that are predicted
+        within epsilon do not enter the expansion.
+    epsilon : float
+        Threshold of the losses "huber" and "epsilon_insensitive", in units of y.
+    alpha : float
+        Regularisation: the weight of |f|^2 / 2, which determines how fast coefficients decay.
+    eta0 : float or None
+        The initial step size.  None for 1 / max_i k(x_i, x_i) over the first points, or
+        1 / (1 + max_i k(x_i, x_i)) with an intercept.
+    fit_intercept : bool
+        Whether to learn the intercept b; otherwise it is 0.
+    max_iter : int
+        Maximum number of passes over the points in `fit`; `partial_fit` makes one pass.
+    tol : float or None
+        Stop if the mean loss did not fall below its best value by this fraction of it in
+        `n_iter_no_change` consecutive passes.  None to make `max_iter` passes.
+    n_iter_no_change : int
+        Number of passes without progress after which `fit` stops.
+    shuffle : bool
+        Whether `fit` processes the points in a new random order in each pass.
+    random_state : int, RandomState or None
+        Seed for shuffling; None stands for 0, so that fits are reproducible.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+        Coefficients of f.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The intercept b.
+    X_fit_ : points
+        The points of the expansion of f.
+    expansion_ : Expansion
+        The fitted f, without the intercept.
+    eta0_ : float
+        The initial step size that was used.
+    n_iter_ : int
+        Number of passes, or of calls of `partial_fit`.
+    t_ : int
+        Number of points processed, counted again in each pass.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    report_ : Report
+        What the learner did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import OnlineKernelRegressor
+    >>> X = np.random.default_rng(0).uniform(0, 6, size=(1000, 1))
+    >>> model = OnlineKernelRegressor(gamma=1.0, budget=200).fit(X, np.sin(X[:, 0]))
+    >>> len(model.X_fit_), bool(abs(model.predict([[1.5]])[0] - 1) < 0.1)
+    (200, True)
+    """
+
+    _learner: Norma = learned()
+
+    loss: str = parameter(
+        StrOptions({"squared_error", "huber", "epsilon_insensitive"}), default="squared_error"
+    )
+    _: KW_ONLY
+    epsilon: float = parameter(AT_LEAST_0, default=0.1)
+    alpha: float = parameter(AT_LEAST_0, default=1e-4)
+    eta0: float | None = parameter(POSITIVE, None, default=None)
+    fit_intercept: bool = parameter("boolean", default=True)
+    max_iter: int = parameter(COUNT, default=1000)
+    tol: float | None = parameter(AT_LEAST_0, None, default=1e-2)
+    n_iter_no_change: int = parameter(COUNT, default=5)
+    shuffle: bool = parameter("boolean", default=True)
+    random_state: Seed = parameter("random_state", default=None)
+
+    @fitting
+    def fit(self, X: Any, y: Any) -> Self:
+        """Make passes over the points until the loss stops decreasing."""
+        sample = self._sample(X, y).doubled()
+        schedule = Schedule(
+            self.max_iter,
+            self.tol,
+            self.n_iter_no_change,
+            self.shuffle,
+            self.random_state,
+            relative=True,
+        )
+        self._learn(sample, schedule)
+        self.eta0_ = self._learner.eta
+        return self
+
+    @available_if(lambda model: model._can_stream())
+    @fitting
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn from further points in one pass, in their order.
+
+        The first call also resolves rules such as gamma="scale", and eta0=None.
+        """
+        self._refuse_compressed()
+        sample = self._sample(X, y, reset=not hasattr(self, "_learner")).doubled()
+        self._learn_new(sample)
+        self.eta0_ = self._learner.eta
+        return self
+
+    def _make_learner(self, sample: Sample, kernel: Kernel) -> Norma:
+        largest_diagonal = float(np.max(sample.evaluated(kernel).diag(sample.points)))
+        squared_norm = (
+            largest_diagonal + self.fit_intercept
+        )  # |phi(x)|^2, where the intercept is a feature 1
+        eta = (
+            1.0 / max(squared_norm, np.finfo(float).tiny) if self.eta0 is None else float(self.eta0)
+        )
+        if eta * self.alpha >= 1:
+            raise ValueError(
+                f"eta0 * alpha = {eta * self.alpha:.3g} must be below 1, because the first step "
+                f"multiplies f by 1 - eta0 * alpha; choose a smaller eta0 or alpha"
+            )
+        return Norma(
+            sample.targets.shape[1],
+            self.fit_intercept,
+            loss=self.loss,
+            epsilon=float(self.epsilon),
+            eta=eta,
+            alpha=float(self.alpha),
+            budget=None if self.budget is None else int(self.budget),
+        )

@@ -1,0 +1,1 @@
+"""Regressors and classifiers that minimise a regularised loss."""

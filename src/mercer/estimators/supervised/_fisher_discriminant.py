@@ -1,0 +1,300 @@
+"""Kernel Fisher discriminant analysis."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core import check_budget
+from ...expansion import Expansion
+from ...gram import TiledGram, gram
+from ...kernels import Kernel, unwrap
+from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
+from .._kernel_estimator import KernelEstimator, KernelLike, Landmarked, NamedKernel
+from .._label_encoding import DecisionMixin
+from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, solver
+from .._training_sample import Sample
+
+__all__ = ["KernelFisherDiscriminant"]
+
+_RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # candidates of alpha="auto", times the mean of k(x, x)
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorRegression:
+    """Kernel ridge regression of the class indicators on the points."""
+
+    alpha: float
+    A: Any = None
+    b: Any = None
+    points: Any = None  # landmarks; None for the exact solver
+    report: Any = None
+    errors: Any = None  # leave-one-out errors, if they were computed
+    alphas: Any = None
+    scores: Any = None
+
+
+@estimator()
+class KernelFisherDiscriminant(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, Landmarked, NamedKernel
+):
+    """Fisher discriminant analysis in the feature space of a kernel.
+
+    Finds directions f in which the classes are far apart and the points of each class close
+    together, by maximising
+
+        <f, B f> / (<f, W f> + alpha |f|^2),
+
+    where B and W are the scatter between and within classes, as sums over points, in the RKHS (Mika
+    et al. 1999; Baudat and Anouar 2000). There are n_classes - 1 such directions. Predictions model
+    the classes in these directions as Gaussians with a common covariance. The linear kernel with a
+    small alpha and within="fit" is equivalent to scikit-learn's LinearDiscriminantAnalysis.
+
+    The directions are computed by kernel ridge regression of the class indicators, with an
+    intercept. For two classes this is, up to a factor, the regression of the targets (n / n_1, -n /
+    n_2). The leave-one-out errors of ridge regression have a closed form, which is used to choose
+    alpha="auto".
+
+    Parameters
+    ----------
+    alpha : float or "auto"
+        The ridge parameter, the weight of |f|^2 relative to the scatter within classes. "auto"
+        tries 21 values, from 1e-8 to 100 times the mean of k(x, x), and takes the one with the
+        smallest squared leave-one-out error.
+    priors : array of shape (n_classes,) or None
+        Prior probabilities of the classes; None means the class frequencies. They affect
+        predictions, but not the directions.
+    n_components : int or None
+        The number of directions that `transform` returns; None means all, n_classes - 1.
+    within : {"leave_one_out", "fit"}
+        How the class means and the covariance for `predict` and probabilities are estimated.
+        "leave_one_out" uses the score of each point in a model without it, in closed form. "fit"
+        uses the scores of the fitted model, with scatter W + alpha. For flexible kernels the latter
+        gives probabilities that are much too confident, but it does not need an n x n matrix.
+    solver : {"auto", "exact", "nystroem"}
+        "auto" means "exact"; "nystroem" approximates f on landmarks.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The class labels.
+    priors_ : ndarray
+        The prior probabilities used in predictions.
+    means_ : ndarray of shape (n_classes, n_classes - 1)
+        The class means in the coordinates of `transform`.
+    discriminant_ratios_ : ndarray of shape (n_classes - 1,)
+        The ratio of the scatter between classes to the scatter within, for each direction, in
+        decreasing order.
+    explained_variance_ratio_ : ndarray
+        `discriminant_ratios_` divided by their sum, for the directions that `transform` returns.
+    alpha_ : float
+        The ridge parameter used.
+    leave_one_out_ : ndarray of shape (n, n_classes)
+        For each point, the class indicators predicted without this point.
+    alphas_, scores_ : ndarray
+        The values of alpha that were tried, and their mean squared leave-one-out errors. These two
+        and `leave_one_out_` do not exist with a numeric alpha and within="fit".
+    expansion_ : Expansion
+        The directions; scores are ``expansion_(X) + intercept_``.
+    X_fit_, dual_coef_, intercept_
+        The points, coefficients and intercepts of the directions.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    report_ : Report
+        How the regression was solved.
+
+    Notes ----- Sample weights are not supported. If one of two copies of a point is left out, the
+    other copy still predicts it, so a weight of 2 and a repeated point would give different
+    results.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelFisherDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelFisherDiscriminant().fit(X, y)
+    >>> model.transform(X).shape
+    (150, 2)
+    >>> model.score(X, y) > 0.97
+    True
+    """
+
+    alpha: float | str = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
+    _: KW_ONLY
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    priors: Any = parameter("array-like", None, default=None)
+    n_components: int | None = parameter(COUNT, None, default=None)
+    within: str = parameter(StrOptions({"leave_one_out", "fit"}), default="leave_one_out")
+    solver: Any = solver("nystroem", default="auto")
+
+    alpha_: float = learned()
+    kernel_: Kernel = learned()
+    report_: Report = learned()
+
+    @fitting
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the discriminant directions.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+
+        Returns
+        -------
+        self : KernelFisherDiscriminant
+        """
+        sample = self._sample(X, y, labels=True).doubled()
+        sample = dataclasses.replace(sample, weights=None)
+        n_classes = len(sample.classes)
+        if self.n_components is not None and self.n_components > n_classes - 1:
+            raise ValueError(
+                f"n_components cannot be larger than n_classes - 1 = {n_classes - 1}, got "
+                f"{self.n_components}"
+            )
+        if len(sample) <= n_classes:
+            raise ValueError(
+                f"The number of samples must be more than the number of classes: n_samples = "
+                f"{len(sample)}, n_classes = {n_classes}; otherwise the scatter within classes "
+                f"cannot be estimated"
+            )
+        if self.priors is not None and np.shape(self.priors) != (n_classes,):
+            raise ValueError(
+                f"priors has shape {np.shape(self.priors)}, but there are {n_classes} classes: "
+                f"{sample.classes.tolist()}"
+            )
+        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        evaluated = sample.evaluated(kernel, self.max_memory)
+        sample = sample.with_indicators()
+        regression, w = self._regress(evaluated, sample), sample.counts
+        if regression.points is None:
+            residuals = regression.alpha * regression.A
+        else:
+            values = TiledGram(evaluated, sample.points, regression.points) @ regression.A
+            residuals = sample.targets - np.asarray(values) - regression.b
+        unwrap(evaluated)
+        discriminants = Discriminants.of(residuals, sample.labels, w)
+        A = regression.A @ discriminants.mixing
+        f = (
+            sample.expansion(kernel, A)
+            if regression.points is None
+            else Expansion(kernel, regression.points, A)
+        )
+        self._set_expansion(
+            f, (regression.b - discriminants.shares) @ discriminants.mixing, flat=False
+        )
+        priors = _check_priors(self.priors, discriminants.shares)
+        if self.within == "leave_one_out":
+            self._decide = discriminants.left_out(priors, regression.errors, sample.labels, w)
+        else:
+            self._decide = discriminants.decisions(priors)
+        for name in ("alphas_", "scores_", "leave_one_out_"):
+            self.__dict__.pop(name, None)  # remove results of an earlier fit
+        if regression.errors is not None:
+            self.leave_one_out_ = sample.scatter(sample.targets - regression.errors)
+            self.alphas_, self.scores_ = regression.alphas, regression.scores
+        self.kernel_, self.classes_, self.priors_ = kernel, sample.classes, priors
+        self.means_, self.discriminant_ratios_ = discriminants.means, discriminants.ratios
+        self.alpha_, self.report_ = regression.alpha, regression.report
+        self._n_features_out = self.n_components or n_classes - 1
+        total = max(float(discriminants.ratios.sum()), np.finfo(float).tiny)
+        self.explained_variance_ratio_ = discriminants.ratios[: self._n_features_out] / total
+        self._say(f"alpha = {self.alpha_:.3g}, scatter ratios {discriminants.ratios.round(3)}")
+        return self
+
+    def _regress(self, kernel: Kernel, sample: Sample) -> IndicatorRegression:
+        """Regress the class indicators on the points, with the given or the best alpha."""
+        n, q = sample.targets.shape
+        data = (kernel, sample.points, sample.targets, None)
+        options: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        use_landmarks, auto = self.solver == "nystroem", isinstance(self.alpha, str)
+        alphas = np.array([1.0 if auto else self.alpha], dtype=float)
+        if auto:
+            mean_diagonal = float(np.mean(kernel.diag(sample.points)))
+            alphas = _RELATIVE_ALPHAS * (mean_diagonal or 1.0)
+        elif self.within == "fit":  # leave-one-out errors are not needed
+            alpha_per_class = np.full(q, float(self.alpha))
+            problem: Any = (
+                LandmarkRidge(*data, alpha_per_class, True, self._chosen, **options)
+                if use_landmarks
+                else ExactRidge(*data, alpha_per_class, True, **options)
+            )
+            A, b = problem.solve()
+            points = problem.points if use_landmarks else None
+            return IndicatorRegression(float(self.alpha), A, b, points, problem.report)
+        path: RidgePath
+        error_bytes = 16 * n * q * len(alphas)
+        if use_landmarks:
+            check_budget(error_bytes, self.max_memory, f"leave-one-out errors of {n} points")
+            path = LandmarkRidge(*data, alphas[:1], True, self._chosen, **options).path()
+        else:
+            purpose = (
+                f"the leave-one-out errors of {n} points (solver='nystroem' needs less, and so "
+                f"does a numeric alpha with within='fit')"
+            )
+            check_budget(24 * n * n + error_bytes, self.max_memory, purpose)
+            K = gram(kernel, sample.points, storage="dense", max_memory=self.max_memory)
+            path = ExactPath(K, sample.targets, intercept=True)
+        regression = self._search(path, alphas, sample)
+        A, b = path.solve(regression.alpha)
+        return dataclasses.replace(
+            regression, A=A, b=b, points=path.points if use_landmarks else None, report=path.report
+        )
+
+    def _search(self, path: RidgePath, alphas: np.ndarray, sample: Sample) -> IndicatorRegression:
+        """Return the alpha with the smallest leave-one-out error, and these errors."""
+        if len(alphas) > 1:
+            alphas = alphas[path.usable(alphas)]
+        if not len(alphas):
+            raise ValueError(
+                "all candidates of alpha are smaller than the rounding errors of K; the usual "
+                "cause is a kernel that is not positive semidefinite: choose a Mercer kernel, or "
+                "set alpha"
+            )
+        scores, best_score, best_errors = np.empty(len(alphas)), np.inf, None
+        for j, errors in enumerate(path.leave_one_out(alphas)):
+            score = float(np.mean(np.sum(np.square(errors), axis=1)))
+            scores[j] = score if np.isfinite(score) else np.inf
+            if scores[j] < best_score:
+                best_score, best_errors = scores[j], errors
+        if best_errors is None:
+            raise ValueError(
+                "leave-one-out errors are not finite for any alpha; the usual cause is very large "
+                "feature values: scale the features, or set a larger alpha"
+            )
+        return IndicatorRegression(
+            float(alphas[np.argmin(scores)]), errors=best_errors, alphas=alphas, scores=scores
+        )
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return log-probabilities of the classes up to a constant; for two classes, log-odds."""
+        check_is_fitted(self)
+        G, g = self._decide
+        return np.asarray(KernelEstimator._values(self, X) @ G + g)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the scores of points in each direction, of shape (n, n_components).
+
+        Over the training points the scores have mean 0. Their covariance within classes, including
+        the contribution of alpha, is the identity.
+        """
+        check_is_fitted(self)
+        return np.asarray(KernelEstimator._values(self, X)[:, : self._n_features_out])
+
+
+def _check_priors(priors: Any, class_frequencies: np.ndarray) -> np.ndarray:
+    """Return the normalised priors, or the class frequencies if priors is None."""
+    if priors is None:
+        return class_frequencies
+    p = np.asarray(priors, dtype=float)
+    if not (np.all(np.isfinite(p)) and np.all(p > 0)):
+        raise ValueError(f"priors must be positive, got {p.tolist()}")
+    return np.asarray(p / p.sum())

@@ -1,0 +1,371 @@
+"""Kernel logistic regression for two or more classes."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import budget_in_bytes, check_threads, warn_caller
+from ...blocks import Blocks
+from ...expansion import Expansion
+from ...gram import working_bytes
+from ...kernels import Kernel, reads_all
+from ...solvers import (
+    GradientDescent,
+    Minimum,
+    Newton,
+    NewtonInPasses,
+    RegularisedRisk,
+    Report,
+    RiskInBlocks,
+    Status,
+    Whitened,
+    whiten,
+)
+from .._blockwise import require_landmarks, sampled
+from .._kernel_estimator import KernelLike, Landmarked, NamedKernel
+from .._label_encoding import Decisions, LabelEncoding, coded
+from .._parameters import COUNT, POSITIVE, estimator, fitting, parameter, solver
+from .._training_sample import Sample
+
+__all__ = ["KernelLogisticRegression", "LogisticEstimator", "LogisticProblem"]
+
+_PATH_SHIFT_RATIO = 0.1  # ratio of successive ridge parameters 1 / C along the "path" solver
+# Warn if functions lost to rounding of K could lower the objective by more than this fraction.
+_MAX_RELATIVE_MISSED = 1e-3
+
+
+class LogisticProblem(NamedTuple):
+    """The resolved kernel, solver, coordinates and labels of a logistic regression."""
+
+    kernel: Kernel
+    solver: Any
+    phi: Whitened
+    classes: np.ndarray
+    labels: np.ndarray
+    risk: Any  # a RegularisedRisk; None for data in blocks
+
+
+def _centre_classes(minimum: Minimum) -> Minimum:
+    """Return a minimum whose functions and intercepts sum to 0 over the classes.
+
+    With two classes there is a single function, which is returned unchanged.
+    """
+    w, b = minimum.weights, minimum.intercept
+    if len(b) == 1:
+        return minimum
+    return minimum._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
+
+
+@estimator(kw_only=True)
+class LogisticEstimator(Decisions, Landmarked, NamedKernel):
+    """Base class of kernel logistic regression; see KernelLogisticRegression.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit intercepts b, which are not penalised.
+    tol : float
+        The solver stops when the objective is certified to exceed its minimum by at most this
+        fraction of the objective.
+    max_iter : int or None
+        The maximum number of Newton steps, of which a few are usually enough, or of iterations
+        of "gradient", which needs many. None means 100 or 10 000, respectively.
+    solver : {"auto", "exact", "newton", "path", "nystroem", "gradient"} or a solver
+        See KernelLogisticRegression. A `Newton` or `GradientDescent` object of `mercer.solvers`
+        uses its own tol and max_iter.
+    """
+
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    fit_intercept: bool = parameter("boolean", default=True)
+    tol: float = parameter(POSITIVE, default=1e-10)
+    max_iter: int | None = parameter(COUNT, None, default=None)
+    solver: Any = solver(
+        *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
+    )
+
+    _extra_copies_of_F: ClassVar[int] = 0  # copies of F made in addition to F itself
+
+    # ------------------------------------------------------------------ steps of a fit
+
+    def _problem(self, sample: Sample) -> LogisticProblem:
+        """Return the optimisation problem in coordinates in which |f| = |w|."""
+        n, q = len(sample), len(sample.classes)
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        values = sample.evaluated(kernel, self.max_memory)
+        tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
+        spec = self.solver
+        if not isinstance(spec, str):
+            spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
+
+        def needed(solver: str, m: int) -> int:
+            """Return the memory in bytes that a solver needs with m coordinates."""
+            return tiles + self._bytes(solver, n, m, q)
+
+        phi = whiten(
+            values,
+            sample.points,
+            spec,
+            self._chosen,
+            needed,
+            exact="newton",
+            what=f"solver={self.solver!r} for {n} points",
+            max_memory=self.max_memory,
+        )
+        self._say(phi.message)
+        solver = self.solver
+        if solver == "gradient":
+            solver = GradientDescent(self.tol, self.max_iter or 10_000)
+        elif isinstance(solver, str):
+            shift_ratio = _PATH_SHIFT_RATIO if spec == "path" else None
+            needed_bytes = needed("nystroem" if phi.approximate else "newton", phi.F.shape[1])
+            free_bytes = max(budget_in_bytes(self.max_memory) - needed_bytes, 0)
+            joint = min(Newton.joint, int(np.sqrt(free_bytes / 24)))
+            solver = Newton(self.tol, self.max_iter or 100, shift_ratio, joint)
+        targets = coded(sample.labels, q)
+        risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
+        return LogisticProblem(kernel, solver, phi, sample.classes, sample.labels, risk)
+
+    def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
+        """Return the memory in bytes for m coordinates of n points and q classes."""
+        outputs, precomputed_bytes = (1 if q == 2 else q), 8 * n * n * self._precomputed
+        coordinate_bytes = 8 * n * m * (1 + self._extra_copies_of_F)
+        if solver == "gradient":
+            return coordinate_bytes + GradientDescent.workspace(n, m, outputs)
+        landmark_bytes = 8 * n * m + precomputed_bytes if solver == "nystroem" else 0
+        return coordinate_bytes + landmark_bytes + Newton.workspace(n, m, outputs)
+
+    def _minimize(
+        self,
+        problem: LogisticProblem,
+        risk: RegularisedRisk,
+        C: float,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Minimum:
+        """Return the minimum at this C, centred over the classes.
+
+        The functions sum to 0 at the exact minimum, and a constant common to all intercepts does
+        not change any probability. Centring an approximate minimum reduces |w| and does not change
+        the probabilities either.
+        """
+        risk = replace(risk, shift=self._shift(C))
+        return _centre_classes(problem.solver.minimize(risk, start, self._teller, warn=False))
+
+    @staticmethod
+    def _shift(C: float) -> float:
+        """Return the ridge parameter 1 / C; raise an error if it overflows."""
+        with np.errstate(over="ignore"):
+            shift = float(np.divide(1.0, C))
+        if not np.isfinite(shift):
+            raise ValueError(f"C={float(C)!r} is too small, because 1 / C overflows; increase C")
+        return shift
+
+    def _make_report(
+        self, problem: LogisticProblem, minimum: Minimum, C: float, missed: float | None = None
+    ) -> Report:
+        """Return the solver's report in units of C sum_i v_i loss_i + |f|^2 / 2."""
+        report, phi = minimum.report, problem.phi
+        scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
+        certificate = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
+        if missed is None:
+            with np.errstate(over="ignore"):
+                missed = phi.approximation_bound(C * minimum.dual)
+        certificate["left out"] = missed
+        status, messages = report.status, [phi.message, report.message]
+        if not phi.approximate and missed > _MAX_RELATIVE_MISSED * certificate["objective"]:
+            warning = (
+                f"functions lost to rounding errors of K could lower the objective of "
+                f"{certificate['objective']:.3g} by up to {missed:.1e}; the usual cause is "
+                f"features with very large or very different scales. Scale the features, or lower "
+                f"C"
+            )
+            warn_caller(warning, ConvergenceWarning)
+            messages.append(warning)
+        if phi.approximate or len(messages) > 2:
+            certificate["trace left"] = phi.residual
+            status = Status.APPROXIMATE if status is Status.CONVERGED else status
+        message = "; ".join(filter(None, messages))
+        return replace(report, status=status, message=message, certificate=certificate)
+
+    def _set_fitted_attributes(
+        self, problem: LogisticProblem, minimum: Minimum, report: Report
+    ) -> None:
+        """Set the fitted attributes from a minimum."""
+        self.kernel_, self.solver_, self.classes_ = problem.kernel, problem.solver, problem.classes
+        A = problem.phi.coefficients(minimum.weights)
+        f = Expansion(self.kernel_, problem.phi.points, A)
+        self._set_expansion(f, minimum.intercept, flat=False)
+        self.n_iter_, self.report_ = report.n_iter, report
+
+
+@estimator()
+class KernelLogisticRegression(LogisticEstimator):
+    """Kernel logistic regression.
+
+    Minimises  C sum_i v_i log-loss(y_i, f(x_i) + b) + |f|^2 / 2  over functions f in the RKHS of
+    the kernel and intercepts b, with sample weights v_i.
+
+    With two classes there is one f, log-loss = log(1 + exp(-y f)) and p(y = 1 | x) = 1 / (1 +
+    exp(-f(x) - b)). With more classes there is one f_c per class and log-loss = -log softmax(f)_y.
+    All classes are fitted jointly (multinomial, not one versus rest), and the functions sum to 0.
+    Parameters have the names of scikit-learn's LogisticRegression, and the linear kernel is
+    equivalent to it: C multiplies the data term, and intercepts are not penalised.
+
+    ============ ========================================================= ======================
+    solver       method                                                    memory in bytes
+    ============ ========================================================= ======================
+    "newton"     exact: Newton's method in coordinates F with F F^T = K    about 40 n^2
+    "exact"      synonym of "newton"
+    "path"       Newton's method along a path of increasing C, ending at C about 40 n^2
+    "nystroem"   approximate: Newton's method on `rank` landmarks          16 n rank + 24 rank^2
+    "gradient"   exact: accelerated gradient descent; many cheap steps     about 24 n^2
+    "auto"       "newton" for up to 5000 points that fit `max_memory`;
+                 otherwise "nystroem", with a warning
+    ============ ========================================================= ======================
+
+    Parameters
+    ----------
+    C : float
+        The weight of the data term relative to |f|^2 / 2; 1 / C is the ridge parameter. Smaller
+        values regularise more.
+    gamma : float, "scale", "auto", "median" or None
+        The scale of kernels given by name. "scale" means 1 / (n_features Var X), as in SVC. It
+        adapts to the units of the data, so the default also suits data that are not standardised.
+        Sample weights and class weights count in Var X as repetitions of points. If the kernel is a
+        Kernel or a callable, gamma must keep its default.
+    rank : int or None
+        The number of landmarks of "nystroem". None means 1000, or all points if there are fewer
+        ("auto" takes fewer if these do not fit into `max_memory`). The exact solvers do not use
+        landmarks.
+    warm_start : bool
+        Whether to start from the solution of the previous fit, for instance with another C.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The class labels that have points of positive weight.
+    expansion_ : Expansion
+        The fitted functions: one for two classes, otherwise one per class.
+    X_fit_ : points
+        The points of the expansion (their indices for a precomputed kernel). These are the
+        landmarks, or training points that are linearly independent in the RKHS; if K is singular,
+        these are fewer than all.
+    dual_coef_ : ndarray of shape (len(X_fit_), n_functions)
+        The coefficients of the expansion.
+    intercept_ : ndarray of shape (n_functions,)
+        The intercepts b.
+    n_iter_ : int
+        The number of Newton steps, that is, of factorisations of the Hessian. Each factorisation
+        serves several directions; ``report_.certificate["corrections"]`` counts the additional
+        ones.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    solver_, report_
+        The solver and its report. ``report_.certificate`` contains the objective, the last Newton
+        decrement, and the gap, an upper bound of the objective minus its minimum over functions on
+        `X_fit_`. "left out" bounds how much functions outside this span could lower the objective:
+        rounding errors with an exact solver, the error of the landmarks with "nystroem".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelLogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelLogisticRegression(C=10.0).fit(X, y)
+    >>> model.predict_proba([[5.9, 3.0, 5.0, 1.8]]).round(2)
+    array([[0.  , 0.28, 0.72]])
+    >>> model.report_.certificate["gap"] < 1e-8
+    True
+    """
+
+    C: float = parameter(POSITIVE, default=1.0)
+    _: KW_ONLY
+    warm_start: bool = parameter("boolean", default=False)
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses.
+
+        Returns
+        -------
+        self : KernelLogisticRegression
+        """
+        previous_kind = self._input_kind()
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        problem = self._problem(sample)
+        start = (
+            self._start(problem, sample)
+            if self.warm_start and previous_kind == self._input_kind()
+            else None
+        )
+        minimum = self._minimize(problem, problem.risk, self.C, start)
+        if minimum.report.status is Status.NOT_CONVERGED:
+            warn_caller(minimum.report.message, ConvergenceWarning)
+        self._set_fitted_attributes(problem, minimum, self._make_report(problem, minimum, self.C))
+        self._say(f"{self.n_iter_} steps: {self.report_.status.value}")
+        return self
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Fit to data in blocks on landmarks, with one pass over the blocks per Newton step."""
+        require_landmarks(self)
+        blocks, row_sample = sampled(X, self._chosen, y, sample_weight)
+        encoding = LabelEncoding.of(blocks, self.class_weight, type(self).__name__)
+        sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False)
+        sample = sample.with_classes(
+            encoding.classes, encoding.class_indices(row_sample.y), encoding.factors
+        )
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        self._chosen.require(len(sample))
+        phi = self._chosen.map(kernel, sample.points)
+        outputs, loss = encoding.outputs
+        solver = NewtonInPasses(self.tol, self.max_iter or 100)
+        risk = RiskInBlocks(phi, blocks, encoding, loss, outputs, 1.0, self.fit_intercept)
+        minimum, sums = self._minimize_blocks(risk, solver)
+        residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
+        message = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
+        empty = np.empty((0, len(phi)))
+        message = "; ".join([message, *phi.flaws])
+        whitened = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, message)
+        if minimum.report.status is Status.NOT_CONVERGED:
+            warn_caller(minimum.report.message, ConvergenceWarning)
+        missed = 0.5 * float(np.square(self.C * sums.residual_bound).sum())
+        problem = LogisticProblem(kernel, solver, whitened, encoding.classes, empty, None)
+        self._set_fitted_attributes(
+            problem, minimum, self._make_report(problem, minimum, self.C, missed)
+        )
+
+    def _minimize_blocks(self, risk: RiskInBlocks, solver: NewtonInPasses) -> tuple[Minimum, Any]:
+        """Return the centred minimum over data in blocks, and the sums of the last pass."""
+        risk = replace(risk, shift=self._shift(self.C))
+        minimum, sums = solver.minimize(risk, self._teller, self.max_memory)
+        return _centre_classes(minimum), sums
+
+    def _input_kind(self) -> tuple[bool, int | None]:
+        """Return whether the input is a precomputed matrix, and its number of columns."""
+        return self._precomputed, getattr(self, "n_features_in_", None)
+
+    def _start(
+        self, problem: LogisticProblem, sample: Sample
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the previous solution, projected on the current span of f, as a start.
+
+        Returns None if the previous solution has other classes or another type of input.
+        """
+        if not np.array_equal(getattr(self, "classes_", ()), problem.classes):
+            return None
+        if reads_all(self.kernel_) != self._precomputed:
+            return None
+        points = problem.phi.points if sample.values is None else sample.rows(problem.phi.points)
+        return problem.phi.project(self.expansion_(points)), self.intercept_

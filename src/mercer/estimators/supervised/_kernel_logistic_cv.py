@@ -1,0 +1,288 @@
+"""Kernel logistic regression with C chosen by cross-validation."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import KW_ONLY, replace
+from numbers import Integral
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
+from sklearn.utils._param_validation import StrOptions
+
+from ..._core import warn_caller
+from ...solvers import Minimum, Report, Status
+from .._label_encoding import coded
+from .._parameters import COUNT, estimator, fitting, parameter
+from .._training_sample import check_weights
+from ..model_selection._cross_validation import folds, numbers
+from ._kernel_logistic import KernelLogisticRegression, LogisticEstimator, LogisticProblem
+
+__all__ = ["KernelLogisticRegressionCV"]
+
+
+@estimator()
+class KernelLogisticRegressionCV(LogisticEstimator):
+    """Kernel logistic regression with cross-validated C.
+
+    The kernel matrix is evaluated and factored once, F F^T = K. With coordinates F of all points, a
+    fold is a subset of the rows of F, because the minimiser lies in the span of the training points
+    of the fold. Each fold is fitted for increasing C, starting from the previous solution. With
+    "nystroem" the landmarks are chosen once among all points, without using the labels. Likewise,
+    scales such as gamma="scale" are computed once from all points.
+
+    Parameters
+    ----------
+    Cs : int or array of floats
+        The values of C to try, or the number of values between 1e-4 and 1e4, as in
+        LogisticRegressionCV.
+    cv : int, splitter, iterable or None
+        The cross-validation splits; None means 5 stratified folds.
+    scoring : str, callable or None
+        The name of a scikit-learn scorer, or a function scorer(model, X, y), where the model is a
+        fitted KernelLogisticRegression; None means accuracy. The default evaluates probabilities,
+        as LogisticRegressionCV does from scikit-learn 1.11 on. If sample_weight is given, scores
+        are weighted, provided that the scorer supports it.
+    refit : bool
+        Whether to fit all points with the best C. Otherwise the functions of the folds, each at its
+        own best C, are averaged, and so is C; the report then has no certificate.
+
+    Attributes
+    ----------
+    C_ : float
+        The best C; the smallest one if several have the same score.
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C that were tried.
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        The score of each fold for each C.
+    best_score_ : float
+        The mean score over the folds at the best C; without `refit`, the mean of the best score of
+        each fold.
+    classes_, expansion_, X_fit_, dual_coef_, intercept_, n_iter_, kernel_, solver_, report_
+        As in KernelLogisticRegression, for the final fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelLogisticRegressionCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelLogisticRegressionCV(Cs=[0.1, 10.0, 1000.0]).fit(X, y)
+    >>> model.C_
+    1000.0
+    >>> model.scores_.shape
+    (5, 3)
+    """
+
+    Cs: int | np.ndarray | list = parameter(COUNT, "array-like", default=10)
+    _: KW_ONLY
+    cv: Any = parameter("cv_object", default=None)
+    scoring: Any = parameter(
+        StrOptions(set(get_scorer_names())), callable, None, default="neg_log_loss"
+    )
+    refit: bool = parameter("boolean", default=True)
+
+    _extra_copies_of_F = 1  # each fold copies its training rows
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose C by cross-validation and fit the model.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses, and weight the scores if the scorer supports it.
+
+        Returns
+        -------
+        self : KernelLogisticRegressionCV
+        """
+        Cs = self.Cs
+        Cs = numbers(np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs")
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        score_weights = (
+            None if sample_weight is None else check_weights(sample_weight, sample.given)
+        )
+        problem = self._problem(sample)
+        y, scorer = np.asarray(y).ravel(), _Scorer(self.scoring, problem.classes)
+        fold_results: list[_FoldResult] = []
+        for train, test in folds(self.cv, X, y, sample, classifier=True):
+            rows = sample.kept[test]
+            w = None if score_weights is None else score_weights[rows]
+            held_out = sample.rows(rows), y[rows], w
+            fold_results.append(self._fit_fold(problem, Cs, train, test, held_out, scorer))
+            self._say(
+                f"fold {len(fold_results)}: scores {np.round(fold_results[-1].scores, 4).tolist()}"
+            )
+        scores = np.array([result.scores for result in fold_results])
+        weights = np.mean([result.best.weights for result in fold_results], axis=0)
+        intercept = np.mean([result.best.intercept for result in fold_results], axis=0)
+        if self.refit:
+            best = _best_index(scores.mean(axis=0), Cs)
+            C, score = float(Cs[best]), float(scores[:, best].mean())
+            minimum = self._minimize(problem, problem.risk, C, (weights, intercept))
+            _warn_once([*fold_results, _FoldResult(scores[0], minimum, [(C, minimum.report)])])
+            report = self._make_report(problem, minimum, C)
+        else:
+            best_indices = [_best_index(fold_scores, Cs) for fold_scores in scores]
+            C = float(np.mean(Cs[best_indices]))
+            score = float(np.mean(scores[np.arange(len(best_indices)), best_indices]))
+            minimum = fold_results[-1].best._replace(weights=weights, intercept=intercept)
+            _warn_once(fold_results)
+            report = _mean_report(problem, [result.best.report for result in fold_results])
+        self.Cs_, self.scores_, self.C_, self.best_score_ = Cs, scores, C, score
+        self._set_fitted_attributes(problem, minimum, report)
+        return self
+
+    def _fit_fold(
+        self,
+        problem: LogisticProblem,
+        Cs: np.ndarray,
+        train: np.ndarray,
+        test: np.ndarray,
+        held_out: tuple[Any, np.ndarray, np.ndarray | None],
+        scorer: _Scorer,
+    ) -> _FoldResult:
+        """Fit one fold for all C; return the scores in the order of Cs, and the best minimum."""
+        risk, q = problem.risk, len(problem.classes)
+        present = np.unique(problem.labels[train])
+        if len(present) < 2:
+            raise ValueError(
+                f"a fold has training points of {len(present)} class only; the usual cause is a "
+                f"class with very few points. Use fewer folds, or stratified folds"
+            )
+        Y, loss = coded(np.searchsorted(present, problem.labels[train]), len(present))
+        fold_risk = replace(risk, F=risk.F[train], Y=Y, loss=loss, weights=risk.weights[train])
+        F, scores, reports = risk.F[test], np.full(len(Cs), np.nan), []
+        start, best, best_score = None, None, np.nan
+        for c in np.argsort(Cs, kind="stable"):
+            C = float(Cs[c])
+            minimum = self._minimize(problem, fold_risk, C, start)
+            start = minimum.weights, minimum.intercept
+            reports.append((C, minimum.report))
+            minimum = minimum if len(present) == q else _add_missing_classes(minimum, present, q)
+            model = self._fold_model(problem, minimum, present, C)
+            values = F @ minimum.weights + model.intercept_
+            model.cached = held_out[0], values[:, 0] if q == 2 else values
+            scores[c] = scorer(model, *held_out)
+            if best is None or np.isnan(best_score) or scores[c] > best_score:
+                best = minimum
+            best_score = np.fmax(best_score, scores[c])
+        return _FoldResult(scores, best, reports)
+
+    def _fold_model(
+        self, problem: LogisticProblem, minimum: Minimum, present: np.ndarray, C: float
+    ) -> _FoldModel:
+        """Return the minimum of a fold as a fitted model for the scorer.
+
+        Classes that are not in the training points of the fold have probability 0.
+        """
+        names = KernelLogisticRegression().get_params(deep=False).keys() & self.get_params().keys()
+        model = _FoldModel(C, **{name: getattr(self, name) for name in names})
+        unseen = np.setdiff1d(np.arange(len(problem.classes)), present)
+        intercept = minimum.intercept.copy()
+        intercept[unseen] = -np.inf
+        model._set_fitted_attributes(problem, minimum._replace(intercept=intercept), minimum.report)
+        if hasattr(self, "n_features_in_"):
+            model.n_features_in_ = self.n_features_in_
+        return model
+
+
+class _FoldResult(NamedTuple):
+    """The scores of a fold, its best minimum, and pairs of C and report."""
+
+    scores: np.ndarray
+    best: Any
+    reports: list[tuple[float, Report]]
+
+
+class _FoldModel(KernelLogisticRegression):
+    """A fitted model with cached decision values at the test points of its fold."""
+
+    cached: Any = None, None  # the test points, and the decision values there
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) + b; cached for the test points."""
+        held_out, values = self.cached
+        return values if X is held_out else super().decision_function(X)
+
+
+class _Scorer:
+    """A scorer given by name or as a function.
+
+    The log-loss gets the list of all classes, because a fold may lack some of them.
+    """
+
+    def __init__(self, scoring: Any, classes: np.ndarray) -> None:
+        if isinstance(scoring, str) and scoring == "neg_log_loss":
+            self.call = make_scorer(
+                log_loss, greater_is_better=False, response_method="predict_proba", labels=classes
+            )
+        else:
+            self.call = get_scorer("accuracy" if scoring is None else scoring)
+        measure = getattr(self.call, "_score_func", self.call)
+        self.accepts_weights = "sample_weight" in inspect.signature(measure).parameters
+
+    def __call__(
+        self, model: _FoldModel, X: Any, y: np.ndarray, weights: np.ndarray | None
+    ) -> float:
+        """Return the score; weights are used only if the scorer accepts them."""
+        options = {"sample_weight": weights} if weights is not None and self.accepts_weights else {}
+        return float(self.call(model, X, y, **options))
+
+
+def _best_index(scores: np.ndarray, Cs: np.ndarray) -> int:
+    """Return the index of the best score.
+
+    Among equal scores, the smallest C is chosen. NaN counts as the worst score.
+    """
+    if np.isnan(scores).all():
+        raise ValueError(
+            "every score is nan; the usual cause is a scorer that needs all classes in each fold. "
+            "Use fewer folds, stratified folds, or another scoring"
+        )
+    order = np.argsort(Cs, kind="stable")
+    return int(order[np.nanargmax(scores[order])])
+
+
+def _warn_once(fold_results: list[_FoldResult]) -> None:
+    """Issue one warning for all fits that did not converge."""
+    reports = [item for result in fold_results for item in result.reports]
+    failed = [item for item in reports if item[1].status is Status.NOT_CONVERGED]
+    if failed:
+        C, report = failed[0]
+        warn_caller(
+            f"{len(failed)} of {len(reports)} fits did not converge, the first with C={C:g}: "
+            f"{report.message}",
+            ConvergenceWarning,
+        )
+
+
+def _mean_report(problem: LogisticProblem, reports: list[Report]) -> Report:
+    """Return the report of a mean of functions, which does not minimise an objective itself."""
+    status = Status.APPROXIMATE if problem.phi.approximate else Status.CONVERGED
+    if any(report.status is Status.NOT_CONVERGED for report in reports):
+        status = Status.NOT_CONVERGED
+    return Report(
+        solver=repr(problem.solver),
+        status=status,
+        n_iter=sum(report.n_iter for report in reports),
+        seconds=sum(report.seconds for report in reports),
+        message=f"{problem.phi.message}; the mean of {len(reports)} functions, one for each fold",
+        certificate={"trace left": problem.phi.residual} if problem.phi.approximate else {},
+    )
+
+
+def _add_missing_classes(minimum: Minimum, present: np.ndarray, q: int) -> Minimum:
+    """Return functions for all q classes, with 0 for classes missing in the fold."""
+    w, b = np.zeros((len(minimum.weights), q)), np.zeros(q)
+    if len(present) == 2:  # split the log-odds evenly between both classes
+        w[:, present] = 0.5 * minimum.weights * [-1.0, 1.0]
+        b[present] = 0.5 * minimum.intercept * [-1.0, 1.0]
+    else:
+        w[:, present], b[present] = minimum.weights, minimum.intercept
+    return minimum._replace(weights=w, intercept=b)

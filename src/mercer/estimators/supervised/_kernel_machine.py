@@ -1,0 +1,469 @@
+"""Kernel regression and classification with any convex loss and any increasing penalty.
+
+min over f in the RKHS and b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import KW_ONLY
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import column_or_1d
+
+from ..._core import check_threads
+from ...expansion import Expansion
+from ...gram import working_bytes
+from ...solvers import (
+    Absolute,
+    EpsilonInsensitive,
+    Given,
+    Huber,
+    Loss,
+    Machine,
+    Penalty,
+    Poisson,
+    Quantile,
+    RegularisedRisk,
+    Squared,
+    Status,
+    whiten,
+)
+from .._kernel_estimator import KernelLike, Landmarked, NamedKernel
+from .._label_encoding import LOSSES, Decisions
+from .._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, parameter, solver
+from .._training_sample import Sample
+
+__all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
+
+# Constraint of user-defined losses, which are objects with these methods.
+CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
+
+
+@estimator(kw_only=True)
+class RegularisedRiskEstimator(Landmarked, NamedKernel):
+    """Base class of estimators that minimise a convex loss plus a penalty of the norm of f.
+
+    See KernelMachineRegressor.
+
+    Parameters
+    ----------
+    alpha : float
+        The positive weight of the penalty. Larger values regularise more.
+    penalty : {"ridge", "norm"}, pair (g, dg) or object
+        The penalty g(|f|): g(t) = t^2 for "ridge" and t for "norm". A custom penalty is a pair of
+        functions, g and its derivative, or an object with methods `value` and `derivative`. With
+        several functions, |f|^2 is the sum of their squared norms. If g is not convex, the
+        result is a local minimum with respect to the norm.
+    fit_intercept : bool
+        Whether to add an intercept b to each f, which is not penalised.
+    solver : {"auto", "exact", "nystroem"} or Machine
+        "exact" minimises over the whole RKHS, "nystroem" over functions on landmarks. "auto" means
+        "exact" for up to 3000 points (1000 with several quantiles) if the memory allows, otherwise
+        "nystroem" with a warning. A `Machine` object of `mercer.solvers` is exact and uses its own
+        tol and max_iter.
+    tol : float
+        The solver stops when the objective is this close to its minimum, relative to the objective.
+        For losses of bounded slope, the reference is at least 1e-4 times the loss of the best
+        constant.
+    max_iter : int
+        The maximum number of Newton or interior-point iterations.
+    """
+
+    loss: Any = parameter(CUSTOM_LOSS, default="squared")
+    alpha: float = parameter(POSITIVE, default=1.0)
+    penalty: Any = parameter(
+        StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"]), default="ridge"
+    )
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    fit_intercept: bool = parameter("boolean", default=True)
+    solver: Any = solver("nystroem", given=[Machine], default="auto")
+    tol: float = parameter(POSITIVE, default=1e-9)
+    max_iter: int = parameter(COUNT, default=100)
+
+    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
+        """Fit f and the intercept to the targets Y of the points of positive weight.
+
+        With `ordered`, the columns are quantiles that must not cross at the training points.
+        """
+        sample = sample.doubled()
+        w, (n, q) = sample.counts, Y.shape
+        _check_loss(loss, Y, w)
+        penalty = Penalty.of(self.penalty, float(self.alpha))
+        kernel, points = sample.resolve(self._make_kernel(self.gamma)), sample.points
+        values = sample.evaluated(kernel, self.max_memory)
+        tiles = working_bytes(values, points, None, 0, check_threads(None))
+        phi = whiten(
+            values,
+            points,
+            self.solver,
+            self._chosen,
+            lambda _, m: tiles + Machine.workspace(n, m, q),
+            exact="exact",
+            ordered=ordered,
+            what=f"the fit of {q} functions of {n} points",
+            max_memory=self.max_memory,
+        )
+        self._say(f"{loss} of {n} points, {phi.message}")
+        risk = RegularisedRisk(phi.F, Y, loss, w, intercept=self.fit_intercept, ordered=ordered)
+        solver_is_name = isinstance(self.solver, str)
+        solver = Machine(self.tol, self.max_iter) if solver_is_name else self.solver
+        minimum = solver.minimize(risk, penalty, self._teller)
+        A = minimum.dual  # representer coefficients; 0 for points with a flat loss at f
+        if phi.approximate or A is None:
+            points, A = phi.points, phi.coefficients(minimum.weights)
+        status = minimum.report.status
+        if phi.approximate and status is Status.CONVERGED:
+            status = Status.APPROXIMATE
+        message = "; ".join(filter(None, [phi.message, minimum.report.message]))
+        self.kernel_, self.loss_ = kernel, loss
+        self._set_expansion(Expansion(kernel, points, A), minimum.intercept, flat=False)
+        self.n_iter_ = minimum.report.n_iter
+        self.report_ = dataclasses.replace(minimum.report, status=status, message=message)
+        self._say(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
+
+
+def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
+    """Raise an error for an invalid custom loss, or if the losses at f = 0 overflow."""
+    if isinstance(loss, Given):
+        loss.check(Y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(w @ loss(np.zeros(Y.shape), Y).values)
+        if not np.isfinite(total * total):
+            raise ValueError(
+                f"the losses at f = 0 add up to {total:.3g}, whose square overflows; the usual "
+                f"cause is targets as large as {np.abs(Y).max():.3g}, or large weights. Scale them"
+            )
+
+
+_REGRESSION_LOSSES = {"squared", "absolute", "huber", "quantile", "epsilon_insensitive", "poisson"}
+
+
+@estimator()
+class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEstimator):
+    """Kernel regression with any convex loss and any increasing penalty.
+
+    Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
+    kernel and intercepts b. By the representer theorem f = sum_i a_i k(x_i, .) for every convex
+    loss and increasing g; -a_i is proportional to the slope of the loss at point i.
+
+    ======================= ============================================ =========================
+    loss                    with r = y - f                               equivalent to
+    ======================= ============================================ =========================
+    "squared"               r^2                                          KernelRidge
+    "absolute"              |r|                                          median regression
+    "quantile"              q max(r, 0) + (1 - q) max(-r, 0)             quantile regression
+    "huber"                 r^2 up to |r| = epsilon, then linear         HuberRegressor, see Notes
+    "epsilon_insensitive"   max(|r| - epsilon, 0)                        SVR, C = 1 / (2 alpha)
+    "poisson"               exp(f) - y f: counts of mean exp(f)          PoissonRegressor
+    an object               value(y, f), gradient(y, f) and curvature(y, f): any smooth convex loss
+    ======================= ============================================ =========================
+
+    "squared", "poisson" and custom losses are minimised by Newton's method. The other losses are
+    quadratic programs and are solved by an interior-point method. Both provide a certificate in
+    `report_`.
+
+    **Several quantiles** are fitted jointly, with the constraint that they do not cross at any
+    training point. Between training points they may still cross, but less than quantiles fitted
+    separately. `predict` sorts the values at each point, which never increases their total
+    distance from the true quantiles. Compared with sorting alone, the constraint has two
+    advantages: the functions in `expansion_` are ordered at the training points, and less sorting
+    is needed elsewhere.
+
+    Parameters
+    ----------
+    loss : str or object
+        See the table. The methods of a custom loss are called with arrays y and f of shape (n,) for
+        the points of positive weight, and return arrays of the same shape.
+    quantile : float or list
+        The quantile or quantiles of loss="quantile", each between 0 and 1.
+    epsilon : float or None
+        The parameter of "huber" (None means 1.35) and "epsilon_insensitive" (None means 0.1), in
+        the units of y.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n,) or (n, n_functions)
+        The coefficients of the expansion.
+    X_fit_ : points
+        The points of the expansion (their indices for a precomputed kernel). These are the training
+        points of positive weight, or a subset that spans the others if all of them would be
+        numerically unstable; with "nystroem", the landmarks.
+    intercept_ : float or ndarray of shape (n_functions,)
+        The intercepts b.
+    expansion_ : Expansion
+        The fitted functions without intercepts.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    loss_ : Loss
+        The loss that was minimised.
+    n_iter_ : int
+        The number of iterations.
+    report_ : Report
+        Its `certificate` contains the objective, |f|, the shift mu of the ridge problem with the
+        same minimum, the relative stationarity, and an upper bound of the objective minus its
+        minimum.
+
+    Notes ----- HuberRegressor also fits a scale s. Its solution equals the one here for epsilon * s
+    and alpha * s.
+
+    Examples
+    --------
+    Three quantiles of noise that grows with x:
+
+    >>> import numpy as np
+    >>> from mercer import KernelMachineRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 4, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.2 * X[:, 0] * rng.normal(size=200)
+    >>> model = KernelMachineRegressor("quantile", quantile=[0.1, 0.5, 0.9], alpha=0.1).fit(X, y)
+    >>> np.mean(y[:, None] <= model.predict(X), axis=0).round(1)
+    array([0.1, 0.5, 0.9])
+    >>> fitted = model.expansion_(X) + model.intercept_  # before any sorting
+    >>> bool(np.all(np.diff(fitted, axis=1) > -1e-6))
+    True
+    """
+
+    loss: Any = parameter(StrOptions(_REGRESSION_LOSSES), CUSTOM_LOSS, default="squared")
+    alpha: float = 1.0
+    _: KW_ONLY
+    quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
+    epsilon: float | None = parameter(AT_LEAST_0, None, default=None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._has_count_targets
+        tags.target_tags.multi_output = not self._has_count_targets
+        return tags
+
+    @property
+    def _has_count_targets(self) -> bool:
+        """Whether targets are counts, that is, loss="poisson"."""
+        return isinstance(self.loss, str) and self.loss == "poisson"
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,) or (n, n_targets)
+            Targets. "poisson" and several quantiles need a single target.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses.
+
+        Returns
+        -------
+        self : KernelMachineRegressor
+        """
+        sample = self._sample(X, y, sample_weight)
+        Y, flat = sample.targets, sample.flat
+        quantiles, several = self._quantiles(flat)
+        loss = self._loss(quantiles)
+        if self._has_count_targets:
+            column_or_1d(y, warn=True)  # raises an error for several targets
+            flat = True
+            _check_counts(Y, self.fit_intercept)
+        if several:
+            Y = np.repeat(Y, len(quantiles), axis=1)
+        self._learn(sample, Y, loss, ordered=several)
+        self._columns = np.argsort(np.argsort(self.quantile)) if several else None
+        self._set_expansion(self.expansion_, self.intercept_, flat and not several)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x) + b for each point, or exp(f(x) + b) with loss="poisson".
+
+        Several quantiles are the columns of the result, in the order of the parameter `quantile`.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_functions)
+        """
+        values = self._values(X)
+        if self._one_target:
+            values = values[:, 0]
+        elif self._columns is not None:
+            values = np.sort(values, axis=1)[:, self._columns]
+        if isinstance(self.loss_, Poisson):
+            # Predictions may overflow to infinity far from the training points.
+            with np.errstate(over="ignore"):
+                values = np.exp(values)
+        return values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
+
+        Both are 1 minus the ratio of the loss to that of the best constant. With several quantiles
+        the result is the mean of their scores.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,) or (n, n_targets)
+        sample_weight : array of shape (n,), optional
+        """
+        from sklearn.metrics import d2_pinball_score, r2_score
+
+        predictions = self.predict(X)
+        if not isinstance(self.loss_, Quantile):
+            return float(r2_score(y, predictions, sample_weight=sample_weight))
+        quantiles = self.loss_.above
+        if self._columns is None:
+            columns = [(predictions, quantiles[0])]
+        else:
+            columns = list(zip(predictions.T, quantiles[self._columns], strict=True))
+        scores = [d2_pinball_score(y, f, sample_weight=sample_weight, alpha=q) for f, q in columns]
+        return float(np.mean(scores))
+
+    def _quantiles(self, flat: bool) -> tuple[np.ndarray, bool]:
+        """Return the quantiles in increasing order, and whether `quantile` is a list."""
+        q, several = np.sort(np.atleast_1d(np.asarray(self.quantile, dtype=float))), False
+        if np.ndim(self.quantile):
+            several = True
+            if self.loss != "quantile":
+                raise ValueError(
+                    f"quantile={self.quantile!r} lists several quantiles, but loss={self.loss!r} "
+                    f"does not support them; use loss='quantile'"
+                )
+            if np.ndim(self.quantile) > 1 or not q.size or np.any(np.diff(q) == 0):
+                raise ValueError(f"quantile must list distinct numbers, got {self.quantile!r}")
+            if not flat:
+                raise ValueError(
+                    "several quantiles are fitted to one target at a time, but y has two "
+                    "dimensions; fit one model per column"
+                )
+        if not np.all((q > 0) & (q < 1)):
+            raise ValueError(f"quantile must lie strictly between 0 and 1, got {self.quantile!r}")
+        return q, several
+
+    def _loss(self, quantiles: np.ndarray) -> Loss:
+        """Return the loss object of the parameters `loss` and `epsilon`."""
+        if not isinstance(self.loss, str):
+            return Given(self.loss)
+        epsilon = self.epsilon
+        if epsilon is not None and self.loss not in ("huber", "epsilon_insensitive"):
+            raise ValueError(
+                f"epsilon={epsilon!r} has no meaning for loss={self.loss!r}; omit it, or use "
+                f"loss='huber' or 'epsilon_insensitive'"
+            )
+        if self.loss == "huber":
+            if epsilon == 0:
+                raise ValueError(
+                    "epsilon must be positive for loss='huber', got 0; use loss='absolute', which "
+                    "is the limit of the Huber loss divided by 2 epsilon"
+                )
+            return Huber(1.35 if epsilon is None else float(epsilon))
+        if self.loss == "epsilon_insensitive":
+            return EpsilonInsensitive(0.1 if epsilon is None else float(epsilon))
+        if self.loss == "quantile":
+            return Quantile(quantiles)
+        losses: dict[str, Loss] = {
+            "squared": Squared(),
+            "absolute": Absolute(),
+            "poisson": Poisson(),
+        }
+        return losses[self.loss]
+
+
+def _check_counts(Y: np.ndarray, intercept: bool) -> None:
+    """Raise an error if targets are negative, or all 0 with an intercept."""
+    if np.any(Y < 0):
+        raise ValueError(
+            f"loss='poisson' is for counts, but a target is {Y.min():g} < 0; use loss='squared'"
+        )
+    if intercept and np.any(Y.sum(axis=0) == 0):
+        raise ValueError(
+            "all targets are 0: under loss='poisson' the best intercept is minus infinity; "
+            "predict 0, or use fit_intercept=False"
+        )
+
+
+@estimator()
+class KernelMachineClassifier(Decisions, RegularisedRiskEstimator):
+    """Kernel classification with any convex loss and any increasing penalty.
+
+    Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
+    kernel and intercepts b. By the representer theorem f = sum_i a_i k(x_i, .) for every convex
+    loss and increasing g; -a_i is proportional to the slope of the loss at point i.
+
+    ================= ======================================== ===================================
+    loss              two classes: one f, y = +1 or -1         more classes: one f_c per class
+    ================= ======================================== ===================================
+    "log_loss"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
+    "squared_hinge"   max(0, 1 - y f)^2                        the sum over classes, one vs. rest
+    an object         value(y, f), gradient(y, f),             the sum over classes, one vs. rest
+                      curvature(y, f), y = +1 or -1
+    ================= ======================================== ===================================
+
+    "log_loss" is equivalent to KernelLogisticRegression with C = 1 / (2 alpha).
+
+    Parameters
+    ----------
+    loss : {"log_loss", "logistic", "squared_hinge"} or object
+        See the table; "logistic" is a synonym of "log_loss". A custom loss is smooth and convex.
+        Its methods return the loss and its first and second derivative with respect to f; they are
+        called with arrays y and f of shape (n,) for the points of positive weight, and return
+        arrays of the same shape.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The class labels that have points of positive weight.
+    dual_coef_ : ndarray of shape (n, n_functions)
+        The coefficients of the expansion. n_functions is 1 for two classes, otherwise n_classes.
+    X_fit_ : points
+        The points of the expansion (their indices for a precomputed kernel). These are the training
+        points of positive weight, or a subset that spans the others if all of them would be
+        numerically unstable; with "nystroem", the landmarks.
+    intercept_ : ndarray of shape (n_functions,)
+        The intercepts b.
+    expansion_ : Expansion
+        The fitted functions without intercepts.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    loss_ : Loss
+        The loss that was minimised.
+    n_iter_ : int
+        The number of iterations.
+    report_ : Report
+        Its `certificate` has the same entries as in KernelMachineRegressor.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import KernelMachineClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelMachineClassifier("squared_hinge", alpha=0.1).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    loss: Any = parameter(StrOptions(LOSSES), CUSTOM_LOSS, default="log_loss")
+    alpha: float = 1.0
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : points
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), optional
+            Weights that multiply the losses.
+
+        Returns
+        -------
+        self : KernelMachineClassifier
+        """
+        sample = self._sample(X, y, sample_weight, labels=True)
+        self._learn_labels(sample, self.loss)
+        return self

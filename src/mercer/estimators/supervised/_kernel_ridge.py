@@ -1,0 +1,338 @@
+"""Kernel ridge regression: f = sum_i a_i k(x_i, .), where (K + alpha I) a = y."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core import check_budget, length, take
+from ...blocks import Blocks
+from ...expansion import Expansion, Primal
+from ...kernels import Kernel, unwrap
+from ...solvers import ExactRidge, LandmarkRidge
+from .._blockwise import exactly, gathered, require_landmarks, sampled
+from .._kernel_estimator import Landmarked, NamedKernel
+from .._parameters import AT_LEAST_0, estimator, exact_as_auto, fitting, parameter, solver, threaded
+from .._training_sample import Sample
+
+__all__ = ["KernelRidge", "RidgeEstimator"]
+
+
+@estimator(kw_only=True)
+class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+    """Base class of KernelRidge and KernelRidgeCV.
+
+    Parameters
+    ----------
+    fit_intercept : bool
+        Whether to fit an intercept b, which is not penalised.
+    solver : {"auto", "exact", "nystroem"}
+        "auto" and "exact" solve on all points; "nystroem" seeks f in the span of landmarks.
+    """
+
+    fit_intercept: bool = parameter("boolean", default=False)
+    solver: Any = solver("nystroem", default="auto")
+
+    @property
+    def _on_landmarks(self) -> bool:
+        return isinstance(self.solver, str) and self.solver == "nystroem"
+
+    def _resolve_kernel(self, sample: Sample, gamma: Any) -> Kernel:
+        """Return the kernel with its parameters resolved on the sample.
+
+        With an intercept, f does not depend on the origin of linear terms, which are then shifted
+        to the centre of the points to avoid cancellation.
+        """
+        kernel = self._make_kernel(gamma)
+        if self.fit_intercept:
+            return sample.resolve_about(kernel, check=False)
+        return sample.resolve(kernel)
+
+    def _problem(
+        self, kernel: Kernel, sample: Sample, alphas: np.ndarray, solver: Any = None
+    ) -> Any:
+        """Return the ridge problem on all points or on landmarks, with one alpha per target."""
+        solver = self.solver if solver is None else solver
+        data = (kernel, sample.points, sample.targets, sample.weights, alphas, self.fit_intercept)
+        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        if isinstance(solver, str) and solver in ("nystroem", "krill"):
+            return LandmarkRidge(*data, self._chosen, solver == "krill", **common)
+        seed = 0 if self.random_state is None else self.random_state
+        options = {"rank": self.rank, "random_state": seed}
+        return ExactRidge(*data, solver=exact_as_auto(solver), options=options, **common)
+
+    def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
+        """Return a random sample of points in blocks, and the blocks with targets and weights."""
+        require_landmarks(self)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} needs targets y, in blocks or as one array")
+        blocks, drawn = sampled(X, self._chosen, y, sample_weight)
+        return self._sample(drawn.X, drawn.y, drawn.weights, copy=False), blocks
+
+    def _problem_for_blocks(
+        self, kernel: Kernel, sample: Sample, blocks: Blocks, alphas: np.ndarray
+    ) -> LandmarkRidge:
+        """Return the ridge problem on landmarks for points in blocks."""
+        return LandmarkRidge(
+            *(kernel, blocks, sample.targets, None, alphas, self.fit_intercept, self._chosen),
+            max_memory=self.max_memory,
+            say=self._teller,
+            among=sample.points,
+        )
+
+
+@estimator()
+class KernelRidge(RidgeEstimator):
+    """Kernel ridge regression: least squares with an L2 penalty in the RKHS of a kernel.
+
+        minimise  sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
+
+    A drop-in replacement for scikit-learn's `KernelRidge`, with the same parameters, defaults and
+    attributes.  There are two differences.  For a kernel given by name, gamma must be positive,
+    and for "poly" the degree must be a positive integer and coef0 non-negative, because it is not
+    a Mercer kernel otherwise.  A precomputed matrix that is not symmetric is symmetrised, with a
+    warning.
+
+    Predictions are computed in tiles, so k(X, X_fit) is never stored as a whole.
+
+    Parameters
+    ----------
+    alpha : float or array of shape (n_targets,)
+        Regularisation, one value for all targets or one for each.
+    solver : str or a solver
+        Exact solvers: "cholesky"; "mixed" (a float32 factor, refined to float64 accuracy); "cg"
+        (conjugate gradients, does not store the n x n matrix); "lstsq" (for singular systems).
+        Approximate solvers, with f in the span of landmarks: "nystroem" (direct) and "krill"
+        (sketched conjugate gradients, for many landmarks).  "auto" and "exact" are the same here:
+        they choose an exact solver by the size of the problem, see `mercer.solvers.choose`.  If
+        the system is singular, they fall back to least squares, with a warning.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n,) or (n, n_targets)
+        Coefficients of f.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The intercept b; 0 if fit_intercept is False.
+    X_fit_ : points
+        The training points (their indices for a precomputed kernel), or the landmarks.
+    expansion_ : Expansion
+        The fitted f; predictions are f + intercept_.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    solver_, report_
+        The solver that was used, and its report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> model = KernelRidge(alpha=1e-3, kernel="rbf", gamma=10).fit(X, np.sin(6 * X[:, 0]))
+    >>> model.predict([[0.5]]).round(2)
+    array([0.14])
+    >>> mean, std = model.predict([[0.5], [5.0]], return_std=True)  # 5 is far from the data
+    >>> bool(10 * std[0] < std[1])
+    True
+    """
+
+    alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1)
+    _: KW_ONLY
+    solver: Any = solver(
+        *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),
+        given=[HasMethods(["factorize"])],
+        default="auto",
+    )
+
+    @property
+    def _order(self) -> int | None:
+        if isinstance(self.solver, str) and self.solver == "lstsq":
+            return None  # least squares does not need a positive definite matrix
+        # With an intercept the coefficients sum to 0, so order 1 is enough.
+        return int(self.fit_intercept)
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the targets y.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared errors.
+
+        Returns
+        -------
+        self : KernelRidge
+        """
+        self._fit_sample(self._sample(X, y, sample_weight), self.solver)
+        return self
+
+    def _fit_sample(self, sample: Sample, solver: Any) -> None:
+        """Solve the ridge problem of a sample and set the fitted attributes."""
+        alphas = _check_alpha(self.alpha, sample.targets.shape[1])
+        self.kernel_: Kernel = self._resolve_kernel(sample, self.gamma)
+        evaluated = sample.evaluated(self.kernel_, self.max_memory)
+        self._ridge = self._problem(evaluated, sample, alphas, solver)
+        A, b = self._ridge.solve()
+        self._ridge.kernel = unwrap(evaluated)
+        if isinstance(self._ridge, LandmarkRidge):
+            self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
+        else:
+            self.expansion_, self._places = sample.expansion(self.kernel_, A), sample.places
+        self._set_expansion(self.expansion_, b, sample.flat)
+        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
+        if sample.values is not None:
+            del self._ridge  # it contains the precomputed matrix, which is not stored
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Fit f to points in blocks.
+
+        With landmarks this needs one pass; otherwise conjugate gradients use products with K.
+        """
+        if not self._on_landmarks:
+            with exactly(self, X, "solver", ("auto", "exact", "cg")):
+                arrays = gathered(self, X, y, sample_weight)
+                self._fit_sample(self._sample(*arrays, copy=False), "cg")
+            return
+        sample, blocks = self._blocks_sample(X, y, sample_weight)
+        alphas = _check_alpha(self.alpha, sample.targets.shape[1])
+        self.kernel_ = self._resolve_kernel(sample, self.gamma)
+        self._ridge = self._problem_for_blocks(self.kernel_, sample, blocks, alphas)
+        A, b = self._ridge.solve()
+        self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
+        self._set_expansion(self.expansion_, b, sample.flat)
+        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
+
+    # ------------------------------------------------------------------ predictions
+
+    @threaded
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return predictions f(x) + b and, if requested, their standard deviations.
+
+        Parameters
+        ----------
+        X : points
+            For a precomputed kernel, k(X, training points).
+        return_std : bool, default=False
+            Whether to return the posterior standard deviation of f(x) + b for the Gaussian process
+            with prior covariance c k and noise variance c alpha / w_i, whose posterior mean is f.
+            The factor c maximises the likelihood.  Exact solvers factor the system again at the
+            first call, and store the factor if there is a single alpha.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n,) or (n, n_targets)
+        std : ndarray of the same shape
+            Only if `return_std` is True.
+        """
+        check_is_fitted(self)
+        X = self._check_points(X, reset=False)
+        flat = self._one_target
+        values = self.expansion_(X) + self.intercept_
+        if not return_std:
+            return values[:, 0] if flat else values
+        self._require_points("standard deviations")
+        std = np.sqrt(self._ridge.variance(X))
+        return (values[:, 0], std[:, 0]) if flat else (values, std)
+
+    def leave_one_out(self) -> np.ndarray:
+        """Return the leave-one-out prediction f_-i(x_i) + b_-i of each training point.
+
+        The closed form y_i - a_i / P_ii, where a = P y, needs no further fits.  `KernelRidgeCV`
+        offers leave-one-out for many alphas, and for solver="nystroem".
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_targets)
+        """
+        check_is_fitted(self)
+        self._require_points("leave-one-out predictions")
+        if isinstance(self._ridge, LandmarkRidge):
+            raise ValueError(
+                f"solver={self.solver!r} stores landmarks instead of the training points; use "
+                f"KernelRidgeCV(alphas=[alpha], solver='nystroem') and its leave_one_out_"
+            )
+        zero_weight = np.flatnonzero(self._places < 0)
+        predictions = np.empty((len(self._places), self._ridge.Y.shape[1]))
+        predictions[self._places >= 0] = self._ridge.Y - self._ridge.leave_one_out()
+        if len(zero_weight):
+            predictions[zero_weight] = (
+                self.expansion_(take(self.X_fit_, zero_weight)) + self.intercept_
+            )
+        return predictions[:, 0] if self._one_target else predictions
+
+    def dual_basis(self, indices: Any = None) -> Expansion:
+        """Return the dual basis functions psi_i, for which f = sum_i y_i psi_i.
+
+        The value psi_i(x) is the influence of the target y_i on the prediction at x.  The vector
+        of all values is P k(x); without weights and intercept, P = (K + alpha I)^-1.
+
+        Parameters
+        ----------
+        indices : array-like of int or None, default=None
+            Training points whose functions are returned; None for all.
+
+        Returns
+        -------
+        Expansion
+            One function for each index.
+        """
+        check_is_fitted(self)
+        self._require_points("dual basis functions")
+        if isinstance(self._ridge, LandmarkRidge) or len(np.unique(self._ridge.alphas)) > 1:
+            raise ValueError("the dual basis needs an exact solver and one alpha for all targets")
+        n, positions = length(self.X_fit_), self._places
+        selected = (
+            np.arange(n) if indices is None else np.atleast_1d(np.asarray(indices, dtype=int))
+        )
+        check_budget(
+            32 * n * len(selected), self.max_memory, f"{len(selected)} dual basis functions"
+        )
+        coefficients, has_weight = np.zeros((n, len(selected))), positions[selected] >= 0
+        coefficients[np.ix_(positions >= 0, has_weight)] = self._ridge.inverse(
+            positions[selected[has_weight]]
+        )
+        return Expansion(self.kernel_, self.X_fit_, coefficients)
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        for part in ("_ridge", "_places"):  # they describe the model before compression
+            self.__dict__.pop(part, None)
+
+    def _require_points(self, what: str) -> None:
+        """Raise an error if the model does not store its training points; `what` needs them."""
+        if self._precomputed:
+            raise ValueError(
+                f"{what} need the kernel matrix of the training points, which is not stored for "
+                f"kernel='precomputed'; use kernel=Precomputed(K) and indices as points"
+            )
+        if self.reduction_ is not None:
+            raise ValueError(
+                f"{what} are not available for a compressed model; use the original model"
+            )
+        if isinstance(self.expansion_, Primal):
+            raise ValueError(
+                f"{what} are not available after to_primal, because the model stores no points; "
+                f"use the original model"
+            )
+
+
+def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:
+    """Return one checked alpha per target."""
+    alpha = np.asarray(alpha, dtype=float)
+    if alpha.ndim > 1 or alpha.size not in (1, n_targets):
+        raise ValueError(
+            f"alpha must be a number or one number per target: got {alpha.size} values "
+            f"for {n_targets} targets"
+        )
+    if not (alpha.min() >= 0 and alpha.max() < np.inf):  # NaN fails this test as well
+        raise ValueError(f"alpha must be finite and non-negative, got {alpha!r}")
+    return np.broadcast_to(alpha.reshape(-1), (n_targets,))

@@ -1,0 +1,381 @@
+"""Kernel ridge regression with alpha, and gamma, chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY
+from typing import Any, Self, cast
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer_names
+from sklearn.utils._param_validation import StrOptions
+
+from ..._core import check_budget, doubled, take, warn_caller
+from ...blocks import Blocks
+from ...expansion import Expansion
+from ...gram import DenseGram, TiledGram, gram, grams, share_distances
+from ...kernels import Kernel
+from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
+from .._parameters import estimator, fitting, parameter, threaded
+from .._training_sample import Sample
+from ..model_selection._cross_validation import Found, Solution, best_places, folds, numbers, score
+from ._kernel_ridge import RidgeEstimator
+
+__all__ = ["KernelRidgeCV"]
+
+_DEFAULT_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # in units of the mean of k(x, x)
+_KERNELS_WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
+
+
+@estimator()
+class KernelRidgeCV(RidgeEstimator):
+    """Kernel ridge regression that chooses alpha, and optionally gamma, by cross-validation.
+
+    Leave-one-out errors have the closed form
+
+        e_i = a_i / P_ii,     a = P y,     P = (K + alpha I)^-1  without weights and intercept
+
+    One decomposition of K serves all alphas, and one distance matrix serves all gammas.  A search
+    therefore costs little more than a few fits.
+
+    Parameters
+    ----------
+    alphas : array-like or None
+        Values of alpha to try; None for 30 values between 1e-8 and 100 times the mean of k(x, x).
+        Values for which K + alpha I is not positive definite, up to rounding, are skipped with a
+        warning.
+    gammas : array-like or None
+        Values of gamma to try, for a kernel given by name; None for `gamma` only.
+    scoring : str, callable or None
+        A scikit-learn scorer; None for the negative mean squared error.  If sample weights are
+        passed to `fit`, the scorer must accept them.
+    cv : None, "gcv", int or a splitter
+        None for leave-one-out in closed form; "gcv" for generalised cross-validation, which allows
+        no `scoring`; otherwise the number of folds or a splitter, as in scikit-learn.
+    alpha_per_target : bool
+        Whether to choose one alpha for each target; only for leave-one-out without `scoring`, and
+        for "gcv".
+    store_cv_results : bool
+        Whether to store `cv_results_`; only for leave-one-out.
+
+    Attributes
+    ----------
+    alpha_ : float or ndarray of shape (n_targets,)
+        The best alpha.
+    gamma_ : float or str or None
+        The best of `gammas`, or `gamma`.
+    best_score_ : float or ndarray of shape (n_targets,)
+        The score of the best alpha and gamma.
+    alphas_ : ndarray of shape (n_alphas,)
+        The values of alpha that were tried.
+    scores_ : ndarray of shape (n_gammas, n_alphas) or (n_gammas, n_alphas, n_targets)
+        The scores of all combinations; -inf for values of alpha that were skipped.
+    cv_results_ : ndarray of shape (n, n_alphas) or (n, n_targets, n_alphas)
+        Squared leave-one-out errors for the best gamma, or predictions if `scoring` is given, as
+        in scikit-learn's RidgeCV; only if `store_cv_results` is True.
+    leave_one_out_ : ndarray of shape (n,) or (n, n_targets)
+        Leave-one-out predictions for the best alpha and gamma; only if cv is None.
+    dual_coef_, intercept_, X_fit_, expansion_, kernel_, report_
+        As in `KernelRidge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(100)
+    >>> model = KernelRidgeCV(kernel="rbf", gammas=[0.01, 0.1, 1.0, 10.0]).fit(X, y)
+    >>> model.gamma_, bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.05)
+    (0.1, True)
+    """
+
+    alphas: Any = parameter("array-like", None, default=None)
+    _: KW_ONLY
+    gammas: Any = parameter("array-like", None, default=None)
+    scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
+    cv: Any = parameter(StrOptions({"gcv"}), "cv_object", default=None)
+    alpha_per_target: bool = parameter("boolean", default=False)
+    store_cv_results: bool = parameter("boolean", default=False)
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Try all alphas and gammas, and fit with the best combination.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared errors, also in the score.
+
+        Returns
+        -------
+        self : KernelRidgeCV
+        """
+        self._check_parameters()
+        sample = self._sample(X, y, sample_weight)
+        gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
+        kernels = [self._resolve_kernel(sample, g) for g in gammas]
+        evaluated = [sample.evaluated(kernel, self.max_memory) for kernel in kernels]
+        self.alphas_ = self._grid(evaluated, sample)
+        splits = folds(self.cv, X, np.asarray(y), sample) if self._uses_folds else None
+        best_index, best = self._search(evaluated, sample, splits)
+        self.kernel_, self.gamma_ = kernels[best_index], gammas[best_index]
+        alphas = self.alphas_[best.chosen]
+        solution = best.solution or self._refit(evaluated[best_index], sample, alphas)
+        if best.solution and solution.report.status is Status.INACCURATE:
+            warn_inaccurate(solution.report)  # warn for the best kernel only
+        if self.solver == "nystroem":
+            f = Expansion(self.kernel_, solution.points, solution.A)
+        else:
+            f = sample.expansion(self.kernel_, solution.A)
+        self._set_expansion(f, solution.b, sample.flat)
+        per_target = self.alpha_per_target and not sample.flat
+        self.report_, self.alpha_ = solution.report, alphas if per_target else float(alphas[0])
+        self.best_score_ = best.scores.max(axis=0) if per_target else best.best
+        self._set_point_attributes(best, X, sample)
+        return self
+
+    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
+        """Try all alphas and gammas on points in blocks, in two passes for each gamma."""
+        self._check_parameters()
+        if self._uses_folds or self.scoring is not None or self.store_cv_results:
+            raise ValueError(
+                "for points in blocks, the score is the mean squared leave-one-out error (cv=None, "
+                "scoring=None) or cv='gcv', and store_cv_results must be False"
+            )
+        sample, blocks = self._blocks_sample(X, y, sample_weight)
+        gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
+        kernels = [self._resolve_kernel(sample, g) for g in gammas]
+        self.alphas_ = self._grid(kernels, sample)
+        q, per_target = sample.targets.shape[1], self.alpha_per_target and not sample.flat
+        results = []
+        for kernel in kernels:
+            path: Any = self._problem_for_blocks(kernel, sample, blocks, np.ones(q)).path()
+            usable = self._usable_alphas(path, kernel)
+            alphas = self.alphas_[usable]
+            values = -(path.gcv(alphas) if self.cv == "gcv" else path.mean_squares(alphas))
+            results.append(self._score_path(path, values, usable, q))
+        best_index = int(np.argmax([result.best for result in results]))
+        self.scores_, best = np.array([result.scores for result in results]), results[best_index]
+        alphas, solution = self.alphas_[best.chosen], cast(Solution, best.solution)
+        self.kernel_, self.gamma_ = kernels[best_index], gammas[best_index]
+        f = Expansion(self.kernel_, solution.points, solution.A)
+        self._set_expansion(f, solution.b, sample.flat)
+        self.report_, self.alpha_ = solution.report, alphas if per_target else float(alphas[0])
+        self.best_score_ = best.scores.max(axis=0) if per_target else best.best
+        self._delete_point_attributes()
+
+    def _score_path(self, path: Any, values: np.ndarray, usable: np.ndarray, q: int) -> Found:
+        """Return the scores of all alphas, -inf for those that are not usable, and the solution."""
+        if values.ndim == 2 and not self.alpha_per_target:
+            values = values.mean(axis=1)
+        scores = np.full((len(usable), *values.shape[1:]), -np.inf)
+        scores[usable] = np.where(np.isnan(values), -np.inf, values)
+        chosen = best_places(scores, q)
+        solution = Solution(path.points, *path.solve_each(self.alphas_[chosen], warn=False))
+        return Found(scores, chosen, solution)
+
+    @threaded
+    def predict(self, X: Any) -> np.ndarray:
+        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        values = self._values(X)
+        return values[:, 0] if self._one_target else values
+
+    # ------------------------------------------------------------------ the search
+
+    @property
+    def _uses_folds(self) -> bool:
+        """Whether the score is a mean over folds, and not leave-one-out or GCV."""
+        return not (self.cv is None or isinstance(self.cv, str))
+
+    def _check_parameters(self) -> None:
+        """Raise an error if parameters contradict each other."""
+        if self.alpha_per_target and (self._uses_folds or self.scoring is not None):
+            raise ValueError(
+                "alpha_per_target=True needs the errors of each target: leave-one-out (cv=None) "
+                "without scoring, or cv='gcv'"
+            )
+        if self.scoring is not None and isinstance(self.cv, str):
+            raise ValueError("cv='gcv' defines the score itself; leave scoring=None")
+        if self.store_cv_results and self.cv is not None:
+            raise ValueError("store_cv_results=True needs leave-one-out: cv=None")
+        name = self.kernel if isinstance(self.kernel, str) else None
+        if self.gammas is not None and name not in _KERNELS_WITH_GAMMA:
+            raise ValueError(
+                f"gammas need a kernel given by name, one of {sorted(_KERNELS_WITH_GAMMA)}, but "
+                f"the kernel is {self.kernel!r}; search over other parameters with "
+                f"GridSearchCV(KernelRidge(...))"
+            )
+
+    def _grid(self, kernels: list[Kernel], data: Sample) -> np.ndarray:
+        """Return the alphas to try; the default scales with the mean of k(x, x)."""
+        if self.alphas is not None:
+            return numbers(self.alphas, "alphas")
+        diagonals = (np.abs(kernel.diag(data.points)) for kernel in kernels)
+        scales = np.array([np.average(d, weights=data.weights) for d in diagonals])
+        scales = scales[scales > 0]
+        return _DEFAULT_ALPHAS * (np.exp(np.mean(np.log(scales))) if scales.size else 1.0)
+
+    def _search(
+        self, kernels: list[Kernel], data: Sample, splits: list | None
+    ) -> tuple[int, Found]:
+        """Return the index of the best kernel, and its scores and solution."""
+        best_index, best, scores = 0, None, []
+        for j, (kernel, K) in enumerate(zip(kernels, self._grams(kernels, data), strict=True)):
+            if splits is None:
+                result = self._score_by_path(kernel, K, data)
+            else:
+                result = self._score_by_folds(kernel, K, data, splits)
+            self._say(f"{kernel}: best score {result.best:.6g}")
+            scores.append(result.scores)
+            if best is None or result.best > best.best:
+                best_index, best = j, result
+        self.scores_ = np.array(scores)
+        if best is None or not np.isfinite(best.best):
+            raise ValueError(
+                f"no alpha has a finite score, the best is {None if best is None else best.best}; "
+                f"the usual cause is targets or a scorer that overflow, or folds with one point"
+            )
+        return best_index, best
+
+    def _grams(self, kernels: list[Kernel], data: Sample) -> Iterator[DenseGram | None]:
+        """Yield K for each kernel, or None if the solver uses landmarks instead of K."""
+        n = len(data.targets)
+        matrices = 0 if self.solver == "nystroem" else 2 + share_distances(kernels)
+        matrices += 2 * self._uses_folds if matrices else 0
+        errors = 0 if self._uses_folds else 2 * n * data.targets.shape[1] * len(self.alphas_)
+        check_budget(
+            8 * (n * n * matrices + errors),
+            self.max_memory,
+            f"a search over {len(kernels)} kernels and {len(self.alphas_)} alphas on {n} points",
+        )
+        if not matrices:
+            yield from [None] * len(kernels)
+        elif data.values is not None:
+            yield gram(kernels[0], data.points, max_memory=self.max_memory)
+        else:
+            # In float64 even for float32 points, because small alphas are below the rounding
+            # errors of float32.
+            yield from grams(kernels, doubled(data.points))
+
+    # ------------------------------------------------------------------ leave-one-out and GCV
+
+    def _score_by_path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> Found:
+        """Score all alphas by leave-one-out or GCV, from one decomposition of K."""
+        if self.cv is None and len(data.targets) - self.fit_intercept < 1:
+            raise ValueError(
+                "leave-one-out with an intercept needs at least two points, got n_samples = 1"
+            )
+        path = self._path(kernel, K, data)
+        usable = self._usable_alphas(path, kernel)
+        alphas, errors = self.alphas_[usable], None
+        if self.cv == "gcv":
+            values = -path.gcv(alphas)
+        else:
+            errors = np.full((len(usable), *data.targets.shape), np.nan)
+            errors[usable] = list(path.leave_one_out(alphas))
+            values = self._score_errors(errors[usable], data)
+        return self._score_path(path, values, usable, data.targets.shape[1])._replace(errors=errors)
+
+    def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
+        """Return the decomposition that yields the solutions for all alphas."""
+        if K is None:
+            return self._problem(kernel, data, np.ones(data.targets.shape[1])).path()
+        return ExactPath(K, data.targets, data.weights, intercept=self.fit_intercept)
+
+    def _usable_alphas(self, path: RidgePath, kernel: Kernel) -> np.ndarray:
+        """Return a mask of the alphas for which the system is positive definite; warn otherwise."""
+        usable = path.usable(self.alphas_)
+        if not usable.any():
+            path.solve(self.alphas_.max())  # raises or warns with the reason
+            usable = self.alphas_ == self.alphas_.max()
+        if not usable.all():
+            warn_caller(
+                f"{np.sum(~usable)} of {len(usable)} alphas, up to "
+                f"{self.alphas_[~usable].max():.3g}, are skipped, because K + alpha I is not "
+                f"positive definite beyond rounding, for {kernel}",
+                ConvergenceWarning,
+            )
+        return usable
+
+    def _score_errors(self, errors: np.ndarray, data: Sample) -> np.ndarray:
+        """Return the scores of leave-one-out errors of shape (n_alphas, n, q).
+
+        Without `scoring` there is one score for each target, shape (n_alphas, q); otherwise the
+        shape is (n_alphas,).
+        """
+        if self.scoring is None:
+            return -np.average(np.square(errors), axis=1, weights=data.weights)
+        return np.array(
+            [score(self.scoring, data.targets - e, data.targets, data.weights) for e in errors]
+        )
+
+    # ------------------------------------------------------------------ folds
+
+    def _score_by_folds(
+        self, kernel: Kernel, K: DenseGram | None, data: Sample, splits: list
+    ) -> Found:
+        """Score all alphas by the mean over the folds."""
+        total, usable = np.zeros(len(self.alphas_)), np.ones(len(self.alphas_), dtype=bool)
+        for train, test in splits:
+            train_sample = data.take(train)
+            if K is None:
+                path = self._path(kernel, None, train_sample)
+                cross_gram: Any = TiledGram(kernel, take(data.points, test), path.points)
+            else:
+                train_gram = DenseGram.from_array(
+                    K.block(train, train), kernel, train_sample.points
+                )
+                path = self._path(kernel, train_gram, train_sample)
+                cross_gram = K.block(test, train)
+            usable &= self._usable_alphas(path, kernel)
+            weights = None if data.weights is None else data.weights[test]
+            for j in np.flatnonzero(usable):
+                A, b = path.solve(self.alphas_[j], warn=False)
+                values = np.asarray(cross_gram @ A) + b
+                total[j] += score(self.scoring, values, data.targets[test], weights)
+            del path, cross_gram  # free the memory before the next fold
+        scores = np.where(usable & ~np.isnan(total), total / len(splits), -np.inf)
+        return Found(scores, best_places(scores, data.targets.shape[1]))
+
+    def _refit(self, kernel: Kernel, data: Sample, alphas: np.ndarray) -> Solution:
+        """Fit to all points with the best alpha, after cross-validation over folds."""
+        problem = self._problem(kernel, data.doubled(), alphas)
+        A, b = problem.solve()
+        return Solution(getattr(problem, "points", None), A, b, problem.report)
+
+    # ------------------------------------------------------------------ fitted attributes
+
+    def _set_point_attributes(self, best: Found, X: Any, sample: Sample) -> None:
+        """Set `leave_one_out_` and `cv_results_`, if leave-one-out errors were computed."""
+        self._delete_point_attributes()
+        if best.errors is None:
+            return
+        Y, indices, flat = sample.targets, sample.kept, sample.flat
+        best_errors = best.errors[best.chosen, :, np.arange(Y.shape[1])].T
+        predictions = sample.scatter(Y - best_errors)
+        if not sample.whole:  # points of weight 0 are in no fit, so nothing has to be left out
+            zero_weight = np.flatnonzero(sample.places < 0)
+            predictions[zero_weight] = self._values(take(X, zero_weight))
+        self.leave_one_out_ = predictions[:, 0] if flat else predictions
+        if self.store_cv_results:
+            results = np.full((len(self.alphas_), *predictions.shape), np.nan)
+            results[:, indices] = (
+                np.square(best.errors) if self.scoring is None else Y - best.errors
+            )
+            results = results.transpose(1, 2, 0)
+            self.cv_results_ = results[:, 0] if flat else results
+
+    def _compress(self, shrink: Any) -> None:
+        super()._compress(shrink)
+        self._delete_point_attributes()  # these attributes describe the model before compression
+
+    def _delete_point_attributes(self) -> None:
+        """Delete the attributes of single points."""
+        for learned in ("cv_results_", "leave_one_out_"):
+            self.__dict__.pop(learned, None)

@@ -1,0 +1,352 @@
+"""Regression and classification with a small number m of learned expansion vectors.
+
+f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      z_j anywhere in R^d
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import KW_ONLY
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..._core import NotDifferentiableError, budget_in_bytes, check_budget, in_words
+from ...expansion import Expansion
+from ...gram import Landmarks
+from ...kernels import Kernel
+from ...solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
+from .._kernel_estimator import KernelLike, NamedKernel, Seed
+from .._label_encoding import LOSSES, Decisions
+from .._parameters import COUNT, POSITIVE, estimator, fitting, parameter
+from .._training_sample import Sample
+
+__all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]
+
+
+@estimator()
+class SparseKernelEstimator(NamedKernel):
+    """Base class of SparseKernelRegressor and SparseKernelClassifier.
+
+    Parameters
+    ----------
+    n_vectors : int or str
+        The number m of vectors, or the size of the model as text: "100 kB" stands for the number
+        of vectors and weights in float64 that fit in this size.  If m is at least the number of
+        points, the vectors are the distinct training points, which is optimal.
+    kernel : str, Kernel, callable or scikit-learn GP kernel
+        The kernel must be differentiable in its points; "precomputed" is not allowed.
+    fit_intercept : bool
+        Whether to add an intercept c to each f, which is not penalised.
+    init : {"auto", "kmeans", "rpcholesky", "uniform"} or array of shape (m, d)
+        Initial vectors.  "auto" uses the centroids of k-means for kernels that are functions of
+        distances, and otherwise points chosen by RPCholesky.  An array, such as the `vectors_` of
+        an earlier fit, also determines m.
+    learn_kernel : bool
+        Whether to learn the free parameters of the kernel, such as length scales, with the same
+        objective.  Not recommended for kernels with a free scale factor: scaling the kernel up
+        is equivalent to making alpha smaller.
+    max_iter : int
+        Maximum number of L-BFGS iterations; 0 to leave the vectors at their initial positions.
+    tol : float
+        Stop when ten iterations reduce the objective by less than this fraction of it.
+    random_state : int, RandomState or None
+        Seed for the initial vectors; None stands for 0.
+    """
+
+    n_vectors: int | str = parameter(COUNT, str, default=100)
+    _: KW_ONLY
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    alpha: float = parameter(POSITIVE, default=1e-4)
+    fit_intercept: bool = parameter("boolean", default=True)
+    init: Any = parameter(
+        StrOptions({"auto", "kmeans", "rpcholesky", "uniform"}), "array-like", default="auto"
+    )
+    learn_kernel: bool = parameter("boolean", default=False)
+    max_iter: int = parameter(Interval(Integral, 0, None, closed="left"), default=1000)
+    tol: float = parameter(POSITIVE, default=1e-3)
+    random_state: Seed = parameter("random_state", default=None)
+
+    @property
+    def vectors_(self) -> np.ndarray:
+        """The learned vectors z_j, shape (m, d)."""
+        return np.asarray(self.expansion_.points)
+
+    def _require_vectors(self, X: Any) -> None:
+        """Raise an error if X is not an array of vectors, because only vectors can be moved."""
+        name = type(self).__name__
+        if self._precomputed:
+            raise ValueError(
+                f"{name} evaluates k at new vectors, so a precomputed matrix is not enough; pass "
+                f"the points and a kernel, or use KernelRidge"
+            )
+        if not self._takes(X):
+            raise TypeError(
+                f"{name} learns vectors in R^d, but the points of {self.kernel!r} are not vectors; "
+                f"fit KernelRidge and compress its expansion_ instead"
+            )
+
+    def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, flat: bool = False) -> None:
+        """Learn vectors, weights and intercepts for the targets Y, and set the attributes."""
+        sample = sample.doubled()
+        X, w = sample.points, sample.counts
+        (n, d), q = X.shape, Y.shape[1]
+        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        _require_gradient(self.kernel_, type(self).__name__, d)
+        by_method = isinstance(self.init, str)
+        m = (
+            min(n, _number_of_vectors(self.n_vectors, d, q))
+            if by_method
+            else np.shape(self.init)[0]
+        )
+        systems = 1 if isinstance(loss, Squared) else q
+        n_floats = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
+        check_budget(8 * n_floats, self.max_memory, f"learning {m} vectors from {n} points")
+        Z, is_optimal = self._initial_vectors(X, m)
+        risk = ShortExpansionRisk(
+            self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
+        )
+        max_iter = 0 if is_optimal and not self.learn_kernel else self.max_iter
+        self.solver_ = LearnedVectors(max_iter, self.tol, self.learn_kernel)
+        result = self.solver_.minimize(risk, Z, self._say)
+        self.report_ = result.report
+        if not max_iter and is_optimal:
+            self.report_ = dataclasses.replace(self.report_, message=_EXACT_MESSAGE)
+        self._say(f"objective {result.fit.value:.6g}: {self.report_.status.value}")
+        self.kernel_ = result.fit.kernel
+        f = Expansion(self.kernel_, result.fit.vectors, result.fit.weights)
+        self._set_expansion(f, result.fit.intercept, flat)
+        self.objective_curve_, self.n_iter_ = result.curve, result.report.n_iter
+
+    def _initial_vectors(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
+        """Return the initial vectors, and whether they are optimal already."""
+        if not isinstance(self.init, str):
+            Z = check_array(self.init, dtype=np.float64, copy=True, input_name="init")
+            if Z.shape[1] != X.shape[1]:
+                raise ValueError(f"init has {Z.shape[1]} columns, but X has {X.shape[1]}")
+            return Z, False
+        if m == X.shape[0]:
+            return np.unique(_dense(X), axis=0), True
+        return _dense(Landmarks(m, self.init, self.random_state).draw(self.kernel_, X)), False
+
+
+_EXACT_MESSAGE = (
+    "n_vectors is at least the number of points: the vectors are the distinct points, and f is the "
+    "minimiser over the whole RKHS"
+)
+
+
+def _dense(X: Any) -> np.ndarray:
+    """Return a dense copy of X."""
+    return X.toarray() if sp.issparse(X) else np.array(X)
+
+
+def _number_of_vectors(n_vectors: Any, d: int, q: int) -> int:
+    """Return m; a text such as "100 kB" is the memory of m vectors and their weights."""
+    if not isinstance(n_vectors, str):
+        return int(n_vectors)
+    try:
+        size = budget_in_bytes(n_vectors)
+    except ValueError:
+        raise ValueError(
+            f"n_vectors must be a positive integer, or the size of the model as text such as "
+            f"'100 kB', got {n_vectors!r}"
+        ) from None
+    bytes_per_vector = 8 * (d + q)
+    if size < bytes_per_vector:
+        raise ValueError(
+            f"n_vectors={n_vectors!r} is smaller than a single vector: {d} coordinates and {q} "
+            f"weights need {in_words(bytes_per_vector)}"
+        )
+    return size // bytes_per_vector
+
+
+def _require_gradient(kernel: Kernel, name: str, d: int) -> None:
+    """Raise an error if the kernel is not differentiable in its points."""
+    point = np.full((1, d), 0.5)
+    try:
+        kernel.input_gradient(point, point, np.ones((1, 1)))
+    except NotDifferentiableError as why:
+        raise NotDifferentiableError(
+            f"{name} needs the gradient dk(x, z)/dx, which {kernel} does not have ({why}); use "
+            f"another kernel, or fit KernelRidge and compress its expansion_"
+        ) from None
+
+
+@estimator()
+class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstimator):
+    """Kernel ridge regression with a small number of learned expansion vectors.
+
+        minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
+
+    Both the weights b_j and the m vectors z_j are learned; the vectors need not be training
+    points.  The model consists of m (d + n_targets) numbers, and a prediction needs m evaluations
+    of k, independent of the number of training points.  The objective is never larger than for a
+    Nyström approximation on the initial vectors, and usually much smaller.
+
+    The vectors are optimised by L-BFGS, with the optimal weights for each position
+    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
+    minimum that depends on the initial vectors.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation: the weight of |f|^2 relative to the *mean* loss.  It corresponds to the
+        alpha of `KernelRidge` divided by n.
+
+    Attributes
+    ----------
+    vectors_ : ndarray of shape (m, d)
+        The learned vectors z_j.
+    dual_coef_ : ndarray of shape (m,) or (m, n_targets)
+        The weights b_j.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The intercept c.
+    expansion_ : Expansion
+        The fitted f without the intercept.
+    kernel_ : Kernel
+        The kernel with all parameters resolved or learned.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the initial vectors and after each iteration; it never increases.
+    n_iter_ : int
+        Number of L-BFGS iterations.
+    solver_, report_
+        The solver that was used, and its report.
+
+    See Also
+    --------
+    KernelRidge : Expansion of f in all training points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SparseKernelRegressor
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> y = np.sin(12 * X[:, 0] ** 2)
+    >>> model = SparseKernelRegressor(n_vectors=8, gamma=40, alpha=1e-7).fit(X, y)
+    >>> model.vectors_.shape
+    (8, 1)
+    >>> bool(model.score(X, y) > 0.999)
+    True
+    """
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the targets y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training points.
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the squared errors.
+
+        Returns
+        -------
+        self : SparseKernelRegressor
+        """
+        self._require_vectors(X)
+        sample = self._sample(X, y, sample_weight, copy=False)
+        self._learn(sample, sample.targets, Squared(), flat=sample.flat)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predictions f(x), shape (n,) or (n, n_targets)."""
+        values = self._values(X)
+        return values[:, 0] if self._one_target else values
+
+
+@estimator()
+class SparseKernelClassifier(Decisions, SparseKernelEstimator):
+    """Kernel classifier with a small number of learned expansion vectors.
+
+        minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
+
+    Both the weights b_j and the m vectors z_j are learned; the vectors need not be training
+    points.  The model consists of m (d + n_functions) numbers, and a prediction needs m
+    evaluations of k, independent of the number of training points.  All classes share the vectors.
+
+    ================= ======================================== ===================================
+    loss              two classes: one f, y = +1 or -1         more: one f_c for each class
+    ================= ======================================== ===================================
+    "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
+    "squared_hinge"   max(0, 1 - y f)^2                        its sum over one-vs-rest problems
+    ================= ======================================== ===================================
+
+    The vectors are optimised by L-BFGS, with the optimal weights for each position
+    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
+    minimum that depends on the initial vectors.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation: the weight of |f|^2 relative to the mean loss.  In terms of the C of
+        scikit-learn it is 1 / (2 n C).
+    loss : {"logistic", "log_loss", "squared_hinge"}
+        See the table; "log_loss" is a synonym of "logistic".
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the points of positive weight, sorted.
+    vectors_ : ndarray of shape (m, d)
+        The learned vectors z_j.
+    dual_coef_ : ndarray of shape (m, n_functions)
+        The weights b_j.  n_functions is 1 for two classes, otherwise the number of classes.
+    intercept_ : ndarray of shape (n_functions,)
+        The intercepts c.
+    expansion_ : Expansion
+        The fitted functions without intercepts.
+    kernel_ : Kernel
+        The kernel with all parameters resolved or learned.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the initial vectors and after each iteration; it never increases.
+    n_iter_ : int
+        Number of L-BFGS iterations.
+    solver_, report_
+        The solver that was used, and its report.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SparseKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SparseKernelClassifier(n_vectors=5, alpha=1e-3).fit(X, y)
+    >>> model.vectors_.shape
+    (5, 4)
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    _: KW_ONLY
+    loss: str = parameter(StrOptions(LOSSES), default="logistic")
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the labels y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Training points.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the losses.
+
+        Returns
+        -------
+        self : SparseKernelClassifier
+        """
+        self._require_vectors(X)
+        sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        self._learn_labels(sample, self.loss)
+        return self

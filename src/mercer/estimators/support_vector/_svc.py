@@ -1,0 +1,440 @@
+"""Support vector classification, C-SVC and nu-SVC, with one-vs-one voting."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core import warn_caller
+from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
+from .._parameters import estimator, fitting, parameter, threaded
+from .._training_sample import class_weights
+from ._one_vs_one import class_pairs, votes_of_pairs
+from ._svm_base import SupportVectorMachine
+from ._svm_training import SVMProblem
+
+__all__ = ["SVC", "NuSVC"]
+
+_MIN_RELATIVE_MARGIN = 1e-12  # a rho below this times the largest |f| is a rounding error
+
+
+@estimator(kw_only=True)
+class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
+    """Base class of SVC and NuSVC: one function for each pair of classes, and a vote.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Positive class weights, which multiply the weights of the points; "balanced" makes the
+        total weights of all classes equal.
+    decision_function_shape : {"ovr", "ovo"}
+        Whether `decision_function` has a column for each class ("ovr") or for each pair of
+        classes ("ovo").
+    break_ties : bool
+        Whether ties in the vote are broken by the values of f.
+    """
+
+    class_weight: dict | str | None = parameter(StrOptions({"balanced"}), dict, None, default=None)
+    decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
+    break_ties: bool = parameter("boolean", default=False)
+
+    _one_class_left: ClassVar[str] = (
+        "Invalid input - all samples with positive weights belong to the same class: {!r}"
+    )
+
+    @fitting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a function f to each pair of classes.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which multiply C for each point.  Points of weight 0 or less are ignored, and
+            so are classes without points of positive weight.
+
+        Returns
+        -------
+        self : estimator
+        """
+        problem = self._classification_problem(X, y, sample_weight)
+        self._solve_and_set(problem, self._duals(problem))
+        return self
+
+    @abstractmethod
+    def _duals(self, problem: SVMProblem) -> Duals:
+        """Return the dual problem of each pair of classes."""
+
+    def _classification_problem(self, X: Any, y: Any, sample_weight: Any) -> SVMProblem:
+        """Return the checked training problem; points of more than two classes are sorted."""
+        sample, y = self._sample_of(X, y, sample_weight, labels=True)
+        kept_labels = y if len(sample) == len(y) else y[sample.kept]
+        classes, labels = np.unique(kept_labels, return_inverse=True)
+        if y.dtype.kind not in "biu" or 2 * len(classes) > len(kept_labels):
+            check_classification_targets(y)  # slow; skipped if y has few distinct integers
+        if len(classes) < 2:
+            if len(np.unique(y)) < 2:
+                raise ValueError(
+                    f"The number of classes has to be greater than one; got 1 class: "
+                    f"{classes.tolist()}"
+                )
+            raise ValueError(self._one_class_left.format(classes.tolist()[0]))
+        factors = np.ones(len(classes))
+        if self.class_weight is not None:
+            sums = np.bincount(labels, sample.counts)
+            factors = class_weights(self.class_weight, classes, sums)
+        sample = sample.with_classes(classes, labels, factors)
+        if len(classes) > 2:
+            sample = sample.take(np.argsort(labels, kind="stable"))
+        return replace(self._problem(sample), class_weights=factors)
+
+    # ------------------------------------------------------------------ predictions
+
+    @threaded
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the decision values of each point.
+
+        Parameters
+        ----------
+        X : points
+            For a precomputed kernel, k(X, training points).
+
+        Returns
+        -------
+        ndarray of shape (n,), (n, n_pairs) or (n, n_classes)
+            For two classes f(x) + b, which is positive for `classes_[1]`.  For more classes and
+            "ovo", the value of each pair, positive for its first class.  For "ovr", the votes for
+            each class plus a number below 1/3 in modulus that increases with the sum of the
+            values of f.
+        """
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        if self.decision_function_shape == "ovo":
+            return values
+        return self._by_class(values)
+
+    @threaded
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label with the most votes.
+
+        If classes tie, it is the first of them, unless `break_ties` is True.
+        """
+        if self.break_ties and self.decision_function_shape == "ovo":
+            check_is_fitted(self)
+            raise ValueError(
+                "break_ties must be False when decision_function_shape is 'ovo': ties are broken "
+                "by the values of 'ovr'"
+            )
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            # f = 0 counts as the second class, as in LIBSVM.
+            best = (values[:, 0] >= 0).astype(np.intp)
+        elif self.break_ties:
+            best = self._by_class(values).argmax(axis=1)
+        else:
+            best = votes_of_pairs(values, len(self.classes_)).argmax(axis=1)
+        return self.classes_[best]
+
+    def _by_class(self, values: np.ndarray) -> np.ndarray:
+        """Return one decision value for each class from the values of all pairs."""
+        return _ovr_decision_function(values < 0, -values, len(self.classes_))
+
+
+@estimator(kw_only=True)
+class SVC(SupportVectorClassifier):
+    """Support vector classification with the hinge loss (C-SVC).
+
+        minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))
+
+    The solution is f = sum_i v_i k(x_i, .), where v_i = 0 for all points outside of the margin;
+    the other points are the support vectors.  For more than two classes there is one f for each
+    pair of classes, and they vote.
+
+    A drop-in replacement for scikit-learn's `SVC`, apart from the differences in the notes.  The
+    solver stores the rows of K that it needs in a cache, updates many points at a time, and
+    returns a certificate.  Predictions evaluate the kernel at the support vectors only.
+
+    Parameters
+    ----------
+    C : float
+        The penalty of margin violations; positive, may be infinite.  A smaller C means stronger
+        regularisation.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the points of positive weight, sorted.
+    support_ : ndarray of int
+        The rows of X that are support vectors, class by class.
+    support_vectors_ : points
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of int, shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_support_vectors)
+        The coefficients v, in the layout of LIBSVM: the coefficient of a support vector of class a
+        in the f of classes a and b is in row b if b < a, otherwise in row b - 1.
+    at_bound_ : ndarray of bool, shape (n_support_vectors,)
+        True for support vectors that violate the margin of some f, where |v_i| = C w_i.  The
+        others are free: 0 < |v_i| < C w_i wherever v_i is not 0.
+    intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        The intercept b of each pair.
+    coef_ : ndarray of shape (n_classes * (n_classes - 1) / 2, n_features)
+        The weights of a linear kernel: f(x) = <coef_, x>.
+    expansion_ : Expansion
+        The functions f of all pairs, without intercepts; on landmarks for "nystroem".
+    class_weight_ : ndarray of shape (n_classes,)
+        The class weights that were used.
+    n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        Number of solver steps of each pair.
+    fit_status_ : int
+        0 if the solver converged for all pairs, otherwise 1.
+    report_ : Report
+        Its `certificate` has the primal and the dual objective, their gap and a guaranteed bound
+        on it, the violation of the optimality conditions, the number of free variables and of
+        variables at their bounds, the number of evaluated entries of K, the fraction of rows found
+        in the cache, and the most negative curvature (0 for a Mercer kernel).  With several pairs,
+        these are sums or worst cases.
+    reports_ : list of Report
+        One for each pair.
+    shape_fit_ : tuple of int
+        The shape of X in `fit`.
+    gamma_ : float, str or None
+        The value of gamma that was used.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
+    solver_
+        The solver that was used.
+
+    Notes
+    -----
+    Differences from scikit-learn: weights count as repetitions also in gamma="scale" and in
+    class_weight="balanced", and class weights have the same effect as sample weights
+    (scikit-learn computes gamma="scale" without weights; pass a number to reproduce its value).
+    gamma must be positive.  There is no parameter `probability`: use
+    ``CalibratedClassifierCV(SVC(), ensemble=False)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(C=10.0).fit(X, y)
+    >>> model.predict([[5.9, 3.0, 5.0, 1.8]])
+    array([2])
+    >>> bool(model.n_support_.sum() < 50)
+    True
+    >>> certificate = model.report_.certificate
+    >>> bool(0 <= certificate["gap"] <= certificate["bound"])
+    True
+    """
+
+    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
+
+    @fitting
+    def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
+        """Return one fitted SVC for each value of C, in the order of `Cs`.
+
+        This is faster than separate fits: all models share the cache of rows of K, and each solver
+        starts at the previous solution v, scaled by the optimal feasible factor.  The results are
+        those of separate fits up to `tol`; `report_` describes the initial point.  The interior
+        point method of "primal" and "nystroem" does not benefit from an initial point, and does
+        not use one.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,)
+            Labels.
+        Cs : sequence of float
+            Values of C, preferably in ascending or descending order.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which multiply C for each point.
+
+        Returns
+        -------
+        list of SVC
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import SVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> soft, hard = SVC().path(X, y, [0.1, 10.0])
+        >>> bool(soft.n_support_.sum() > 3 * hard.n_support_.sum())
+        True
+        """
+        models: list[Self] = [clone(self).set_params(C=C) for C in Cs]
+        for model in models:
+            model._validate_params()
+        if not models:
+            return models
+        problem, solutions = models[0]._classification_problem(X, y, sample_weight), None
+        input_attributes = {
+            name: value for name, value in vars(models[0]).items() if name.endswith("_in_")
+        }
+        for i, model in enumerate(models):
+            model.__dict__.update(input_attributes)  # n_features_in_ and feature_names_in_
+            duals, note = model._duals(problem), ""
+            if solutions is not None and isinstance(problem.solver, BlockSMO):
+                factors = [_best_factor(d, s) for d, s in zip(duals, solutions, strict=True)]
+                scaled = np.repeat(factors, np.diff(duals.ends)) * solutions.variables
+                duals = duals.started(_snap_to_bounds(duals.all, scaled))
+                note = f"started from the solution for C={models[i - 1].C:g}, times " + (
+                    f"{factors[0]:.3g}"
+                    if len(factors) == 1
+                    else f"{min(factors):.3g} to {max(factors):.3g}"
+                )
+            solutions = model._solve_and_set(problem, duals, note)
+        return models
+
+    def _duals(self, problem: SVMProblem) -> Duals:
+        pairs, sample = problem.pairs, problem.sample
+        members, _, signs = pairs.all_members
+        ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
+        C = self.C * sample.counts[members]
+        return Duals(Dual.classify(signs, C), members, ends, ends)
+
+
+@estimator(kw_only=True)
+class NuSVC(SupportVectorClassifier):
+    """Support vector classification with a bound on the fraction of margin errors (nu-SVC).
+
+        minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - y_i (f(x_i) + b))   over f, b, rho
+
+    W is the sum of the weights w_i.  The parameter nu replaces C: at most a fraction nu of the
+    weight violates the margin, and support vectors have at least the fraction nu of the weight.
+    Finally f, b and v are divided by rho, so that the margin is at f + b = +-1, as in SVC.  A
+    drop-in replacement for scikit-learn's `NuSVC`.
+
+    Parameters
+    ----------
+    nu : float
+        Upper bound on the fraction of margin errors, in (0, 1].  For each pair of classes it is at
+        most twice the fraction of the weight of the lighter class, because each class must have
+        support vectors with the fraction nu / 2 of the weight.
+    class_weight : dict, "balanced" or None
+        Positive class weights, which multiply the weights of the points.  If a class has too
+        little weight for nu, the largest feasible nu is used instead, see `nu_`.  "balanced" allows
+        every nu.  (scikit-learn ignores class weights here.)
+    tol : float
+        Tolerance: the largest violation of the optimality conditions, in units of y f(x) before
+        the division by rho.
+
+    Attributes
+    ----------
+    nu_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
+        The nu of each pair; it differs from `nu` only if `class_weight` requires a smaller one.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
+        As in SVC.
+    expansion_, class_weight_, n_iter_, fit_status_, report_, reports_
+        As in SVC; objectives are those of the problem before the division by rho.
+    shape_fit_, gamma_, kernel_, solver_
+        As in SVC.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NuSVC(nu=0.1).fit(X, y)
+    >>> model.predict([[5.9, 3.0, 5.0, 1.8]])
+    array([2])
+    """
+
+    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+
+    _one_class_left: ClassVar[str] = (
+        "specified nu is infeasible: all samples with positive weights belong to the same class, "
+        "{!r}, which allows no nu > 0"
+    )
+
+    def _duals(self, problem: SVMProblem) -> Duals:
+        pairs, sample, sums = problem.pairs, problem.sample, problem.sums
+        plain, weighted = _largest_nu(sums), _largest_nu(problem.weighted_sums)
+        worst = int(np.argmin(np.maximum(plain, weighted)))
+        largest = max(plain[worst], weighted[worst])
+        if self.nu > largest * (1.0 + 1e-12):
+            first, second = list(pairs)[worst]
+            a, b = problem.names((first, second))
+            raise ValueError(
+                f"specified nu is infeasible: nu={self.nu:g}, but the weights of the classes {a!r} "
+                f"and {b!r}, {sums[first]:g} and {sums[second]:g}, allow at most nu={largest:.6g}"
+            )
+        members, _, signs = pairs.all_members
+        ends = np.concatenate([[0], np.cumsum(pairs.sizes)])
+        w = sample.counts[members]
+        a, b = class_pairs(pairs.q)
+        nu = np.minimum(self.nu, weighted)
+        # Scale the weights so that f has the same magnitude as without class weights.
+        factors = self.nu * (sums[a] + sums[b]) / (nu * np.add.reduceat(w, ends[:-1]))
+        dual = Dual.nu_classify(signs, w * np.repeat(factors, pairs.sizes), nu, ends)
+        dual = replace(dual, start=_snap_to_bounds(dual, dual.start))
+        return Duals(dual, members, ends, ends)
+
+    def _margin_divisors(self, solutions: DualSolutions) -> np.ndarray:
+        rho = 0.5 * (solutions.multipliers[:, 0] - solutions.multipliers[:, 1])
+        if np.any(rho == 0.0):
+            raise ValueError(
+                f"nu={self.nu:g} leaves no margin: rho is 0, so f / rho is not finite; the usual "
+                f"cause is classes that consist of the same points, or kernel values that are all "
+                f"equal. Increase nu, or choose another kernel"
+            )
+        violation = solutions.reports.residual
+        size = np.maximum.reduceat(np.abs(solutions.values), solutions.point_ends[:-1])
+        if np.any(too_small := rho <= np.maximum(violation, _MIN_RELATIVE_MARGIN * size)):
+            p = int(np.flatnonzero(too_small)[np.argmin(rho[too_small])])
+            warn_caller(
+                f"nu={self.nu:g} leaves no margin: rho is {rho[p]:.2g}, but the optimality "
+                f"conditions hold only to {violation[p]:.2g}, so f / rho is mostly rounding error; "
+                f"the usual cause is classes that overlap too much for this small fraction of "
+                f"margin errors. Increase nu, or decrease tol"
+            )
+        return rho
+
+    def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
+        self.nu_ = np.minimum(self.nu, _largest_nu(problem.weighted_sums))
+        lowest = float(self.nu_.min())
+        return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"
+
+
+def _best_factor(dual: Dual, previous: DualSolution) -> float:
+    """Return the factor t >= 0 that minimises the new dual objective at t v, inside its box.
+
+    v is the previous solution.
+    """
+    v = previous.variables
+    bounds = np.where(v > 0, dual.upper, dual.lower)
+    nonzero = v != 0.0
+    max_factor = float(np.min(bounds[nonzero] / v[nonzero], initial=np.inf))
+    curvature, slope = float(v @ previous.values[dual.points]), float(v @ dual.linear)
+    if curvature <= 0.0:  # no minimum along the line: if the objective decreases, go to the bound
+        return max_factor if slope < 0.0 and np.isfinite(max_factor) else 0.0
+    return float(np.clip(-slope / curvature, 0.0, max_factor))
+
+
+def _snap_to_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
+    """Return v clipped to the box; entries within rounding error of a bound are set to it."""
+    v = np.clip(v, dual.lower, dual.upper)
+    for bound in (dual.lower, dual.upper):
+        v = np.where(np.abs(v - bound) < 1e-12 * np.abs(bound), bound, v)
+    return v
+
+
+def _largest_nu(sums: np.ndarray) -> np.ndarray:
+    """Return the largest feasible nu of each pair, at which one class is entirely at its bounds."""
+    a, b = class_pairs(len(sums))
+    return 2.0 * np.minimum(sums[a], sums[b]) / (sums[a] + sums[b])

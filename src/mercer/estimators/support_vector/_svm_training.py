@@ -1,0 +1,240 @@
+"""The training problem of a support vector machine in the form that its solver needs.
+
+==========  ===========================================  =======================================
+solver      input of the solver                          when "auto" chooses it
+==========  ===========================================  =======================================
+"smo"       rows of K through a cache (BlockSMO)         unless the next line applies
+"primal"    the columns of X: k(x, z) = <x, z>           linear kernel and more than 500 dense
+            (BoxInterior)                                vectors, more than they have columns.
+                                                         It then replaces "smo" after 1/7 of the
+                                                         estimated cost of "primal", or after the
+                                                         whole cost for up to 1600 points (Relay)
+"nystroem"  features on landmarks (BoxInterior)          never, because it is approximate
+==========  ===========================================  =======================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import Step
+from ...gram import KernelRows, RowsView
+from ...kernels import Kernel
+from ...solvers import (
+    BlockSMO,
+    Dual,
+    Duals,
+    DualSolution,
+    DualSolutions,
+    Progress,
+    Report,
+    Reports,
+    Status,
+    Whitened,
+)
+from .._training_sample import Sample
+from ._one_vs_one import Pair, Pairs
+
+__all__ = ["SVMProblem", "describe_scales", "merge_reports", "progress_callback"]
+
+# A column whose mean exceeds this many standard deviations needs centring.
+_MAX_MEAN_TO_STD = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class SVMProblem:
+    """The training points of an SVM in the form that its solver reads.
+
+    Attributes
+    ----------
+    sample : Sample
+        The points of positive weight, sorted by class if there are more than two classes.  Their
+        weights include the class weights.
+    kernel : Kernel
+        The resolved kernel, which predictions evaluate.
+    solver : BlockSMO, BoxInterior or Relay
+        The solver of the dual problems.
+    rows : KernelRows or ndarray
+        Rows of K, or features F with F F^T = K.
+    phi : Whitened or None
+        The feature map on landmarks, if solver="nystroem".
+    columns : ndarray or None
+        The features F in addition to rows of K, for a solver that may need both.
+    class_weights : ndarray of shape (n_classes,) or None
+        The class weights, which are factors of the weights of the points.
+    """
+
+    sample: Sample
+    kernel: Kernel
+    solver: Any
+    rows: Any
+    phi: Whitened | None = None
+    columns: np.ndarray | None = None
+    class_weights: Any = None
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The pairs of classes; for an SVM with one function, a single pair with all points."""
+        if self.sample.classes is None:
+            return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
+        return Pairs(self.sample.labels, len(self.sample.classes))
+
+    def minimize_all(self, duals: Duals, say: Callable[[str], None] | None = None) -> DualSolutions:
+        """Solve the dual problem of each pair of classes; `say` prints progress."""
+        pairs = list(self.pairs)
+
+        def callback(p: int) -> Callable[[Progress], None] | None:
+            return None if say is None else progress_callback(say, self.title(pairs[p]))
+
+        if isinstance(self.solver, BlockSMO):
+
+            def view(p: int) -> RowsView:
+                return self.rows.view(*(() if len(pairs) == 1 else pairs[p]))
+
+            return self.solver.minimize_all(self.rows, duals, view, callback if say else None)
+        jobs = zip(duals, pairs, range(len(pairs)), strict=True)
+        solutions = (self.minimize(dual, pair, callback(p)) for dual, pair, p in jobs)
+        return DualSolutions.of(solutions, duals)
+
+    def minimize(
+        self, dual: Dual, pair: Pair, follow: Callable[[Progress], None] | None = None
+    ) -> DualSolution:
+        """Solve the dual problem of one pair of classes; `follow` is called with the progress."""
+        single_pair = len(self.pairs) == 1
+        if isinstance(self.rows, KernelRows):
+            rows: Any = self.rows.view() if single_pair else self.rows.view(*pair)
+            if self.columns is not None:
+                F = self.columns if single_pair else self.columns[self.pairs.members(pair)]
+                return self.solver.minimize(rows, F, dual, follow)
+        else:
+            rows = self.rows if single_pair else self.rows[self.pairs.members(pair)]
+        return self.solver.minimize(rows, dual, follow)
+
+    @property
+    def weighted_sums(self) -> np.ndarray:
+        """The sum of the weights of the points of each class, including the class weights."""
+        return np.bincount(self.sample.labels, self.sample.counts)
+
+    @property
+    def sums(self) -> np.ndarray:
+        """The sum of the sample weights of the points of each class, without the class weights."""
+        return self.weighted_sums / self.class_weights
+
+    def names(self, pair: Pair) -> list[Any]:
+        """Return the user's labels of the two classes of a pair."""
+        return self.sample.classes[list(pair)].tolist()
+
+    def title(self, pair: Pair) -> str:
+        """Return a prefix of progress messages that names the pair; empty for a single pair."""
+        if len(self.pairs) == 1:
+            return ""
+        a, b = self.names(pair)
+        number = list(self.pairs).index(pair) + 1
+        return f"{a} vs. {b} ({number} of {len(self.pairs)}): "
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of rows of K that were requested so far, and of those found in the cache."""
+        if isinstance(self.rows, KernelRows):
+            return self.rows.requests, self.rows.hits
+        return 0, 0
+
+    @property
+    def largest(self) -> float:
+        """The largest |k(x, x)|; 0 for features, whose kernel is always positive semidefinite."""
+        return self.rows.largest if isinstance(self.rows, KernelRows) else 0.0
+
+
+def progress_callback(say: Callable[[str], None], title: str) -> Callable[[Progress], None]:
+    """Return a callback that prints the progress of a solver after the title."""
+
+    def follow(state: Progress) -> None:
+        text = (
+            f"{title}{state.n_iter} steps, {state.seconds:.1f} s: violation {state.violation:.2e}, "
+        )
+        say(Step(f"{text}dual objective {state.objective:.8g}"))
+
+    return follow
+
+
+def merge_reports(
+    problem: SVMProblem, reports: Reports, before: tuple[int, int], note: str = ""
+) -> Report:
+    """Combine the reports of all pairs: sums of costs and objectives, maxima of bounds.
+
+    Parameters
+    ----------
+    problem : SVMProblem
+        The problem that was solved.
+    reports : Reports
+        The report of each pair.
+    before : tuple of int
+        The value of `problem.counts` before solving.
+    note : str
+        A remark for the message of the report.
+    """
+    columns = reports.certificate
+    certificate: dict[str, Any] = {
+        name: sum(columns[name].tolist()) for name in ("primal", "dual", "gap", "bound")
+    }
+    certificate["violation"] = float(columns["violation"].max())
+    for name in ("n_free", "n_bound", "entries"):
+        certificate[name] = sum(columns[name].tolist())
+    requests, hits = (now - then for now, then in zip(problem.counts, before, strict=True))
+    certificate["cache_hits"] = float(hits / requests) if requests else float("nan")
+    certificate["curvature"] = float(columns["curvature"].min())
+    failed = reports.failed
+    status = Status.CONVERGED if problem.phi is None else Status.APPROXIMATE
+    messages = [problem.phi.message if problem.phi else "", note]
+    messages += [reports.message[failed[0] if failed else 0]]
+    if len(reports) > 1:
+        messages.append(f"{len(reports)} pairs of classes, {len(failed)} of which did not converge")
+    return Report(
+        reports.solver,
+        Status.NOT_CONVERGED if failed else status,
+        sum(reports.n_iter.tolist()),
+        float(reports.residual.max()),
+        sum(reports.seconds.tolist()),
+        "; ".join(filter(None, messages)),
+        certificate,
+    )
+
+
+def describe_scales(X: Any, has_C: bool = True) -> str:
+    """Return advice about the scales of the columns of X, for a solver that did not converge."""
+    if (
+        not (isinstance(X, np.ndarray) or sp.issparse(X))
+        or X.ndim != 2
+        or X.dtype.kind not in "biuf"
+    ):
+        return ""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = np.sqrt(np.maximum(np.asarray(squares.mean(axis=0)).ravel() - mean**2, 0.0))
+    typical = float(np.median(std[std > 0])) if np.any(std > 0) else 0.0
+    if not typical > 0.0:
+        return "all columns of X are constant"
+    far_columns = np.flatnonzero(np.abs(mean) > _MAX_MEAN_TO_STD * np.maximum(std, typical))
+    if len(far_columns):
+        c = far_columns[np.argmax(np.abs(mean[far_columns]))]
+        return f"column {c} has a mean of {mean[c]:.2g} and a standard deviation of {std[c]:.2g}"
+    largest = np.argsort(-std, kind="stable")[:3]
+    large = [
+        f"column {c} has a standard deviation of {std[c]:.2g}, {std[c] / typical:.2g} times the "
+        f"median"
+        for c in largest
+        if std[c] > 10.0 * typical
+    ]
+    if large:
+        return "; ".join(large)
+    if typical > 10.0 or typical < 0.1:
+        return f"the columns of X have standard deviations of about {typical:.2g}"
+    needed = "a smaller C, or more steps," if has_C else "more steps"
+    return f"the columns of X have similar scales: {needed} may help"

@@ -1,0 +1,89 @@
+"""Cached preparation of the points of a model, for fast predictions at a few points.
+
+A kernel prepares points (scales them, computes norms, ...) before it evaluates k(X, points).  For
+predictions at single points, preparing all points of the model takes longer than the evaluation, so
+the prepared points are cached between calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from .._core import entry_point
+from ..kernels import Kernel, Prepared
+
+__all__ = ["near"]
+
+# Largest size of `points` that is cached: 32 MiB of float64, and as much for kernel tiles.
+_MAX_CACHED_ENTRIES = 2**22
+
+
+class _CacheEntry(NamedTuple):
+    """Prepared points, with what is needed to detect that they are out of date."""
+
+    kernel: Kernel
+    points: np.ndarray
+    snapshot: np.ndarray  # the values of `points` when they were prepared
+    prepared: Prepared
+
+    def is_valid_for(self, kernel: Kernel, points: np.ndarray) -> bool:
+        """Return True if the entry is for this kernel and array, and the array is unchanged."""
+        same = self.kernel is kernel and self.points is points
+        return same and (not points.flags.writeable or bool((points == self.snapshot).all()))
+
+
+# Keyed by the owner of the points.  The cache is not part of the owner's state, so it is neither
+# copied nor saved with it.
+_cache: WeakKeyDictionary[Any, _CacheEntry] = WeakKeyDictionary()
+
+
+@entry_point
+def near(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
+    """Return k(X, points) for a few points X, with `points` prepared only once per owner.
+
+    Parameters
+    ----------
+    owner : object
+        The model or expansion that `points` belongs to; the key of the cache.
+    kernel : Kernel
+    X : points
+    points : points
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.expansion import near
+    >>> from mercer.kernels import Linear
+    >>> f = Expansion(Linear(), np.array([[1.0], [2.0]]), np.ones(2))
+    >>> near(f, f.kernel, np.array([[3.0]]), f.points)
+    array([[3., 6.]])
+    """
+    if not (
+        kernel.on_vectors
+        and _is_dense(X)
+        and _is_dense(points)
+        and points.size <= _MAX_CACHED_ENTRIES
+    ):
+        return np.asarray(kernel(X, points))
+    entry = _cache.get(owner)
+    if entry is None or not entry.is_valid_for(kernel, points):
+        snapshot = points.copy() if points.flags.writeable else points
+        entry = _cache[owner] = _CacheEntry(kernel, points, snapshot, kernel.prepare(points))
+    Q = entry.prepared
+    P = kernel.prepare(X, like=Q)
+    if P.dtype != Q.dtype:  # prepared separately, the two have different precisions
+        return np.asarray(kernel(X, points))
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks and raises the error
+        return kernel.tile(P, Q, np.empty((len(P), len(Q)), dtype=Q.dtype))
+
+
+def _is_dense(X: Any) -> bool:
+    return type(X) is np.ndarray and X.ndim == 2 and len(X) > 0

@@ -1,0 +1,193 @@
+"""Primal form f(.) = <w, phi(.)> of an expansion, for kernels with finitely many features.
+
+A linear model of phi(x) has M weights, independent of the number of training points.  The same
+function as an expansion (dual form) has one coefficient per point and does not need phi.  The two
+forms are related by w = sum_i a_i phi(x_i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._core import KernelMismatchError, doubled, entry_point, length, sliceable, slices, take
+from ..kernels import Kernel, finite_features
+from ..solvers import minimum_norm
+
+if TYPE_CHECKING:
+    from ._expansion import Expansion
+
+__all__ = ["Primal", "to_weights"]
+
+_FEATURE_BLOCK_BYTES = 2**25  # memory for the features phi(X) of one block of rows
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class Primal:
+    """Functions f_c(.) = <w_c, phi(.)> with the finitely many features phi of a kernel.
+
+    Objects are immutable.  `Expansion.to_primal` returns one; to convert a linear model, pass its
+    weights.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel phi(x) . phi(z).  For a user-defined feature map use ``Features(map)``.
+    weights : array of shape (M, m) or (M,)
+        One row per feature, one column per function.
+    frame : object, optional
+        The meaning of the features, if it depends on the points seen first (strings, graphs); as
+        returned by `mercer.kernels.finite_features`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import Polynomial
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> f = Expansion(Polynomial(2, coef0=1.0), X, np.sin(9 * X))
+    >>> p = f.to_primal()  # the weights of 1, sqrt(2) x and x^2
+    >>> p
+    <Primal: 1 function of 3 features, Polynomial(degree=2, coef0=1.0, gamma=1.0)>
+    >>> bool(np.allclose(p(X), f(X))), bool(np.allclose(p.norm(), f.norm()))
+    (True, True)
+    >>> g = p.to_dual(X[::20])  # three points are enough for three features
+    >>> bool(np.allclose(g(X), f(X)))
+    True
+    """
+
+    kernel: Kernel
+    weights: np.ndarray
+    frame: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"a Primal needs a Kernel, got {self.kernel!r}")
+        w = np.array(self.weights, dtype=float)  # always a copy
+        if w.ndim not in (1, 2):
+            raise ValueError(f"weights have shape {w.shape}; one row per feature is needed")
+        object.__setattr__(self, "weights", w[:, None] if w.ndim == 1 else w)
+
+    def __len__(self) -> int:
+        """Return m, the number of functions."""
+        return self.weights.shape[1]
+
+    def __getitem__(self, columns: Any) -> Primal:
+        """Return the selected functions."""
+        columns = [columns] if isinstance(columns, (int, np.integer)) else columns
+        return Primal(self.kernel, self.weights[:, columns], self.frame)
+
+    def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """Return f_c(x_i), shape (n, m), computed in blocks of rows of phi(X).
+
+        `n_threads` is accepted for compatibility with `Expansion` and ignored: features are
+        computed in one thread.
+        """
+        out = np.empty((length(X), len(self)))
+        for rows, phi in _feature_blocks(self.kernel, X, self.frame, len(self.weights)):
+            self._require_columns(phi)
+            out[rows] = phi @ self.weights
+        return out
+
+    def inner(self, other: Primal) -> np.ndarray:
+        """Return <f_c, g_e> in the RKHS, shape (m, m'): the products of the weights."""
+        if self.kernel != other.kernel or not _frames_equal(self.frame, other.frame):
+            raise KernelMismatchError(
+                f"the two belong to different feature spaces: one has {len(self.weights)} "
+                f"features of {self.kernel}, the other {len(other.weights)} of {other.kernel}, and "
+                f"these are not the same features"
+            )
+        return self.weights.T @ other.weights
+
+    def norm(self) -> np.ndarray:
+        """Return |f_c| in the RKHS, shape (m,).
+
+        This is |w_c|, provided that w_c is in the span of the phi(x).
+        """
+        return np.linalg.norm(self.weights, axis=0)
+
+    def to_dual(self, X: Any, *, tol: float = 1e-6, max_memory: Any = None) -> Expansion:
+        """Return f as an expansion in the points X (dual form).
+
+        The coefficients are the a of least norm with Phi(X)^T a = w.  By the representer theorem
+        they exist if w was trained on X with a penalty that increases with |w|.  In general they
+        exist if w is in the span of the phi(x_i), which M points in general position guarantee.
+
+        Parameters
+        ----------
+        X : points
+        tol : float, default=1e-6
+            Largest allowed relative residual |w - Phi^T a| / |w|; a larger one raises ValueError.
+            With ``tol=1`` there is no error, and the result is the projection of f on the span.
+        max_memory : int, str or None
+            Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's
+            memory.
+
+        Returns
+        -------
+        Expansion
+        """
+        from ._expansion import Expansion  # here, because the two modules import each other
+
+        F, _ = finite_features(self.kernel, doubled(sliceable(X)), self.frame, max_memory)
+        self._require_columns(F)
+        A, residual = minimum_norm(F, self.weights, max_memory)
+        norms = self.norm()
+        relative = np.divide(residual, norms, out=np.zeros_like(residual), where=norms > 0)
+        if relative.max(initial=0.0) > tol:
+            c = int(relative.argmax())
+            raise ValueError(
+                f"w is not a linear combination of the features of these {length(X)} points: the "
+                f"residual |w - Phi^T a| is {residual[c]:.4g} with |w| = {norms[c]:.4g}, and the "
+                f"ratio {relative[c]:.2g} is larger than tol={tol:g}. The usual causes are points "
+                f"that w was not trained on, and a penalty that is not a function of |w|, such as "
+                f"that of the lasso; pass the training points, or more points (there are "
+                f"{len(self.weights)} features), or a larger tol for the nearest expansion"
+            )
+        return Expansion(self.kernel, X, A)
+
+    def _require_columns(self, phi: Any) -> None:
+        if phi.shape[1] != len(self.weights):
+            raise ValueError(
+                f"{self.kernel} has {phi.shape[1]} features of these points, but there are "
+                f"{len(self.weights)} weights; one weight per feature is needed"
+            )
+
+    def __repr__(self) -> str:
+        M, m = self.weights.shape
+        functions = "function" if m == 1 else "functions"
+        return f"<Primal: {m} {functions} of {M} features, {self.kernel}>"
+
+
+def _feature_blocks(
+    kernel: Kernel, X: Any, frame: Any, columns: int, max_memory: Any = None
+) -> Iterator[tuple[slice, Any]]:
+    """Yield pairs (rows, phi(X[rows])) in blocks of about 32 MiB; phi has `columns` columns."""
+    X = sliceable(X)
+    for rows in slices(length(X), max(1, _FEATURE_BLOCK_BYTES // (8 * max(1, columns)))):
+        yield rows, finite_features(kernel, doubled(take(X, rows)), frame, max_memory)[0]
+
+
+def to_weights(kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any) -> tuple[np.ndarray, Any]:
+    """Return the primal weights Phi(X)^T A, and the frame that describes their features."""
+    phi, frame = finite_features(kernel, doubled(sliceable(take(X, slice(0, 1)))), None, max_memory)
+    # Sparse features depend on all points, and each point has few of them: no blocks are needed.
+    if sp.issparse(phi):
+        phi, frame = finite_features(kernel, doubled(sliceable(X)), None, max_memory)
+        return np.asarray(phi.T @ A), frame
+    W = np.zeros((phi.shape[1], A.shape[1]))
+    for rows, phi in _feature_blocks(kernel, X, frame, len(W), max_memory):
+        W += phi.T @ A[rows]
+    return W, frame
+
+
+def _frames_equal(one: Any, other: Any) -> bool:
+    """Return True if two frames, which are nested tuples of arrays, are equal."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_frames_equal, one, other))
+    return one is other or bool(np.array_equal(one, other))

@@ -1,0 +1,341 @@
+"""Pre-images of elements of the feature space: all methods by name, and the best of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import (
+    MemoryBudgetError,
+    NotDifferentiableError,
+    Stopwatch,
+    concatenate,
+    entry_point,
+    take,
+    warn_caller,
+)
+from ...kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
+from ...solvers import Report, Status
+from ._batched_lbfgs import descend
+from ._closed_form_preimage import conformal, convex, distance, has_distance, nearest
+from ._fixed_point import fixed_point
+from ._local_search import local_search
+from ._preimage_options import VECTORIAL, Options, check_inputs
+from ._preimage_regression import learned_preimages
+from ._preimage_target import Target, core_of
+
+__all__ = ["PreImages", "joined", "local_method", "preimage"]
+
+# With at most this many points "auto" also tries "learned" and "conformal", which cost n^3.
+_MAX_DENSE_POINTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class PreImages:
+    """Approximate pre-images: points z_c with phi(z_c) close to the functions f_c.
+
+    Attributes
+    ----------
+    points : points
+        One point for each function of the expansion.
+    residuals : ndarray of shape (m,)
+        Squared distances |phi(z_c) - f_c|^2 in the RKHS.
+    methods : tuple of str
+        The method that found each point.
+    report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import RBF
+    >>> found = Expansion.mean(RBF(), np.array([[0.0], [1.0]])).preimage()
+    >>> found.points.round(3), found.methods
+    (array([[0.5]]), ('convex',))
+    """
+
+    points: Any
+    residuals: np.ndarray
+    methods: tuple[str, ...]
+    report: Report
+
+    def __len__(self) -> int:
+        return len(self.residuals)
+
+    def __repr__(self) -> str:
+        counts = {name: self.methods.count(name) for name in dict.fromkeys(self.methods)}
+        by_method = ", ".join(f"{count} by {name}" for name, count in counts.items())
+        return (
+            f"<PreImages: {len(self)} points, {by_method}, "
+            f"mean residual {np.mean(self.residuals):.3g}, {self.report.status.value}>"
+        )
+
+
+@entry_point
+def preimage(
+    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
+) -> PreImages:
+    """Return approximate pre-images of sum_i coefficients[i, c] phi(x_i), for each column c.
+
+    See `Expansion.preimage` for the methods and options.
+    """
+    points, options, vectors = check_inputs(kernel, points, coefficients, method, options)
+    watch = Stopwatch()
+    target = Target(kernel, points, coefficients.T, options.candidates)
+    # Points whose J is not finite are never selected; a |f|^2 that is not finite raises an error.
+    with np.errstate(over="ignore", invalid="ignore"):
+        guess = target.core._preimage(points, coefficients) if method == "auto" else None
+        if guess is not None and target.core._neighbours(points) is None:
+            result = _PreImageResult(target.core._preimage_method, guess)
+        elif vectors and method != "search":
+            _ = target.squared_norms  # raises an error early if it is not finite
+            result = _VectorMethods(target, options).run(method)
+        else:
+            result = _among_objects(target, method, options, guess)
+    residuals = target.residuals(result.points)
+    report = _report(method, result, residuals, watch.seconds)
+    if report.status is Status.NOT_CONVERGED:
+        n_moving = int(np.count_nonzero(~np.asarray(result.converged)))
+        suffix = f" by more than {options.tol:g} times the spread of the points" if vectors else ""
+        warn_caller(
+            f"{n_moving} of {len(target)} pre-images by {method!r} still moved after "
+            f"{options.max_iter} steps{suffix}; raise max_iter or tol (the residuals are valid for "
+            f"the points returned)",
+            ConvergenceWarning,
+        )
+    names = result.names or (result.name,) * len(target)
+    return PreImages(result.points, residuals, names, report)
+
+
+def local_method(kernel: Kernel) -> str:
+    """Return the name of the method that improves a given start, or "auto" if there is none."""
+    core, _, _ = core_of(kernel)
+    if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
+        return "auto"  # a closed form, or a search among candidates
+    if isinstance(core, (Radial, DotProduct)):
+        return "fixed_point"
+    return "gradient"
+
+
+def joined(parts: list[PreImages]) -> PreImages:
+    """Concatenate the pre-images of several blocks of targets."""
+    if len(parts) == 1:
+        return parts[0]
+    points = reduce(concatenate, (part.points for part in parts))
+    residuals = np.concatenate([part.residuals for part in parts])
+    methods = sum((part.methods for part in parts), ())
+    reports = [part.report for part in parts]
+    worst = max(reports, key=lambda r: (r.status is Status.NOT_CONVERGED, r.residual))
+    report = replace(
+        worst,
+        n_iter=max(r.n_iter for r in reports),
+        residual=max(r.residual for r in reports),
+        seconds=sum(r.seconds for r in reports),
+    )
+    return PreImages(points, residuals, methods, report)
+
+
+@dataclass
+class _PreImageResult:
+    """Points found by one method, or by the best of several methods for each target."""
+
+    name: str
+    points: Any
+    steps: int = 0
+    converged: np.ndarray | bool = True
+    message: str = ""
+    names: tuple[str, ...] = ()
+
+
+class _VectorMethods:
+    """The pre-image methods for points that are vectors."""
+
+    def __init__(self, target: Target, options: Options) -> None:
+        self.target, self.options = target, options
+        self._results: dict[str, _PreImageResult] = {}
+
+    def run(self, method: str) -> _PreImageResult:
+        """Return the result of a method; it is cached, because some methods start from others."""
+        if method not in self._results:
+            result = getattr(self, f"_{method}")()
+            result.points = self.target.clip(result.points)
+            self._results[method] = result
+        return self._results[method]
+
+    # ------------------------------------------------------------------ single methods
+
+    def _nearest(self) -> _PreImageResult:
+        return _PreImageResult("nearest", self.target.candidates[nearest(self.target)].copy())
+
+    def _convex(self) -> _PreImageResult:
+        return _PreImageResult("convex", convex(self.target, self.options.n_neighbors))
+
+    def _distance(self) -> _PreImageResult:
+        if not has_distance(self.target):
+            raise TypeError(
+                f"method 'distance' needs a kernel that is an invertible function of the distance "
+                f"or of the inner product, and {self.target.core} is not; use 'gradient' or 'auto'"
+            )
+        return _PreImageResult("distance", distance(self.target, self.options.n_neighbors))
+
+    def _conformal(self) -> _PreImageResult:
+        return _PreImageResult("conformal", conformal(self.target, self.options.max_memory))
+
+    def _learned(self) -> _PreImageResult:
+        Z, choice = learned_preimages(self.target, self.options.max_memory)
+        kind = "linear" if choice.width is None else f"Gaussian of width {choice.width:.3g}"
+        message = f"map: {kind}, ridge {choice.shift:.1g}, leave-one-out error {choice.error:.3g}"
+        return _PreImageResult("learned", Z, message=message)
+
+    def _fixed_point(self, penalty: float = 0.0, name: str = "fixed_point") -> _PreImageResult:
+        if not (self.target.is_radial or self.target.is_dot_product):
+            raise TypeError(
+                f"the fixed-point iteration needs a kernel of the distance or of the inner "
+                f"product, and {self.target.core} is neither; use 'gradient' or 'auto'"
+            )
+        # Gaussian weights are scaled in logarithms, so they do not vanish far from the points.
+        start = self._start(from_anywhere=isinstance(self.target.core, RBF))
+        return _PreImageResult(
+            name, *fixed_point(self.target, start, penalty=penalty, **self.options.stopping_rule)
+        )
+
+    def _regularized(self) -> _PreImageResult:
+        return self._fixed_point(self.options.regularization, "regularized")
+
+    def _gradient(self) -> _PreImageResult:
+        return self._descend(self._start())
+
+    def _start(self, from_anywhere: bool = False) -> np.ndarray:
+        """Return the initial points: those of the user where usable, else the default ones.
+
+        A start is not usable if J is flat or not finite there, or if it is more than ten spreads
+        away from the points.  The distance does not matter with `from_anywhere`, for methods whose
+        first step can be arbitrarily long.
+        """
+        start = self.options.start
+        if start is None:
+            return self._default_start
+        start = self.target.clip(start)
+        values, slopes = self.target.slopes(start, np.arange(len(start)))
+        low, high = self.target.box
+        margin = 10.0 * self.target.scale
+        is_near = np.all((start >= low - margin) & (start <= high + margin), axis=1)
+        is_near &= np.linalg.norm(slopes, axis=1) > 0
+        is_usable = np.isfinite(values) & (is_near | from_anywhere)
+        return (
+            start if is_usable.all() else np.where(is_usable[:, None], start, self._default_start)
+        )
+
+    @property
+    def _default_start(self) -> np.ndarray:
+        """The better result of "nearest" and, if applicable, "distance", for each target."""
+        names = ["nearest", *(["distance"] if has_distance(self.target) else [])]
+        return self._best([self.run(name).points for name in names])[0]
+
+    # ------------------------------------------------------------------ the best of all methods
+
+    def _auto(self) -> _PreImageResult:
+        results, skipped = self._run_all()
+        if self.options.start is not None:  # also try the default starts
+            without_start, _ = _VectorMethods(
+                self.target, replace(self.options, start=None)
+            )._run_all()
+            results += [result for result in without_start if result.steps]
+        Z, costs, winner = self._best([result.points for result in results])
+        names = np.array([result.name for result in results], dtype=object)[winner]
+        all_converged = [np.broadcast_to(result.converged, len(Z)) for result in results]
+        converged = np.array(all_converged)[winner, np.arange(len(Z))]
+        steps = max(result.steps for result in results)
+        # Results of L-BFGS cannot be improved by it; results of other methods may be.
+        unrefined = np.flatnonzero(names != "gradient")
+        if len(unrefined) and any(result.name == "gradient" for result in results):
+            refined = self._descend(Z[unrefined], unrefined)
+            is_lower = self.target.costs(refined.points, unrefined) < costs[unrefined]
+            Z[unrefined[is_lower]], names[unrefined[is_lower]] = (
+                refined.points[is_lower],
+                "gradient",
+            )
+            steps, converged[unrefined] = steps + refined.steps, refined.converged
+        message = f"best of {', '.join(dict.fromkeys(result.name for result in results))}"
+        message += f"; {', '.join(skipped)} failed" if skipped else ""
+        return _PreImageResult("auto", Z, steps, converged, message, tuple(names))
+
+    def _run_all(self) -> tuple[list[_PreImageResult], list[str]]:
+        """Return the results of all methods that apply, and the names of those that failed."""
+        results, failed = [], []
+        for name in self._applicable():
+            try:
+                results.append(self.run(name))
+            except (np.linalg.LinAlgError, MemoryBudgetError, NotDifferentiableError):
+                failed.append(name)
+        return results, failed
+
+    def _applicable(self) -> list[str]:
+        """Return the names of the methods that the kernel and the number of points allow."""
+        target = self.target
+        names = ["nearest", "convex"]
+        names += ["distance"] if has_distance(target) else []
+        if target.is_radial or target.is_dot_product:
+            names += ["fixed_point", "regularized"]
+        names.append("gradient")
+        if max(len(target.points), len(target.candidates)) <= _MAX_DENSE_POINTS:
+            names += ["conformal", "learned"]
+        return names
+
+    # ------------------------------------------------------------------ helpers
+
+    def _descend(self, Z: np.ndarray, rows: np.ndarray | None = None) -> _PreImageResult:
+        """Run L-BFGS from Z, for all targets or for those with indices `rows`."""
+        target, limits = self.target, self.options.stopping_rule
+        rows = np.arange(len(target)) if rows is None else rows
+
+        def slopes(Y: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return target.slopes(Y, rows[indices])
+
+        result = descend(slopes, Z, scale=target.scale, lower=target.lower, **limits)
+        return _PreImageResult("gradient", *result)
+
+    def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return for each target the point of smallest J, that J, and the index of its method."""
+        rows = np.arange(len(self.target))
+        costs = np.array([self.target.costs(Z, rows) for Z in all_points])
+        winner = np.argmin(np.where(np.isfinite(costs), costs, np.inf), axis=0)
+        return np.array(all_points)[winner, rows], costs[winner, rows], winner
+
+
+def _among_objects(target: Target, method: str, options: Options, guess: Any) -> _PreImageResult:
+    """Return pre-images among points that are not vectors, by "nearest" or local search."""
+    if method in VECTORIAL:
+        raise TypeError(
+            f"the method {method!r} needs points that are vectors, but those of {target.core} are "
+            f"not; use 'nearest', or 'search' with a function neighbours(obj)"
+        )
+    start = take(target.candidates, nearest(target)) if guess is None else guess
+    neighbours = options.neighbours or target.core._neighbours(target.points)
+    if method == "nearest" or (neighbours is None and method == "auto"):
+        return _PreImageResult("nearest", start)
+    if neighbours is None:
+        raise ValueError(
+            f"'search' needs neighbours, a function that lists small changes of an object: "
+            f"{target.core} has no default for its points"
+        )
+    points, n_moves, converged = local_search(target, list(start), neighbours, options.max_iter)
+    is_matrix = isinstance(start, np.ndarray) and start.ndim == 2
+    return _PreImageResult("search", np.array(points) if is_matrix else points, n_moves, converged)
+
+
+def _report(method: str, result: _PreImageResult, residuals: np.ndarray, seconds: float) -> Report:
+    if not np.all(result.converged):
+        status = Status.NOT_CONVERGED
+    elif result.steps:
+        status = Status.CONVERGED
+    elif result.name in ("exact", "auto", "gradient", "fixed_point"):
+        status = Status.DIRECT
+    else:
+        status = Status.APPROXIMATE
+    name, largest = f"preimage(method={method!r})", float(np.max(residuals, initial=0.0))
+    return Report(name, status, result.steps, largest, seconds, result.message)

@@ -1,0 +1,168 @@
+"""Reduced sets with free points in R^d, optimised to minimise the error (Burges 1996).
+
+    E(Z) = -tr(A^T K_xz K_zz^-1 K_zx A) = -tr(C^T B),      C = K_zx A,   B = K_zz^-1 C
+    dE/dz_j = -2 sum_ic B_jc A_ic dk(z_j, x_i)/dz_j + 2 sum_lc B_jc B_lc dk(z_j, z_l)/dz_j
+
+Variable projection: at every step the coefficients B are optimal for the points Z, so that the
+derivative of the error in B is 0, and L-BFGS optimises only the points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..._core import NotPositiveDefiniteError, one_blas_thread, ordered_sum, slices
+from ..._core.linalg import cho_factor, cho_solve
+from ...gram import lloyd, radial_inside
+from ._reduction_target import TargetFunctions
+
+__all__ = ["construct", "kmeans"]
+
+
+@dataclass(frozen=True)
+class _ConstructTuning:
+    """Numerical constants of the optimisation of free points."""
+
+    # Number of original points per block.
+    block_rows: int = 512
+    # Added to the diagonal of K_zz, times the largest k(z, z), because points may coincide.
+    relative_jitter: float = 1e-8
+    # Number of steps that L-BFGS stores.
+    lbfgs_memory: int = 20
+    # L-BFGS stops after a step with a smaller relative decrease of the squared error.
+    tol: float = 1e-5
+    # A gradient below this times the squared error is rounding, and no step is made.
+    min_relative_gradient: float = 1e-12
+    # Points may leave the bounding box of the data by this times its extent.
+    box_margin: float = 0.5
+
+
+_TUNING = _ConstructTuning()
+
+
+def construct(
+    f: TargetFunctions, Z: np.ndarray, n_iter: int, n_threads: int | None = None
+) -> np.ndarray:
+    """Return Z optimised by at most `n_iter` L-BFGS steps; never worse than the initial Z."""
+    objective = _SquaredError(f, Z.shape, n_threads)
+    low, high = _coordinate_bounds(f)
+    bounds = np.stack(
+        [
+            np.tile((low / objective.column_scale), len(Z)),
+            np.tile(high / objective.column_scale, len(Z)),
+        ]
+    )
+    start = np.clip((Z / objective.column_scale).ravel(), *bounds)
+    value, gradient = objective(start)
+    if not np.abs(gradient).max() > _TUNING.min_relative_gradient * value:
+        return np.asarray(objective.best * objective.column_scale)
+    objective.scale *= max(value, 1e-12)  # so that tolerances are relative to the initial error
+    objective.best_value = np.inf
+    options = {
+        "maxiter": n_iter,
+        "maxfun": 2 * n_iter,
+        "maxcor": _TUNING.lbfgs_memory,
+        "ftol": _TUNING.tol,
+        "gtol": 0,
+    }
+    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options=options)
+    return np.asarray(objective.best * objective.column_scale)
+
+
+class _SquaredError:
+    """The squared error sum_c |f_c|^2 + E(Z) and its gradient, divided by `scale`.
+
+    Coordinates are divided by the standard deviation of their column.  The best point seen so far
+    is stored in `best`.
+    """
+
+    def __init__(self, f: TargetFunctions, shape: tuple[int, ...], n_threads: int | None) -> None:
+        self.f, self.shape, self.n_threads = f, shape, n_threads
+        spread = np.std(f.X, axis=0)
+        self.column_scale = np.where(spread > 0, spread, 1.0)
+        self.scale = self.squared_norm = float(f.squares.sum())
+        self.best_value, self.best = np.inf, np.empty(shape)
+        self.blocks = slices(len(f.X), _TUNING.block_rows)
+
+    def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
+        if not np.isfinite(z).all():  # the step of the line search overflowed
+            return np.inf, np.zeros_like(z)
+        f, Z = self.f, z.reshape(self.shape) * self.column_scale
+        C = self._sum_over_points(lambda X, A: f.kernel(Z, X) @ A)
+        K = f.kernel(Z)
+        with one_blas_thread:
+            B = cho_solve(_cholesky(K, f), C)
+            value = (self.squared_norm - float(np.einsum("jc,jc->", C, B))) / self.scale
+            G = f.kernel.input_gradient(Z, None, B @ B.T)
+        G -= self._sum_over_points(lambda X, A: f.kernel.input_gradient(Z, X, B @ A.T))
+        if value < self.best_value:
+            self.best_value, self.best = value, z.reshape(self.shape).copy()
+        return value, (2.0 / self.scale * G * self.column_scale).ravel()
+
+    def _sum_over_points(self, term: Any) -> np.ndarray:
+        """Return the sum of term(X_b, A_b) over blocks of points, in a fixed order."""
+        X, A = self.f.X, self.f.A
+        return ordered_sum(
+            lambda rows: term(X[rows], A[rows]),
+            self.blocks,
+            len(self.blocks),
+            self.n_threads,
+            self.f.kernel._evaluation_work(len(X) * self.shape[0]),
+        )
+
+
+def _cholesky(K: np.ndarray, f: TargetFunctions) -> Any:
+    """Return the Cholesky factor of K with a small multiple of its diagonal added."""
+    largest = float(K.diagonal().max())
+    K.flat[:: len(K) + 1] += _TUNING.relative_jitter * largest if largest > 0 else 1.0
+    try:
+        return cho_factor(K, lower=True, overwrite_a=True)
+    except np.linalg.LinAlgError as why:
+        raise NotPositiveDefiniteError(
+            f"K_zz of {len(K)} points is not positive definite, even with "
+            f"{_TUNING.relative_jitter:g} times its largest diagonal entry added: {f.kernel} is "
+            f"not a Mercer kernel there; use method='select'"
+        ) from why
+
+
+def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds of the new points: the bounding box of the data, enlarged.
+
+    It is not enlarged if the kernel is not defined outside the data.
+    """
+    low, high = f.X.min(axis=0), f.X.max(axis=0)
+    margin = _TUNING.box_margin * (high - low)
+    try:
+        f.kernel.diag(np.stack([low - margin, high + margin]))
+    except ValueError:  # for example kernels of histograms, whose entries must not be negative
+        return low, high
+    return low - margin, high + margin
+
+
+# --- Reduced sets from k-means: the new points are cluster centres of the points, weighted by |a_i|.
+
+
+_LLOYD_ITERATIONS = 10  # of Lloyd's algorithm; more take longer and may improve the centres
+
+
+def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:
+    """Return n_points cluster centres; some may coincide.
+
+    Distances are measured in units of the length scale if the kernel is radial.
+    """
+    from sklearn.cluster import kmeans_plusplus
+
+    radial = radial_inside(f.kernel)
+    scale = radial._scale(f.X.shape[1]) if radial is not None else 1.0
+    weights = np.sqrt(np.einsum("ic,ic->i", f.A, f.A))
+    is_used = weights > 1e-8 * weights.max()
+    if isinstance(random_state, np.random.Generator):  # scikit-learn does not accept one
+        random_state = int(random_state.integers(2**31 - 1))
+    X, weights = f.X[is_used] / scale, weights[is_used] / weights.max()
+    options = {"sample_weight": weights, "random_state": random_state}
+    centres, _ = kmeans_plusplus(X, min(n_points, len(X)), **options)
+    return np.asarray(lloyd(X, centres, _LLOYD_ITERATIONS, weights) * scale)

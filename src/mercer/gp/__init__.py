@@ -1,5 +1,0 @@
-"""Gaussian processes: objectives for fitting kernel parameters (theta), and posteriors."""
-
-from .._lazy import attach
-
-__getattr__, __dir__, __all__ = attach(__name__, __file__)

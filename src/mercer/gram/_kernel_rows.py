@@ -1,0 +1,508 @@
+"""Rows of a kernel matrix for SVM solvers, evaluated on demand and cached.
+
+    K[i, :] = k(x_i, X)      many rows are evaluated together, by matrix products
+
+SVM solvers read few rows of K, but read these repeatedly.  Rows are cached up to a memory limit,
+and the least recently used ones are replaced.  They are stored in float32 if the kernel provides a
+bound on the resulting error.  If all of K fits, no row is ever replaced, but still only requested
+rows are evaluated.
+
+For several classes the points are sorted by class, and the SVM for the classes a and b reads only
+rows and columns of these two.  Blocks k(X_a, X_a) and k(X_b, X_b) are cached, because the SVMs for
+other pairs with a or b need them, too.  The block k(X_a, X_b) is used by one SVM only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._core import budget_in_bytes, check_budget, check_threads, length, run, slices
+from ..kernels import Kernel, Precomputed, Prepared
+from ._row_cache import RowCache, add_rows
+from ._tiled import TiledGram, working_bytes
+
+__all__ = ["KernelRows", "RowsView"]
+
+
+@dataclass(frozen=True)
+class _KernelRowsTuning:
+    """Tile sizes, and how the memory budget of an SVM solver is divided."""
+
+    # Shape of the tiles in which rows are evaluated; bounds their working memory.
+    tile_rows: int = 384
+    tile_columns: int = 384
+    # A matrix K of at most this size in bytes is stored in float64, without rounding to float32.
+    small_matrix_bytes: int = 2**26
+    # A product with at most this number of entries of K is evaluated in one tile.
+    one_tile_entries: int = 2**18
+    # Minimum number of rows in a cache, for any cache_bytes; a solver needs some rows at once.
+    min_cached_rows: int = 64
+    # Copies of the points: in float64, in float32, as columns, and of a subset.
+    copies_of_points: int = 4
+    # Number of floats per point that a solver needs in addition to K.
+    solver_vectors: int = 40
+    # Minimum and maximum size in bytes of the blocks of K that a solver works on.
+    min_block_bytes: int = 2**19
+    max_block_bytes: int = 2**26
+
+
+_TUNING = _KernelRowsTuning()
+
+
+class KernelRows:
+    """Cached access to the rows of K = k(X, X).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel whose parameters are all resolved to numbers.
+    X : points
+        Sorted by class if there are several `sizes`.
+    sizes : sequence of int, optional
+        Number of points in each class; one class by default.
+    cache_bytes : int, optional
+        Memory limit of the cached rows; by default all that `max_memory` allows.
+    max_memory : int, str or None
+        Memory budget of the solver.  It covers copies of the points, tiles, vectors of the solver,
+        blocks of K (a third of the remainder, up to 64 MiB) and cached rows.
+    n_threads : int, optional
+        Number of threads; all processors by default.
+
+    Attributes
+    ----------
+    n : int
+        Number of points.
+    available_bytes : int
+        The part of `max_memory` that is available for blocks and rows of K.
+    block_bytes : int
+        The part of `available_bytes` that is reserved for blocks.
+    entries : int
+        Number of entries of K that were evaluated.
+    requests, hits : int
+        Number of rows that were requested, and of those found in the cache.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import KernelRows
+    >>> from mercer.kernels import Linear
+    >>> rows = KernelRows(Linear(), np.arange(6.0)[:, None], sizes=[2, 2, 2])
+    >>> view = rows.view(0, 2)
+    >>> out = np.zeros(4)
+    >>> view.fetch(np.array([1, 3]))
+    >>> view.add(np.array([1, 3]), np.array([1.0, 2.0]), out)
+    >>> out  # x (1 * 1 + 5 * 2) at 0, 1, 4, 5
+    array([ 0., 11., 44., 55.])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        *,
+        sizes: Sequence[int] | None = None,
+        cache_bytes: int | None = None,
+        max_memory: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.kernel, self.n_threads = kernel, n_threads
+        self.n = length(X)
+        self.sizes = [self.n] if sizes is None else [int(s) for s in sizes]
+        self.ends = np.concatenate([[0], np.cumsum(self.sizes)])
+        fixed_bytes, budget = _fixed_bytes(kernel, X, n_threads), budget_in_bytes(max_memory)
+        limit = budget if cache_bytes is None else int(cache_bytes)
+        self.P: Prepared = kernel.prepare(X)
+        small = 8 * self.n**2 <= min(_TUNING.small_matrix_bytes, (budget - fixed_bytes) // 2, limit)
+        self._is_small = small
+        self._whole: np.ndarray | None = None  # all of K, once `whole` has evaluated it
+        error = None if small else kernel._single_error(self.P)
+        self.dtype = np.dtype(np.float64 if error is None else np.float32)
+        self.error = 1e-15 if error is None else error  # relative error of an entry of K
+        min_bytes = (
+            _TUNING.min_cached_rows
+            * self.n
+            * self.dtype.itemsize
+            * (2 if len(self.sizes) > 1 else 1)
+        )
+        what = f"a support vector machine on {self.n} points"
+        check_budget(fixed_bytes + min_bytes + _TUNING.min_block_bytes, max_memory, what)
+        self.available_bytes = budget - fixed_bytes
+        self.block_bytes = min(
+            _TUNING.max_block_bytes, self.available_bytes // 3, self.available_bytes - min_bytes
+        )
+        self._cache_limit = min(self.available_bytes - self.block_bytes, limit)
+        self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
+        if not np.isfinite(self.largest):
+            raise ValueError(
+                f"The dual coefficients or intercepts are not finite: {kernel} is {self.largest} "
+                f"at a point. The usual cause is huge feature values; scale the features"
+            )
+        self._columns: dict[int, list[Prepared]] = {}
+        self._classes: dict[int, Prepared] = {}
+        self._class_caches: dict[int, RowCache] = {}  # rows of k(X_a, X_a) for each class a
+        self._buffers: dict[Any, np.ndarray] = {}  # reused memory, by name
+        if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
+            self._use_precomputed(kernel, X)
+        self.entries = self.requests = self.hits = self.generation = 0
+
+    def _use_precomputed(self, kernel: Precomputed, X: Any) -> None:
+        """Use a precomputed matrix as the cache, if X is all of its points in order."""
+        K = np.asarray(kernel.matrix)
+        if K.dtype == np.float64 and np.array_equal(X, np.arange(len(K))):
+            self._class_caches[0] = RowCache.from_matrix(K)
+
+    def view(self, *classes: int) -> RowsView:
+        """Return a view of the rows and columns of some classes; all classes by default."""
+        return RowsView(self, classes or tuple(range(len(self.sizes))))
+
+    def whole(self, variables: int) -> np.ndarray | None:
+        """Return all of K in float64 if it is small, else None.
+
+        The memory must also suffice for linear systems in `variables` unknowns.
+        """
+        if not self._is_small or 8 * (self.n**2 + 4 * variables**2) > self.available_bytes:
+            return None
+        if self._whole is None:
+            cached = self._class_caches.get(0)
+            if cached is not None and not cached.owned:
+                self._whole = cached.array
+                return self._whole
+            self._whole = K = np.empty((self.n, self.n))
+            for rows in slices(
+                self.n, _TUNING.tile_rows
+            ):  # strips of full length are written directly to K
+                P = self.P if rows.stop - rows.start == self.n else self.P[rows]
+                self.kernel._tile(P, self.P, K[rows])
+            self.entries += K.size
+        return self._whole
+
+    def lanes(self, pairs: np.ndarray) -> int:
+        """Return the number of pairs of classes that fit the cache memory at the same time.
+
+        Each pair needs its complete matrix in float64.  The blocks k(X_a, X_a) of all classes are
+        stored in addition, and shared by the pairs.
+        """
+        sizes = np.array(self.sizes)[pairs]
+        own = sum(size**2 for size in self.sizes)
+        each = int((sizes.prod(axis=1) + sizes.sum(axis=1) ** 2).max())
+        return max(0, (self._cache_limit // 8 - own) // each)
+
+    def between(self, a: int, b: int, out: np.ndarray) -> np.ndarray:
+        """Set out <- k(X_a, X_b) in float64 and return it.
+
+        The caller must add the number of evaluated entries to `entries`.
+        """
+        (first, last), there = self.ends[a : a + 2].tolist(), self._class(b)
+        for rows in slices(last - first, _TUNING.tile_rows):
+            self.kernel._tile(self.P[first + rows.start : first + rows.stop], there, out[rows])
+        return out
+
+    def _class(self, a: int) -> Prepared:
+        """Return the prepared points of a class; they are cached."""
+        if a not in self._classes:
+            self._classes[a] = self.P[int(self.ends[a]) : int(self.ends[a + 1])]
+        return self._classes[a]
+
+    def subset(self, index: np.ndarray) -> KernelRows:
+        """Return cached access to the rows and columns of a subset of the points.
+
+        The caches of this object are cleared, to make their memory available.
+        """
+        sub = copy(self)
+        sub.n, sub.sizes, sub.ends = len(index), [len(index)], np.array([0, len(index)])
+        sub.P = self.P[index]
+        sub.tiles = sub.P if self.tiles is self.P else self.tiles[index]
+        sub._columns, sub._classes, sub._class_caches, sub._buffers = {}, {}, {}, {}
+        sub._is_small, sub._whole = False, None
+        sub.entries = sub.requests = sub.hits = 0
+        for a, cache in list(self._class_caches.items()):
+            if cache.owned:
+                del self._class_caches[a]
+        self._buffers.clear()
+        return sub
+
+    def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
+        """Return caches for the blocks k(X_a, X_b) of some classes, indexed by [a][b]."""
+        self.generation += 1  # invalidates earlier views, whose memory is reused
+        # The caches of all other classes together may be as large as one cache here.
+        others = len(self.sizes) > len(classes)
+        limit, pairs = self._cache_limit // (len(classes) ** 2 + others), list(enumerate(classes))
+        for old_class in [c for c in self._class_caches if c not in classes]:
+            stored_bytes = sum(c.bytes for a, c in self._class_caches.items() if a not in classes)
+            if stored_bytes <= limit:
+                break
+            del self._class_caches[old_class]  # the least recently used class comes first
+        for a in classes:
+            own = self._class_caches.pop(a, None)
+            if own is None:
+                shape = self._max_rows(a, a, limit), self.sizes[a]
+                own = RowCache(np.empty(shape, dtype=self.dtype), self.sizes[a])
+            self._class_caches[a] = own  # the most recently used class comes last
+        return [
+            [
+                self._class_caches[a] if a == b else self._cross_cache(a, b, limit, (i, j))
+                for j, b in pairs
+            ]
+            for i, a in pairs
+        ]
+
+    def _max_rows(self, a: int, b: int, limit: int) -> int:
+        """Return the number of rows of k(X_a, X_b) that fit `limit` bytes."""
+        n_rows = limit // max(1, self.sizes[b] * self.dtype.itemsize)
+        return min(self.sizes[a], max(_TUNING.min_cached_rows, n_rows))
+
+    def _cross_cache(self, a: int, b: int, limit: int, position: tuple[int, int]) -> RowCache:
+        """Return an empty cache for k(X_a, X_b), in the memory of the previous one."""
+        rows = self._max_rows(a, b, limit)
+        array = self.memory(position, rows * self.sizes[b]).reshape(rows, self.sizes[b])
+        return RowCache(array, self.sizes[a])
+
+    def memory(self, name: Any, size: int) -> np.ndarray:
+        """Return an uninitialised buffer of `size` entries, reused for the same name.
+
+        Reuse avoids the cost of the first write to new memory for each of many pairs of classes.
+        """
+        if name not in self._buffers or self._buffers[name].size < size:
+            self._buffers[name] = np.empty(size, dtype=self.dtype)
+        return self._buffers[name][:size]
+
+    def columns(self, segment: int) -> list[Prepared]:
+        """Return the prepared points of a class, split into the columns of tiles; cached."""
+        if segment not in self._columns:
+            first, last = int(self.ends[segment]), int(self.ends[segment + 1])
+            starts = range(first, last, _TUNING.tile_columns)
+            self._columns[segment] = [
+                self.tiles[j : min(j + _TUNING.tile_columns, last)] for j in starts
+            ]
+        return self._columns[segment]
+
+    def tile(self, P: Prepared, Q: Prepared) -> np.ndarray:
+        """Return k(P, Q), in float32 if both the points and the cached rows are float32."""
+        T = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, self.dtype))
+        self.kernel._tile(P, Q, T)
+        self.entries += T.size
+        return T
+
+    def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
+        """Evaluate k(rows, points of the class `segment`) into slots of a cache."""
+        if len(rows) > _TUNING.tile_rows:  # limits the working memory of a tile
+            for part in slices(len(rows), _TUNING.tile_rows):
+                self.evaluate(rows[part], segment, cache, slots[part])
+            return
+        prepared_rows, runs = self.tiles[rows], self.columns(segment)
+        self.entries += len(rows) * self.sizes[segment]
+        target: Any = slots
+        if len(slots) == slots[-1] - slots[0] + 1 and np.all(np.diff(slots) == 1):
+            target = slice(slots[0], slots[-1] + 1)  # faster than index arrays
+
+        def evaluate_runs(first: int) -> Iterator[None]:
+            scratch = np.empty(len(rows) * _TUNING.tile_columns, dtype=self.dtype)
+            for run_, Q in enumerate(runs[first : first + 8], start=first):
+                yield
+                T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
+                self.kernel._tile(prepared_rows, Q, T)  # the solver checks that f is finite
+                cache.array[
+                    target, run_ * _TUNING.tile_columns : run_ * _TUNING.tile_columns + len(Q)
+                ] = T
+
+        work = self.kernel._evaluation_work(len(rows) * sum(map(len, runs)))
+        run(evaluate_runs, range(0, len(runs), 8), self.n_threads, work)
+
+
+def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
+    """Return the memory of a solver apart from rows and blocks of K."""
+    tiles = working_bytes(kernel, X, None, 0, check_threads(n_threads))
+    points = working_bytes(kernel, X, None, 0, 0)
+    return tiles + (_TUNING.copies_of_points - 1) * points + 8 * _TUNING.solver_vectors * length(X)
+
+
+class RowsView:
+    """View of the rows and columns of K that belong to some classes.
+
+    The points of the view are numbered from 0 to n - 1.
+
+    Attributes
+    ----------
+    rows : KernelRows
+        The cache underneath.
+    classes : tuple of int
+        The classes of the view.
+    n : int
+        Number of points in the view.
+    index : ndarray of shape (n,)
+        Index of each point among all points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import KernelRows
+    >>> from mercer.kernels import RBF
+    >>> rows = KernelRows(RBF(), np.arange(4.0)[:, None])
+    >>> rows.view().n
+    4
+    """
+
+    def __init__(self, rows: KernelRows, classes: tuple[int, ...]) -> None:
+        self.rows, self.classes = rows, classes
+        self.ends = np.concatenate([[0], np.cumsum([rows.sizes[c] for c in classes])])
+        self.n = int(self.ends[-1])
+        self.index = np.concatenate([np.arange(*rows.ends[c : c + 2]) for c in classes])
+        self._renew()
+        self._initial_counts = rows.entries, rows.hits, rows.requests
+
+    def subset(self, points: np.ndarray) -> RowsView:
+        """Return a view of some points with a separate cache; the cache of this view is cleared."""
+        sub = self.rows.subset(self.index[points])
+        self._caches: list[list[RowCache]] = []
+        return sub.view()
+
+    def restore(self, other: RowsView) -> None:
+        """Reclaim the memory of a view made by `subset`, and add its counters to those here."""
+        rows, done = self.rows, other.rows
+        rows.entries += done.entries
+        rows.requests += done.requests
+        rows.hits += done.hits
+        other._caches = []
+        self._renew()
+
+    def _renew(self) -> None:
+        """Get caches for the classes of this view, after another view has used the memory."""
+        self._caches = self.rows.caches(self.classes)
+        self._generation = self.rows.generation
+
+    @property
+    def capacity(self) -> int:
+        """Number of rows that can be cached at the same time, for any distribution of classes."""
+        short = [
+            len(c.array) for caches in self._caches for c in caches if len(c.array) < len(c.slot)
+        ]
+        return min(short, default=self.n)
+
+    def holds(self, variables: int) -> bool:
+        """Whether all of K and linear systems in `variables` unknowns fit the memory.
+
+        For several classes there must be memory for two copies of K.
+        """
+        matrices = (2 if len(self.classes) > 1 else 1) * self.n**2
+        systems = (3 if variables == self.n else 4) * variables**2
+        return 8 * (matrices + systems) <= self.rows.available_bytes
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of entries evaluated, cache hits and requests since this view was made."""
+        rows, (e, h, r) = self.rows, self._initial_counts
+        return rows.entries - e, rows.hits - h, rows.requests - r
+
+    def fetch(self, points: np.ndarray) -> None:
+        """Evaluate the rows of the given points, unless they are in the cache.
+
+        The points must be distinct, and at most `capacity`.  Their rows stay available until the
+        next call of `fetch` or until another view is made.
+        """
+        if self._generation != self.rows.generation:
+            self._renew()
+        for a, inside in self._split(points):
+            for b in range(len(self.classes)):
+                self._fetch(a, b, points[inside] - self.ends[a])
+
+    def _fetch(self, a: int, b: int, wanted: np.ndarray) -> None:
+        """Evaluate missing rows of class a, at the columns of class b, into their cache."""
+        rows, cache = self.rows, self._caches[a][b]
+        slots, missing = cache.assign_slots(wanted)
+        rows.requests += len(wanted)
+        rows.hits += len(wanted) - len(missing)
+        if not len(missing):
+            return
+        index = rows.ends[self.classes[a]] + wanted[missing]
+        try:
+            rows.evaluate(index, self.classes[b], cache, slots[missing])
+        except BaseException:  # rows that were not evaluated must not count as cached
+            cache.slot[wanted[missing]] = cache.row[slots[missing]] = -1
+            cache.last_used[slots[missing]] = 0
+            raise
+
+    def add(self, points: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+        """Set out <- out + K[:, points] weights; the rows must have been fetched before."""
+        if self._generation != self.rows.generation:
+            raise RuntimeError("another view has reused the memory of these rows; fetch them again")
+        for a, inside in self._split(points):
+            local = points[inside] - self.ends[a]
+            for b, cache in enumerate(self._caches[a]):
+                part = out[self.ends[b] : self.ends[b + 1]]
+                add_rows(cache.array, cache.slot[local], weights[inside], part)
+
+    def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Return K[points][:, others].
+
+        The block is evaluated anew, because gathering scattered entries from the cache is slower.
+        """
+        rows = self.rows
+        out = np.empty((len(points), len(others)), dtype=rows.dtype)
+        P = rows.tiles[self.index[points]]
+        for cols in slices(len(others), _TUNING.tile_columns):
+            out[:, cols] = rows.tile(P, rows.tiles[self.index[others[cols]]])
+        return out
+
+    def matrix(self) -> np.ndarray:
+        """Return all of K; do not modify it.  The next call may overwrite it."""
+        rows, n = self.rows, self.n
+        if rows._whole is not None:
+            return rows._whole if n == rows.n else rows._whole[np.ix_(self.index, self.index)]
+        if self._generation != rows.generation:
+            self._renew()
+        if len(self.classes) == 1 and self.capacity == n:
+            self.fetch(np.arange(n))
+            own = self._caches[0][0]
+            return own.array if np.array_equal(own.slot, np.arange(n)) else own.array[own.slot]
+        out = rows.memory("matrix", n * n).reshape(n, n)
+        for a, segment in enumerate(self.classes):
+            here = slice(*self.ends[a : a + 2])
+            own = self._caches[a][a]
+            is_complete = len(own.array) == len(own.slot)
+            if is_complete:
+                self._fetch(a, a, np.arange(len(own.slot)))
+                out[here, here] = own.array[own.slot]
+            P = rows.tiles[int(rows.ends[segment]) : int(rows.ends[segment + 1])]
+            for b in range(a if is_complete else a + 1):  # the other blocks follow by symmetry
+                start = int(self.ends[b])
+                for Q in rows.columns(self.classes[b]):
+                    there = slice(start, start + len(Q))
+                    out[here, there] = T = rows.tile(P, Q)
+                    out[there, here] = T.T
+                    start += len(Q)
+        return out
+
+    def product(self, weights: np.ndarray, points: Any = None) -> np.ndarray:
+        """Return K weights at some points (all by default), evaluated in float64.
+
+        Cached rows are not used, because they may be in float32.
+        """
+        rows, support = self.rows, np.flatnonzero(weights)
+        index = self.index if points is None else self.index[points]
+        if not (len(support) and len(index)):
+            return np.zeros(len(index))
+        if len(index) * len(support) <= _TUNING.one_tile_entries:
+            return np.asarray(
+                rows.tile(rows.P[index], rows.P[self.index[support]]) @ weights[support]
+            )
+        rows.entries += len(index) * len(support)
+        P = rows.P if len(index) == rows.n and len(self.classes) == 1 else rows.P[index]
+        K = TiledGram.on(rows.kernel, P, rows.P[self.index[support]], rows.n_threads)
+        return np.asarray(K @ weights[support])
+
+    def _split(self, points: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield pairs (position of the class in this view, positions of its points in `points`)."""
+        if len(self.classes) == 1:
+            yield 0, np.arange(len(points))
+            return
+        which = np.searchsorted(self.ends, points, side="right") - 1
+        for a in range(len(self.classes)):
+            if len(inside := np.flatnonzero(which == a)):
+                yield a, inside

@@ -1,0 +1,313 @@
+"""Nyström approximation of a kernel matrix: K = k(X, X) is replaced by F F^T.
+
+    F = K_nS L^-T,   F F^T = K_nS K_SS^-1 K_Sn,   L L^T = K_SS
+
+for landmarks S.  K - F F^T is positive semidefinite, so that its trace is an upper bound of the
+error in every usual norm.  The trace is computed exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._core import (
+    KernelMismatchError,
+    MemoryBudgetError,
+    budget_in_bytes,
+    doubled,
+    entry_point,
+    in_words,
+    length,
+    one_blas_thread,
+    ordered_sum,
+    run,
+    sliceable,
+    slices,
+    take,
+)
+from .._core.linalg import solve_triangular
+from ..kernels import Kernel
+from ._operator import GramOperator
+from .feature_maps._nystroem_map import NystroemMap, without_rounding
+from .landmarks._landmark_selection import choose_landmarks
+
+__all__ = ["LowRankGram"]
+
+_DEFAULT_LANDMARKS = (
+    100  # default number of columns of F; more are more accurate and need more memory
+)
+_CHUNK_ROWS = 1024  # points processed at a time, for derivatives and diagonals
+
+
+@entry_point
+class LowRankGram(GramOperator):
+    """Low-rank approximation F F^T of a kernel matrix K = k(X, X).
+
+    F is the (n, m) array of the Nyström features of X.  It is stored if it fits the memory budget.
+    Otherwise it is computed again for every product; then X is read in blocks, and may be a memory
+    map.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel whose parameters are all resolved to numbers.
+    X : points
+    landmarks : str, array of int, points, or NystroemMap, default "rpcholesky"
+        A method of `choose_landmarks`, the indices of points of X (or a mask), the landmarks
+        themselves, or an existing map.  A sequence of integers means indices.
+    n_landmarks : int, optional
+        Number of landmarks that a method chooses; by default 100, or all points if there are fewer.
+    random_state : int, Generator, RandomState or None
+        Seed or source of random numbers for the choice.
+    n_threads : int, optional
+        Number of threads; all processors by default.  The result does not depend on it.
+    max_memory : int, str or None
+        Memory budget for F, and for the result of `to_array`; see `gram`.
+
+    Attributes
+    ----------
+    map : NystroemMap
+        The feature map phi; the rows of F are phi(x_i).
+    indices : ndarray of shape (m,) or None
+        The indices of the landmarks in X, or None if they are not points of X.
+
+    Notes
+    -----
+    Landmarks are treated as observations that are separate from the points of X.  If the kernel has
+    a `White` part, F F^T therefore does not contain the noise on the diagonal of K, and the
+    residual trace contains all of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import LowRankGram
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 4, 2000)[:, None]
+    >>> K = LowRankGram(RBF(), X, n_landmarks=15, random_state=0)
+    >>> K
+    <LowRankGram 2000x2000, rank 15, float64, RBF(length_scale=1.0)>
+    >>> bool(K.residual_trace < 1e-6 * 2000)
+    True
+    """
+
+    map: NystroemMap
+    indices: np.ndarray | None
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Any,
+        landmarks: Any = "rpcholesky",
+        *,
+        n_landmarks: int | None = None,
+        random_state: Any = None,
+        n_threads: int | None = None,
+        max_memory: Any = None,
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"LowRankGram needs a Kernel, got {kernel!r}")
+        self.n_threads, self._budget = n_threads, budget_in_bytes(max_memory)
+        self._points = sliceable(X)
+        if isinstance(landmarks, str):
+            count = min(_DEFAULT_LANDMARKS, length(X)) if n_landmarks is None else n_landmarks
+            landmarks = choose_landmarks(
+                kernel, X, count, landmarks, random_state=random_state, n_threads=n_threads
+            )
+        elif n_landmarks is not None:
+            raise ValueError(
+                f"n_landmarks={n_landmarks!r} is the number of landmarks that a method chooses, "
+                f"but the landmarks themselves were passed; leave one of the two out"
+            )
+        self.map, self.indices = self._map_and_indices(kernel, landmarks)
+        n = length(X)
+        self._F: np.ndarray | None = None
+        if 8 * n * len(self.map) <= self._budget:
+            # Squared norms are computed together with the features, while rows are in the cache.
+            squares = self.__dict__["_squared_norms"] = np.empty(n)
+            self._F = self.map.features(self._points, n_threads=n_threads, squares=squares)
+        super().__init__(kernel, X, None, (n, n), np.float64)
+
+    def _map_and_indices(
+        self, kernel: Kernel, landmarks: Any
+    ) -> tuple[NystroemMap, np.ndarray | None]:
+        """Return the feature map for the landmarks, and their indices in X if there are any."""
+        if isinstance(landmarks, NystroemMap):
+            if landmarks.kernel != kernel:
+                raise KernelMismatchError(
+                    f"the map was made for the kernel {landmarks.kernel}, not for {kernel}"
+                )
+            return landmarks, None
+        index = _as_index(landmarks, length(self._points))
+        if index is None:
+            return NystroemMap.on(kernel, landmarks, self.n_threads), None
+        phi = NystroemMap.on(kernel, take(self._points, index), self.n_threads)
+        return phi, index[phi.kept]
+
+    def __repr__(self) -> str:
+        n = self.shape[0]
+        return f"<LowRankGram {n}x{n}, rank {len(self.map)}, {self.dtype.name}, {self.kernel}>"
+
+    # ------------------------------------------------------------------ the matrix
+
+    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield pairs (rows, F[rows]); if F is stored, all of it in one block."""
+        if self._F is not None:
+            return iter([(slice(0, len(self._F)), self._F)])
+        return self.map.blocks(self._points, n_threads=self.n_threads)
+
+    def features(self, rows: Any = slice(None)) -> np.ndarray:
+        """Return F[rows], which must not be modified.
+
+        `rows` is a slice, a mask or an index array.
+        """
+        if self._F is not None:
+            return self._F[rows]
+        return self.map.features(take(self._points, rows), n_threads=self.n_threads)
+
+    def block(self, rows: Any, cols: Any) -> np.ndarray:
+        return self.features(rows) @ self.features(cols).T
+
+    def diagonal(self) -> np.ndarray:
+        return self._squared_norms.copy()
+
+    def to_array(self) -> np.ndarray:
+        n = self.shape[0]
+        if (needed := 8 * n * n) > self._budget:
+            raise MemoryBudgetError(
+                f"the array of the {n} x {n} matrix F F^T needs {in_words(needed)}, but the budget "
+                f"is {in_words(self._budget)}; work with products or blocks, or raise max_memory"
+            )
+        F = self.features()
+        return F @ F.T
+
+    def _matmat(self, V: np.ndarray) -> np.ndarray:
+        is_stored = self._F is not None
+        U = self._sum_over_strips(lambda rows, B: B.T @ V[rows], whiten=is_stored)
+        if not is_stored:  # solve with L once for K_Sn V (m rows) instead of for K_nS (n rows)
+            U = self._solve(self._solve(U), "T")
+        out = np.empty((self.shape[0], U.shape[1]), dtype=U.dtype)
+        self._for_each_strip(lambda rows, B: np.matmul(B, U, out=out[rows]), whiten=is_stored)
+        return out
+
+    def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return F F^T V and sum_ij w_i w_j (F F^T)_ij^2 = |F^T diag(w) F|_F^2."""
+        gram = self._sum_over_strips(lambda rows, F: F.T @ (weights[rows, None] * F))
+        return np.asarray(self @ V), float(np.square(gram).sum())
+
+    def _sum_over_strips(
+        self, term: Callable[[slice, np.ndarray], np.ndarray], whiten: bool = True
+    ) -> np.ndarray:
+        """Return the sum of term(rows, F[rows]) over strips.
+
+        Terms are added in a fixed order, so that the result does not depend on the threads.
+        """
+        strips = self.map._strips(slice(0, self.shape[0]))
+
+        def strip(rows: slice) -> np.ndarray:
+            return term(rows, self._strip(rows, whiten))
+
+        work = self.map._work(self.shape[0])
+        return np.asarray(ordered_sum(strip, strips, len(strips), self.n_threads, work))
+
+    def _for_each_strip(
+        self, task: Callable[[slice, np.ndarray], Any], whiten: bool = True
+    ) -> None:
+        """Call task(rows, F[rows]) for all strips of rows, in parallel."""
+        strips = self.map._strips(slice(0, self.shape[0]))
+        work = self.map._work(self.shape[0])
+        run(lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads, work)
+
+    def _strip(self, rows: slice, whiten: bool) -> np.ndarray:
+        """Return F[rows], or K_nS[rows] without `whiten`."""
+        if self._F is not None and whiten:
+            return self._F[rows]
+        B = np.empty((rows.stop - rows.start, len(self.map)))
+        self.map._fill(self._points, rows, B, whiten)
+        return B
+
+    def _solve(self, B: np.ndarray, trans: str = "N") -> np.ndarray:
+        """Return L^-1 B, or L^-T B for `trans="T"`."""
+        with one_blas_thread:
+            return solve_triangular(self.map.factor, B, trans=trans, lower=True) if B.size else B
+
+    # ------------------------------------------------------------------ residual
+
+    def residual(self) -> np.ndarray:
+        """Return the diagonal of K - F F^T, k(x_i, x_i) - |phi(x_i)|^2.
+
+        Values that are slightly negative because of rounding are set to 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If a value is more negative than rounding can explain.
+        """
+        diagonal = np.empty(self.shape[0])
+        for rows in slices(len(diagonal), _CHUNK_ROWS):
+            diagonal[rows] = self.kernel.diag(doubled(take(self._points, rows)))
+        dtype = self.map._landmarks.dtype if len(self.map) else np.float64
+        return without_rounding(diagonal - self._squared_norms, diagonal, self.kernel, dtype)
+
+    @cached_property
+    def residual_trace(self) -> float:
+        """The trace of K - F F^T over all points, an upper bound of the error in every norm."""
+        return float(self.residual().sum())
+
+    @cached_property
+    def _squared_norms(self) -> np.ndarray:
+        """|phi(x_i)|^2 for all points."""
+        norms = np.empty(self.shape[0])
+        self._for_each_strip(lambda rows, F: np.einsum("ij,ij->i", F, F, out=norms[rows]))
+        return norms
+
+    # ------------------------------------------------------------------ derivatives
+
+    def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return sum_ij (U V^T)_ij d(F F^T)_ij / d theta for fixed landmarks.
+
+        With A = K_SS^-1 K_Sn, d(F F^T) = dK_nS A + A^T dK_Sn - A^T dK_SS A.
+        """
+        U, V = (np.reshape(np.asarray(B, dtype=float), (len(B), -1)) for B in (U, V))
+        n = self.shape[0]
+        if U.shape != V.shape or len(U) != n:
+            raise ValueError(f"pullback needs U and V ({n}, c), got {U.shape} and {V.shape}")
+        total = np.zeros(self.kernel.theta.size)
+        if not (total.size and len(self.map)):
+            return total
+        UV = np.hstack([U, V])
+        AU, AV = np.hsplit(
+            self._solve(self._sum_over_strips(lambda rows, F: F.T @ UV[rows]), "T"), 2
+        )
+        S = self.map.points
+        for rows in slices(n, _CHUNK_ROWS):
+            W = U[rows] @ AV.T + V[rows] @ AU.T
+            total += self.kernel.pullback(doubled(take(self._points, rows)), S, W)
+        return total - self.kernel.pullback(S, None, AU @ AV.T)
+
+
+def _as_index(landmarks: Any, n: int) -> np.ndarray | None:
+    """Return landmarks that are indices or a mask as an index array; None if they are points."""
+    is_sequence = isinstance(landmarks, (list, tuple, range))
+    if is_sequence and not all(isinstance(i, (int, np.integer)) for i in landmarks):
+        return None
+    index = np.asarray(landmarks) if is_sequence or getattr(landmarks, "ndim", 0) == 1 else None
+    if index is None or index.dtype.kind not in "iub":
+        return None
+    if index.dtype == bool and len(index) == n:
+        return np.flatnonzero(index)
+    if index.dtype == bool:
+        raise ValueError(f"a mask of {len(index)} landmarks does not fit {n} points")
+    if index.size and not (-n <= index.min() and index.max() < n):
+        raise ValueError(
+            f"landmarks are indices from {index.min()} to {index.max()}, but there are {n} points "
+            f"(0 to {n - 1})"
+        )
+    return index.astype(np.intp) % max(n, 1)

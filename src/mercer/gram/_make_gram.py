@@ -1,0 +1,144 @@
+"""Choose how to store a kernel matrix from its size and the memory budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core import MemoryBudgetError, budget_in_bytes, check_threads, entry_point, in_words
+from ..kernels import Kernel, Precomputed, as_kernel, memoise, on_indices, table_bytes
+from ._dense import DenseGram
+from ._operator import GramOperator, gram_shape
+from ._tiled import TiledGram, working_bytes
+
+__all__ = ["gram", "memoise_if_affordable"]
+
+
+@entry_point
+def gram(
+    kernel: Any,
+    X: Any,
+    Z: Any = None,
+    *,
+    storage: str = "auto",
+    max_memory: Any = None,
+    n_threads: int | None = None,
+) -> GramOperator:
+    """Return the kernel matrix K = k(X, Z) as a linear operator.
+
+    The class of the operator depends on `storage` and on the memory budget.
+
+    ========== ====================================== ==========================================
+    storage    condition                              result
+    ========== ====================================== ==========================================
+    "dense"    8 n m bytes and tiles fit the budget   DenseGram
+               otherwise                              MemoryBudgetError, before any allocation
+    "tiled"    n rows and a few tiles fit the budget  TiledGram
+               otherwise                              MemoryBudgetError, before any allocation
+    "auto"     the kernel is Precomputed              DenseGram on the stored values
+               Z is not None (K is read once)         as "tiled"
+               k(X, X) fits the budget                DenseGram
+               otherwise                              as "tiled"
+    ========== ====================================== ==========================================
+
+    Parameters
+    ----------
+    kernel : Kernel, str, or anything that `mercer.kernels.as_kernel` accepts
+        The parameters of a Kernel must be resolved to numbers.  A kernel in another form is
+        resolved on X.
+    X, Z : points
+        `Z=None` means the symmetric matrix k(X, X).
+    storage : {"auto", "dense", "tiled"}, default "auto"
+        "dense" stores K, and has the fastest products.  "tiled" evaluates K again in every product,
+        and needs little memory.
+    max_memory : int, str or None
+        Memory budget in bytes, or as a string such as "2 GiB"; by default half of the memory of
+        this computer.
+    n_threads : int, optional
+        Number of threads; all processors by default.  Results do not depend on it.
+
+    Returns
+    -------
+    GramOperator of shape (n, m)
+
+    Raises
+    ------
+    MemoryBudgetError
+        If the matrix does not fit the memory budget; see the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> gram(RBF(), X)
+    <DenseGram 3x3, float64, RBF(length_scale=1.0)>
+    >>> gram("2*RBF() + White(0.1)", X)
+    <DenseGram 3x3, float64, 2.0*RBF(length_scale=1.0) + White(noise=0.1)>
+    >>> gram(RBF(), X, storage="tiled")
+    <TiledGram 3x3, float64, RBF(length_scale=1.0)>
+    """
+    if not isinstance(kernel, Kernel):
+        kernel = as_kernel(kernel).resolve(X)
+    if storage not in ("auto", "dense", "tiled"):
+        raise ValueError(f"storage must be 'auto', 'dense' or 'tiled', got {storage!r}")
+    budget = budget_in_bytes(max_memory)
+    if isinstance(kernel, Precomputed) and storage != "tiled":
+        return _precomputed_gram(kernel, X, Z, n_threads)
+    n, m = gram_shape(X, Z)
+    threads = check_threads(n_threads)
+    dense_bytes = 8 * n * m + working_bytes(kernel, X, Z, 0, threads)
+    if storage == "auto":
+        storage = "dense" if Z is None and dense_bytes <= budget else "tiled"
+    if storage == "dense" and dense_bytes <= budget:
+        return DenseGram(kernel, X, Z, n_threads=n_threads)
+    tiled_bytes = working_bytes(kernel, X, Z, 1, threads)
+    if storage == "dense":
+        raise MemoryBudgetError(
+            f"K is {n} x {m} and needs {in_words(dense_bytes)}, but the budget is "
+            f"{in_words(budget)}; storage='tiled' needs {in_words(tiled_bytes)}, or raise "
+            f"max_memory"
+        )
+    if tiled_bytes > budget:
+        raise MemoryBudgetError(
+            f"no plan for the {n} x {m} matrix K fits the budget of {in_words(budget)}: "
+            f"dense needs {in_words(dense_bytes)}, tiled {in_words(tiled_bytes)}; raise max_memory"
+        )
+    return TiledGram(kernel, X, Z, n_threads=n_threads, max_memory=budget)
+
+
+def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
+    """Return a Gram of user-supplied values, without a copy if X is all points in order."""
+    if Z is not None:
+        return DenseGram(kernel, X, Z, n_threads=n_threads)
+    values, index = on_indices(kernel, X)
+    if not np.array_equal(index, np.arange(len(values.matrix))):
+        return DenseGram(values, index, n_threads=n_threads)
+    return DenseGram.from_array(values.matrix, kernel, X, n_threads=n_threads)
+
+
+# --- Cache the values of costly kernels if the cache fits the memory budget.
+
+
+_BUDGET_DIVISOR = 4  # tables may use 1/4 of the budget, because K and the solver need the rest
+
+
+def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
+    """Return a kernel that caches its values on n points, if the cache fits the memory budget.
+
+    Only parts of the kernel that are marked as costly are cached.  A kernel without such parts is
+    returned unchanged.
+
+    Examples
+    --------
+    >>> from mercer.gram import memoise_if_affordable
+    >>> from mercer.kernels import RBF
+    >>> memoise_if_affordable(RBF(), 100)
+    RBF(length_scale=1.0)
+    """
+    size = table_bytes(kernel, n)
+    if not size or _BUDGET_DIVISOR * size > budget_in_bytes(max_memory):
+        return kernel
+    return memoise(kernel, n)

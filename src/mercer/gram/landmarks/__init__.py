@@ -1,0 +1,1 @@
+"""Selection of the landmark points on which low-rank approximations are built."""

@@ -1,0 +1,226 @@
+"""Choose landmarks by k-means: centroids in R^d, or the data points nearest to them.
+
+The centroids minimise the mean squared distance from the points to their nearest landmark.  For a
+kernel that is a function of distances, they therefore tend to leave a smaller residual trace than m
+of the data points (Zhang, Tsang & Kwok 2008).  A few iterations are enough.  They start from the
+pivots of RPCholesky, so that outliers and small clusters keep a landmark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import (
+    doubled,
+    entry_point,
+    generator,
+    length,
+    one_blas_thread,
+    sliceable,
+    slices,
+    take,
+)
+from ...kernels import Kernel, Radial, Wrapper
+from ._landmark_selection import CANDIDATES, PER_LANDMARK, choose_by_residual, choose_landmarks
+
+__all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
+
+
+@dataclass(frozen=True)
+class _KMeansLandmarkTuning:
+    """Number of candidates and of iterations for k-means landmarks."""
+
+    # Candidates for medoids as (minimum, number per landmark).  The second, larger set is used only
+    # if the landmarks from the first one leave a small residual.
+    medoid_candidates: tuple[tuple[int, int], ...] = ((200, 2), (2000, 20))
+    # Mean residual, relative to k(x, x), above which more candidates hardly improve the landmarks.
+    large_residual: float = 0.05
+    # Number of distances computed at a time; they fit the second-level cache.
+    distances_per_chunk: int = 2**17
+    # Iterations of Lloyd's algorithm if there are at least `points_per_landmark` for each landmark,
+    # else one iteration.
+    n_iter: int = 5
+    points_per_landmark: int = 50
+
+
+_TUNING = _KMeansLandmarkTuning()
+
+
+def has_centroids(kernel: Kernel, X: Any) -> bool:
+    """Whether landmarks can be chosen by k-means.
+
+    This needs dense vectors and a kernel that is radial, possibly wrapped in others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import has_centroids
+    >>> from mercer.kernels import RBF, Linear
+    >>> X = np.zeros((3, 2))
+    >>> has_centroids(RBF(), X), has_centroids(Linear(), X)
+    (True, False)
+    """
+    return isinstance(X, np.ndarray) and X.ndim == 2 and radial_inside(kernel) is not None
+
+
+def centroids(
+    kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
+) -> np.ndarray:
+    """Return the centroids of m clusters as landmarks, or fewer if points coincide.
+
+    Lloyd's algorithm runs on at most max(20 000, 20 m) of the points, divided by the length scales
+    of the kernel.
+
+    Returns
+    -------
+    ndarray of shape (m, n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram.landmarks._kmeans_landmarks import centroids
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [10.0], [12.0]])
+    >>> np.sort(centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
+    array([ 0.5, 11. ])
+    """
+    scale, rng = _scale(kernel, X), generator(random_state)
+    n_candidates = max(CANDIDATES, PER_LANDMARK * m)
+    if length(X) > n_candidates:
+        X = take(sliceable(X), np.sort(rng.choice(length(X), n_candidates, replace=False)))
+    X = doubled(X)
+    pivots = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
+    # Means of few points shrink towards the centre of the data.  Then one iteration is best.
+    rounds = _TUNING.n_iter if len(X) >= _TUNING.points_per_landmark * len(pivots) else 1
+    return lloyd(X / scale, X[pivots] / scale, rounds) * scale
+
+
+def medoids(
+    kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
+) -> np.ndarray:
+    """Return the indices of m distinct points of X that are nearest to k-means centroids.
+
+    Centroids and medoids are found among max(200, 2 m) candidates.  If the landmarks leave only a
+    small residual, their positions matter, and max(2000, 20 m) candidates are used.  If two
+    centroids share their nearest point, points drawn uniformly at random complete the set.
+
+    Returns
+    -------
+    ndarray of shape (m,), of int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram.landmarks._kmeans_landmarks import medoids
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
+    >>> np.sort(medoids(RBF(5.0), X, 2, random_state=0))
+    array([1, 4])
+    """
+    scale, rng, n = _scale(kernel, X), generator(random_state), length(X)
+    for minimum, per_landmark in _TUNING.medoid_candidates:
+        n_candidates = max(minimum, per_landmark * m)
+        candidates = (
+            np.arange(n)
+            if n <= n_candidates
+            else np.sort(rng.choice(n, n_candidates, replace=False))
+        )
+        Y = doubled(take(sliceable(X), candidates))
+        pivots, residual = choose_by_residual(kernel, Y, m, rng, n_threads)
+        if residual > _TUNING.large_residual or len(candidates) == n:
+            break
+    Y = Y / scale
+    nearest = np.unique(_nearest_index(lloyd(Y, Y[pivots], rounds=1), Y))
+    others = np.delete(np.arange(len(candidates)), nearest)
+    extra = rng.choice(others, min(len(pivots) - len(nearest), len(others)), replace=False)
+    return candidates[np.concatenate([nearest, extra])]
+
+
+@entry_point
+def lloyd(
+    X: np.ndarray, centres: np.ndarray, rounds: int, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the centres after up to `rounds` iterations of Lloyd's k-means algorithm on X.
+
+    A centre without points stays where it is.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centres : ndarray of shape (m, d)
+        The initial centres.
+    rounds : int
+        Maximum number of iterations; fewer are made if the labels no longer change.
+    weights : ndarray of shape (n,), optional
+        Weights of the points; equal by default.
+
+    Returns
+    -------
+    ndarray of shape (m, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import lloyd
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> lloyd(X, X[:2], rounds=10).ravel()
+    array([ 0.5, 10.5])
+    """
+    n, m = len(X), len(centres)
+    weights = np.ones(n) if weights is None else weights
+    previous_labels = None
+    for _ in range(rounds):
+        labels = _nearest_index(X, centres)
+        if previous_labels is not None and np.array_equal(labels, previous_labels):
+            break
+        previous_labels, totals = labels, np.bincount(labels, weights, minlength=m)
+        members = sp.csc_array((weights, labels, np.arange(n + 1)), shape=(m, n))
+        with np.errstate(invalid="ignore"):
+            means = (members @ X) / totals[:, None]
+        centres = np.where(totals[:, None] > 0.0, means, centres)
+    return centres
+
+
+@one_blas_thread  # so that the result is bit-for-bit identical for any number of threads
+def _nearest_index(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Return for each x the index of the nearest z, the first one in case of ties."""
+    middle = Z.mean(axis=0)  # centring reduces the cancellation in |z|^2 - 2 x.z
+    Z = Z - middle
+    right, squares = -2.0 * Z.T, np.einsum("ij,ij->i", Z, Z)
+    labels = [
+        np.argmin((X[rows] - middle) @ right + squares, axis=1)
+        for rows in slices(len(X), max(1, _TUNING.distances_per_chunk // len(Z)))
+    ]
+    return np.concatenate(labels)
+
+
+def _scale(kernel: Kernel, X: Any) -> Any:
+    """Return the length scales by which the columns of X are divided."""
+    radial = radial_inside(kernel)
+    if radial is None or not has_centroids(kernel, X):
+        raise ValueError(
+            f"landmarks 'kmeans' and 'medoids' need dense vectors and a radial kernel, "
+            f"got {kernel} on {type(X).__name__}; use 'rpcholesky'"
+        )
+    return radial._scale(X.shape[1])
+
+
+def radial_inside(kernel: Kernel) -> Radial | None:
+    """Return the radial kernel inside of wrappers such as a scale factor, or None.
+
+    Examples
+    --------
+    >>> from mercer.gram import radial_inside
+    >>> from mercer.kernels import RBF, Linear
+    >>> radial_inside(2.0 * RBF()), radial_inside(Linear())
+    (RBF(length_scale=1.0), None)
+    """
+    while isinstance(kernel, Wrapper):
+        if kernel._inner_points.__func__ is not Kernel._inner_points:  # type: ignore[attr-defined]
+            return None  # the wrapped kernel is evaluated on transformed points
+        kernel = kernel.kernel
+    return kernel if isinstance(kernel, Radial) else None

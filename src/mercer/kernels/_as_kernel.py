@@ -1,0 +1,116 @@
+"""Conversion of everything that estimators accept as `kernel` to a Kernel object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import foreign
+from ._base import Kernel
+from ._callable import Callable
+from ._precomputed import Precomputed
+from ._sklearn_kernels import KERNEL_NAMES, from_name, from_sklearn
+from .language import parse_kernel
+
+__all__ = ["KERNEL_NAMES", "as_kernel", "spelled_out"]
+
+_GPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
+
+
+def spelled_out(spec: Any) -> Any:
+    """Parse a kernel expression in a string; return names and all other objects unchanged.
+
+    Names are those of scikit-learn, such as "rbf", and "precomputed".
+
+    Parameters
+    ----------
+    spec : object
+        A kernel specification, see `as_kernel`.
+
+    Returns
+    -------
+    Kernel or object
+        The parsed kernel, or `spec` itself if it is a name or not a string.
+
+    Examples
+    --------
+    >>> from mercer.kernels import spelled_out
+    >>> spelled_out("rbf"), spelled_out("RBF() + 1")
+    ('rbf', RBF(length_scale=1.0) + 1.0)
+    """
+    named = spec in KERNEL_NAMES or spec == "precomputed" if isinstance(spec, str) else True
+    return spec if named else parse_kernel(spec)
+
+
+def as_kernel(
+    spec: Any,
+    *,
+    gamma: Any = None,
+    degree: Any = 3,
+    coef0: Any = 1,
+    kernel_params: dict[str, Any] | None = None,
+) -> Kernel:
+    """Convert a kernel specification to a kernel.
+
+    ========================== ===================================================
+    spec                       kernel
+    ========================== ===================================================
+    a Kernel                   itself
+    a scikit-learn GP kernel   `from_sklearn(spec)`
+    "precomputed"              `Precomputed()`
+    "linear"                   `Linear()`
+    "poly", "polynomial"       `Polynomial(degree, coef0, gamma)`
+    "rbf"                      `RBF.from_gamma(gamma)`
+    "laplacian"                `Laplacian.from_gamma(gamma)`
+    "sigmoid"                  `Sigmoid(gamma, coef0)`
+    "cosine"                   `Cosine()`
+    "chi2"                     `Chi2(gamma)`
+    "additive_chi2"            `AdditiveChi2()`
+    any other text             `parse_kernel(spec)`: "2.0*RBF() + White(noise=0.1)"
+    a function                 `Callable(spec, params=kernel_params)`
+    ========================== ===================================================
+
+    Parameters
+    ----------
+    spec : Kernel, str, callable or scikit-learn GP kernel
+        The specification, see the table.
+    gamma : float, "scale", "auto", "median" or None, default=None
+        The gamma of the kernels with a name.  A rule such as "median" is replaced by a number when
+        the kernel is resolved on data.  None is scikit-learn's default: 1 / n_features ("auto"),
+        but 1 for "chi2".
+    degree : int, default=3
+        The degree of "poly".
+    coef0 : float, default=1
+        The constant term of "poly" and "sigmoid".
+    kernel_params : dict, optional
+        Keyword arguments of a function.  As in scikit-learn, they are ignored for names.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
+    >>> from mercer.kernels import as_kernel
+    >>> as_kernel("rbf", gamma=0.5)
+    RBF(length_scale=1.0)
+    >>> as_kernel("2*RBF(0.5) + White(0.1)")
+    2.0*RBF(length_scale=0.5) + White(noise=0.1)
+    """
+    if isinstance(spec := spelled_out(spec), Kernel):
+        return spec
+    if isinstance(spec, _GPKernel):
+        return from_sklearn(spec)
+    if isinstance(spec, str):
+        if spec == "precomputed":
+            return Precomputed()
+        return from_name(spec, gamma=gamma, degree=degree, coef0=coef0)
+    if isinstance(spec, type):
+        raise TypeError(
+            f"The kernel is the class {spec.__name__}, not an instance; write {spec.__name__}(...)"
+        )
+    if callable(spec):
+        return Callable(spec, params=dict(kernel_params) if kernel_params else None)
+    raise TypeError(
+        f"The kernel must be a str, a callable, a Kernel or a scikit-learn GP kernel. "
+        f"Got {spec!r} instead."
+    )

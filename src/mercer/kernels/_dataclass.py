@@ -1,0 +1,240 @@
+"""Immutable values as frozen dataclasses: comparison, hashing and text of their fields."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable as Function
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+import numpy as np
+
+from .._core import slices
+
+__all__ = [
+    "SYMMETRIC",
+    "Value",
+    "Written",
+    "asymmetry",
+    "brief",
+    "fields_equal",
+    "format_full",
+    "frozen_matrix",
+    "frozen_parameter",
+    "hashable_key",
+    "name_of",
+    "node",
+    "written",
+]
+
+T = TypeVar("T")
+
+# A matrix counts as symmetric if it differs from its transpose by at most this times its largest
+# entry.
+SYMMETRIC = 1e-8
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[T]) -> type[T]:
+    """Class decorator that makes a kernel or basis class a frozen dataclass.
+
+    Use it for every new kernel class.  Equality, hash and repr are those of the base class, which
+    compares fields that are arrays by their entries.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, node
+    >>> @node
+    ... class Named(RBF):
+    ...     name: str = "mine"
+    >>> Named(2.0), Named(2.0) == Named(2.0)
+    (Named(length_scale=2.0, name='mine'), True)
+    """
+    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+
+
+class Value:
+    """Base class of immutable values, which are equal if their class and all fields are equal.
+
+    The repr contains all digits of all fields, so that the value can be reconstructed from it; str
+    is a shorter text.
+    """
+
+    def _items(self) -> list[tuple[str, Any]]:
+        """Return the (name, value) pairs of the fields, in order."""
+        return [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(fields_equal(value, getattr(other, name)) for name, value in self._items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(hashable_key(value) for _, value in self._items())))
+
+    def __repr__(self) -> str:
+        return self._written(format_full).text
+
+    def __str__(self) -> str:
+        return self._written(brief).text
+
+    def _written(self, write: Function[[Any], str]) -> Written:
+        """Return the text of this value; `write`, `format_full` or `brief`, formats the fields."""
+        inside = [f"{name}={write(value)}" for name, value in self._items()]
+        return Written(f"{type(self).__name__}({', '.join(inside)})")
+
+
+class Written(NamedTuple):
+    """An expression as text, with the precedence of its outermost operator."""
+
+    text: str
+    level: int = 3  # 0: sum, 1: product, 2: power, 3: never needs brackets
+
+    def inside(self, level: int) -> str:
+        """Return the text as an operand, in brackets if its precedence is below `level`."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+def written(value: Value, write: Function[[Any], str]) -> Written:
+    """Return the text of a value that is an operand of an expression.
+
+    If its class overrides `__repr__` or `__str__`, the text is put in brackets, because its
+    precedence is not known.
+    """
+    default = Value.__repr__ if write is format_full else Value.__str__
+    method = getattr(type(value), default.__name__)
+    return value._written(write) if method is default else Written(write(value), 0)
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function, or the repr of another callable object, for messages."""
+    return getattr(function, "__name__", None) or repr(function)
+
+
+def fields_equal(a: Any, b: Any) -> bool:
+    """Return True if two values of fields are equal; arrays are compared by their entries."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(np.asarray(a), np.asarray(b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(fields_equal(v, b[k]) for k, v in a.items())
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(fields_equal(x, y) for x, y in zip(a, b, strict=True))
+    return bool(hashable_key(a) == hashable_key(b)) if _has_parameters(a) else bool(a == b)
+
+
+def hashable_key(value: Any) -> Any:
+    """Return a hashable object for the value of a field; equal values have equal keys."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        flat = value.tolist() if isinstance(value, np.ndarray) else value
+        return tuple(hashable_key(v) for v in flat) if isinstance(flat, (list, tuple)) else flat
+    if isinstance(value, dict):
+        return frozenset((name, hashable_key(v)) for name, v in value.items())
+    if isinstance(value, slice):  # not hashable before Python 3.12
+        return slice, value.start, value.stop, value.step
+    if _has_parameters(value):
+        return type(value), hashable_key(value.get_params(deep=False))
+    return value
+
+
+def format_full(value: Any) -> str:
+    """Return the full text of a field, with all digits; arrays as lists, functions by name."""
+    return _write(value, format_full) or repr(value)
+
+
+def brief(value: Any) -> str:
+    """Return a short text of a field: numbers with six digits, long arrays by their shape."""
+    if isinstance(value, dict) and len(value) > 12:
+        return f"{{{len(value)} entries}}"
+    if isinstance(value, (np.ndarray, list, tuple)) and math.prod(shape := _shape(value)) > 12:
+        return f"[{' x '.join(map(str, shape))} entries]"
+    if isinstance(value, (float, np.floating)):
+        return repr(float(f"{value:.6g}"))
+    return str(value) if _has_parameters(value) else _write(value, brief) or format_full(value)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Return the shape of an array or nested list, or (length,) of a ragged list."""
+    try:
+        return np.shape(value)
+    except ValueError:  # ragged, or nested too deeply for an array
+        return (len(value),)
+
+
+def _write(value: Any, write: Function[[Any], str]) -> str:
+    """Return the text of a composite value, with its parts formatted by `write`, else ""."""
+    if isinstance(value, Value):
+        return repr(value) if write is format_full else str(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return repr(value.tolist()) if write is format_full else write(value.tolist())
+    if isinstance(value, tuple):
+        return f"({', '.join(map(write, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k!r}: {write(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(write, value))}]"
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    if _has_parameters(value):  # its own repr may omit parameters and round numbers
+        inside = (f"{name}={write(v)}" for name, v in value.get_params(deep=False).items())
+        return f"{type(value).__name__}({', '.join(inside)})"
+    return ""
+
+
+def _has_parameters(value: Any) -> bool:
+    """Return True for an object with `get_params`, such as an estimator of scikit-learn."""
+    return hasattr(value, "get_params") and not isinstance(value, (Value, type))
+
+
+def frozen_parameter(value: Any) -> Any:
+    """Return numbers in an immutable form: a float, or a tuple of floats for a 1-D array."""
+    if not (isinstance(value, (list, tuple)) or hasattr(value, "__array__")):
+        return value
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return value  # not numbers: `_check` of the kernel raises the error
+    if array.ndim > 1:
+        return value
+    return array.item() if array.ndim == 0 else tuple(array.tolist())
+
+
+def asymmetry(A: np.ndarray) -> tuple[float, float]:
+    """Return the largest |A_ij - A_ji| and the largest |A_ij|, without a copy of the matrix."""
+    parts = slices(len(A), 512)  # blocks of rows, to limit temporary memory
+    gap = max((float(np.abs(A[rows] - A[:, rows].T).max()) for rows in parts), default=0.0)
+    return gap, max((float(np.abs(A[rows]).max()) for rows in parts), default=0.0)
+
+
+def lowest_eigenvalue(A: np.ndarray) -> float:
+    """Return the smallest eigenvalue of a symmetric matrix.
+
+    A negative eigenvalue that can be a rounding error is returned as 0.
+    """
+    values = np.linalg.eigvalsh(np.asarray(A, dtype=float))
+    eps = np.finfo(A.dtype).eps
+    return 0.0 if 0 > values[0] >= -16 * len(A) * eps * values[-1] else float(values[0])
+
+
+def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
+    """Return a symmetric matrix of finite numbers as a read-only array.
+
+    `owner` (the kernel) and `name` (the parameter) appear in the error messages.
+    """
+    if hasattr(value, "tocsr"):
+        raise TypeError(f"{owner}: {name} must be a dense array, got a sparse one; use .toarray()")
+    A = np.asarray(value)
+    A = A if A.dtype in (np.float32, np.float64) else A.astype(float)
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
+        raise ValueError(f"{owner}: {name} must be square, got shape {A.shape}")
+    if not np.all(np.isfinite(A)):
+        raise ValueError(f"{owner}: {name} has entries that are not finite")
+    gap, largest = asymmetry(A)
+    if gap > SYMMETRIC * largest:
+        raise ValueError(
+            f"{owner}: {name} must be symmetric, but it and its transpose differ by {gap:.3g}; "
+            f"symmetrise it as (A + A.T) / 2"
+        )
+    if A.flags.writeable:
+        A = A.copy()
+        A.setflags(write=False)
+    return A

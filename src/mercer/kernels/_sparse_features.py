@@ -1,0 +1,262 @@
+"""Kernels with sparse explicit features, k(x, z) = sum_c phi_c(x) phi_c(z).
+
+A feature is identified by its code, a 64-bit hash of what it is (a word, a subtree, an element).
+The code does not depend on the collection of points.  Collections that are prepared separately
+therefore have the same codes, no vocabulary has to be learned from the training points, and K is a
+product of two sparse matrices.  Among m different features, the probability that two have the same
+code is about m^2 / 2^65, which is 3e-8 for a million features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from abc import abstractmethod
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._base import Kernel, node
+from ._prepared import Prepared
+from ._properties import FEATURES, Claims
+from .vectors._dot_product import squared_norms
+from .vectors._vector_kernel import inner_products
+
+__all__ = ["Explicit", "Terms", "codes_of", "mix"]
+
+
+class Terms(NamedTuple):
+    """The features of n points as a list of terms, as in a sparse matrix in COO format.
+
+    The term t adds value[t] to the feature with code[t] of the point owner[t].
+    """
+
+    n: int
+    owner: np.ndarray
+    code: np.ndarray
+    value: np.ndarray
+    kind: str = ""  # the kind of points, where points of different kinds cannot be compared
+
+    @classmethod
+    def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> Terms:
+        """Return terms that all have the value 1, so that the features are counts."""
+        return cls(n, owner, code, np.ones(len(code)), kind)
+
+    @classmethod
+    def joined(cls, *parts: Terms) -> Terms:
+        """Return the concatenation of several groups of features of the same points.
+
+        Different groups must not have codes in common.
+        """
+        n, owner, code, value, kind = zip(*parts, strict=True)
+        return cls(
+            n[0], np.concatenate(owner), np.concatenate(code), np.concatenate(value), kind[0]
+        )
+
+    def matrix(self, columns: np.ndarray | None = None) -> tuple[sp.csr_array, np.ndarray]:
+        """Return phi as CSR matrix, and the codes of its columns.
+
+        With `columns`, a sorted array of codes, all other features are omitted.
+        """
+        if columns is None:
+            columns, index = np.unique(self.code, return_inverse=True)
+            selected: Any = slice(None)
+        else:
+            index = np.searchsorted(columns, self.code)
+            index[index == len(columns)] = 0
+            selected = (
+                columns[index] == self.code if len(columns) else np.zeros(len(index), dtype=bool)
+            )
+        phi = sp.coo_array(
+            (self.value[selected], (self.owner[selected], index[selected])),
+            shape=(self.n, len(columns)),
+        )
+        return phi.tocsr(), columns  # tocsr() adds up the terms of one feature
+
+
+@node
+class Explicit(Kernel):
+    """Base class of kernels with sparse explicit features.
+
+        k(x, z) = sum_c phi_c(x) phi_c(z)
+
+    A subclass implements `_terms(X)`, which returns the features of the points.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum
+    >>> k = Spectrum(1)  # counts letters
+    >>> k.features(["abba", "bb"]).toarray() @ [1.0, 1.0]
+    array([4., 2.])
+    >>> k.features(["xb"], like=["abba", "bb"]).shape
+    (1, 2)
+    """
+
+    @abstractmethod
+    def _terms(self, X: Any) -> Terms:
+        """Return the features phi(X)."""
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(FEATURES, 0)
+
+    def features(self, X: Any, like: Any = None) -> sp.csr_array:
+        """Return the features phi(X) as a sparse matrix, one row per point.
+
+        A linear model of these features is equivalent to a model with this kernel.
+
+        Parameters
+        ----------
+        X : n points
+        like : points, optional
+            The columns are the features that occur in these points, in the order of their codes;
+            by default those that occur in X.  Use `features(test, like=train)` to get the columns
+            of `features(train)`.
+
+        Returns
+        -------
+        CSR array of shape (n, number of features)
+        """
+        self._require_resolved()
+        if like is None:
+            return self._terms(X).matrix()[0]
+        others = self._terms(like)
+        return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
+
+    def _terms_like(self, X: Any, kind: str) -> Terms:
+        """Return phi(X); raise TypeError if X cannot have features in common with this kind."""
+        terms = self._terms(X)
+        if terms.kind and kind and terms.kind != kind:
+            raise TypeError(
+                f"{type(self).__name__} compares points that are {terms.kind} with points that are "
+                f"{kind}, which have no features in common; convert one of them"
+            )
+        return terms
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        columns, kind = like.frame if like is not None else (None, "")
+        terms = self._terms_like(X, kind)
+        phi, columns = terms.matrix(columns)
+        return Prepared((phi,), frame=(columns, terms.kind or kind))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return squared_norms(self._terms(X).matrix()[0])  # with all features that occur in X
+
+
+# ---------------------------------------------------------------------- codes
+
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # the increment of SplitMix64: 2^64 / golden ratio, odd
+
+
+def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
+    """Return a 64-bit hash of each integer in x: the bijective mixing function of SplitMix64.
+
+    Different values of `salt` give different hash functions.
+
+    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+    """
+    x = np.asarray(x, dtype=np.uint64) + np.uint64(_GOLDEN_GAMMA * (salt + 1) % 2**64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:
+    """Return a 64-bit code for each value; equal values have equal codes, in every process.
+
+    Values are numbers, strings, bytes, None, and tuples or frozensets of these.  Other values raise
+    TypeError; `owner` (the kernel) and `what` (the values) appear in its message.  As in Python, 1,
+    1.0 and True are equal, and so are a named tuple and a tuple.  With `reals=False`, numbers that
+    are not integers raise TypeError, too.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "bi":
+        return mix(values.astype(np.int64).view(np.uint64))
+    known: dict[Any, int] = {}
+    codes = np.empty(len(values), dtype=np.uint64)
+    for i, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
+        try:
+            code = known.get(value)
+        except TypeError:
+            code = None  # not hashable: `_code` returns None
+        if code is None:
+            code = _code(value)
+            if code is None:
+                raise TypeError(
+                    f"{owner}: {what} must be numbers, strings or tuples of them, but number "
+                    f"{i} is {value!r}"
+                )
+            if not reals and _is_number(value) and not isinstance(_plain_number(value), int):
+                raise TypeError(
+                    f"{owner}: {what} are compared by equality, but number {i} is {value!r}, "
+                    f"a {type(value).__name__}, and measured numbers are hardly ever equal. The "
+                    f"usual cause is that vectors are passed to a kernel of strings: use a kernel "
+                    f"of vectors, such as RBF(), or round the numbers to integers"
+                )
+            known[value] = code
+        codes[i] = code
+    return codes
+
+
+def _code(value: Any) -> int | None:
+    """Return the code of one value, or None if its type is not supported.
+
+    Values that are equal in Python, such as 1 and 1.0, are converted to one form first.
+    """
+    if isinstance(value, np.generic) and not isinstance(value, (str, bytes, np.longdouble)):
+        value = value.item()
+    if _is_number(value):
+        value = _plain_number(value)
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return int(mix(np.array([value], dtype=np.int64).view(np.uint64))[0])
+    if isinstance(value, (tuple, frozenset)):
+        inner = [_code(v) for v in value]
+        if None in inner:
+            return None
+        parts = [str(code) for code in inner]
+        text = repr(("tuple", parts) if isinstance(value, tuple) else ("frozenset", sorted(parts)))
+    elif isinstance(value, str):
+        text = repr(str.__str__(value))
+    elif isinstance(value, bytes):
+        text = repr(bytes(value))
+    elif value is None or isinstance(value, (int, float, Fraction)):
+        text = repr(value)
+    else:
+        return None
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def _is_number(value: Any) -> bool:
+    """Return True for real numbers, and for complex numbers with imaginary part 0."""
+    if isinstance(value, (numbers.Real, Decimal)):
+        return True
+    return isinstance(value, numbers.Complex) and value.imag == 0
+
+
+def _plain_number(value: Any) -> Any:
+    """Return a number as int if possible, else as float, else as Fraction.
+
+    Equal numbers of different types then have the same form.
+    """
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Complex):
+        value = value.real
+    try:
+        exact = Fraction(*value.as_integer_ratio())
+    except (OverflowError, ValueError):  # infinite, or not a number
+        try:
+            return float(value)
+        except ValueError:  # a signalling NaN
+            return value
+    if exact.denominator == 1:
+        return exact.numerator
+    try:
+        return float(exact) if float(exact) == exact else exact
+    except OverflowError:
+        return exact

@@ -1,0 +1,1 @@
+"""Kernels built from other kernels: sums, products, wrappers and maps of the inputs."""

@@ -1,0 +1,514 @@
+"""Sums, products, powers and exponentials of kernels, which are kernels themselves.
+
+The operators + and * flatten nested expressions: (a + b) + c becomes one `Sum` of three terms, and
+(a * b) * c one `Product` of three factors.  The constructors do not: `Sum((Sum((a, b)), c))` stays
+nested.
+"""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from abc import abstractmethod
+from collections.abc import Callable as Function
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._base import Kernel, node, parameter
+from .._dataclass import Written, written
+from .._jacobian import Linearised, LinearisedScale, LinearisedSum
+from .._prepared import Prepared
+from .._properties import (
+    POWER,
+    PRODUCT,
+    SCALE,
+    SCHOENBERG,
+    SERIES,
+    SUM,
+    TENSOR,
+    Claims,
+    every,
+    highest,
+)
+from ..vectors._constant import Constant
+from ..vectors._dot_product import integer_power
+from ..vectors._stationary import RBF
+from ..vectors._vector_kernel import check_positive
+from ._input_maps import Select
+from ._wrappers import Wrapper
+
+__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_claims"]
+
+# Groups of domains whose points can never be compared by the same kernel.  Sets and rankings are
+# left out because they can also be given as rows of a matrix.
+_KINDS = {"vectors": "vectors", "nonnegative": "vectors", "graphs": "graphs"}
+_KINDS |= {"strings": "strings", "texts": "strings", "collections": "sets of points"}
+
+
+def add(*operands: Any) -> Kernel:
+    """Return the sum of kernels and numbers; a number stands for a constant kernel."""
+    terms: list[Kernel] = []
+    for term in operands:
+        if isinstance(term, Sum):
+            terms += term.terms
+        elif isinstance(term, Kernel):
+            terms.append(term)
+        elif isinstance(term, numbers.Real):
+            terms.append(Constant(float(term)))
+        else:
+            return NotImplemented
+    return Sum(tuple(terms))
+
+
+def multiply(*operands: Any) -> Kernel:
+    """Return the product of kernels and numbers, from left to right; a number becomes a `Scale`."""
+    factors: list[Any] = []  # factors of the part to the left that are not yet multiplied
+    for operand in operands:
+        if not isinstance(operand, (Kernel, numbers.Real)):
+            return NotImplemented
+        if factors and (isinstance(operand, numbers.Real) or isinstance(factors[0], numbers.Real)):
+            scaled = [_product(factors), operand]
+            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel first
+            factors = [Scale(scaled[0], float(scaled[1]))]
+        else:
+            factors.append(operand)
+    return _product(factors)
+
+
+def _product(kernels: list[Any]) -> Any:
+    """Return a single kernel unchanged, or a flat `Product` of several."""
+    if len(kernels) == 1:
+        return kernels[0]
+    parts = (k.factors if isinstance(k, Product) else (k,) for k in kernels)
+    return Product(tuple(itertools.chain(*parts)))
+
+
+def _is_float(value: Any) -> bool:
+    """Return True if `value` is a number that float() converts exactly, as the operators do."""
+    return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
+
+
+def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> str:
+    """Return the text of a term of a sum; with `as_number`, a `Constant` as a plain number."""
+    if as_number and isinstance(term, Constant) and _is_float(term.value):
+        return write(term.value)
+    return written(term, write).inside(1)
+
+
+@node
+class _Combination(Kernel):
+    """Base class of kernels that combine several kernels of the same points by a ufunc.
+
+    The first field is the tuple of the child kernels.
+    """
+
+    _combine: ClassVar[np.ufunc]  # combines the values of two children, e.g. np.add
+
+    @property
+    def _members(self) -> tuple[Kernel, ...]:
+        return self._items()[0][1]
+
+    def _neighbours(self, X: Any) -> Any:
+        neighbours = (member._neighbours(X) for member in self._members)
+        return next((function for function in neighbours if function is not None), None)
+
+    def _check(self) -> None:
+        if not isinstance(self._members, tuple) or not self._members:
+            raise ValueError(f"{type(self).__name__} needs a tuple of at least one kernel")
+        for child in self._members:
+            if not isinstance(child, Kernel):
+                raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
+        kinds = {kind: child for child in self._members if (kind := _KINDS.get(child.domain))}
+        if len(kinds) > 1:
+            (a, one), (b, other) = list(kinds.items())[:2]
+            raise ValueError(
+                f"{type(self).__name__}: {one} is a kernel of {a} and {other} one of {b}, so no "
+                f"point suits both; for a table with both kinds of columns, select the columns of "
+                f"each kernel: Select(k, 'name')"
+            )
+
+    def _evaluated(self) -> tuple[Kernel, ...]:
+        """Return the kernels whose tiles are combined; a subclass may merge children."""
+        return self._members
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        children = self._evaluated()
+        likes = like.children if like is not None else (None,) * len(children)
+        return Prepared.from_children(
+            *(child._prepare(X, other) for child, other in zip(children, likes, strict=True))
+        )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        scratch = out  # the first child fills `out` itself, the others one scratch tile
+        for child, p, q in zip(self._evaluated(), P.children, Q.children, strict=True):
+            child._tile(p, q, scratch)
+            if scratch is out:
+                scratch = np.empty_like(out)
+            else:
+                self._combine(out, scratch, out=out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._combine.reduce([child.diag(X) for child in self._members])
+
+
+@node
+class Sum(_Combination):
+    """Sum of kernels, written `k1 + k2`.
+
+        k(x, z) = k_1(x, z) + ... + k_m(x, z)
+
+    Its features are the features of all terms side by side.  `k + 1` adds a `Constant`.
+
+    Parameters
+    ----------
+    terms : tuple of Kernel
+        The kernels to add, at least one.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, RBF
+    >>> (RBF() + Linear())([[1.0]], [[1.0]])
+    array([[2.]])
+    """
+
+    terms: tuple[Kernel, ...] = ()
+
+    _keeps_distances: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims.of(
+            inner,
+            SUM,
+            highest(inner),
+            strict=any(k.strict for k in inner),
+            nonnegative=every(inner, "nonnegative"),
+            stationary=every(inner, "stationary"),
+        )
+
+    _combine: ClassVar[np.ufunc] = np.add
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {path: child.pullback(X, Z, W) for path, child in self._children()}
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return LinearisedSum(self, X, Z)
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(sum(child.diagonal_bound for child in self.terms))
+
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
+            return super()._written(write)  # the operator + would flatten it
+        # Written with two leading numbers, "1 + 2 + k" would start with a sum of numbers, so the
+        # first two terms are written as Constant(...) if both are constants.
+        both = all(isinstance(term, Constant) for term in self.terms[:2])
+        as_number = [not both or i > 1 for i in range(len(self.terms))]
+        texts = [_format_term(*each, write) for each in zip(self.terms, as_number, strict=True)]
+        return Written(" + ".join(texts), 0)
+
+
+@node
+class Product(_Combination):
+    """Product of kernels, written `k1 * k2`.
+
+        k(x, z) = k_1(x, z) ... k_m(x, z)
+
+    It is a kernel by Schur's product theorem.  A product of RBF kernels is an RBF with
+    1 / l^2 = sum_i 1 / l_i^2, and is evaluated as one.
+
+    Parameters
+    ----------
+    factors : tuple of Kernel
+        The kernels to multiply, at least one.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, RBF
+    >>> (RBF() * Linear())([[2.0]], [[2.0]])
+    array([[4.]])
+    """
+
+    factors: tuple[Kernel, ...] = ()
+
+    def _claims(self, *inner: Claims) -> Claims:
+        # By Oppenheim's inequality, the product is strictly positive definite if one factor is,
+        # and if k(x, x) > 0 for all others.
+        positive = all(k.strict or k.unit_diagonal for k in inner)
+        return Claims.of(
+            inner,
+            TENSOR if all(isinstance(k, Select) for k in self.factors) else PRODUCT,
+            0 if highest(inner) == 0 else None,
+            strict=positive and any(k.strict for k in inner),
+            nonnegative=every(inner, "nonnegative"),
+            unit_diagonal=every(inner, "unit_diagonal"),
+            infinitely_divisible=every(inner, "infinitely_divisible"),
+            stationary=every(inner, "stationary"),
+        )
+
+    _combine: ClassVar[np.ufunc] = np.multiply
+
+    def _evaluated(self) -> tuple[Kernel, ...]:
+        merged = self._merged()
+        return self.factors if merged is None else (merged,)
+
+    def _merged(self) -> RBF | None:
+        """Return the RBF that equals a product of RBF kernels, or None for other factors."""
+        scales = [np.asarray(k.length_scale) for k in self.factors if type(k) is RBF]
+        if len(scales) < max(2, len(self.factors)) or self._unresolved:
+            return None
+        if len({scale.shape for scale in scales} - {()}) > 1:
+            return None  # different numbers of columns: evaluating the factors raises the error
+        inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
+        return RBF(length_scale=np.asarray(inverse) ** -0.5)
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        pairs = zip(self._children(), self._others(X, Z), strict=True)
+        return {path: child.pullback(X, Z, W * rest) for (path, child), rest in pairs}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        pairs = zip(self.factors, self._others(X, Z), strict=True)
+        return np.sum([child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0)
+
+    def _others(self, X: Any, Z: Any) -> list[np.ndarray]:
+        """Return, for each factor, the product of all others; no division, so zeros are allowed."""
+        blocks = [child(X, Z) for child in self.factors]
+        one = np.ones_like(blocks[0])
+        return [np.prod([one, *blocks[:i], *blocks[i + 1 :]], axis=0) for i in range(len(blocks))]
+
+    @property
+    def diagonal_bound(self) -> float:
+        bounds = [child.diagonal_bound for child in self.factors]
+        return 0.0 if 0.0 in bounds else float(np.prod(bounds))
+
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
+            return super()._written(write)  # the operator * would flatten it
+        first, *others = (written(factor, write) for factor in self.factors)
+        return Written("*".join([first.inside(1), *(other.inside(2) for other in others)]), 1)
+
+
+@node
+class _ScalarFunction(Wrapper):
+    """Base class of k(x, z) = g(k_1(x, z)) with a scalar function g."""
+
+    @abstractmethod
+    def _apply(self, block: np.ndarray) -> np.ndarray:
+        """Overwrite the values of k_1 with g of them, and return the array."""
+
+    @abstractmethod
+    def _slope(self, X: Any, Z: Any) -> Any:
+        """Return g'(k_1(x_i, z_j)), a number or an array of shape (n, m)."""
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        super()._tile(P, Q, out)
+        self._apply(out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._apply(np.array(self.kernel.diag(X)))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self.kernel.input_gradient(X, Z, W * self._slope(X, Z))
+
+
+@node
+class Scale(_ScalarFunction):
+    """A kernel times a number, written `2 * k`.
+
+        k(x, z) = factor * k_1(x, z)
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 to scale.
+    factor : float, default 1.0
+        The factor, >= 0.  In a Gaussian process it is the signal variance.  Tunable.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> 2 * RBF()
+    2.0*RBF(length_scale=1.0)
+    """
+
+    factor: float = parameter(1.0)
+
+    _keeps_distances: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        if isinstance(self.factor, numbers.Real) and self.factor < 0:
+            raise ValueError(
+                f"Scale: with a negative factor ({self.factor!r}) the kernel is not positive "
+                f"semidefinite; only factors >= 0 are allowed"
+            )
+        check_positive("Scale", "factor", self.factor, zero=True)
+
+    def _claims(self, *inner: Claims) -> Claims:
+        if self.factor == 0:
+            return Claims("k = 0", 0, nonnegative=True, infinitely_divisible=True, stationary=True)
+        unit_diagonal = inner[0].unit_diagonal and self.factor == 1
+        return replace(inner[0], rule=SCALE, unit_diagonal=unit_diagonal)
+
+    def features(self, X: Any, like: Any = None) -> Any:
+        """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
+
+        Columns are the features that occur in the points `like`, in X itself by default.
+        """
+        return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
+
+    def _apply(self, block: np.ndarray) -> np.ndarray:
+        return np.multiply(block, self.factor, out=block)
+
+    def _slope(self, X: Any, Z: Any) -> float:
+        return self.factor
+
+    def _single_error(self, P: Prepared) -> float | None:
+        error = self.kernel._single_error(P.children[0])
+        return None if error is None else error + 2e-7  # rounding of the factor, and of the product
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        block = self.kernel.linearise(X, Z)
+        return {"kernel": self.factor * block.pullback(W), "factor": self.factor * block.total(W)}
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return (LinearisedScale if self.factor else Linearised)(self, X, Z)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self.factor * self.kernel.diagonal_bound) if self.factor > 0 else 0.0
+
+    def _written(self, write: Function[[Any], str]) -> Written:
+        if not _is_float(self.factor):
+            return super()._written(write)
+        return Written(f"{write(self.factor)}*{written(self.kernel, write).inside(2)}", 1)
+
+
+@node
+class Power(_ScalarFunction):
+    """Power of a kernel, written `k ** p`.
+
+        k(x, z) = k_1(x, z)^exponent
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 to raise to a power.
+    exponent : float, default 1
+        A positive integer, or any positive number if `kernel` is infinitely divisible (for example
+        `RBF` and `Laplacian`).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> (Linear() ** 2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    """
+
+    exponent: float = 1
+
+    def _check(self) -> None:
+        p = self.exponent
+        if isinstance(p, bool) or not isinstance(p, numbers.Real) or not (0 < p < np.inf):
+            raise ValueError(f"Power: the exponent must be a positive number, got {p!r}")
+        if p != int(p) and not self.kernel.infinitely_divisible:
+            raise ValueError(
+                f"Power: {type(self.kernel).__name__} is not known to be infinitely divisible, so "
+                f"its power {p!r} need not be a Mercer kernel; use a positive integer exponent"
+            )
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return power_claims(inner[0], float(self.exponent))
+
+    def _apply(self, block: np.ndarray) -> np.ndarray:
+        return self._raise_to(block, self.exponent)
+
+    def _slope(self, X: Any, Z: Any) -> np.ndarray:
+        block = self.kernel(X, Z)
+        if self.exponent >= 1:
+            return self.exponent * self._raise_to(block, self.exponent - 1)
+        # Where k is 0 by underflow, k^(p - 1) is infinite, but dk goes to 0 faster: use 0.
+        slope = np.zeros_like(block)
+        np.power(block, self.exponent - 1, out=slope, where=block > 0)
+        return self.exponent * slope
+
+    @staticmethod
+    def _raise_to(block: np.ndarray, p: float) -> np.ndarray:
+        if p == int(p) and p >= 0:
+            return integer_power(block, int(p))
+        return np.power(block, p, out=block)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(np.power(self.kernel.diagonal_bound, float(self.exponent)))
+
+    def _written(self, write: Function[[Any], str]) -> Written:
+        return Written(f"{written(self.kernel, write).inside(3)}**{write(self.exponent)}", 2)
+
+
+@node
+class Exp(_ScalarFunction):
+    """Exponential of a kernel.
+
+        k(x, z) = exp(k_1(x, z))
+
+    It is a Mercer kernel because the power series of exp has non-negative coefficients, and also
+    if k_1 is only conditionally positive definite of order 1, such as `Distance`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 in the exponent.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Exp, Linear
+    >>> Exp(Linear())([[1.0]], [[1.0]]).round(4)
+    array([[2.7183]])
+    """
+
+    _latex: ClassVar[str] = r"\exp\left(<kernel>\right)"
+
+    def _claims(self, *inner: Claims) -> Claims:
+        (k,) = inner
+        return Claims.of(
+            inner,
+            f"exp, a {SERIES}" if k.order == 0 else SCHOENBERG,
+            0 if k.order in (0, 1) else None,
+            strict=k.strict,
+            nonnegative=True,
+            infinitely_divisible=k.order in (0, 1),  # exp(p k_1) is a kernel for every p > 0
+            stationary=k.stationary,
+        )
+
+    def _apply(self, block: np.ndarray) -> np.ndarray:
+        return np.exp(block, out=block)
+
+    def _slope(self, X: Any, Z: Any) -> np.ndarray:
+        return self(X, Z)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(np.exp(self.kernel.diagonal_bound))
+
+
+def power_claims(k: Claims, p: float) -> Claims:
+    """Return the known properties of k^p: a kernel if p is an integer or k infinitely divisible."""
+    is_integer = p.is_integer() and p > 0
+    return Claims.of(
+        (k,),
+        POWER if is_integer else "real power of an infinitely divisible kernel",
+        0 if k.order == 0 and p > 0 and (is_integer or k.infinitely_divisible) else None,
+        strict=k.strict and is_integer,
+        nonnegative=k.nonnegative or p % 2 == 0,
+        unit_diagonal=k.unit_diagonal,
+        infinitely_divisible=k.infinitely_divisible,
+        stationary=k.stationary,
+    )

@@ -1,0 +1,476 @@
+"""Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)), and the periodic kernel.
+
+Such a kernel is positive definite whenever k_1 is, for any map phi of the points.  A subclass of
+`_TransformedPoints` needs two methods: `_inner_points(X)` returns the points phi(X), and
+`_vjp(X, G)` returns the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import as_vectors, column, is_count, is_table, length
+from .._base import Kernel, node, parameter
+from .._dataclass import name_of
+from .._prepared import Prepared
+from .._properties import MAP, Claims
+from ..features._feature_kernels import pulled_back
+from ..vectors._stationary import RBF
+from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, per_column
+from ._wrappers import Wrapper
+
+__all__ = ["Map", "Periodic", "Select", "Shift", "Stretch"]
+
+
+@node
+class _TransformedPoints(Wrapper):
+    """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
+
+    _keeps_distances: ClassVar[bool] = True
+    _is_linear: ClassVar[bool] = True  # whether phi is linear, up to a constant
+
+    def _claims(self, *inner: Claims) -> Claims:
+        (k,) = inner
+        order = k.order if k.order in (0, 1) or self._is_linear else None
+        if not self._injective and not k.proves(order or 0, self._max_columns):
+            order = None  # phi(x) may have more columns than those for which k_1 is proven valid
+        return Claims.of(
+            inner,
+            MAP,
+            order,
+            strict=k.strict and self._injective,
+            nonnegative=k.nonnegative,
+            unit_diagonal=k.unit_diagonal,
+            infinitely_divisible=k.infinitely_divisible,
+            stationary=k.stationary and self._is_linear,
+            columns=k.columns if self._injective else None,
+            against=k.against if self._injective else None,
+        )
+
+    @property
+    def _injective(self) -> bool:
+        """Whether phi is injective and keeps the number of columns."""
+        return False
+
+    @property
+    def _max_columns(self) -> float:
+        """An upper bound for the number of columns of phi(x)."""
+        return np.inf
+
+    @abstractmethod
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+        """Return the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return self._vjp(X, super()._input_gradient(X, Z, W))
+
+
+@node
+class Select(_TransformedPoints):
+    """Apply a kernel to some of the columns only.
+
+        k(x, z) = k_1(x[columns], z[columns])
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1, the kernel on the selected columns.
+    columns : int, str, slice, list of int or list of str
+        The indices of the columns or, for a data frame (pandas or polars), their names.  If a
+        single name selects a column that is not numeric, `kernel` receives its values unchanged:
+        strings, sets, ...
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Select
+    >>> k = Select(Linear(), [0]) * Select(Linear(), [1, 2])
+    >>> k([[2.0, 1.0, 1.0]], [[3.0, 1.0, 2.0]])
+    array([[18.]])
+    """
+
+    columns: Any = None
+
+    def _check(self) -> None:
+        columns = self.columns
+        if isinstance(columns, (str, slice)) or _is_column_index(columns):
+            return
+        if np.ndim(columns) != 1 or not len(columns):
+            raise TypeError(
+                f"Select: columns must be indices, names or a slice of columns, got {columns!r}"
+            )
+        if not (all(map(_is_column_index, columns)) or all(isinstance(c, str) for c in columns)):
+            raise TypeError(f"Select: columns must be all indices or all names, got {columns!r}")
+
+    @property
+    def domain(self) -> str:
+        """The domain of k_1 if the points are vectors, else "": tables have mixed columns."""
+        return self.kernel.domain if self.on_vectors else ""
+
+    @property
+    def _max_columns(self) -> float:
+        return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
+
+    def _inner_points(self, X: Any) -> Any:
+        X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+        X = X.tocsr() if sp.issparse(X) else X
+        indices = self._column_indices(X)
+        if is_table(X) and isinstance(self.columns, str):
+            values = column(X, indices[0])
+            if getattr(values.dtype, "kind", values[:0].to_numpy().dtype.kind) not in "biuf":
+                return values
+        return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
+
+    def _reads_names(self) -> bool:
+        # Column names require that the points are the rows of a data frame.
+        named = np.asarray(self.columns).dtype.kind == "U"
+        return named or self.kernel._reads_names()
+
+    def _column_indices(self, X: Any) -> list[int]:
+        """Return the indices of the selected columns in X, all >= 0."""
+        if len(X.shape) != 2:
+            raise ValueError(
+                f"Select requires points with columns, got an array of shape {X.shape}"
+            )
+        width = X.shape[1]
+        if isinstance(self.columns, slice):
+            return list(range(width))[self.columns]
+        columns = [self.columns] if np.ndim(self.columns) == 0 else list(self.columns)
+        if isinstance(columns[0], str):
+            return self._indices_of_names(X, columns)
+        indices = [operator.index(c) for c in columns]
+        invalid = [c for c in indices if not -width <= c < width]
+        if invalid:
+            raise ValueError(
+                f"Select: there is no column {invalid[0]}, the points have {width} columns "
+                f"(0 to {width - 1})"
+            )
+        return [c % width for c in indices]
+
+    @staticmethod
+    def _indices_of_names(X: Any, names: list[str]) -> list[int]:
+        if not hasattr(X, "columns"):
+            raise TypeError(
+                f"Select: the columns {names} are selected by name, but the points are "
+                f"{type(X).__name__}, which has no column names; pass a data frame, or select "
+                f"columns by index"
+            )
+        known = list(X.columns)
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(f"Select: there is no column {missing[0]!r} among {known}")
+        return [known.index(name) for name in names]
+
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+        X = X if hasattr(X, "shape") else as_vectors(X, "Select")
+        out = np.zeros((length(X), X.shape[1]))
+        for index, g in zip(self._column_indices(X), G.T, strict=True):
+            out[:, index] += g  # a column may be selected twice
+        return out
+
+
+@node
+class Stretch(_TransformedPoints):
+    """Divide the points by a length scale before a kernel is applied.
+
+        k(x, z) = k_1(x / l, z / l)
+
+    This adds a tunable length scale to any kernel on vectors.  With one length scale per column it
+    performs automatic relevance determination (ARD).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1, the kernel on the scaled points.
+    length_scale : float or tuple of float, default=1.0
+        l > 0, one number, or one number per column.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Stretch
+    >>> Stretch(Linear(), length_scale=(1.0, 10.0))([[1.0, 10.0]], [[2.0, 10.0]])
+    array([[3.]])
+    """
+
+    length_scale: Any = parameter(1.0)
+
+    on_vectors: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        if isinstance(self.length_scale, str):
+            raise TypeError(
+                f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
+            )
+        check_scale("Stretch", "length_scale", self.length_scale, vector=True)
+
+    @property
+    def _injective(self) -> bool:
+        return True
+
+    def _inner_points(self, X: Any) -> Any:
+        X = as_vectors(X, "Stretch")
+        scale = per_column("Stretch", self.length_scale, X.shape[1])
+        if sp.issparse(X):
+            return sp.csr_array(X.multiply(1.0 / scale), dtype=X.dtype)
+        return np.divide(X, scale, dtype=X.dtype, casting="same_kind")
+
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return G / per_column("Stretch", self.length_scale, G.shape[1])
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        # With y = x / l and w = z / l, the derivative of k(y, w) with respect to log l is
+        # -(y . d_1 k + w . d_2 k), and d_2 k(y, w) = d_1 k(w, y).
+        Y, V = self._both(X, Z)
+        left, right = _both_gradients(self.kernel, Y, V, W)
+        total = -_column_sums(Y, left) - _column_sums(Y if V is None else V, right)
+        scalar = np.ndim(self.length_scale) == 0
+        return {
+            "kernel": self.kernel.pullback(Y, V, W),
+            "length_scale": total.sum() if scalar else total,
+        }
+
+
+@node
+class Shift(_TransformedPoints):
+    """Subtract an offset from the points before a kernel is applied.
+
+        k(x, z) = k_1(x - c, z - c)
+
+    A stationary kernel, which depends only on x - z, does not change.  For the linear kernel, the
+    distances in feature space stay the same, but they are computed with less cancellation.
+    `KernelKMeans`, `KernelPCA` and the nearest neighbours therefore use it for points that are far
+    from the origin.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1, the kernel on the shifted points.
+    offset : float or array-like of shape (n_features,), default=0.0
+        c, one number, or one number per column.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, Shift
+    >>> Shift(Linear(), offset=(10.0, 20.0))([[11.0, 22.0]], [[13.0, 20.0]])
+    array([[3.]])
+    """
+
+    offset: Any = 0.0
+
+    on_vectors: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        try:
+            offset = np.asarray(self.offset, dtype=float)
+        except (TypeError, ValueError):
+            offset = np.full(1, np.nan)
+        if offset.ndim > 1 or not offset.size or not np.isfinite(offset).all():
+            raise ValueError(
+                f"Shift: offset must be a finite number, or one per column, got {self.offset!r}"
+            )
+        if offset.ndim:
+            object.__setattr__(self, "offset", tuple(offset.tolist()))
+
+    @property
+    def _injective(self) -> bool:
+        return True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        known = super()._claims(*inner)
+        if known.against is None:
+            return known
+        missing = max(0, np.size(self.offset) - known.against.shape[1])
+        points = np.pad(known.against, ((0, 0), (0, missing)))
+        return replace(known, against=points + np.asarray(self.offset))
+
+    def _inner_points(self, X: Any) -> Any:
+        X = as_vectors(X, "Shift")
+        X = X.toarray() if sp.issparse(X) else X
+        return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
+
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return G
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        preimages = self.kernel._preimage(self._inner_points(X), C)
+        if preimages is None or not isinstance(preimages, np.ndarray):
+            return None
+        return preimages + self._per_column(preimages.shape[1])
+
+    def _about(self, X: Any) -> Kernel:
+        return self
+
+    def _per_column(self, columns: int) -> Any:
+        return per_column("Shift", self.offset, columns, "offsets")
+
+
+@node
+class Map(_TransformedPoints):
+    """Apply a function to the points before a kernel is applied.
+
+        k(x, z) = k_1(phi(x), phi(z))
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_1, the kernel on the transformed points.
+    function : callable
+        phi, which is called with all points at once.  `function(X)` must return one point for each
+        point of X, in a form that `kernel` accepts.  If it has a method `pullback(X, G)` that
+        returns sum_c G_ic dphi_c(x_i) / dx_i, the kernel is differentiable with respect to its
+        points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear, Map
+    >>> Map(Linear(), np.log2)([[2.0, 4.0]], [[8.0, 2.0]])
+    array([[5.]])
+    """
+
+    function: Any = None
+
+    on_vectors: ClassVar[bool] = False  # the function decides which points are valid
+    domain: ClassVar[str] = ""
+    _is_linear: ClassVar[bool] = False
+
+    def _check(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"Map needs a function of the points, got {self.function!r}")
+
+    def _inner_points(self, X: Any) -> Any:
+        points = self.function(X)
+        if length(points) != length(X):
+            raise ValueError(
+                f"Map: {name_of(self.function)} returned {length(points)} points for {length(X)}; "
+                f"it must return one point for each point"
+            )
+        return points
+
+    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+        return pulled_back("Map", self.function, X, G, "k(phi(x), phi(z))")
+
+
+@node
+class Periodic(VectorKernel):
+    """Periodic kernel, for functions that repeat with a known or learned period.
+
+        k(x, z) = exp(-2 sum_c sin^2(pi (x_c - z_c) / period) / l^2)
+
+    Parameters
+    ----------
+    period : float, default=1.0
+        The period, the same for all columns.
+    length_scale : float, default=1.0
+        l, the length scale relative to one period: functions vary more within a period if it is
+        small.
+
+    Notes
+    -----
+    The kernel is an RBF of points on circles, [cos(2 pi x / period), sin(2 pi x / period)], which
+    have the squared distance 4 sin^2(pi (x - z) / period).  It is evaluated in this form, which
+    also proves that it is positive definite.
+
+    scikit-learn's `ExpSineSquared` has the Euclidean distance |x - z| inside the sine.  For one
+    column both are equal.  For more columns that form is not a Mercer kernel: all points at a
+    distance of one period from x would be equal to x in feature space, so that any two points with
+    a common point at that distance would be equal as well.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Periodic
+    >>> Periodic(period=2.0)([[0.0]], [[1.0], [2.0]]).round(4)
+    array([[0.1353, 1.    ]])
+    """
+
+    _latex: ClassVar[str] = (
+        r"\exp\left(-\frac{2}{<length_scale>^2} "
+        r"\sum_c \sin^2 \frac{\pi (x_c - z_c)}{<period>}\right)"
+    )
+
+    period: float = parameter(1.0)
+    length_scale: float = parameter(1.0)
+
+    diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"{MAP}, an RBF of points on circles"
+        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
+        return Claims(rule, 0, stationary=True, **known)
+
+    def _check(self) -> None:
+        check_positive("Periodic", "period", self.period)
+        check_positive("Periodic", "length_scale", self.length_scale)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        frame = like.children[0] if like is not None else None
+        X = self._vectors(X)
+        if frame is not None:
+            self._same_width(frame.frame.columns // 2, X.shape[1])
+        return Prepared.from_children(self._rbf()._prepare(self._on_circles(X), frame))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._rbf()._tile(P.children[0], Q.children[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._rbf().diag(self._on_circles(self._vectors(X)))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        # The derivative of the angle 2 pi x / period with respect to log period is minus the angle,
+        # in both arguments of k.
+        (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
+        left, right = _both_gradients(self._rbf(), C, D, W)
+        total = _column_sums(A, self._gradient_from_circles(C, left)).sum()
+        total += _column_sums(B, self._gradient_from_circles(C if D is None else D, right)).sum()
+        return {"period": -total, "length_scale": self._rbf().pullback(C, D, W)[0]}
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        C, D = self._both(X, Z)
+        return self._gradient_from_circles(C, self._rbf().input_gradient(C, D, W))
+
+    def _rbf(self) -> RBF:
+        """Return the RBF that is evaluated at the points on circles."""
+        return RBF(length_scale=float(self.length_scale))
+
+    def _both(self, X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        A, B = self._operands(X, Z)
+        return self._on_circles(A), None if Z is None else self._on_circles(B)
+
+    def _on_circles(self, X: Any) -> np.ndarray:
+        """Return [cos u, sin u] for u = 2 pi x / period, after an exact reduction modulo period."""
+        dense = X.toarray() if sp.issparse(X) else X
+        u = np.fmod(dense.astype(np.float64, copy=False), self.period)
+        u *= 2.0 * np.pi / self.period
+        return np.concatenate([np.cos(u), np.sin(u)], axis=1).astype(X.dtype, copy=False)
+
+    def _gradient_from_circles(self, C: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Convert a gradient G with respect to [cos u, sin u] to a gradient with respect to x."""
+        d = C.shape[1] // 2
+        return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
+
+
+def _is_column_index(value: Any) -> bool:
+    """Whether value is an integer, positive or negative."""
+    return is_count(value, -math.inf)
+
+
+def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return sum_j W_ij dk(x_i, z_j) / dx_i and sum_i W_ij dk(x_i, z_j) / dz_j.
+
+    Because k is symmetric, the second is the first one for the transposed block.
+    """
+    left = kernel.input_gradient(X, Z, W)
+    if Z is None:
+        return left, kernel.input_gradient(X, None, W.T)
+    return left, kernel.input_gradient(Z, X, W.T)
+
+
+def _column_sums(Y: Any, G: np.ndarray) -> np.ndarray:
+    """Return sum_i Y_ic G_ic for every column c."""
+    return np.asarray((Y.multiply(G) if sp.issparse(Y) else Y * G).sum(axis=0)).ravel()

@@ -1,0 +1,1 @@
+"""Kernels given by explicit features, and feature maps of kernels."""

@@ -1,0 +1,235 @@
+"""Exact features of kernels that have finitely many: k(x, z) = phi(x)^T phi(z).
+
+They follow the structure of the expression: the features of a sum are those of its terms side by
+side, the features of a product are all products of features, and a factor c multiplies them by
+sqrt(c).
+
+Features of structured points (strings, graphs, sets) are identified by hash codes.  The columns are
+the features that occur in the first collection of points.  Other features of later points are
+omitted, because they do not contribute to inner products with the first points.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import as_vectors, check_budget, length, slices
+from .._base import Kernel
+from .._sparse_features import Explicit
+from ..algebra._closure_rules import Power, Product, Scale, Sum
+from ..algebra._input_maps import Map, Select, Shift, Stretch
+from ..algebra._wrappers import Bounded, Fixed, Normalized
+from ..sets._ranking_kernels import Kendall
+from ..vectors._constant import Constant
+from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial
+from ._feature_kernels import Features, PolynomialBasis, RankOne
+
+__all__ = ["finite_features"]
+
+_ROWS_PER_BLOCK = 1024  # points whose features are computed at a time, to limit temporary memory
+
+
+def finite_features(
+    kernel: Kernel, X: Any, frame: Any = None, max_memory: Any = None
+) -> tuple[Any, Any]:
+    """Return the exact features phi(X) of a kernel with finitely many features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : n points
+    frame : object, optional
+        The frame that an earlier call returned; the features then have the columns of that call.
+    max_memory : int or str, optional
+        The memory budget, as for estimators.
+
+    Returns
+    -------
+    phi : ndarray or CSR matrix of shape (n, number of features)
+    frame : object
+        Describes the columns; pass it to later calls with other points.
+
+    Raises
+    ------
+    TypeError
+        If the kernel has no finite features, such as `RBF`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Linear, Polynomial, Spectrum, finite_features
+    >>> phi, frame = finite_features(Polynomial(2, coef0=1.0) + 4 * Linear(), np.array([[3.0]]))
+    >>> phi.round(4)  # 1, sqrt(2) x, x^2 and 2 x
+    array([[1.    , 4.2426, 9.    , 6.    ]])
+    >>> phi, frame = finite_features(Spectrum(1), ["abba"])
+    >>> finite_features(Spectrum(1), ["cab"], frame)[0].sum()  # c is not in abba
+    np.float64(2.0)
+    """
+    kernel._require_resolved()
+    if not (kernel.on_vectors and isinstance(X, np.ndarray)):
+        return _phi(kernel, X, frame, max_memory)
+    # For vectors the columns do not depend on the points, so compute blocks of rows.
+    phi, frame = _phi(kernel, X[:_ROWS_PER_BLOCK], frame, max_memory)
+    n, m = len(X), phi.shape[1]
+    if n <= _ROWS_PER_BLOCK:
+        return phi, frame
+    check_budget(8 * n * m, max_memory, f"an array of {m} features for each of {n} points")
+    out = np.empty((n, m), dtype=phi.dtype)
+    for rows in slices(n, _ROWS_PER_BLOCK):
+        out[rows] = _phi(kernel, X[rows], frame, max_memory)[0]
+    return out, frame
+
+
+@singledispatch
+def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    """Return phi(X) and a frame, by the class of the kernel."""
+    raise TypeError(
+        f"{type(kernel).__name__} has no finite features: it is not known to be a finite sum of "
+        f"products phi_j(x) phi_j(z). For approximate features, use Nystroem for any kernel, or "
+        f"RandomFeatures for functions of x - z"
+    )
+
+
+@_phi.register
+def _(kernel: Linear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return as_vectors(X, "Linear").copy(), None
+
+
+@_phi.register
+def _(kernel: Cosine, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return _phi(Normalized(Linear()), X, frame, budget)
+
+
+@_phi.register
+def _(kernel: Bilinear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    X = kernel._vectors(X)
+    values, V = np.linalg.eigh(kernel.A)
+    return np.asarray(X @ (V * np.sqrt(np.maximum(values, 0.0))).astype(X.dtype)), None
+
+
+@_phi.register
+def _(kernel: Kendall, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return kernel.features(X), None
+
+
+@_phi.register
+def _(kernel: Constant, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return np.full((length(X), 1), np.sqrt(kernel.value)), None
+
+
+@_phi.register
+def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    # Expand (c + sum_i g x_i z_i)^p by the multinomial theorem: a monomial x^k of degree |k| has
+    # the weight p! / (k_1! ... k_d! (p - |k|)!) g^|k| c^(p - |k|).
+    X = as_vectors(X, "Polynomial")
+    p, g, c = int(kernel.degree), float(kernel.gamma), float(kernel.coef0)
+    count = math.comb(X.shape[1] + p, p)
+    check_budget(8 * X.shape[0] * count, budget, f"an array of {count} monomials for each point")
+    dense = X.toarray() if sp.issparse(X) else X
+    phi, index = PolynomialBasis(p)._evaluate(dense)
+    weights = np.zeros(count)
+    for columns, m in index.items():
+        size = len(columns)
+        coefficient = math.factorial(p) // math.factorial(p - size)
+        for column in set(columns):
+            coefficient //= math.factorial(columns.count(column))
+        weights[m] = coefficient * g**size * c ** (p - size)
+    phi *= np.sqrt(weights).astype(phi.dtype)
+    # Select columns through the transpose, because columns are contiguous in memory; selecting
+    # from rows would cost many times as much as computing the monomials.
+    return phi if weights.all() else phi.T[weights > 0].T, None
+
+
+@_phi.register
+def _(kernel: Features, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return kernel._features(X), None
+
+
+@_phi.register
+def _(kernel: RankOne, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return kernel._features(X), None
+
+
+@_phi.register
+def _(kernel: Explicit, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    columns, kind = (None, "") if frame is None else frame
+    terms = kernel._terms_like(X, kind)
+    phi, columns = terms.matrix(columns)
+    return phi, (columns, terms.kind or kind)
+
+
+@_phi.register
+def _(kernel: Scale, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    phi, frame = _phi(kernel.kernel, X, frame, budget)
+    return phi * np.sqrt(kernel.factor), frame
+
+
+@_phi.register
+def _(kernel: Normalized, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    phi, frame = _phi(kernel.kernel, X, frame, budget)
+    norms = kernel._inverse_norms(X).astype(phi.dtype, copy=False)
+    return (sp.diags_array(norms) @ phi if sp.issparse(phi) else norms[:, None] * phi), frame
+
+
+@_phi.register(Fixed)
+@_phi.register(Bounded)
+def _of_child(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return _phi(kernel.kernel, X, frame, budget)
+
+
+@_phi.register(Select)
+@_phi.register(Shift)
+@_phi.register(Stretch)
+@_phi.register(Map)
+def _of_mapped_points(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    return _phi(kernel.kernel, kernel._inner_points(X), frame, budget)
+
+
+@_phi.register
+def _(kernel: Sum, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    parts, frames = _features_of_each(kernel.terms, X, frame, budget)
+    if any(map(sp.issparse, parts)):
+        return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), frames
+    return np.hstack(parts), frames
+
+
+@_phi.register
+def _(kernel: Product, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    parts, frames = _features_of_each(kernel.factors, X, frame, budget)
+    return _products(parts, budget), frames
+
+
+@_phi.register
+def _(kernel: Power, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+    if kernel.exponent != int(kernel.exponent):
+        raise TypeError(f"{kernel} has no finite features: its exponent is not an integer")
+    phi, frame = _phi(kernel.kernel, X, frame, budget)
+    return _products([phi] * int(kernel.exponent), budget), frame
+
+
+def _features_of_each(
+    kernels: Any, X: Any, frame: Any, budget: Any
+) -> tuple[list[Any], tuple[Any, ...]]:
+    """Return the features of each kernel as a list, and the tuple of their frames."""
+    frames = [None] * len(kernels) if frame is None else frame
+    pairs = [_phi(k, X, f, budget) for k, f in zip(kernels, frames, strict=True)]
+    return [phi for phi, _ in pairs], tuple(frame for _, frame in pairs)
+
+
+def _products(parts: list[Any], budget: Any) -> Any:
+    """Return, for each point, all products of one feature from each part."""
+    total = parts[0]
+    for part in parts[1:]:
+        i = np.repeat(np.arange(total.shape[1]), part.shape[1])
+        j = np.tile(np.arange(part.shape[1]), total.shape[1])
+        if sp.issparse(total) or sp.issparse(part):
+            total = sp.csr_array(sp.csr_array(total)[:, i].multiply(sp.csr_array(part)[:, j]))
+            continue
+        check_budget(8 * len(total) * len(i), budget, f"an array of {len(i)} products of features")
+        total = total[:, i] * part[:, j]
+    return total

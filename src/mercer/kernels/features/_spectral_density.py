@@ -1,0 +1,236 @@
+"""Spectral densities of stationary kernels, from which random Fourier features are drawn.
+
+    k(x, z) = sum_t c_t E cos((w_1 + w_2 + ...).(x - z))
+
+By Bochner's theorem, every kernel that is a function of x - z has this form, with a single term,
+and the distribution of the random frequency w is the Fourier transform of the kernel.  A term
+consists of its factor c_t and of rules to draw its frequencies.  Combinations of kernels combine
+terms: a sum concatenates the terms, a product multiplies the factors and adds independent
+frequencies, and a constant has the frequency 0.
+
+Radial kernels are mixtures of Gaussians with random widths, E exp(-v s / 2), where s is the squared
+scaled distance.  Their frequencies are normal with a random variance v / l^2, and in a product the
+variances add up.  Let G have the gamma distribution with shape a, so that E exp(-G t) = (1 + t)^-a.
+Then
+
+    (1 + s / b)^-a      v = 2 G / b                  RationalQuadratic, Cauchy, InverseMultiquadric
+    Matern              v = nu / G,  a = nu          w is Student's t with 2 nu degrees of freedom
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable as Function
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaincinv, ive, ndtri
+
+from .._base import Kernel
+from ..algebra._closure_rules import Power, Product, Scale, Sum
+from ..algebra._input_maps import Periodic, Select, Shift, Stretch
+from ..algebra._wrappers import Bounded, Fixed, Normalized
+from ..vectors._constant import Constant
+from ..vectors._histogram import Laplacian
+from ..vectors._radial import Radial
+from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ..vectors._vector_kernel import per_column
+
+__all__ = ["Draw", "Term", "spectral_terms"]
+
+QuantileFunction = Function[[np.ndarray], np.ndarray]
+
+# Largest frequency times l.  Higher frequencies matter only at distances below 1e-10 l, and at
+# ordinary distances the rounding error of their phases would be larger than a full turn.
+_MAX_FREQUENCY = 1e10
+_MAX_TERMS = 10_000  # largest number of terms of a product of sums that is multiplied out
+# If 1 / l^2 exceeds this, the discrete spectrum of Periodic is approximated by a rounded normal.
+_MIN_NORMAL_VARIANCE = 1e6
+
+
+class Draw(NamedTuple):
+    """A distribution of frequencies, as a function of uniform random numbers.
+
+    `law` maps an array of shape (m, uniforms) of numbers between 0 and 1 to an array of shape
+    (m, d).  Its values are the variances of the frequencies if these are normal, and the
+    frequencies themselves otherwise.
+    """
+
+    normals: tuple[int, ...]  # the columns in which the frequencies are normal; () if they are not
+    uniforms: int  # the number of uniform random numbers per frequency
+    law: QuantileFunction
+
+
+class Term(NamedTuple):
+    """A term size * E cos(w.(x - z)), where w is the sum of one frequency from each of `draws`."""
+
+    size: float
+    draws: tuple[Draw, ...] = ()
+
+
+def spectral_terms(kernel: Kernel, columns: int) -> list[Term]:
+    """Return the spectral terms of a stationary kernel, for points with this number of columns."""
+    rules = _rule.registry  # looked up by the exact class, because a subclass may change the kernel
+    return rules.get(type(kernel), rules[object])(kernel, columns)
+
+
+@singledispatch
+def _rule(kernel: Kernel, columns: int) -> list[Term]:
+    name = type(kernel).__name__
+    if isinstance(kernel, Power):
+        name += f" with the exponent {kernel.exponent:g}"
+    raise TypeError(
+        f"random_features: {name} has no random Fourier features, because it is not a function of "
+        f"x - z with a known spectrum; use Nyström landmarks, which work for any kernel"
+    )
+
+
+# ---------------------------------------------------------------------- kernels
+
+
+# The quantile function of v for each kernel; v = 1 for a kernel without an entry (RBF).
+_VARIANCES: dict[type, Function[[Any, np.ndarray], np.ndarray]] = {
+    Matern: lambda k, U: k.nu / np.maximum(gammaincinv(k.nu, U), 1e-300),
+    RationalQuadratic: lambda k, U: gammaincinv(k.alpha, U) / k.alpha,
+    Cauchy: lambda k, U: 2.0 * gammaincinv(1.0, U),
+    InverseMultiquadric: lambda k, U: 2.0 * gammaincinv(0.5, U),
+}
+
+
+@_rule.register(RBF)
+@_rule.register(Matern)
+@_rule.register(RationalQuadratic)
+@_rule.register(Cauchy)
+@_rule.register(InverseMultiquadric)
+def _mixture(kernel: Radial, columns: int) -> list[Term]:
+    """Return the spectrum of a radial kernel that is a mixture of Gaussians."""
+    variance = None if getattr(kernel, "nu", 0.0) == np.inf else _VARIANCES.get(type(kernel))
+    inverse = np.full(columns, kernel._scale(columns)) ** -2.0
+
+    def law(U: np.ndarray) -> np.ndarray:
+        v = np.ones((len(U), 1)) if variance is None else variance(kernel, U)
+        return np.minimum(v, _MAX_FREQUENCY**2) * inverse
+
+    return [Term(1.0, (Draw(tuple(range(columns)), int(variance is not None), law),))]
+
+
+@_rule.register
+def _laplacian(kernel: Laplacian, columns: int) -> list[Term]:
+    scale = kernel._scale(columns)
+    # The frequencies of each column have a Cauchy distribution.
+    return [Term(1.0, (Draw((), columns, lambda U: np.tan(np.pi * (U - 0.5)) / scale),))]
+
+
+@_rule.register
+def _periodic(kernel: Periodic, columns: int) -> list[Term]:
+    # exp(q (cos t - 1)) = sum_n e^-q I_n(q) cos(n t) over all integers n, with q = 1 / l^2.  The
+    # frequencies are multiples n of 2 pi / period with probability e^-q I_n(q) and variance q.
+    q = float(kernel.length_scale) ** -2.0
+
+    def multiples(U: np.ndarray) -> np.ndarray:
+        if q > _MIN_NORMAL_VARIANCE:
+            return np.rint(np.sqrt(q) * ndtri(U))
+        # The probability of |n| > last is smaller than the rounding error.
+        last = math.ceil(40.0 + 10.0 * math.sqrt(q))
+        cumulative = np.cumsum(ive(np.arange(-last, last + 1), q))
+        return np.searchsorted(cumulative, U * cumulative[-1]) - last
+
+    base_frequency = 2.0 * np.pi / float(kernel.period)
+    return [Term(1.0, (Draw((), columns, lambda U: base_frequency * multiples(U)),))]
+
+
+@_rule.register
+def _constant(kernel: Constant, columns: int) -> list[Term]:
+    return [Term(float(kernel.value))]
+
+
+# ---------------------------------------------------------------------- combinations
+
+
+@_rule.register
+def _sum(kernel: Sum, columns: int) -> list[Term]:
+    return [term for child in kernel.terms for term in spectral_terms(child, columns)]
+
+
+@_rule.register
+def _product(kernel: Product, columns: int) -> list[Term]:
+    children = [spectral_terms(child, columns) for child in kernel.factors]
+    count = math.prod(map(len, children))
+    if count > _MAX_TERMS:
+        raise ValueError(
+            f"random_features: a product of sums has {count} terms when it is multiplied out, and "
+            f"each term needs its own features; use Nyström landmarks, which work for any kernel"
+        )
+    return [
+        Term(math.prod(t.size for t in terms), tuple(d for t in terms for d in t.draws))
+        for terms in itertools.product(*children)
+    ]
+
+
+@_rule.register
+def _power(kernel: Power, columns: int) -> list[Term]:
+    if kernel.exponent != int(kernel.exponent):
+        return _rule.registry[object](kernel, columns)
+    return spectral_terms(Product((kernel.kernel,) * int(kernel.exponent)), columns)
+
+
+@_rule.register
+def _scale(kernel: Scale, columns: int) -> list[Term]:
+    return [
+        Term(kernel.factor * size, draws) for size, draws in spectral_terms(kernel.kernel, columns)
+    ]
+
+
+@_rule.register
+def _normalized(kernel: Normalized, columns: int) -> list[Term]:
+    terms = spectral_terms(kernel.kernel, columns)
+    total = sum(term.size for term in terms) or 1.0  # if k = 0, its normalised kernel is also 0
+    return [Term(size / total, draws) for size, draws in terms]
+
+
+@_rule.register(Fixed)
+@_rule.register(Bounded)
+def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[Term]:
+    return spectral_terms(kernel.kernel, columns)
+
+
+@_rule.register
+def _select(kernel: Select, columns: int) -> list[Term]:
+    indices = kernel._column_indices(np.empty((0, columns)))
+    if not indices:
+        raise ValueError(f"Select: {kernel.columns!r} is none of the {columns} columns")
+
+    def embed(draw: Draw) -> Draw:
+        def law(U: np.ndarray) -> np.ndarray:
+            inner, outer = draw.law(U), np.zeros((len(U), columns))
+            for index, column in zip(indices, inner.T, strict=True):
+                outer[:, index] += column  # a column may be selected twice
+            return outer
+
+        return Draw(tuple(indices[c] for c in draw.normals), draw.uniforms, law)
+
+    return _transform_draws(spectral_terms(kernel.kernel, len(indices)), embed)
+
+
+@_rule.register
+def _shift(kernel: Shift, columns: int) -> list[Term]:
+    kernel._per_column(columns)  # raises an error if the number of offsets is wrong
+    return spectral_terms(kernel.kernel, columns)
+
+
+@_rule.register
+def _stretch(kernel: Stretch, columns: int) -> list[Term]:
+    scale = per_column("Stretch", kernel.length_scale, columns)
+
+    def rescale(draw: Draw) -> Draw:
+        divisor = scale**2 if draw.normals else scale  # `law` returns variances or frequencies
+        return draw._replace(law=lambda U: draw.law(U) / divisor)
+
+    return _transform_draws(spectral_terms(kernel.kernel, columns), rescale)
+
+
+def _transform_draws(terms: list[Term], transform: Function[[Draw], Draw]) -> list[Term]:
+    """Return the terms with `transform` applied to each distribution of frequencies."""
+    return [Term(size, tuple(transform(draw) for draw in draws)) for size, draws in terms]

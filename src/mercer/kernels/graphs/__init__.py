@@ -1,0 +1,1 @@
+"""Graphs, and kernels on graphs."""

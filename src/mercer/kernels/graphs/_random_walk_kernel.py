@@ -1,0 +1,300 @@
+"""The random-walk kernel on graphs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..._core import KernelRangeError, jit
+from .._base import node, parameter
+from .._prepared import Prepared
+from .._properties import FEATURES, Claims
+from ..vectors._vector_kernel import check_positive
+from ._graph_collection import Graphs
+from ._graph_kernels import GraphKernel
+
+__all__ = ["RandomWalk"]
+
+_KINDS = ("exponential", "geometric")
+_MAX_EXPONENT = 700.0  # exp overflows in float64 for slightly larger arguments
+_MAX_TERMS = 100_000  # a series that needs more terms is reported as not converged
+
+
+@node
+class RandomWalk(GraphKernel):
+    """Random-walk kernel: a weighted count of the pairs of walks of equal length in two graphs.
+
+        exponential    k(x, z) = 1' exp(decay A_x kron A_z) 1
+        geometric      k(x, z) = 1' (I - decay A_x kron A_z)^-1 1
+
+    A pair of walks is a walk in the product of the two graphs, which has the adjacency matrix
+    A_x kron A_z.  A pair of walks of length l counts with the weight decay^l / l! (exponential) or
+    decay^l (geometric).
+
+    Parameters
+    ----------
+    decay : float, default=0.1
+        The smaller, the less long walks count.
+    kind : {"exponential", "geometric"}, default="exponential"
+        The weights of the lengths.  The exponential series always converges.
+    labelled : bool, default=False
+        Whether the nodes and edges of the two walks must have equal labels.
+
+    Notes
+    -----
+    For undirected graphs without labels, the eigendecomposition A = U diag(mu) U' and s = (U'1)^2
+    of one graph, and nu and t of the other, give k(x, z) = sum_ij s_i t_j f(decay mu_i nu_j), where
+    f(v) = exp(v) or 1 / (1 - v).  This costs O(nodes nodes') per pair of graphs.  With labels or
+    directions, the series is summed term by term, at a cost of O(edges edges') per term.  Edge
+    weights are multiplied along a walk.
+
+    The geometric series converges only if decay rho^2 < 1 for the largest spectral radius rho of
+    the adjacency matrices; otherwise the kernel raises `KernelRangeError`.  If decay is that small,
+    walks of length 1 outweigh all others ("halting").  Prefer the exponential kind.
+
+    References
+    ----------
+    T. Gärtner, P. Flach and S. Wrobel, "On graph kernels", COLT 2003; S. V. N. Vishwanathan,
+    N. N. Schraudolph, R. Kondor and K. M. Borgwardt, "Graph kernels", JMLR 11, 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RandomWalk
+    >>> edge = [(0, 1)]  # it has 2 walks of every length, so that k = 4 exp(decay)
+    >>> RandomWalk(decay=0.5)([edge]) / np.exp(0.5)
+    array([[4.]])
+    """
+
+    decay: float = parameter(0.1)
+    kind: str = "exponential"
+    labelled: bool = False
+
+    def _check(self) -> None:
+        check_positive("RandomWalk", "decay", self.decay)
+        if self.kind not in _KINDS:
+            raise ValueError(f"RandomWalk: kind must be one of {_KINDS}, got {self.kind!r}")
+        if not isinstance(self.labelled, (bool, np.bool_)):
+            raise TypeError(f"RandomWalk: labelled must be True or False, got {self.labelled!r}")
+
+    costly: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"{FEATURES}: the walks of every length; the limit of their sums", 0)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._graphs(X)
+        spectra, radii = _eigendecompose(X)
+        self._check_converges(radii)
+        if self.labelled or X.directed:
+            return Prepared((X.offsets[:-1], X.sizes), frame=_ProductGraphData.of(X, self.labelled))
+        return Prepared((spectra.starts, spectra.counts), frame=spectra)
+
+    def _check_converges(self, radii: np.ndarray) -> None:
+        """Raise a KernelRangeError if the series diverges or overflows for some graph."""
+        if not len(radii):
+            return
+        worst = int(np.argmax(radii))
+        rho = float(radii[worst])
+        if self.kind == "geometric" and self.decay * rho**2 >= 1.0:
+            raise KernelRangeError(
+                f"RandomWalk: the geometric series diverges for graph {worst}, whose adjacency "
+                f"matrix has the spectral radius {rho:.6g}: decay={self.decay:g} must be below "
+                f"1 / radius^2 = {1.0 / rho**2:.6g}; lower decay, or use kind='exponential'"
+            )
+        if self.kind == "exponential" and self.decay * rho**2 > _MAX_EXPONENT:
+            raise KernelRangeError(
+                f"RandomWalk: exp(decay radius^2) overflows for graph {worst}, of spectral radius "
+                f"{rho:.6g}: decay={self.decay:g} must be below {_MAX_EXPONENT / rho**2:.3g}"
+            )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._tile_by_pairs(P, Q, out)
+
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return self._sums(P, Q, i, j, False)
+
+    def _sums(
+        self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray, derivative: bool
+    ) -> np.ndarray:
+        """Return k, or its derivative with respect to log decay, for pairs of graphs (i, j)."""
+        if type(P.frame) is not type(Q.frame):
+            raise ValueError(
+                "RandomWalk: one of the two collections is directed and the other is not; convert "
+                "the undirected one with as_directed()"
+            )
+        geometric, out = self.kind == "geometric", np.empty(len(i))
+        sums = _spectral_sums if isinstance(P.frame, _Spectra) else _series_sums
+        a, b = ((p.arrays[0][k], p.arrays[1][k]) for p, k in ((P, i), (Q, j)))
+        sums(
+            *P.frame.arrays, *Q.frame.arrays, *a, *b, float(self.decay), geometric, derivative, out
+        )
+        if np.isnan(out).any():
+            worst = int(np.argmax(np.isnan(out)))
+            raise KernelRangeError(
+                f"RandomWalk: the geometric series did not converge within {_MAX_TERMS} terms for "
+                f"the points {P.index[i[worst]]} and {Q.index[j[worst]]}, because "
+                f"decay={self.decay:g} is close to the value at which it diverges; lower decay, or "
+                f"use kind='exponential'"
+            )
+        return out
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        P = self._prepare(X, None)
+        Q = P if Z is None else self._prepare(Z, P)
+        i, j = np.nonzero(W)
+        return {"decay": float(W[i, j] @ self._sums(P, Q, i, j, True))}
+
+
+class _Spectra(NamedTuple):
+    """Eigenvalues mu and weights s = (U'1)^2 of the adjacency matrices of all graphs.
+
+    Those of graph g are the entries starts[g], ..., starts[g] + counts[g] - 1.
+    """
+
+    starts: np.ndarray
+    counts: np.ndarray
+    mu: np.ndarray
+    s: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arguments of `_spectral_sums` for one collection."""
+        return self.mu, self.s
+
+
+def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
+    """Return the spectra and the spectral radii of all graphs.
+
+    Graphs of equal size are decomposed together, in batches.
+    """
+    mu, s = np.zeros(X.offsets[-1]), np.zeros(X.offsets[-1])
+    radii = np.zeros(len(X))
+    for n in np.unique(X.sizes[X.sizes > 0]):
+        same_size = np.flatnonzero(X.sizes == n)
+        # 2**21 entries are 16 MB of adjacency matrices per batch.
+        for batch in np.array_split(same_size, int(np.ceil(len(same_size) * n * n / 2**21))):
+            A = _dense(X, batch, n)
+            nodes = X.offsets[batch][:, None] + np.arange(n)
+            if X.directed:
+                radii[batch] = np.abs(np.linalg.eigvals(A)).max(axis=1)
+            else:
+                values, U = np.linalg.eigh(A)
+                mu[nodes], s[nodes] = values, U.sum(axis=1) ** 2
+                radii[batch] = np.abs(values).max(axis=1)
+    # Eigenvectors orthogonal to 1 contribute nothing; symmetric graphs have many of them.
+    relevant = s > 1e-26 * np.repeat(X.sizes, X.sizes) ** 2
+    counts = np.bincount(X.owner[relevant], minlength=len(X))
+    return _Spectra(np.cumsum(counts) - counts, counts, mu[relevant], s[relevant]), radii
+
+
+def _dense(X: Graphs, rows: np.ndarray, n: int) -> np.ndarray:
+    """Return the adjacency matrices of m graphs of n nodes each, shape (m, n, n)."""
+    chosen = X[rows]
+    A = np.zeros((len(rows), n, n))
+    graph = chosen.owner[chosen.source]
+    first = chosen.offsets[graph]
+    weights = 1.0 if chosen.weights is None else chosen.weights
+    A[graph, chosen.source - first, chosen.indices - first] = weights
+    return A
+
+
+class _ProductGraphData(NamedTuple):
+    """Adjacency entries and label codes, from which walks in product graphs are counted."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    codes: np.ndarray
+    edge_codes: np.ndarray
+
+    @classmethod
+    def of(cls, X: Graphs, labelled: bool) -> _ProductGraphData:
+        """Return the data of X; unless `labelled`, all label codes are 0."""
+        values = np.ones(len(X.indices)) if X.weights is None else X.weights
+        codes, edges = X.codes, X.edge_codes
+        if not labelled:
+            codes, edges = np.zeros_like(codes), np.zeros_like(edges)
+        return cls(X.indptr, X.indices, values, codes, edges)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arguments of `_series_sums` for one collection."""
+        return tuple(self)
+
+
+@jit("reassoc")
+def _spectral_sums(
+    mu: Any, s: Any, nu: Any, t: Any, a: Any, m: Any, b: Any, n: Any,
+    decay: Any, geometric: Any, derivative: Any, out: Any,
+) -> None:  # fmt: skip
+    """Set out[p] <- sum_ij s_i t_j f(decay mu_i nu_j), with f(x) = exp(x) or 1 / (1 - x).
+
+    With `derivative`, f'(x) x takes the place of f(x).  For pair p, i runs over the m[p] entries
+    from a[p], and j over the n[p] entries from b[p].
+    """
+    for p in range(len(out)):
+        total = 0.0
+        for i in range(a[p], a[p] + m[p]):
+            part = 0.0
+            for j in range(b[p], b[p] + n[p]):
+                x = decay * mu[i] * nu[j]
+                if geometric:
+                    value = 1.0 / (1.0 - x)
+                    if derivative:
+                        value *= value * x
+                else:
+                    value = np.exp(x)
+                    if derivative:
+                        value *= x
+                part += t[j] * value
+            total += s[i] * part
+        out[p] = total
+
+
+@jit()
+def _series_sums(
+    indptr: Any, indices: Any, weights: Any, codes: Any, edge_codes: Any,
+    indptr2: Any, indices2: Any, weights2: Any, codes2: Any, edge_codes2: Any,
+    a: Any, m: Any, b: Any, n: Any, decay: Any, geometric: Any, derivative: Any, out: Any,
+) -> None:  # fmt: skip
+    """Set out[p] <- sum_l c_l 1' W^l 1 for each pair of graphs, with c_l = decay^l or decay^l / l!.
+
+    W is the adjacency matrix of the product graph of the nodes and edges with equal labels.  With
+    `derivative`, l c_l takes the place of c_l.  A series that does not converge gives NaN.
+    """
+    for p in range(len(out)):
+        v = np.zeros((m[p], n[p]))
+        for i in range(m[p]):
+            for j in range(n[p]):
+                v[i, j] = 1.0 if codes[a[p] + i] == codes2[b[p] + j] else 0.0
+        step = np.empty_like(v)
+        total = 0.0 if derivative else v.sum()
+        for length in range(1, _MAX_TERMS + 1):
+            step[:] = 0.0
+            for i in range(m[p]):
+                for e in range(indptr[a[p] + i], indptr[a[p] + i + 1]):
+                    k = indices[e] - a[p]
+                    for j in range(n[p]):
+                        if codes[a[p] + i] != codes2[b[p] + j]:
+                            continue
+                        for f in range(indptr2[b[p] + j], indptr2[b[p] + j + 1]):
+                            if edge_codes[e] == edge_codes2[f]:
+                                w = weights[e] * weights2[f]
+                                step[i, j] += w * v[k, indices2[f] - b[p]]
+            factor = decay if geometric else decay / length
+            size = 0.0
+            term = 0.0
+            for i in range(m[p]):
+                for j in range(n[p]):
+                    v[i, j] = factor * step[i, j]
+                    term += v[i, j]
+                    size += abs(v[i, j])
+            total += length * term if derivative else term
+            # Stop if the term is negligible in double precision; terms may grow at first.
+            if (length + 1) * size <= 1e-17 * abs(total) or size == 0.0:
+                break
+        else:
+            total = np.nan  # no convergence within _MAX_TERMS
+        out[p] = total

@@ -1,0 +1,325 @@
+"""Parser of kernel expressions, which never evaluates the text as Python.
+
+    expression  =  product {"+" product}
+    product     =  power {"*" power}
+    power       =  atom ["**" number]
+    atom        =  number | string | constant | name ["(" arguments ")"]
+                |  "(" expression ")" | "(" items ")" | "[" items "]" | "{" pairs "}"
+    arguments   =  {[name "="] expression ","}
+
+Operators have the same meaning and precedence as in Python.  Names are looked up in one table of
+allowed names.  The length of the text, the nesting of brackets and the nesting of kernels are
+limited, so that untrusted text cannot use much time or memory.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable as Function
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..._core import KernelSyntaxError
+from .._base import Kernel
+from .._dataclass import Value, brief
+from ..algebra._closure_rules import add, multiply
+from ._tokenizer import Token, tokenize
+from ._vocabulary import CONSTANTS, SKLEARN_NAMES, suggestion, vocabulary
+
+__all__ = ["parse_kernel"]
+
+_MAX_DEPTH = 100  # largest nesting of brackets, and of kernels
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
+    """Parse a kernel expression; the inverse of `repr`.
+
+    The text is not evaluated as Python.  It may contain only the kernels and bases of
+    `mercer.kernels`, scikit-learn's names (`rbf`, `poly(degree=2)`), the operators ``+ * **``,
+    brackets, numbers, strings, tuples, lists, dictionaries, None, True, False and inf.
+
+    Parameters
+    ----------
+    text : str
+        The expression, with at most 100 000 characters and at most 100 nested brackets.
+    names : dict, optional
+        Additional names: {name: object}, for custom kernel classes, and for functions that are
+        parameters of `Map`, `Callable` and others.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    KernelSyntaxError
+        If the text is not a valid expression.  This is a ValueError whose message shows the
+        position of the mistake and, for an unknown name, the most similar known name.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.parse_kernel("0.5*RBF(length_scale=2) + Polynomial(degree=2)")
+    0.5*RBF(length_scale=2) + Polynomial(degree=2, coef0=1.0, gamma=1.0)
+    >>> mercer.parse_kernel("0.5*gauss(2)")
+    Traceback (most recent call last):
+        ...
+    mercer._core._errors.KernelSyntaxError: unknown name 'gauss'; did you mean RBF?
+      0.5*gauss(2)
+          ^
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"parse_kernel takes a string, got {type(text).__name__}")
+    parser = _Parser(text, {**vocabulary(), **(names or {})})
+    try:
+        return parser.kernel()
+    except RecursionError:
+        raise KernelSyntaxError(
+            "the expression is nested too deeply for the remaining stack of the caller", text, 0
+        ) from None
+
+
+class _ParsedValue(NamedTuple):
+    """A parsed value, with its position in the text and its depth as a tree of kernels."""
+
+    value: Any
+    at: int  # index of the first character
+    height: int = 0  # largest number of kernels nested in each other
+
+    @property
+    def is_number(self) -> bool:
+        return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+
+
+class _Parser:
+    """Recursive descent parser of one expression."""
+
+    def __init__(self, text: str, names: dict[str, Any]) -> None:
+        self.text, self.names = text, names
+        self.tokens, self.position = tokenize(text), 0  # index of the next token
+        self.depth = 0  # number of open brackets
+
+    def kernel(self) -> Kernel:
+        """Parse the whole text, which must be one kernel."""
+        if self.next.kind == "end":
+            raise self.error("the text is empty; write a kernel, such as RBF(length_scale=1.0)", 0)
+        result = self.expression()
+        if self.next.kind != "end":
+            raise self.unexpected("an operator (+ * **) or the end")
+        if isinstance(result.value, Kernel):
+            return result.value
+        advice = ""
+        if result.is_number:
+            advice = f"; write Constant({result.value})"
+        elif isinstance(result.value, Value):
+            advice = f"; write Features({type(result.value).__name__}(...))"
+        raise self.error(f"{_short(result.value)} is not a kernel{advice}", result.at)
+
+    # ------------------------------------------------------------------ tokens
+
+    @property
+    def next(self) -> Token:
+        """The next token, which is not consumed."""
+        return self.tokens[self.position]
+
+    def skip(self, sign: str) -> bool:
+        """Consume the next token and return True if it is this sign; otherwise return False."""
+        is_next = self.next.kind == "sign" and self.next.text == sign
+        self.position += is_next
+        return is_next
+
+    def error(self, problem: str, at: int) -> KernelSyntaxError:
+        """Return an error at a position in the text."""
+        return KernelSyntaxError(problem, self.text, at)
+
+    def unexpected(self, expected: str) -> KernelSyntaxError:
+        """Return an error about the next token, with a description of what was expected."""
+        token = self.next
+        got = "the text ends" if token.kind == "end" else f"got {_short(token.text)}"
+        hint = ""
+        if token.text == "-":
+            hint = "; a minus sign is allowed only before a number: k1 - k2 need not be a kernel"
+        return self.error(f"expected {expected}, but {got}{hint}", token.at)
+
+    # ------------------------------------------------------------------ the grammar
+
+    def expression(self) -> _ParsedValue:
+        """Parse a sum of products of powers."""
+        terms = []
+        while True:
+            factors = [self.power()]
+            while self.skip("*"):
+                factors.append(self.power())
+            terms.append(self.combined(multiply, "*", factors))
+            if not self.skip("+"):
+                return self.combined(add, "+", terms)
+
+    def combined(
+        self, make: Function[..., Any], sign: str, operands: list[_ParsedValue]
+    ) -> _ParsedValue:
+        """Apply an operator to all its operands at once; a single operand is returned as it is."""
+        first, *others = operands
+        if not others:
+            return first
+        for operand in operands:
+            if not (operand.is_number or isinstance(operand.value, Kernel)):
+                what = _short(operand.value)
+                raise self.error(f"{sign} combines kernels and numbers, not {what}", operand.at)
+        if first.is_number and others[0].is_number:
+            raise self.error(f"two numbers around {sign}: write the result instead", first.at)
+        numbers = sum(operand.is_number for operand in operands) if sign == "*" else 0
+        several = len(operands) > numbers + 1
+        height = max(operand.height for operand in operands) + numbers + several
+        return self.build(first.at, height, make, *(operand.value for operand in operands))
+
+    def power(self) -> _ParsedValue:
+        """Parse an atom and an optional exponent."""
+        base = self.atom()
+        if not self.skip("**"):
+            return base
+        if not isinstance(base.value, Kernel):
+            raise self.error(f"** applies to a kernel, not to {_short(base.value)}", base.at)
+        exponent = self.atom()
+        if not exponent.is_number:
+            raise self.error("the exponent must be a number", exponent.at)
+        if self.skip("**"):
+            raise self.error("two powers in a row: use brackets, (k**2)**3", exponent.at)
+        return self.build(base.at, base.height + 1, pow, base.value, exponent.value)
+
+    def atom(self) -> _ParsedValue:
+        """Parse a number, a string, a name, a call, or an expression in brackets."""
+        token = self.next
+        if token.text in _CLOSING and token.kind == "sign":
+            return self.brackets(token)
+        if token.text == "-" and token.kind == "sign":
+            self.position += 1
+            number = self.atom() if self.next.kind == "number" or self.next.text == "inf" else None
+            if number is None:
+                raise self.error("a minus sign is allowed only before a number", token.at)
+            return _ParsedValue(-number.value, token.at)
+        if token.kind in ("number", "string"):
+            self.position += 1
+            return _ParsedValue(token.value, token.at)
+        if token.kind == "name":
+            self.position += 1
+            return self.named(token)
+        raise self.unexpected("a kernel, a number or an opening bracket")
+
+    def named(self, token: Token) -> _ParsedValue:
+        """Parse what begins with a name: a constant, a call, or an object of `names`."""
+        name = token.text
+        called = self.next.kind == "sign" and self.next.text == "("
+        if name in CONSTANTS and not called:
+            return _ParsedValue(CONSTANTS[name], token.at)
+        if name not in self.names:
+            hint = suggestion(name, self.names) or "; use the names of mercer.kernels."
+            if not called and self.depth:
+                hint += " If it is a function, build the kernel in Python, or pass names={...}"
+            raise self.error(f"unknown name {_short(name)}{hint}", token.at)
+        target = self.names[name]
+        if called and (isinstance(target, type) or name in SKLEARN_NAMES):
+            return self.call(token, target)
+        if called:
+            raise self.error(f"{name} is not a kernel class and cannot be called", token.at)
+        if isinstance(target, type):
+            raise self.error(f"{name} is a class; write {name}()", token.at)
+        return (
+            self.build(token.at, 1, target)
+            if name in SKLEARN_NAMES
+            else _ParsedValue(target, token.at)
+        )
+
+    def call(self, token: Token, target: Any) -> _ParsedValue:
+        """Parse the arguments of a kernel and construct it."""
+        signature = _signature(target)
+        values: list[Any] = []
+        options: dict[str, Any] = {}
+        height = 0
+        for keyword, argument in self.items("(", keywords=True):
+            height = max(height, argument.height)
+            if keyword is None and options:
+                raise self.error(
+                    "a positional argument must not follow a keyword argument", argument.at
+                )
+            if keyword is None:
+                values.append(argument.value)
+            elif keyword.text in options:
+                raise self.error(f"{token.text} got {keyword.text} twice", keyword.at)
+            elif signature is None or keyword.text not in signature.parameters:
+                hint = suggestion(keyword.text, signature.parameters if signature else ())
+                what = f"{token.text} has no parameter {_short(keyword.text)}"
+                raise self.error(what + hint, keyword.at)
+            else:
+                options[keyword.text] = argument.value
+        if signature is not None:
+            try:
+                signature.bind(*values, **options)
+            except TypeError as error:
+                raise self.error(f"{token.text}: {error}", token.at) from None
+        return self.build(token.at, height + 1, target, *values, **options)
+
+    def brackets(self, token: Token) -> _ParsedValue:
+        """Parse an expression in brackets, a tuple, a list or a dictionary."""
+        items = self.items(token.text, pairs=token.text == "{")
+        trailing_comma = self.tokens[self.position - 2].text == ","
+        height = max((operand.height for _, operand in items), default=0)
+        if token.text == "{":
+            pairs = [(key.value, operand.value) for key, operand in items]
+            return self.build(token.at, height, dict, pairs)
+        values = [operand.value for _, operand in items]
+        if token.text == "[":
+            return _ParsedValue(values, token.at, height)
+        if len(values) == 1 and not trailing_comma:
+            return _ParsedValue(values[0], token.at, height)
+        return _ParsedValue(tuple(values), token.at, height)
+
+    def items(self, opening: str, *, keywords: bool = False, pairs: bool = False) -> list[Any]:
+        """Parse the items between brackets, as a list of (keyword, key or None; operand)."""
+        start, closing = self.next, _CLOSING[opening]
+        self.position += 1
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise self.error(f"more than {_MAX_DEPTH} nested brackets", start.at)
+        items: list[Any] = []
+        while not self.skip(closing):
+            key: Any = None
+            if keywords and self.next.kind == "name" and self.tokens[self.position + 1].text == "=":
+                key = self.next
+                self.position += 2
+            elif pairs:
+                key = self.expression()
+                if not self.skip(":"):
+                    raise self.unexpected("a colon")
+            items.append((key, self.expression()))
+            if not self.skip(",") and self.next.text != closing:
+                raise self.unexpected(
+                    f"a comma or the {closing} that closes the bracket in column {start.at + 1}"
+                )
+        self.depth -= 1
+        return items
+
+    def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _ParsedValue:
+        """Return make(*values, **options); an exception becomes an error at this position."""
+        if height > _MAX_DEPTH:
+            raise self.error(f"more than {_MAX_DEPTH} nested kernels", at)
+        try:
+            return _ParsedValue(make(*values, **options), at, height)
+        except Exception as error:
+            raise self.error(str(error) or type(error).__name__, at) from error
+
+
+@lru_cache(256)
+def _signature(target: Any) -> inspect.Signature | None:
+    """Return the signature of a class or function, or None if it has none."""
+    try:
+        return inspect.signature(target)
+    except ValueError:  # the built-in `slice` has no signature
+        return None
+
+
+def _short(value: Any) -> str:
+    """Return a short description of a value, for error messages."""
+    text = f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict)) else brief(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

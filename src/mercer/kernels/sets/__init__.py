@@ -1,0 +1,1 @@
+"""Kernels on sets, bags and rankings."""

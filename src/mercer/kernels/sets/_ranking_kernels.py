@@ -1,0 +1,361 @@
+"""Kernels on rankings, which compare the order of all pairs of items.
+
+A point is a row of ranks, one per item: 1 for the first item, and NaN for an item that is not
+ranked.  Each pair of items a < b is a feature,
+
+    phi_ab(x) = +1 if x ranks a before b, -1 if b before a.
+
+If the order of a and b is unknown, phi_ab(x) is its mean over all complete rankings that agree with
+x.  This is the convolution kernel of Jiao and Vert, "The Kendall and Mallows kernels for
+permutations" (ICML 2015, IEEE PAMI 2018).  The mean depends on where an item b without a rank may
+be:
+
+- Anywhere (unranked="between").  It comes before the item at position p of the r ranked items with
+  probability p / (r + 1), so that the mean is 1 - 2p / (r + 1).
+- After all ranked items (unranked="last", for top-k lists).  Then the mean is 1.
+
+For two items without ranks, or with equal ranks, the mean is 0.  All kernels in this module are
+positive definite, because they are functions of the inner products of these features.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import rankdata
+
+from ..._core import is_table
+from .._base import Kernel, node, parameter
+from .._prepared import Prepared, pair
+from .._properties import FEATURES, SCHOENBERG, Claims
+from ..vectors._dot_product import squared_norms
+from ..vectors._vector_kernel import check_positive
+
+__all__ = ["Kendall", "Mallows", "RankingKernel"]
+
+_UNRANKED = ("between", "last")
+_MAX_ITEM_PAIRS = 4096  # features computed at a time, which limits the memory of a tile
+
+
+class RankingKernel(Kernel):
+    """Base class of the kernels on rankings.
+
+        k(x, z) = profile(t, s, u),   t = <phi(x), phi(z)>,  s = |phi(x)|^2,  u = |phi(z)|^2
+
+    The features phi are described in the docstring of this module.
+    """
+
+    # Not a node (dataclass), because the subclasses declare these fields in different orders.
+    unranked: str
+    ties: bool
+
+    def _check(self) -> None:
+        if self.unranked not in _UNRANKED:
+            raise ValueError(
+                f"{type(self).__name__}: unranked must be one of {_UNRANKED}, got {self.unranked!r}"
+            )
+        if not isinstance(self.ties, (bool, np.bool_)):
+            raise TypeError(f"{type(self).__name__}: ties must be a bool, got {self.ties!r}")
+
+    @abstractmethod
+    def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
+        """Return the kernel values.
+
+        `pairs` is the number of pairs of items, and `t` may be overwritten.
+        """
+
+    def features(self, X: Any, like: Any = None) -> sp.csr_array:
+        """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
+
+        The columns do not depend on `like`, which exists for consistency with other kernels.  Its
+        rankings must have the same number of items as X.
+        """
+        ranks, lead = self._ranks(X)
+        if like is not None:
+            self._check_same_items(self._ranks(like)[0].shape[1], ranks.shape[1])
+        parts = [_pair_features(ranks, lead, *items) for items in _pair_batches(ranks.shape[1])]
+        return sp.csr_array(np.hstack(parts) / np.sqrt(_n_pairs(ranks.shape[1])))
+
+    # ------------------------------------------------------------------ points
+
+    def _ranks(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ranks, and the lead of each ranked item over an item without a rank.
+
+        The lead is the mean of the feature of this pair of items over all complete rankings.
+        """
+        name = type(self).__name__
+        try:
+            ranks = np.asarray(X.to_numpy() if is_table(X) else X, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name} takes rows of ranks, one number per item and NaN for an item that is not "
+                f"ranked, all rows of the same length"
+            ) from None
+        if ranks.ndim != 2 or (len(ranks) and ranks.shape[1] < 2):
+            raise ValueError(
+                f"{name} takes rows of ranks of at least two items, shape (n, items), got shape "
+                f"{ranks.shape}"
+            )
+        is_ranked = ~np.isnan(ranks)
+        bad = is_ranked & ~((ranks >= 0) & (ranks < np.inf))
+        if bad.any():
+            row, item = np.argwhere(bad)[0]
+            raise ValueError(
+                f"{name}: point {row} gives item {item} the rank {ranks[row, item]:g}; ranks are "
+                f"1, 2, ..., or NaN for an item that is not ranked"
+            )
+        if not self.ties:
+            self._check_no_ties(ranks)
+        # Positions 1, ..., r among the ranked items; tied items share their mean position.
+        positions = rankdata(np.where(is_ranked, ranks, np.inf), axis=1) if ranks.size else ranks
+        if self.unranked == "last":
+            lead = is_ranked.astype(float)
+        else:
+            lead = np.where(
+                is_ranked, 1.0 - 2.0 * positions / (is_ranked.sum(axis=1)[:, None] + 1.0), 0.0
+            )
+        return ranks, lead
+
+    def _check_no_ties(self, ranks: np.ndarray) -> None:
+        """Raise if two items of a ranking have the same rank."""
+        order = np.sort(ranks, axis=1)
+        tied = order[:, 1:] == order[:, :-1]
+        if tied.any():
+            row, position = np.argwhere(tied)[0]
+            items = np.flatnonzero(ranks[row] == order[row, position])
+            raise ValueError(
+                f"{type(self).__name__}: point {row} gives the rank {order[row, position]:g} to "
+                f"the items {', '.join(map(str, items))}; pass ties=True if this is intended"
+            )
+
+    def _check_same_items(self, p: int, q: int) -> None:
+        """Raise if the numbers of items of the two operands differ."""
+        if p != q:
+            raise ValueError(
+                f"{type(self).__name__}: cannot compare rankings of {p} and of {q} items; both "
+                f"operands must rank the same items"
+            )
+
+    # ------------------------------------------------------------------ tiles
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        ranks, lead = self._ranks(X)
+        if like is not None:
+            self._check_same_items(like.arrays[0].shape[1], ranks.shape[1])
+        return Prepared((ranks, lead, _squared_feature_norms(ranks, lead)))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._feature_products(P, Q, out)
+        pairs = _n_pairs(P.arrays[0].shape[1])
+        out[...] = self.profile(out, P.arrays[2][:, None], Q.arrays[2], pairs)
+
+    @staticmethod
+    def _feature_products(P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        """Set out <- <phi(x_i), phi(z_j)>, in batches of pairs of items, to limit memory."""
+        out[...] = 0.0
+        (x, x_lead, _), (z, z_lead, _) = P.arrays, Q.arrays
+        for a, b in _pair_batches(x.shape[1]):
+            out += _pair_features(x, x_lead, a, b) @ _pair_features(z, z_lead, a, b).T
+
+    def _diag(self, X: Any) -> np.ndarray:
+        ranks, lead = self._ranks(X)
+        s = _squared_feature_norms(ranks, lead)
+        return np.asarray(self.profile(s.copy(), s, s, _n_pairs(ranks.shape[1])))
+
+    @property
+    def reads_matrix(self) -> bool:
+        return False  # a matrix may contain NaN, for items without a rank
+
+    discrete: ClassVar[bool] = True
+    domain: ClassVar[str] = "rankings"
+
+    diagonal_bound: ClassVar[float] = 1.0
+
+    # ------------------------------------------------------------------ pre-images
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        """Return complete rankings from which the search for pre-images starts.
+
+        They are the Borda rankings, or rankings of X if these are closer.  The Borda ranking
+        orders the items by the mean number of other items that they are ranked before.
+        """
+        ranks, lead = self._ranks(X)
+        m = ranks.shape[1]
+        wins = np.zeros((m, C.shape[1]))
+        for a, b in _pair_batches(m):
+            means = _pair_features(ranks, lead, a, b).T @ C
+            np.add.at(wins, a, means)
+            np.subtract.at(wins, b, means)
+        first = 0.0 if np.nanmin(ranks, initial=1.0) == 0 else 1.0
+        borda = np.argsort(np.argsort(-wins.T, axis=1, kind="stable"), axis=1) + first
+        candidates = np.concatenate([borda, ranks[~np.isnan(ranks).any(axis=1)]])
+        costs = self.diag(candidates)[:, None] - 2.0 * self(candidates, X) @ C
+        # Prefer the Borda ranking if another one has the same cost up to rounding.
+        costs[np.arange(len(borda)), np.arange(len(borda))] -= 1e-12
+        return candidates[np.argmin(costs, axis=0)]
+
+    def _neighbours(self, X: Any) -> Any:
+        return _adjacent_swaps
+
+
+@node
+class Kendall(RankingKernel):
+    """Kendall kernel on rankings: Kendall's rank correlation tau, in [-1, 1].
+
+        k(x, z) = (n_concordant - n_discordant) / n_pairs
+
+    The numbers are those of the pairs of items that x and z rank in the same or in opposite order.
+
+    Parameters
+    ----------
+    unranked : {"between", "last"}, default="between"
+        Where an item without a rank (NaN) may be: anywhere, or after all ranked items, as in top-k
+        lists.  For such incomplete rankings, the value is the mean of tau over all complete
+        rankings that agree with x and z, and k(x, x) < 1.  Use `Normalized(Kendall())` to obtain
+        k(x, x) = 1.
+    ties : bool, default=False
+        Whether items may have equal ranks.  The value is then the mean over their possible orders.
+
+    Notes
+    -----
+    `features` returns the signs of all pairs of items.  For m items, a pair of points costs
+    m (m - 1) / 2 multiplications, in a matrix product.  All pairs of items have the same weight,
+    including those at the end of a list.
+
+    References
+    ----------
+    M. G. Kendall, "A new measure of rank correlation", Biometrika 30, 1938; Y. Jiao and J.-P. Vert,
+    "The Kendall and Mallows kernels for permutations", IEEE PAMI 40, 2018 (also for incomplete
+    rankings).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Kendall
+    >>> Kendall()([[1, 2, 3]], [[1, 2, 3], [2, 1, 3], [3, 2, 1]]).round(4)
+    array([[ 1.    ,  0.3333, -1.    ]])
+    >>> Kendall()([[1, 2, np.nan]], [[1, 2, 3]]).round(4)
+    array([[0.3333]])
+    """
+
+    unranked: str = "between"
+    ties: bool = False
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"{FEATURES}: the signs of all pairs of items", 0)
+
+    def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
+        t /= max(pairs, 1)
+        return t
+
+
+@node
+class Mallows(RankingKernel):
+    """Mallows kernel on rankings, which decreases with the number of discordant pairs of items.
+
+        k(x, z) = exp(-decay * n_discordant)
+
+    Parameters
+    ----------
+    decay : float, default=0.1
+        The rate of decrease, > 0.  Two random rankings of m items have m (m - 1) / 4 discordant
+        pairs on average; a few times the inverse of this number is a good initial value.
+    unranked : {"between", "last"}, default="between"
+        Where an item without a rank (NaN) may be: anywhere, or after all ranked items.
+    ties : bool, default=False
+        Whether items may have equal ranks.
+
+    Notes
+    -----
+    The cost is that of `Kendall`.  With the features phi of `Kendall`, the number of discordant
+    pairs is |phi(x) - phi(z)|^2 / 4.  This formula also defines it for incomplete rankings, so that
+    k(x, x) = 1 for every ranking.  For these, the kernel is a Gaussian kernel on mean features.  It
+    is not the mean of the kernel over all complete rankings, which would be expensive.
+
+    References
+    ----------
+    C. L. Mallows, "Non-null ranking models", Biometrika 44, 1957; Y. Jiao and J.-P. Vert, "The
+    Kendall and Mallows kernels for permutations", IEEE PAMI 40, 2018.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Mallows
+    >>> Mallows(decay=0.5)([[1, 2, 3]], [[1, 2, 3], [2, 1, 3], [3, 2, 1]]).round(4)
+    array([[1.    , 0.6065, 0.2231]])
+    """
+
+    decay: float = parameter(0.1)
+    unranked: str = "between"
+    ties: bool = False
+
+    def _check(self) -> None:
+        super()._check()
+        check_positive("Mallows", "decay", self.decay)
+
+    def _claims(self, *inner: Claims) -> Claims:
+        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
+        return Claims(SCHOENBERG, 0, **known)
+
+    def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
+        return np.exp(-self.decay * _discordant(t, s, u))
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        P, Q = pair(self, X, Z)
+        t = np.empty((len(P), len(Q)))
+        self._feature_products(P, Q, t)
+        d = self.decay * _discordant(t, P.arrays[2][:, None], Q.arrays[2])
+        return {"decay": -np.sum(W * d * np.exp(-d))}
+
+
+# ---------------------------------------------------------------------- features
+
+
+def _n_pairs(m: int) -> int:
+    """Return the number of pairs of m items."""
+    return m * (m - 1) // 2
+
+
+def _pair_batches(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield all pairs of items a < b, in batches of up to _MAX_ITEM_PAIRS."""
+    first, second = np.triu_indices(m, 1)
+    for start in range(0, len(first), _MAX_ITEM_PAIRS):
+        part = slice(start, start + _MAX_ITEM_PAIRS)
+        yield first[part], second[part]
+
+
+def _pair_features(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the features phi_ab of some pairs of items, shape (n, len(a))."""
+    signs = np.sign(ranks[:, b] - ranks[:, a])
+    # If exactly one of the two items is ranked, the feature is its lead over the other.
+    one_sided = np.where(np.isnan(ranks[:, b]), lead[:, a], 0.0)
+    one_sided -= np.where(np.isnan(ranks[:, a]), lead[:, b], 0.0)
+    return np.where(np.isnan(signs), one_sided, signs)
+
+
+def _squared_feature_norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
+    """Return |phi(x)|^2 for each ranking."""
+    parts = [
+        squared_norms(_pair_features(ranks, lead, *items))
+        for items in _pair_batches(ranks.shape[1])
+    ]
+    return np.sum(parts, axis=0) if parts else np.zeros(len(ranks))
+
+
+def _discordant(t: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return the number of discordant pairs, |phi(x) - phi(z)|^2 / 4."""
+    return np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
+
+
+def _adjacent_swaps(z: Any) -> np.ndarray:
+    """Return all rankings that result from swapping two adjacent items of z."""
+    z = np.asarray(z, dtype=float)
+    order = np.argsort(z, kind="stable")
+    order = order[~np.isnan(z[order])]
+    changed = np.repeat(z[None], max(len(order) - 1, 0), axis=0)
+    rows = np.arange(len(changed))
+    changed[rows, order[:-1]], changed[rows, order[1:]] = z[order[1:]], z[order[:-1]]
+    return changed

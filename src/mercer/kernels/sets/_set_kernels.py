@@ -1,0 +1,477 @@
+"""Kernels for sets and bags (multisets), functions of the sizes of two sets and of their overlap.
+
+    a = |A n B|,  s = |A|,  t = |B|        k(A, B) = a function of a, s and t
+
+The points are Python sets, whose elements are numbers, strings or tuples of them, or the rows of a
+matrix of zeros and ones, dense or CSR.  The elements of a row are the indices of its nonzero
+columns: the row (1, 0, 1) is the set {0, 2}.  All values of a in a tile are computed by one matrix
+product of indicator rows, which is sparse if at most 1/16 of the entries are nonzero, else dense.
+
+Proofs that these functions are kernels: a = <1_A, 1_B> is an inner product of indicators.
+1/(s + t) is the integral of e^(-us) e^(-ut) over u > 0 and therefore a kernel, and so is its
+product with a, which is Dice up to a factor.  Jaccard is the sum of all powers of a/(s + t) with
+exponents from 1.  1/max(s, t) = min(1/s, 1/t), and the minimum of two positive numbers is a kernel.
+For bags, sum_c min(x_c, z_c) replaces a (Gower 1971; Ralaivola et al. 2005; Ioffe 2010).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._base import Kernel, node, parameter
+from .._prepared import Prepared
+from .._properties import FEATURES, NORMALISED, SERIES, Claims
+from .._sparse_features import Explicit, Terms, codes_of
+from ..vectors._histogram import HistogramIntersection
+from ..vectors._vector_kernel import check_positive, inner_products
+from ._set_encoding import Elements
+
+__all__ = [
+    "BraunBlanquet",
+    "Dice",
+    "Intersection",
+    "Jaccard",
+    "MinMax",
+    "Ochiai",
+    "Overlap",
+    "SetKernel",
+    "Subsets",
+]
+
+_MAX_SPARSE_DENSITY = 1 / 16  # fraction of nonzero entries above which a dense product is faster
+
+
+@node
+class SetKernel(Kernel):
+    """Base class of kernels for sets and bags.
+
+    k(A, B) = profile(a, s, t)   with a = |A n B|, s = |A| and t = |B|
+    """
+
+    _of_bags: ClassVar[bool] = False  # whether the points are bags, with counts, instead of sets
+    _normalised: ClassVar[bool] = True  # whether k(A, A) = 1, also for the empty set
+
+    _rule: ClassVar[str] = ""  # the reason why this is a Mercer kernel, as printed in proofs
+
+    @abstractmethod
+    def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Return the values of the kernel; `a` may be overwritten.
+
+        s and t are never 0: empty sets are passed with size 1.
+        """
+
+    def _encode(self, X: Any) -> Elements:
+        """Return the points as a matrix of counts, one column per element."""
+        return Elements(X, type(self).__name__, self._of_bags)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        elements = self._encode(X)
+        columns, width = (elements.columns, elements.width) if like is None else like.frame
+        if like is not None and elements.width is not None and width not in (None, elements.width):
+            raise ValueError(
+                f"{type(self).__name__} compares sets with {width} and with {elements.width} "
+                f"columns; both sides need the same elements"
+            )
+        phi = elements.at(columns)
+        return Prepared((self._rows(phi), elements.sizes), frame=(columns, width))
+
+    def _rows(self, phi: Any) -> Any:
+        """Return the rows as a sparse or dense matrix, whichever is faster in products."""
+        if not sp.issparse(phi) and np.count_nonzero(phi) <= _MAX_SPARSE_DENSITY * phi.size:
+            phi = sp.csr_array(phi)
+        elif sp.issparse(phi) and phi.nnz > _MAX_SPARSE_DENSITY * np.prod(phi.shape):
+            phi = phi.toarray()
+        # float32 is exact for counts up to 2^24.
+        return phi.astype(float) if sp.issparse(phi) else phi.astype(np.float32)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._overlap(P.arrays[0], Q.arrays[0], out)
+        self._apply_profile(out, P.arrays[1], Q.arrays[1])
+
+    def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
+        """Set out <- a, the sizes of the intersections."""
+        inner_products(X, Z, out)
+
+    def _apply_profile(self, out: np.ndarray, s: np.ndarray, t: np.ndarray) -> None:
+        """Replace the overlaps a in `out` by k = profile(a, s, t)."""
+        s_empty, t_empty = s == 0, t == 0
+        s, t = np.where(s_empty, 1.0, s)[:, None], np.where(t_empty, 1.0, t)
+        result = self.profile(out, s, t)
+        if result is not out:
+            out[...] = result
+        if self._normalised and s_empty.any() and t_empty.any():
+            out[np.ix_(s_empty, t_empty)] = 1.0
+
+    def _diag(self, X: Any) -> np.ndarray:
+        s = self._encode(X).sizes
+        if self._normalised:
+            return np.ones_like(s)
+        return np.asarray(self.profile(s.copy(), s, s))
+
+    def _claims(self, *inner: Claims) -> Claims:
+        order = 0 if self._rule else None
+        return Claims(self._rule, order, nonnegative=True, unit_diagonal=self._normalised)
+
+    @property
+    def domain(self) -> str:
+        """The kind of points, "sets" or "bags"."""
+        return "bags" if self._of_bags else "sets"
+
+    @property
+    def discrete(self) -> bool:
+        return not self._of_bags
+
+    @property
+    def diagonal_bound(self) -> float:
+        return 1.0 if self._normalised else np.inf
+
+
+@node
+class _Ratio(SetKernel):
+    """Base class of k(A, B) = a / size(s, t).
+
+    For a given size t of B, k is a sum over the elements of B.
+    """
+
+    @abstractmethod
+    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+        """Return the denominator size(s, t)."""
+
+    def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+        a /= self._size(s, t)
+        return a
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        """Return the sets z of elements of X that maximise f(z) = sum_i C_i k(x_i, z) exactly.
+
+        Since |phi(z)| = 1, the set that is nearest to f in feature space has the largest f(z).  For
+        a given size t of z, f(z) is a sum of one weight per element, so that the t elements with
+        the largest weights are optimal.  All sizes t are tried in increasing order.  An upper bound
+        of f(z) is sum_i |C_i| s_i / size(s_i, t), which decreases with t.  The search stops where
+        it is not larger than the best value found.
+        """
+        elements = self._encode(X)
+        phi, s = sp.csr_array(elements.phi).astype(float), elements.sizes
+        positive_sizes = np.where(s == 0, 1.0, s)
+        best = C[s == 0].sum(axis=0)  # the value of the empty set
+        chosen = np.zeros((C.shape[1], phi.shape[1]), dtype=bool)
+        for t in range(1, phi.shape[1] + 1):
+            rates = 1.0 / self._size(positive_sizes, float(t))
+            undecided = np.flatnonzero((s * rates) @ np.abs(C) > best)
+            if not undecided.size:
+                break
+            weights = np.asarray(phi.T @ (C[:, undecided] * rates[:, None])).T
+            top = np.argsort(-weights, axis=1, kind="stable")[:, :t]
+            values = np.take_along_axis(weights, top, axis=1).sum(axis=1)
+            better = values > best[undecided]
+            rows = undecided[better]
+            best[rows], chosen[rows] = values[better], False
+            chosen[rows[:, None], top[better]] = True
+        return elements.like(chosen)
+
+
+@node
+class Intersection(SetKernel, Explicit):
+    """Intersection kernel: the number of elements that two sets have in common.
+
+        k(A, B) = |A n B|
+
+    Points are sets, or rows of zeros and ones.  The kernel has no parameters.
+
+    Notes
+    -----
+    The matrix is one sparse product.  `features` returns the indicators of the elements.  Large
+    sets have large values with many others; `Jaccard` and `Ochiai` divide by the sizes.  The
+    pre-image of sum_i c_i k(A_i, .) is exact: it contains the elements for which the c_i of the
+    sets that contain them sum to more than 1/2.  For a mean of sets, these are the elements of more
+    than half of the sets.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Intersection
+    >>> Intersection()([{1, 2, 3}], [{2, 3, 4}, {"x"}, set()])
+    array([[2., 0., 0.]])
+    """
+
+    _latex: ClassVar[str] = r"|x \cap z|"
+
+    _normalised: ClassVar[bool] = False
+    _rule: ClassVar[str] = f"{FEATURES}: indicators of the elements"
+
+    def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return a
+
+    def _terms(self, X: Any) -> Terms:
+        return self._encode(X).terms()
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        elements = self._encode(X)
+        # |z|^2 - 2 f(z) is a sum over the elements of z: each adds 1 - 2 w, where w is the sum of
+        # the C_i of the points that contain it.  So the elements with w > 1/2 are chosen.
+        return elements.like(np.asarray(sp.csr_array(elements.phi).T @ C).T > 0.5)
+
+
+@node
+class Subsets(SetKernel):
+    """Subsets kernel: the weighted number of subsets that two sets have in common.
+
+        k(A, B) = (1 + weight)^|A n B|
+
+    A common subset of m elements counts weight^m, and the empty subset counts 1.  With weight 1
+    this is the number of common subsets, 2^|A n B|.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        The weight of an element of a subset, > 0.  Tunable.  For large sets, k(A, A) = 2^|A| is so
+        much larger than k(A, B) that a set is similar only to itself; choose a smaller weight then.
+
+    Notes
+    -----
+    The matrix is one sparse product.  For weight 1, sets of more than 1023 elements raise an error,
+    because 2^|A| overflows.  Reference: Shawe-Taylor and Cristianini (2004), section 9.1.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Subsets
+    >>> Subsets()([{1, 2, 3}], [{2, 3, 4}, set()])
+    array([[4., 1.]])
+    """
+
+    weight: float = parameter(1.0)
+
+    _normalised: ClassVar[bool] = False
+
+    def _check(self) -> None:
+        check_positive("Subsets", "weight", self.weight)
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"exp, a {SERIES}, of a multiple of |A n B|"
+        return Claims(rule, 0, nonnegative=True, infinitely_divisible=True)
+
+    def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return np.power(1.0 + self.weight, a, out=a)
+
+    def _encode(self, X: Any) -> Elements:
+        elements = super()._encode(X)
+        max_size = 1023 * np.log(2.0) / np.log1p(self.weight)
+        if elements.sizes.max(initial=0.0) > max_size:
+            i = int(np.argmax(elements.sizes))
+            raise ValueError(
+                f"Subsets: point {i} has {elements.sizes[i]:.0f} elements, and "
+                f"{1 + self.weight:g} to that power overflows; use a smaller weight, such as "
+                f"{1 / elements.sizes[i]:.1g}, or Intersection"
+            )
+        return elements
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        overlap = Intersection()(X, Z)
+        return {
+            "weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight),
+        }
+
+
+@node
+class Jaccard(SetKernel):
+    """Jaccard or Tanimoto kernel: the size of the intersection relative to that of the union.
+
+        k(A, B) = |A n B| / |A u B|
+
+    The value for two empty sets is 1.  The kernel has no parameters.  It is the usual kernel for
+    binary fingerprints of molecules.
+
+    Notes
+    -----
+    The matrix is one sparse product, which takes a few nanoseconds per pair for fingerprints with
+    50 bits set.  A small set that is contained in a large one has a small value with it.
+    References: Jaccard (1901), Gower (1971), Ralaivola et al. (2005).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Jaccard
+    >>> Jaccard()([{1, 2, 3}, set()], [{2, 3, 4}, set()])
+    array([[0.5, 0. ],
+           [0. , 1. ]])
+    >>> Jaccard()([[1, 1, 0]], [[0, 1, 1]]).round(4)
+    array([[0.3333]])
+    """
+
+    _latex: ClassVar[str] = r"\frac{|x \cap z|}{|x \cup z|}"
+    _rule: ClassVar[str] = f"geometric series, a {SERIES}, of |A n B| / (|A| + |B|)"
+
+    def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return _tanimoto(a, s, t)
+
+
+@node
+class Dice(_Ratio):
+    """Dice kernel: the size of the intersection relative to the mean size of the two sets.
+
+        k(A, B) = 2 |A n B| / (|A| + |B|)
+
+    The value for two empty sets is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    If J is the Jaccard kernel, this is 2J / (1 + J), an increasing function of J with larger
+    values.  The matrix is one sparse product.  The pre-image is exact.  References: Dice (1945),
+    Gower (1971).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Dice
+    >>> Dice()([{1, 2, 3}], [{2, 3, 4}]).round(4)
+    array([[0.6667]])
+    """
+
+    _rule: ClassVar[str] = "product of |A n B| and 1/(s + t), the integral of e^(-us) e^(-ut)"
+
+    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+        return 0.5 * (s + t)
+
+
+@node
+class Ochiai(_Ratio, Explicit):
+    """Ochiai kernel: the cosine of the angle between the indicator vectors of two sets.
+
+        k(A, B) = |A n B| / sqrt(|A| |B|)
+
+    The value for two empty sets is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    `features` returns the indicators divided by sqrt(|A|), and one more feature for the empty set.
+    The matrix is one sparse product.  The pre-image is exact.  Reference: Ochiai (1957).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Ochiai
+    >>> Ochiai()([{1, 2}], [{1, 2, 3, 4, 5, 6, 7, 8}])
+    array([[0.5]])
+    """
+
+    _rule: ClassVar[str] = f"{NORMALISED}, of |A n B|"
+
+    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+        return np.sqrt(s * t)
+
+    def _terms(self, X: Any) -> Terms:
+        elements = self._encode(X)
+        terms, empty = elements.terms(), np.flatnonzero(elements.sizes == 0)
+        empty_terms = Terms.counted(terms.n, empty, np.repeat(codes_of([()], "", ""), len(empty)))
+        values = terms.value / np.sqrt(elements.sizes[terms.owner])
+        return Terms.joined(terms._replace(value=values), empty_terms)
+
+
+@node
+class BraunBlanquet(_Ratio):
+    """Braun-Blanquet kernel: the size of the intersection relative to the larger set.
+
+        k(A, B) = |A n B| / max(|A|, |B|)
+
+    The value for two empty sets is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    With min in place of max this is the overlap coefficient, which is not a Mercer kernel (see
+    `Overlap`).  The matrix is one sparse product.  The pre-image is exact.  Reference:
+    Braun-Blanquet (1932).
+
+    Examples
+    --------
+    >>> from mercer.kernels import BraunBlanquet
+    >>> BraunBlanquet()([{1, 2, 3}], [{2, 3, 4, 5}])
+    array([[0.5]])
+    """
+
+    _rule: ClassVar[str] = "product of |A n B| and min(1/s, 1/t)"
+
+    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+        return np.maximum(s, t)
+
+
+@node
+class MinMax(SetKernel):
+    """Min-max kernel for bags: the Jaccard kernel for counts or other non-negative values.
+
+        k(x, z) = sum_c min(x_c, z_c) / sum_c max(x_c, z_c)
+
+    Points are dictionaries of counts (`collections.Counter`), or rows of numbers >= 0, dense or
+    CSR.  The value for two empty bags is 1.  The kernel has no parameters.
+
+    Notes
+    -----
+    For sets it equals `Jaccard`; its numerator is `HistogramIntersection`.  The cost of a pair is
+    one addition for each column in which both sparse rows have an entry, or d additions for dense
+    rows.  The value depends on the scale: k(x, 2x) = 1/2.  Normalise the counts if only proportions
+    matter.  References: Ralaivola et al. (2005), Ioffe (2010).
+
+    Examples
+    --------
+    >>> from collections import Counter
+    >>> from mercer.kernels import MinMax
+    >>> MinMax()([[1, 2, 0]], [[2, 1, 1]])
+    array([[0.4]])
+    >>> MinMax()([Counter("abb")], [Counter("aabc")])
+    array([[0.4]])
+    """
+
+    _of_bags: ClassVar[bool] = True
+    _nonnegative: ClassVar[bool] = True
+    _rule: ClassVar[str] = f"geometric series, a {SERIES}, of sum min(x, z) / (|x| + |z|)"
+
+    def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return _tanimoto(a, s, t)
+
+    def _rows(self, phi: Any) -> Any:
+        return phi.astype(float)
+
+    def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
+        HistogramIntersection()._statistic(Prepared((X,)), Prepared((Z,)), out)
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        x, z = self._encode(X), self._encode(X if Z is None else Z)
+        if x.width is None:
+            return super()._input_gradient(X, Z, W)
+        # k = m/u with u = s + t - m, so that dk = (1/u + m/u^2) dm - m/u^2 ds, and ds/dx_c = 1
+        m = HistogramIntersection()(X, Z)
+        u = x.sizes[:, None] + z.sizes - m
+        u[u == 0] = np.inf
+        size_weights = W * m / u**2
+        gradient = HistogramIntersection().input_gradient(X, Z, W / u + size_weights)
+        return gradient - size_weights.sum(axis=1, keepdims=True)
+
+
+def Overlap(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise an error, because the overlap coefficient is not positive semidefinite.
+
+        |A n B| / min(|A|, |B|)
+
+    For the sets {1}, {2} and {1, 2} its matrix is [[1, 0, 1], [0, 1, 1], [1, 1, 1]], whose smallest
+    eigenvalue is 1 - sqrt(2) = -0.414.  `BraunBlanquet`, with max in place of min, is a kernel.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Overlap
+    >>> Overlap()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: the overlap coefficient |A n B| / min(|A|, |B|) is not a Mercer kernel: ...
+    """
+    raise ValueError(
+        "the overlap coefficient |A n B| / min(|A|, |B|) is not a Mercer kernel: for the sets {1}, "
+        "{2} and {1, 2} its matrix has the eigenvalue 1 - sqrt(2) = -0.414; use BraunBlanquet "
+        "(max in place of min), Jaccard or Dice"
+    )
+
+
+def _tanimoto(a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """Return a / (s + t - a), the overlap relative to the size of the union, overwriting a."""
+    union = s + t
+    union -= a
+    a /= union
+    return a

@@ -1,0 +1,1 @@
+"""Kernels on strings and texts."""

@@ -1,0 +1,388 @@
+"""String kernels that allow mismatches: weighted sums of a profile of Hamming distances.
+
+A *word* is a substring of fixed length (a k-mer).  The profile of two strings counts the pairs of
+their words by the number of positions in which the two words differ.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from itertools import combinations, product
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ..._core import jit
+from .._base import node
+from .._prepared import Prepared
+from .._sparse_features import Explicit, Terms, mix
+from ._sequences import (
+    OnStrings,
+    SequenceEncoding,
+    chained,
+    check_count,
+    sequences,
+    strings_of,
+    symbols_of,
+    words,
+)
+
+__all__ = ["Gapped", "HammingProfile", "Mismatch"]
+
+# Up to this many features per word, a product of sparse matrices is faster than comparing all pairs
+# of words.
+_MAX_SPARSE_FEATURES = 100
+
+
+class _EncodedStrings(NamedTuple):
+    """The symbols of all strings of a collection, and a mask of the words that are excluded.
+
+    `blocked` is 128 at the first position of a word with a symbol outside the alphabet, else 0.
+    """
+
+    symbols: np.ndarray
+    blocked: np.ndarray
+    kind: str
+
+
+@node
+class HammingProfile(OnStrings, Explicit):
+    """Base class of the kernels that compare words by their Hamming distance.
+
+        k(s, t) = sum_d w_d N_d(s, t)
+
+    N_d(s, t) is the number of pairs of a word of s and a word of t that differ in d positions.  A
+    subclass defines the length of the words, the weights w_d and the explicit features.  If a word
+    has few features, K is a product of sparse matrices.  Otherwise N_d is counted for each pair of
+    strings, in |s| |t| steps, whatever the alphabet and the number of features.
+    """
+
+    @abstractmethod
+    def _weights(self) -> np.ndarray:
+        """Return the weights w_0, ..., w_D; words that differ in more than D positions count 0."""
+
+    @abstractmethod
+    def _features_per_word(self) -> int:
+        """Return the number of features of a word."""
+
+    @abstractmethod
+    def _word_features(
+        self, letters: np.ndarray, S: SequenceEncoding
+    ) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield the features of words, one feature per word and item.
+
+        `letters` has shape (n_words, length) and contains the codes of the letters.  Each item is a
+        mask of the words that have this feature, and the codes of the feature for these words.
+        """
+
+    def _blocked(self, S: SequenceEncoding) -> np.ndarray:
+        """Return 128 where a word with a symbol outside the alphabet begins, 0 elsewhere."""
+        g = self._shortest()[1]
+        outside = np.append(~self._reads(S), np.zeros(g, dtype=bool))
+        has_outside = np.any(sliding_window_view(outside, g)[: len(S.symbols)], axis=1)
+        return np.where(has_outside, 128, 0).astype(np.uint8)
+
+    def _terms(self, X: Any) -> Terms:
+        S = sequences(X, type(self).__name__)
+        g = self._shortest()[1]
+        *_, w = words(S, g)
+        included = self._blocked(S)[w.start] == 0
+        owner, start, code = w.owner[included], w.start[included], w.code[included]
+        _, first, word = np.unique(code, return_index=True, return_inverse=True)
+        letters = mix(S.symbols.view(np.uint64))[start[first][:, None] + np.arange(g)]
+        parts = []
+        for has, codes in self._word_features(letters, S):
+            word_codes = np.zeros(len(first), dtype=np.uint64)
+            word_codes[has] = codes
+            chosen = np.broadcast_to(has, len(first))[word]
+            parts.append(Terms.counted(len(S), owner[chosen], word_codes[word[chosen]], S.kind))
+        return Terms.joined(*parts)
+
+    @property
+    def _uses_sparse_features(self) -> bool:
+        """Whether K is computed as a product of sparse matrices of features."""
+        return self._features_per_word() <= _MAX_SPARSE_FEATURES
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        if self._uses_sparse_features:
+            return super()._prepare(X, like)
+        S = sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
+        small = S.kind != "sequences" and S.symbols.max(initial=0) < 256
+        symbols = S.symbols.astype(np.uint8) if small else S.symbols
+        spans = np.column_stack([S.starts, S.lengths])
+        return Prepared((spans,), frame=_EncodedStrings(symbols, self._blocked(S), S.kind))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        if self._uses_sparse_features:
+            super()._tile(P, Q, out)
+        else:
+            self._tile_by_pairs(P, Q, out)
+
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        if self._uses_sparse_features:
+            return super()._pairs(P, Q, i, j)
+        x, z = P.frame.symbols, Q.frame.symbols
+        if x.dtype != z.dtype:
+            x, z = x.astype(np.int64), z.astype(np.int64)
+        return _weighted_profiles(
+            self._shortest()[1],
+            self._weights(),
+            x,
+            P.frame.blocked,
+            P.arrays[0][i],
+            z,
+            Q.frame.blocked,
+            Q.arrays[0][j],
+        )
+
+    def _diag(self, X: Any) -> np.ndarray:
+        if self._uses_sparse_features:
+            return super()._diag(X)
+        return self._diag_prepared(self._prepare(X, None))
+
+    @property
+    def costly(self) -> bool:
+        return not self._uses_sparse_features
+
+
+@node
+class Gapped(HammingProfile):
+    """Gapped k-mer kernel, which compares words of length g in k of their positions.
+
+        k(s, t) = sum_d C(g - d, k) N_d(s, t)
+
+    N_d is the number of pairs of words of length g that differ in d positions.  A feature is a word
+    of length g with g - k wildcards, and the kernel is the inner product of the feature counts.
+
+    Parameters
+    ----------
+    g : int, default=6
+        The length of the words, at most 127.
+    k : int, default=4
+        The number of positions that are compared, at most g.
+
+    Notes
+    -----
+    A word has C(g, k) features.  Up to 100 features, K is a product of sparse matrices; otherwise
+    each pair of strings costs |s| |t| steps.  The alphabet need not be known.  FastSK has the
+    parameter m = g - k instead of k.  Use `Normalized(Gapped(...))` for strings of different
+    lengths.
+
+    References
+    ----------
+    M. Ghandi, D. Lee, M. Mohammad-Noori and M. A. Beer, "Enhanced regulatory sequence prediction
+    using gapped k-mer features", PLoS Computational Biology 10, 2014.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gapped
+    >>> Gapped(3, 2)(["CAT"], ["CAT", "CUT", "DOG"])  # C(3, 2), C(2, 2), 0
+    array([[3., 1., 0.]])
+    """
+
+    g: int = 6
+    k: int = 4
+
+    def _check(self) -> None:
+        check_count("Gapped", "g", self.g)
+        check_count("Gapped", "k", self.k)
+        if self.k > self.g or self.g > 127:
+            raise ValueError(f"Gapped requires k <= g <= 127, got g={self.g!r} and k={self.k!r}")
+
+    def _shortest(self) -> tuple[str, int]:
+        return "g", self.g
+
+    def _weights(self) -> np.ndarray:
+        return np.array([comb(self.g - d, self.k) for d in range(self.g - self.k + 1)], dtype=float)
+
+    def _features_per_word(self) -> int:
+        return comb(self.g, self.k)
+
+    def _word_features(
+        self, letters: np.ndarray, S: SequenceEncoding
+    ) -> Iterator[tuple[Any, np.ndarray]]:
+        for salt, positions in enumerate(combinations(range(self.g), self.k)):
+            yield np.True_, chained(letters[:, positions], salt)
+
+
+@node
+class Mismatch(HammingProfile):
+    """Mismatch kernel, which counts common words of length k with up to m mismatches.
+
+        k(s, t) = sum_u phi_u(s) phi_u(t)
+
+    u runs over all words of length k over the alphabet, and phi_u(s) is the number of words of s
+    that differ from u in at most m positions.
+
+    Parameters
+    ----------
+    k : int, default=3
+        The length of the words, at most 127.
+    m : int, default=1
+        The number of mismatches allowed, less than k.
+    alphabet : str, bytes or tuple of symbols, optional
+        The letters of the words u.  Their number affects the value of the kernel.  None means the
+        letters of the training strings, see `resolve`.  A word of s with a symbol outside the
+        alphabet (such as N in DNA, or a symbol that is not in the training strings) is ignored.
+
+    Notes
+    -----
+    Equivalently, k(s, t) = sum_d w_d N_d(s, t).  N_d is the number of pairs of words that differ in
+    d positions, and w_d is the number of words u within m mismatches of both words of such a pair.
+    A word has sum_(j <= m) C(k, j) (|alphabet| - 1)^j features.  Up to 100 features, K is a product
+    of sparse matrices; otherwise each pair of strings costs |s| |t| steps.
+
+    References
+    ----------
+    C. S. Leslie, E. Eskin, A. Cohen, J. Weston and W. S. Noble, "Mismatch string kernels for
+    discriminative protein classification", Bioinformatics 20, 2004.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Mismatch
+    >>> Mismatch(3, 1, "ACGT")(["AAA"], ["AAA", "AAC", "ACC", "CCC"])
+    array([[10.,  4.,  2.,  0.]])
+    >>> Mismatch(5, 1).resolve(["GATTACA"])
+    Mismatch(k=5, m=1, alphabet='ACGT')
+    """
+
+    k: int = 3
+    m: int = 1
+    alphabet: Any = None
+
+    def _check(self) -> None:
+        check_count("Mismatch", "k", self.k)
+        check_count("Mismatch", "m", self.m, least=0)
+        if self.m >= self.k or self.k > 127:
+            raise ValueError(f"Mismatch requires m < k <= 127, got k={self.k!r} and m={self.m!r}")
+        if self.alphabet is None:
+            return
+        if isinstance(self.alphabet, list):
+            object.__setattr__(self, "alphabet", tuple(self.alphabet))
+        if not isinstance(self.alphabet, (str, bytes, tuple)) or not self.alphabet:
+            raise TypeError(
+                f"Mismatch: alphabet must be the letters, such as 'ACGT', got {self.alphabet!r}"
+            )
+        if len(set(self.alphabet)) < len(self.alphabet):
+            raise ValueError(f"Mismatch: alphabet {self.alphabet!r} has a letter twice")
+
+    def _rules(self) -> list[str]:
+        return ["alphabet"] if self.alphabet is None else []
+
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+        if self.alphabet is not None:
+            return {}
+        S = sequences(X, "Mismatch")
+        symbols, first = np.unique(S.symbols, return_index=True)
+        if S.kind == "str":
+            return {"alphabet": "".join(map(chr, symbols.tolist()))}
+        if S.kind == "bytes":
+            return {"alphabet": bytes(symbols.tolist())}
+        owner = np.searchsorted(S.starts + S.lengths, first, side="right")
+        points = strings_of(X, "Mismatch")
+        letters = [points[i][j] for i, j in zip(owner, first - S.starts[owner], strict=True)]
+        return {"alphabet": tuple(v.item() if isinstance(v, np.generic) else v for v in letters)}
+
+    def _shortest(self) -> tuple[str, int]:
+        return "k", self.k
+
+    def _weights(self) -> np.ndarray:
+        k, m, letters = self.k, self.m, len(self.alphabet)
+        w = np.zeros(min(2 * m, k) + 1)
+        for d in range(len(w)):
+            for a, b, c in product(range(d + 1), range(d + 1), range(k - d + 1)):
+                # In the d positions where the two words differ, u equals the first word in a of
+                # them, the second in b, and neither in the others.  In the positions where they
+                # agree, u differs from both in c.
+                others = d - a - b
+                if others >= 0 and d - min(a, b) + c <= m:
+                    w[d] += (
+                        comb(d, a)
+                        * comb(d - a, b)
+                        * max(letters - 2, 0) ** others
+                        * comb(k - d, c)
+                        * (letters - 1) ** c
+                    )
+        return w
+
+    def _features_per_word(self) -> int:
+        others = len(self.alphabet) - 1 if self.alphabet is not None else 0
+        return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
+
+    def _reads(self, S: SequenceEncoding) -> np.ndarray:
+        if self.alphabet is None:  # it will be resolved to all symbols of the training strings
+            return super()._reads(S)
+        return np.isin(S.symbols, symbols_of(self.alphabet, S.kind))
+
+    def _word_features(
+        self, letters: np.ndarray, S: SequenceEncoding
+    ) -> Iterator[tuple[Any, np.ndarray]]:
+        alphabet = mix(symbols_of(self.alphabet, S.kind).view(np.uint64))
+        for j in range(self.m + 1):
+            for positions in combinations(range(self.k), j):
+                for replacement in product(alphabet, repeat=j):
+                    changed = letters.copy()
+                    changed[:, positions] = replacement
+                    has = np.all(changed[:, positions] != letters[:, positions], axis=1)
+                    yield has, chained(changed[has])
+
+
+@jit()
+def _weighted_profiles(
+    g: int,
+    weights: np.ndarray,
+    x: np.ndarray,
+    x_blocked: np.ndarray,
+    x_spans: np.ndarray,
+    z: np.ndarray,
+    z_blocked: np.ndarray,
+    z_spans: np.ndarray,
+) -> np.ndarray:
+    """Return sum_d w_d N_d for each pair of strings.
+
+    If both words move one position to the right, their distance changes only by the first
+    comparison, which drops out, and the last one, which is new.  Distances are stored by diagonal,
+    so that this is an update in place.  Distances and counts are bytes, because a vector register
+    has room for many of them.  The counts are added to the total before they overflow.
+    """
+    values = np.zeros(len(x_spans))
+    for pair in range(len(values)):
+        s_words, t_words = x_spans[pair, 1] - g + 1, z_spans[pair, 1] - g + 1
+        if s_words < 1 or t_words < 1:
+            continue
+        s = x[x_spans[pair, 0] : x_spans[pair, 0] + x_spans[pair, 1]]
+        t = z[z_spans[pair, 0] : z_spans[pair, 0] + z_spans[pair, 1]]
+        s_blocked = x_blocked[x_spans[pair, 0] : x_spans[pair, 0] + s_words]
+        t_blocked = z_blocked[z_spans[pair, 0] : z_spans[pair, 0] + t_words]
+        t_shifted = t[g:]
+        diagonals = np.empty(s_words + t_words - 1, np.uint8)
+        counts = np.zeros((len(weights), t_words), np.uint8)
+        for i in range(s_words):
+            row = diagonals[s_words - 1 - i : s_words - 1 - i + t_words]
+            for j in range(1 if i else t_words):
+                distance = 0
+                for offset in range(g):
+                    distance += s[i + offset] != t[j + offset]
+                row[j] = distance
+            if i:
+                new, old, updated = s[i + g - 1], s[i - 1], row[1:]
+                for j in range(t_words - 1):
+                    updated[j] = np.uint8(
+                        updated[j] + np.uint8(t_shifted[j] != new) - np.uint8(t[j] != old)
+                    )
+            if s_blocked[i] == 0:
+                for d in range(len(weights)):
+                    target, count = np.uint8(d), counts[d]
+                    for j in range(t_words):
+                        count[j] += np.uint8(np.uint8(row[j] | t_blocked[j]) == target)
+            if i % 255 == 254 or i == s_words - 1:
+                for d in range(len(weights)):
+                    total = 0
+                    for j in range(t_words):
+                        total += counts[d, j]
+                    values[pair] += weights[d] * total
+                counts[:] = 0
+    return values

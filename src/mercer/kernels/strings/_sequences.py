@@ -1,0 +1,224 @@
+"""Encoding of collections of strings as one flat array of symbols, and of the words in them.
+
+A *word* is a substring of fixed length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..._core import only_column
+from .._base import Kernel, node
+from .._sparse_features import codes_of, mix
+
+__all__ = [
+    "OnStrings",
+    "SequenceEncoding",
+    "WordOccurrences",
+    "chained",
+    "check_count",
+    "check_decay",
+    "sequences",
+    "strings_of",
+    "symbols_of",
+    "words",
+]
+
+_KINDS = {str: "str", bytes: "bytes", tuple: "sequences", list: "sequences"}
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceEncoding:
+    """Strings encoded as one array: string i is symbols[starts[i] : starts[i] + lengths[i]].
+
+    A symbol is encoded as an integer that does not depend on the collection: the code point of a
+    character, the value of a byte, or the hash code of any other value.  Collections that are
+    encoded separately can therefore be compared.
+    """
+
+    symbols: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    kind: str  # the type of the points: "str", "bytes" or "sequences"; "" if there are no points
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest string, 0 if there are no strings."""
+        return int(self.lengths.max(initial=0))
+
+
+@node
+class OnStrings(Kernel):
+    """Base class of string kernels.
+
+    It checks the training strings: at least one must be as long as the shortest word that the
+    kernel compares, and at least one symbol must be in the alphabet.
+    """
+
+    domain: ClassVar[str] = "strings"
+    # A matrix is not converted to floats, because symbols may be integers beyond 2^53.
+    reads_matrix: ClassVar[bool] = False
+
+    def _shortest(self) -> tuple[str, int]:
+        """Return the parameter that sets the minimum length of a string, and that length."""
+        return "", 0
+
+    @property
+    def _judges(self) -> bool:
+        return True
+
+    def _judge(self, X: Any) -> None:
+        name, min_length = self._shortest()
+        S = sequences(X, type(self).__name__)
+        if len(S) and S.longest < min_length:
+            raise ValueError(
+                f"{type(self).__name__}: {name}={min_length} is longer than every string, so k is "
+                f"0 for all of them; the longest of the {len(S)} strings, point "
+                f"{int(np.argmax(S.lengths))}, has {S.longest} symbols; choose a smaller {name}"
+            )
+        if S.longest and not self._reads(S).any():
+            raise ValueError(
+                f"{type(self).__name__}: no symbol of the {len(S)} strings is in the alphabet, so "
+                f"the strings cannot be distinguished; the usual cause is lower case: pass "
+                f"s.upper()"
+            )
+
+    def _reads(self, S: SequenceEncoding) -> np.ndarray:
+        """Return a boolean mask of the symbols that are in the alphabet; by default all are."""
+        return np.ones(len(S.symbols), dtype=bool)
+
+
+def sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
+    """Encode strings, bytes, or sequences of hashable values.
+
+    All points must be of the same kind, and of the given `kind` if it is not empty.  `owner` is the
+    name of the kernel, for error messages.
+    """
+    points = strings_of(X, owner)
+    common_kind = ""
+    for i, point in enumerate(points):
+        point_kind = _kind(point)
+        if point_kind is None:
+            raise TypeError(
+                f"{owner}: point {i} is {point!r}, not a string; points must be str, bytes, or "
+                f"lists of symbols (replace a missing value, for example by an empty string)"
+            )
+        if point_kind != (common_kind or kind or point_kind):
+            other = (
+                f"point 0 is {points[0]!r}"
+                if common_kind
+                else f"the points it is compared with are {kind}"
+            )
+            raise TypeError(
+                f"{owner}: point {i} is {point!r}, but {other}; text and bytes have no symbols in "
+                f"common, so decode or encode one of them"
+            )
+        common_kind = point_kind
+    lengths = np.fromiter(map(len, points), dtype=np.int64, count=len(points))
+    starts = np.cumsum(lengths) - lengths
+    return SequenceEncoding(_symbols(points, common_kind, owner), starts, lengths, common_kind)
+
+
+def strings_of(X: Any, owner: str) -> list:
+    """Return the strings as a list; a table must have one column, which contains them."""
+    if isinstance(X, (str, bytes)):
+        raise TypeError(
+            f"{owner} takes a collection of strings, got the single string {X!r}; pass [{X!r}]"
+        )
+    return list(only_column(X, owner))
+
+
+def _kind(point: Any) -> str | None:
+    """Return "str", "bytes" or "sequences", or None if the point is not a string of any kind."""
+    if isinstance(point, np.ndarray):
+        return "sequences" if point.ndim == 1 else None
+    return next((kind for cls, kind in _KINDS.items() if isinstance(point, cls)), None)
+
+
+def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
+    """Return the symbols of all strings, one string after the other, as an int64 array."""
+    if kind == "str":
+        flat = "".join(points).encode("utf-32-le", "surrogatepass")
+        return np.frombuffer(flat, dtype="<u4").astype(np.int64)
+    if kind == "bytes":
+        return np.frombuffer(b"".join(points), dtype=np.uint8).astype(np.int64)
+    try:
+        letters = [s for point in points for s in point]
+        return codes_of(letters, owner, "symbols", reals=False).view(np.int64)
+    except TypeError:  # encode the points one by one, so that the error names the point
+        for i, point in enumerate(points):
+            codes_of(list(point), owner, f"the symbols of point {i}", reals=False)
+        raise
+
+
+def symbols_of(alphabet: Any, kind: str) -> np.ndarray:
+    """Return the integers that encode the letters of an alphabet in points of this kind."""
+    if kind == "sequences":
+        return codes_of(list(alphabet), "alphabet", "letters").view(np.int64)
+    if isinstance(alphabet, bytes):
+        return np.frombuffer(alphabet, dtype=np.uint8).astype(np.int64)
+    return np.array([ord(letter) for letter in alphabet], dtype=np.int64)
+
+
+class WordOccurrences(NamedTuple):
+    """All words of one length in a collection of strings, one entry per occurrence."""
+
+    owner: np.ndarray  # index of the string that contains the word
+    start: np.ndarray  # index of its first symbol in the flat array of symbols
+    code: np.ndarray  # hash code of the word
+
+
+def words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
+    """Yield the words of length 1, then those of length 2, ..., up to the length `longest`.
+
+    The code of a word depends only on its symbols, not on the collection.
+    """
+    letters = mix(S.symbols.view(np.uint64))
+    codes = letters
+    for q in range(1, longest + 1):
+        if q > 1:
+            # The codes at all positions of the flat array, from those of length q - 1.  Words that
+            # cross the boundary of two strings are not selected below.
+            codes = mix(codes[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
+        counts = np.maximum(S.lengths - q + 1, 0)
+        owner = np.repeat(np.arange(len(S)), counts)
+        offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        start = offset + np.repeat(S.starts, counts)
+        yield WordOccurrences(owner, start, codes[start])
+
+
+def chained(letters: np.ndarray, salt: int = 0) -> np.ndarray:
+    """Return the codes of words, given the codes of their letters along the last axis.
+
+    Different values of `salt` give different codes to the same word.
+    """
+    code = mix(letters[..., 0], salt)
+    for i in range(1, letters.shape[-1]):
+        code = mix(code) + letters[..., i]
+    return code
+
+
+def check_count(owner: str, name: str, value: Any, least: int = 1) -> None:
+    """Raise an error if a parameter is not an integer of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{owner}: {name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{owner}: {name} must be at least {least}, got {value!r}")
+
+
+def check_decay(owner: str, value: Any) -> None:
+    """Raise an error if the decay is not a number in (0, 1]."""
+    not_a_number = isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    )
+    if not_a_number:
+        raise TypeError(f"{owner}: decay must be a number, got {value!r}")
+    if not 0 < value <= 1:
+        raise ValueError(f"{owner}: decay must be in (0, 1], got {value!r}")

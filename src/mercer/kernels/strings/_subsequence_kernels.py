@@ -1,0 +1,324 @@
+"""String kernels that compare two strings by dynamic programming, in time |s| |t|.
+
+A new kernel implements `_evaluate`, a compiled loop over a list of pairs.  Because a value is
+expensive, these kernels are marked as `costly`: a fit stores their values and evaluates each pair
+only once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._core import jit
+from .._base import node
+from .._prepared import Prepared
+from .._properties import FEATURES, Claims
+from ._sequences import OnStrings, SequenceEncoding, check_count, check_decay, sequences
+
+__all__ = ["AllSubsequences", "StringProgramme", "Subsequence", "SubsequenceSum"]
+
+_LANES = 8  # strings that are compared with one string at a time: a vector register of float64
+
+
+@node
+class StringProgramme(OnStrings):
+    """Base class of string kernels that are evaluated pair by pair.
+
+    A subclass implements `_evaluate`, which returns the values for a list of pairs of strings.
+    """
+
+    @abstractmethod
+    def _evaluate(
+        self, x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
+    ) -> np.ndarray:
+        """Return k(s, t) for each pair of strings.
+
+        `x` and `z` are arrays of symbols.  Row i of `x_spans` and of `z_spans` is the (start,
+        length) of the strings of pair i: s = x[start : start + length], and t likewise.
+        """
+
+    def _symbols(self, S: SequenceEncoding) -> np.ndarray:
+        """Return the symbols in the encoding that `_evaluate` expects."""
+        return S.symbols
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        S = sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
+        S = replace(S, symbols=self._symbols(S))
+        return Prepared((np.column_stack([S.starts, S.lengths]),), frame=S)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._tile_by_pairs(P, Q, out)
+
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        values = self._evaluate(P.frame.symbols, P.arrays[0][i], Q.frame.symbols, Q.arrays[0][j])
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            raise OverflowError(
+                f"{type(self).__name__}: k of the points {P.index[i[bad[0]]]} and "
+                f"{Q.index[j[bad[0]]]}, of {P.arrays[0][i[bad[0]], 1]} and "
+                f"{Q.arrays[0][j[bad[0]], 1]} symbols, is larger than 1e308; {self._remedy}"
+            )
+        return values
+
+    _remedy: ClassVar[str] = "use shorter strings"  # advice in the error message of an overflow
+    _rule: ClassVar[str] = f"{FEATURES}: the subsequences of a string"
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(self._rule, 0, nonnegative=True)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self._diag_prepared(self._prepare(X, None))
+
+    costly: ClassVar[bool] = True
+
+
+# ---------------------------------------------------------------------- subsequences
+
+
+@node
+class Subsequence(StringProgramme):
+    """Subsequence kernel: counts common subsequences of a given length, penalising gaps.
+
+        k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j))
+
+    Here i = (i_1 < ... < i_n) are positions in s that need not be contiguous, s[i] is the string of
+    the symbols at these positions, and l(i) = i_n - i_1 + 1 is the length of the span.
+
+    Parameters
+    ----------
+    n : int, default=3
+        The length of the subsequences.  Only this length counts; `SubsequenceSum` adds all lengths
+        up to n, which some libraries call the subsequence kernel.
+    decay : float, default=0.5
+        The weight of each position in the span, in (0, 1].  With 1, gaps are not penalised; near 0,
+        only contiguous n-grams count.
+
+    Notes
+    -----
+    The time for a pair is n |s| |t|.  The values are proportional to decay^(2n) and grow with the
+    length of the strings, so use `Normalized(Subsequence(...))`.  In the experiments of the
+    reference, on news articles, n-grams (`Spectrum`) were as good or better in most cases, at a
+    fraction of the time.
+
+    References
+    ----------
+    Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins, "Text classification using string
+    kernels", JMLR 2002.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Normalized, Subsequence
+    >>> Subsequence(2, decay=0.5)(["cat"], ["car", "cat"])  # decay^4, 2 decay^4 + decay^6
+    array([[0.0625  , 0.140625]])
+    >>> Normalized(Subsequence(2, decay=0.5))(["cat"], ["car"]).round(4)
+    array([[0.4444]])
+    """
+
+    n: int = 3
+    decay: float = 0.5
+
+    def _check(self) -> None:
+        check_count("Subsequence", "n", self.n)
+        check_decay("Subsequence", self.decay)
+
+    def _shortest(self) -> tuple[str, int]:
+        return "n", self.n
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        return _subsequence_sums(np.eye(self.n)[-1], self.decay, *pairs)
+
+
+@node
+class SubsequenceSum(StringProgramme):
+    """Sum of the subsequence kernels of all lengths up to n.
+
+        k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay)(s, t)
+
+    Parameters
+    ----------
+    n : int, default=3
+        The largest length of a subsequence.
+    decay : float, default=0.5
+        The weight of each position in the span of a subsequence, in (0, 1], as in `Subsequence`.
+
+    Notes
+    -----
+    Shogun and strkernels call this kernel the subsequence kernel.  A contiguous subsequence of
+    length q has the weight decay^(2q).  If decay < 1, short subsequences therefore dominate, and
+    normalised values are large.  The time for a pair is n |s| |t|.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Normalized, SubsequenceSum
+    >>> Normalized(SubsequenceSum(2, decay=1.0))(["ABCDEFG"], ["EFGHIJK"]).round(4)  # 6 / 28
+    array([[0.2143]])
+    """
+
+    n: int = 3
+    decay: float = 0.5
+
+    def _check(self) -> None:
+        check_count("SubsequenceSum", "n", self.n)
+        check_decay("SubsequenceSum", self.decay)
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        return _subsequence_sums(np.ones(self.n), self.decay, *pairs)
+
+
+@node
+class AllSubsequences(StringProgramme):
+    """All-subsequences kernel: the number of pairs of equal subsequences of two strings.
+
+        k(s, t) = sum over all strings u, including the empty one, of #(u in s) #(u in t)
+
+    Here #(u in s) is the number of ways to choose positions of s, not necessarily contiguous, whose
+    symbols form u.  The kernel has no parameters.
+
+    Notes
+    -----
+    It is 1 + `SubsequenceSum` with decay 1 and without a largest length.  The time for a pair is
+    |s| |t|.  k(s, s) is at least 2^|s|, and for n equal symbols it is the binomial coefficient
+    (2n over n).  Strings of more than about 500 symbols may overflow, which raises an error.  For
+    much shorter strings the normalised matrix is already close to the identity.
+
+    References
+    ----------
+    Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004, section 11.3.
+
+    Examples
+    --------
+    >>> from mercer.kernels import AllSubsequences
+    >>> AllSubsequences()(["gatta", "gatt"], ["cata"])
+    array([[14.],
+           [ 7.]])
+    """
+
+    _remedy: ClassVar[str] = "use shorter strings, or SubsequenceSum with a decay < 1"
+
+    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
+        return _all_subsequences(*pairs)
+
+
+def _subsequence_sums(
+    weights: np.ndarray,
+    decay: float,
+    x: np.ndarray,
+    x_spans: np.ndarray,
+    z: np.ndarray,
+    z_spans: np.ndarray,
+) -> np.ndarray:
+    """Return sum_q weights_q K_q for each pair, where K_q is the subsequence kernel of length q.
+
+    Pairs are sorted by the string in x and the length of the string in z, because
+    `_subsequences` evaluates strings of similar length together.
+    """
+    order = np.lexsort((z_spans[:, 1], x_spans[:, 0], x_spans[:, 1]))
+    values = np.empty(len(order))
+    values[order] = _subsequences(weights, float(decay), x, x_spans[order], z, z_spans[order])
+    return values
+
+
+@jit()
+def _subsequences(
+    weights: np.ndarray,
+    decay: float,
+    x: np.ndarray,
+    x_spans: np.ndarray,
+    z: np.ndarray,
+    z_spans: np.ndarray,
+) -> np.ndarray:
+    """Return sum_q weights_q K_q for sorted pairs, with up to _LANES strings of z at a time.
+
+    The recursion is S_0 = 1,  S_q(i, j) = [x_i = z_j] decay^2 D_(q-1)(i-1, j-1),
+    K_q = sum_ij S_q(i, j)  and
+
+        D_q(i, j) = sum_(i' <= i, j' <= j) decay^(i - i' + j - j') S_q(i', j').
+
+    D_q is computed in two steps, the sum E_q over i' and then the sum over j'.  Only the row of the
+    current i is stored.  Its entry t belongs to position t // _LANES of the string t % _LANES of
+    the group.
+    """
+    values = np.zeros(len(x_spans))
+    n = len(weights)
+    first = 0
+    while first < len(x_spans):
+        start, count = x_spans[first]
+        last = first + 1
+        while (
+            last < min(first + _LANES, len(x_spans))
+            and x_spans[last, 0] == start
+            and x_spans[last, 1] == count
+        ):
+            last += 1
+        # The last string of the group is the longest, because the lengths are in increasing order.
+        m = _LANES * z_spans[last - 1, 1]
+        letters = np.full(m, -1)
+        for lane in range(last - first):
+            for j in range(z_spans[first + lane, 1]):
+                letters[j * _LANES + lane] = z[z_spans[first + lane, 0] + j]
+        E = np.zeros((n, m))
+        D = np.zeros((n, m + _LANES))
+        D[0] = 1.0
+        K = np.zeros(m)
+        for i in range(start, start + count):
+            letter = x[i]
+            for q in range(n, 0, -1):  # downwards, because D_(q-1) must still be that of row i - 1
+                if weights[q - 1] != 0.0:
+                    _add_matches(letter, letters, weights[q - 1] * decay * decay, D[q - 1], K)
+                if q < n:
+                    _advance(letter, letters, decay, D[q - 1], E[q], D[q])
+        for t in range(m):
+            lane = t % _LANES
+            if lane < last - first:
+                values[first + lane] += K[t]
+        first = last
+    return values
+
+
+@jit()
+def _add_matches(
+    letter: int, letters: np.ndarray, factor: float, D_prev: np.ndarray, K: np.ndarray
+) -> None:
+    """Add factor * D_(q-1) to K at the positions where the letters match."""
+    for t in range(len(letters)):
+        K[t] += factor * D_prev[t] if letters[t] == letter else 0.0
+
+
+@jit()
+def _advance(
+    letter: int, letters: np.ndarray, decay: float, D_prev: np.ndarray, E: np.ndarray, D: np.ndarray
+) -> None:
+    """Update E_q and D_q to the next row i, given D_(q-1) of the row before."""
+    new = D[_LANES:]  # shifted by one position, so that D[t] is the entry to the left of new[t]
+    for t in range(len(letters)):
+        E[t] = decay * E[t] + (decay * decay * D_prev[t] if letters[t] == letter else 0.0)
+        new[t] = E[t] + decay * D[t]
+
+
+@jit()
+def _all_subsequences(
+    x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
+) -> np.ndarray:
+    """Return the all-subsequences kernel of each pair.
+
+    The recursion is k(s a, t) = k(s, t) + sum of k(s, t[:j]) over the positions j where t[j] = a,
+    for a string s followed by a symbol a.
+    """
+    values = np.empty(len(x_spans))
+    for pair in range(len(values)):
+        start, count = z_spans[pair]
+        letters = z[start : start + count]
+        row = np.ones(count + 1)
+        for i in range(x_spans[pair, 0], x_spans[pair, 0] + x_spans[pair, 1]):
+            letter, total, left = x[i], 0.0, 1.0
+            for j in range(count):
+                if letters[j] == letter:
+                    total += left
+                left = row[j + 1]
+                row[j + 1] += total
+        values[pair] = row[count]
+    return values

@@ -1,0 +1,1 @@
+"""Kernels on vectors, and the numerical routines that they share."""

@@ -1,0 +1,175 @@
+"""Accurate squared distances of pairs of rows that are close to each other.
+
+The formula |y|^2 + |w|^2 - 2 y.w for |y - w|^2 suffers from cancellation.  Its rounding error is
+about 4 eps N, with N = |y|^2 + |w|^2.  A pair is called *close* if
+
+    |y - w|^2 < 1e-4 N,
+
+and its distance is then recomputed from the differences of the rows.  For all other pairs, 4 eps N
+is at most 1e-11 of the squared distance.  There are few close pairs unless the points form clusters
+whose distances are large relative to their size, so that the usual cost is one comparison per
+entry.
+
+Dense rows are processed by compiled loops; sparse rows are subtracted by SciPy, in batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import jit, slices
+
+__all__ = ["close_moments", "refine"]
+
+_CLOSE_RATIO = 1e-4  # |y - w|^2 / (|y|^2 + |w|^2) below which a pair is close
+_CHECK_BLOCK = (
+    64  # pairs that are checked together, by vector instructions, before a loop over them
+)
+_SPARSE_BATCH = 2**14  # pairs of sparse rows whose differences are in memory at a time
+
+
+def refine(
+    Y: Any, V: Any, columns: int, left: Any, right: Any, s: np.ndarray, relative: bool
+) -> None:
+    """Recompute s_ij = |y_i - v_j|^2 for the close pairs, in place.
+
+    Parameters
+    ----------
+    Y, V : arrays or CSR matrices
+        The rows; only the first `columns` entries of dense rows are used.
+    columns : int
+    left, right : ndarray
+        The squared norms |y_i|^2 and |v_j|^2.
+    s : ndarray of shape (n, m)
+        The squared distances, overwritten for close pairs.
+    relative : bool
+        Whether small s need a small relative error.  If not, an error of 1e-11 max(s, 1) is
+        sufficient, and nothing is recomputed if all norms are small.
+    """
+    if not _may_be_close(s, left, right, relative):
+        return
+    if sp.issparse(Y) or sp.issparse(V):
+        for i, j, D in _sparse_differences(Y, V, left, right, s):
+            s[i, j] = D.multiply(D).sum(axis=1)
+    else:
+        _refine_dense(Y, V, columns, left, right, s)
+
+
+def close_moments(
+    M: np.ndarray,
+    Y: Any,
+    V: Any,
+    left: Any,
+    right: Any,
+    s: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> None:
+    """Add the close pairs to weighted moments of the differences, and set their M_ij to 0.
+
+    first_ic <- first_ic + sum_j M_ij (y_ic - v_jc) and
+    second_c <- second_c + sum_ij M_ij (y_ic - v_jc)^2, over close pairs.  The caller adds the other
+    pairs by matrix products.
+    """
+    if sp.issparse(Y) or sp.issparse(V):
+        for i, j, D in _sparse_differences(Y, V, left, right, s):
+            weights, M[i, j] = M[i, j], 0.0
+            moved = sp.csr_array((weights, (i, np.arange(len(i)))), (len(first), len(i))) @ D
+            first[moved.nonzero()] += moved[moved.nonzero()]
+            second += D.multiply(D).T @ weights
+    else:
+        _moments_dense(M, Y, V, left, right, s, first, second)
+
+
+def _may_be_close(s: np.ndarray, left: np.ndarray, right: np.ndarray, relative: bool) -> bool:
+    """Return False if no pair can be close enough to be recomputed."""
+    return s.size > 0 and (relative or _CLOSE_RATIO * (left.max() + right.max()) > 1.0)
+
+
+def _sparse_differences(
+    Y: Any, V: Any, left: np.ndarray, right: np.ndarray, s: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
+    """Yield (i, j, y_i - v_j) for batches of close pairs, with the differences in float64."""
+    Y, V = (rows if sp.issparse(rows) else sp.csr_array(rows) for rows in (Y, V))
+    pairs = _close_pairs(s, left, right)
+    for part in slices(pairs.shape[1], _SPARSE_BATCH):
+        i, j = pairs[:, part]
+        yield i, j, (Y[i] - V[j]).astype(np.float64)
+
+
+# ---------------------------------------------------------------------- loops
+
+
+@jit()
+def _is_close(s: Any, left: Any, right: Any) -> bool:
+    # Written as "not >=", so that a NaN from an overflow counts as close, too.
+    return not (s >= _CLOSE_RATIO * (left + right))
+
+
+@jit()
+def _count_close(s: Any, left: Any, right: Any) -> int:
+    """Return the number of close pairs in a row; without branches, so that it is vectorised."""
+    count = 0
+    for j in range(s.shape[0]):
+        count += _is_close(s[j], left, right[j])
+    return count
+
+
+@jit()
+def _close_pairs(s: Any, left: Any, right: Any) -> Any:
+    """Return the indices i and j of the close pairs, as an array of shape (2, count)."""
+    count = 0
+    for i in range(s.shape[0]):
+        count += _count_close(s[i], left[i], right)
+    pairs = np.empty((2, count), dtype=np.intp)
+    for i in range(s.shape[0]):
+        for j in range(s.shape[1] if count else 0):
+            if _is_close(s[i, j], left[i], right[j]):
+                count -= 1
+                pairs[0, count], pairs[1, count] = i, j
+    return pairs
+
+
+@jit("reassoc", "nsz")
+def _squared_distance(y: Any, v: Any, columns: int) -> Any:
+    total = y.dtype.type(0)
+    for c in range(columns):
+        total += (y[c] - v[c]) * (y[c] - v[c])
+    return total
+
+
+@jit()
+def _refine_dense(Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any) -> None:
+    """Recompute the squared distances s of close pairs of dense rows."""
+    for i in range(s.shape[0]):
+        for start in range(0, s.shape[1], _CHECK_BLOCK):
+            stop = min(start + _CHECK_BLOCK, s.shape[1])
+            if not _count_close(s[i, start:stop], left[i], right[start:stop]):
+                continue
+            for j in range(start, stop):
+                if _is_close(s[i, j], left[i], right[j]):
+                    s[i, j] = _squared_distance(Y[i], V[j], columns)
+
+
+@jit()
+def _moments_dense(
+    M: Any, Y: Any, V: Any, left: Any, right: Any, s: Any, first: Any, second: Any
+) -> None:
+    """Do the work of `close_moments` for dense rows."""
+    for i in range(s.shape[0]):
+        for start in range(0, s.shape[1], _CHECK_BLOCK):
+            stop = min(start + _CHECK_BLOCK, s.shape[1])
+            if not _count_close(s[i, start:stop], left[i], right[start:stop]):
+                continue
+            for j in range(start, stop):
+                if _is_close(s[i, j], left[i], right[j]):
+                    weight = M[i, j]
+                    M[i, j] = 0
+                    for c in range(first.shape[1]):
+                        t = Y[i, c] - V[j, c]
+                        first[i, c] += weight * t
+                        second[c] += weight * (t * t)

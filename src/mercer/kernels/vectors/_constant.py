@@ -1,0 +1,157 @@
+"""Kernels that do not depend on the positions of the points: constants and white noise."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..._core import length
+from .._base import Kernel, node, parameter
+from .._jacobian import Linearised
+from .._prepared import Prepared
+from .._properties import RANK_ONE, Claims
+from ._vector_kernel import check_positive
+
+__all__ = ["Constant", "White"]
+
+
+@node
+class _PositionIndependent(Kernel):
+    """Base class of kernels that do not depend on the positions of the points.
+
+    Their gradient with respect to the points is 0.  The only field is the number k(x, x).
+    """
+
+    def _check(self) -> None:
+        ((name, value),) = self._items()
+        check_positive(type(self).__name__, name, value, zero=True)
+
+    @property
+    def diagonal_bound(self) -> float:
+        return float(self._items()[0][1])
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.full(length(X), self.diagonal_bound)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        dtype = getattr(X, "dtype", None)
+        single = dtype == np.float32
+        return Prepared(positions=range(length(X)), dtype=np.float32 if single else np.float64)
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        return np.zeros((length(X), np.shape(X)[1] if np.ndim(X) == 2 else 0))
+
+
+@node
+class Constant(_PositionIndependent):
+    """Constant kernel, for points of any kind.
+
+        k(x, z) = value
+
+    Adding it to a kernel, `k + 1.0`, adds an intercept to the model.
+
+    Parameters
+    ----------
+    value : float, default 1.0
+        The constant, >= 0.  Tunable.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear() + 1
+    Linear() + 1.0
+    """
+
+    _latex: ClassVar[str] = "<value>"
+
+    value: float = parameter(1.0)
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            f"{RANK_ONE} with f constant",
+            0,
+            nonnegative=True,
+            unit_diagonal=self.value == 1,
+            infinitely_divisible=True,
+            stationary=True,
+        )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        out[...] = self.value
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"value": self.value * np.sum(W)}
+
+
+@node
+class White(_PositionIndependent):
+    """White noise kernel: independent noise of each observation.
+
+        k(x, z) = noise if x and z are the same observation, else 0
+
+    Observations with equal values are different observations: `k(X)` is noise times the identity,
+    even if a row of X occurs twice, and `k(X, Z)` is 0, even if Z equals X.
+
+    Parameters
+    ----------
+    noise : float, default 1.0
+        The variance of the noise, >= 0.  Tunable.
+
+    Examples
+    --------
+    >>> from mercer.kernels import White
+    >>> White(noise=0.5)([[1.0], [1.0]])
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    """
+
+    _latex: ClassVar[str] = r"<noise>\,\delta_{xz}"
+
+    noise: float = parameter(1.0)
+
+    tells_observations_apart: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            "K is a multiple of the identity",
+            0,
+            strict=self.noise > 0,
+            nonnegative=True,
+            unit_diagonal=self.noise == 1,
+            infinitely_divisible=True,
+        )
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        out[...] = 0.0
+        out[P.coincidences(Q)] = self.noise
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        return _LinearisedWhite(self, X, Z)
+
+
+class _LinearisedWhite(Linearised):
+    """The matrix noise * I, or 0 for two collections of points, without forming the matrix."""
+
+    kernel: White
+
+    def add_to(self, total: np.ndarray) -> None:
+        if self.Z is None:
+            total.flat[:: len(total) + 1] += self.kernel.noise
+
+    def total(self, W: np.ndarray) -> float:
+        return self.kernel.noise * float(np.trace(W)) if self.Z is None else 0.0
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        return np.full(self.kernel._freedom, self.total(W))
+
+    def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        if self.Z is None:
+            return self.kernel.noise * V
+        return np.zeros((length(self.Z if transposed else self.X), V.shape[1]))
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        return self.products(V, transposed)[None][: self.kernel._freedom]

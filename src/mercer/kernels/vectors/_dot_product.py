@@ -1,0 +1,396 @@
+"""Kernels that are functions of the inner product t = <x, z>.
+
+A new kernel implements `profile(t)`, `slope(t)` = profile'(t) and, if it has parameters,
+`parameter_slopes(t)`.  The base class does everything else.
+"""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import as_vectors
+from .._base import Kernel, node, parameter
+from .._dataclass import frozen_matrix, lowest_eigenvalue
+from .._prepared import Prepared
+from .._properties import NORMALISED, SERIES, Claims
+from ._bandwidth_rules import gamma_from_rule
+from ._vector_kernel import (
+    Profiled,
+    VectorKernel,
+    check_positive,
+    check_scale,
+    far_middle,
+    inner_products,
+)
+
+__all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
+
+
+@node
+class DotProduct(Profiled):
+    """Base class of kernels that are functions of the inner product.
+
+        k(x, z) = profile(<x, z>)
+
+    Examples
+    --------
+    >>> from mercer.kernels import DotProduct, Linear, Polynomial
+    >>> isinstance(Linear(), DotProduct), isinstance(Polynomial(2), DotProduct)
+    (True, True)
+    """
+
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+        return out
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return self.profile(squared_norms(self._vectors(X)))
+
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return np.asarray(M @ Q.arrays[0])
+
+
+def squared_norms(X: Any) -> np.ndarray:
+    """Return the squared norms |x_i|^2 of the rows, in the precision of X, shape (n,)."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    with np.errstate(over="ignore"):  # the caller handles infinite norms
+        return np.einsum("ij,ij->i", X, X)
+
+
+@node
+class Linear(DotProduct):
+    """Linear kernel: the inner product.
+
+        k(x, z) = <x, z>
+
+    It has no parameters; `Linear() + c` adds an intercept, and `Scale` a variance.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    _latex: ClassVar[str] = r"x^\top z"
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims("x^T A z with A = I", 0)
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        return t
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return np.ones_like(t)
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        return np.asarray(C.T @ X)  # phi(x) = x
+
+    @property
+    def _has_linear_part(self) -> bool:
+        return type(self) is Linear  # a subclass may have another profile
+
+    def _about(self, X: Any) -> Kernel:
+        return _shifted(self, X)
+
+    def _by_differences(self) -> Kernel:
+        from ._conditionally_positive import Distance
+
+        return 0.5 * Distance(exponent=2) if self._has_linear_part else self
+
+
+class _Affine(ABC):
+    """Base class of k(x, z) = g(gamma <x, z> + coef0); a kernel implements g and its slope."""
+
+    gamma: float | str
+    coef0: float
+
+    def slope(self, t: np.ndarray) -> np.ndarray:
+        return float(self.gamma) * self._outer_slope(t)
+
+    def parameter_slopes(self, t: np.ndarray) -> dict[str, np.ndarray]:
+        outer = self._outer_slope(t)
+        return {"gamma": float(self.gamma) * t * outer, "coef0": self.coef0 * outer}
+
+    @abstractmethod
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        """Return g'(gamma t + coef0)."""
+
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+        if not isinstance(self.gamma, str):
+            return {}
+        return {"gamma": gamma_from_rule(self.gamma, as_vectors(X, type(self).__name__), weights)}
+
+
+@node
+class Polynomial(_Affine, DotProduct):
+    """Polynomial kernel.
+
+        k(x, z) = (gamma <x, z> + coef0)^degree
+
+    Its features are all monomials of at most that degree (of exactly that degree for coef0 = 0).
+
+    Parameters
+    ----------
+    degree : int, default 3
+        The degree, a positive integer.
+    coef0 : float, default 1.0
+        The constant term, >= 0.  Tunable.
+    gamma : float or str, default 1.0
+        The factor of the inner product, > 0.  Tunable.  A rule such as "scale", "auto" or "median"
+        is also possible; `resolve` replaces it by a value for the data.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Polynomial
+    >>> Polynomial(degree=2, coef0=0.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[121.]])
+    """
+
+    _latex: ClassVar[str] = r"\left(<gamma>\,x^\top z + <coef0>\right)^{<degree>}"
+
+    degree: int = 3
+    coef0: float = parameter(1.0)
+    gamma: float | str = parameter(1.0)
+
+    def _check(self) -> None:
+        degree = self.degree
+        if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:  # nan % 1 is nan
+            raise ValueError(
+                f"Polynomial: degree must be a positive integer, got {degree!r}; "
+                f"a fractional power of a polynomial is not a Mercer kernel"
+            )
+        check_positive("Polynomial", "coef0", self.coef0, zero=True)
+        check_scale("Polynomial", "gamma", self.gamma)
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"(x^T A z + c)^n with c >= 0, n an integer: a {SERIES}"
+        return Claims(rule, 0, nonnegative=self.degree % 2 == 0)
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        t *= self.gamma
+        t += self.coef0
+        return integer_power(t, int(self.degree))
+
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        base = float(self.gamma) * t + self.coef0
+        return int(self.degree) * integer_power(base, int(self.degree) - 1)
+
+
+@node
+class Sigmoid(_Affine, DotProduct):
+    """Sigmoid (hyperbolic tangent) kernel, which is *not* a Mercer kernel.
+
+        k(x, z) = tanh(gamma <x, z> + coef0)
+
+    It is indefinite for all gamma and coef0; the matrix of tanh(xz) for x = 1, 2 already has a
+    negative eigenvalue.  It is included because it is common in the literature.  Estimators that
+    require a Mercer kernel warn or raise an error.
+
+    Parameters
+    ----------
+    gamma : float or str, default 1.0
+        The factor of the inner product, > 0.  Tunable.  A rule such as "scale", "auto" or "median"
+        is also possible; `resolve` replaces it by a value for the data.
+    coef0 : float, default 1.0
+        The constant term, any finite number.  Tunable if it is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Sigmoid
+    >>> K = Sigmoid(coef0=0.0)([[1.0], [2.0]])
+    >>> bool(np.linalg.eigvalsh(K)[0] < 0)
+    True
+    """
+
+    _latex: ClassVar[str] = r"\tanh\left(<gamma>\,x^\top z + <coef0>\right)"
+
+    gamma: float | str = parameter(1.0)
+    coef0: float = parameter(1.0)
+
+    diagonal_bound: ClassVar[float] = 1.0
+
+    def _check(self) -> None:
+        check_scale("Sigmoid", "gamma", self.gamma)
+        if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
+            raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = "tanh has a power series with negative coefficients"
+        if isinstance(self.gamma, str):
+            return Claims(rule)
+        # Points with a negative eigenvalue: 0 for coef0 < 0; 1 and 2 for coef0 = 0; and 0 with two
+        # distant points x and -x for coef0 > 0.
+        far = np.sqrt(5.0 + abs(self.coef0))
+        positions = np.array([[0.0], [1.0], [2.0], [far], [-far]])
+        return Claims(rule, against=positions / np.sqrt(float(self.gamma)))
+
+    def profile(self, t: np.ndarray) -> np.ndarray:
+        t *= self.gamma
+        t += self.coef0
+        return np.tanh(t, out=t)
+
+    def _outer_slope(self, t: np.ndarray) -> np.ndarray:
+        # 1 - tanh(u)^2 suffers from cancellation; it equals 4 e / (1 + e)^2 with e = exp(-2 |u|).
+        e = np.exp(-2.0 * np.abs(float(self.gamma) * t + self.coef0))
+        return 4.0 * e / (1.0 + e) ** 2
+
+
+@node
+class Cosine(VectorKernel):
+    """Cosine similarity.
+
+        k(x, z) = <x, z> / (|x| |z|)
+
+    It is 0 if x or z is 0.  It has no parameters.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cosine
+    >>> Cosine()([[3.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]])
+    array([[1., 0.]])
+    """
+
+    _latex: ClassVar[str] = r"\frac{x^\top z}{\|x\|\,\|z\|}"
+
+    diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"{NORMALISED}, of x^T z", 0)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._vectors(X, like)
+        return Prepared((_unit_rows(X)[0],), dtype=X.dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        inner_products(P.arrays[0], Q.arrays[0], out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        return (_unit_rows(X)[1] > 0).astype(X.dtype)
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        # The derivative of u.v with respect to x, where u = x / |x|, is (v - (u.v) u) / |x|.
+        X, Z = self._operands(X, Z)
+        U, inverse = _unit_rows(X)
+        weighted = np.asarray(W @ _unit_rows(Z)[0])
+        U = U.toarray() if sp.issparse(U) else U
+        radial = np.einsum("ij,ij->i", weighted, U)
+        return (weighted - radial[:, None] * U) * inverse[:, None]
+
+
+@node
+class Bilinear(VectorKernel):
+    """Linear kernel with a metric matrix A.
+
+        k(x, z) = x^T A z
+
+    Parameters
+    ----------
+    A : array-like of shape (d, d)
+        A symmetric positive semidefinite matrix; this is checked.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Bilinear
+    >>> Bilinear(A=[[2.0, 0.0], [0.0, 1.0]])([[1.0, 1.0]], [[1.0, 3.0]])
+    array([[5.]])
+    """
+
+    _latex: ClassVar[str] = r"x^\top A z"
+
+    A: Any = ()
+
+    def _check(self) -> None:
+        A = frozen_matrix(self.A, "Bilinear", "A")
+        object.__setattr__(self, "A", A)
+        if (lowest := lowest_eigenvalue(A)) < 0:
+            raise ValueError(
+                f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
+                f"{lowest:.3g}, so x^T A z is not a Mercer kernel. check_gram(A).nearest is the "
+                f"nearest positive semidefinite matrix"
+            )
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims("x^T A z with A positive semidefinite", 0)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        X, Z = P.arrays[0], Q.arrays[0]
+        inner_products(X, Q.cached("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        XA = np.asarray(X @ self._matrix(X.dtype))
+        return np.asarray((X.multiply(XA) if sp.issparse(X) else X * XA).sum(axis=1)).ravel()
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        Z = self._vectors(X if Z is None else Z)
+        return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
+
+    def _preimage(self, X: Any, C: np.ndarray) -> Any:
+        return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
+
+    @property
+    def _has_linear_part(self) -> bool:
+        return type(self) is Bilinear
+
+    def _about(self, X: Any) -> Kernel:
+        return _shifted(self, X)
+
+    def _by_differences(self) -> Kernel:
+        return self
+
+    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+        X = super()._vectors(X)
+        self._same_width(len(self.A), X.shape[1])
+        return X
+
+    def _matrix(self, dtype: Any) -> np.ndarray:
+        return np.asarray(self.A, dtype=dtype)
+
+
+def _shifted(kernel: Kernel, X: Any) -> Kernel:
+    """Return k(x - c, z - c) with c the middle of X, or k if X is not far from the origin."""
+    from ..algebra._input_maps import Shift
+
+    if sp.issparse(X) or not kernel._has_linear_part:
+        return kernel
+    centre = far_middle(as_vectors(X, type(kernel).__name__))
+    return kernel if centre is None else Shift(kernel, tuple(centre.tolist()))
+
+
+def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
+    """Return t**exponent by repeated squaring, overwriting t; much faster than np.power."""
+    if exponent == 0:
+        t[...] = 1.0
+        return t
+    bits = bin(exponent)[3:]  # after the leading 1
+    base = t.copy() if "1" in bits else t
+    for bit in bits:
+        np.square(t, out=t)
+        if bit == "1":
+            t *= base
+    return t
+
+
+def _unit_rows(X: Any) -> tuple[Any, np.ndarray]:
+    """Return the rows of X scaled to norm 1 (zero rows stay 0), and the inverse norms."""
+    # Divide by the largest entry first, so that the squares do not overflow.
+    largest: Any = abs(X).max(axis=1) if X.shape[0] else np.zeros(0)
+    largest = np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel()
+    first = np.divide(1.0, largest, out=np.zeros_like(largest), where=largest > 0)
+    X = sp.csr_array(X.multiply(first[:, None])) if sp.issparse(X) else X * first[:, None]
+    norms = np.sqrt(squared_norms(X))
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    if sp.issparse(X):
+        return sp.csr_array(X.multiply(inverse[:, None])), first * inverse
+    return X * inverse[:, None], first * inverse

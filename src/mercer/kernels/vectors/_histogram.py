@@ -1,0 +1,388 @@
+"""Kernels of a sum of one term per column, s = sum_c w_c g(x_c, z_c).
+
+A new kernel defines the term g, the weights w_c of the columns, `profile(s)` and `slope(s)` =
+profile'(s).  The terms |x - z|, (x - z)^2 / (x + z) and min(x, z) are not inner products, so that
+s cannot be computed by a matrix product.  It is summed directly, for one row and a few hundred
+others at a time, in loops that compile to vector instructions.  Sparse rows are converted to dense
+ones in batches.  Only for min(x, z) are sparse rows used directly, because the minimum of
+non-negative numbers is 0 where one of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import jit, slices
+from .._base import node, parameter
+from .._prepared import Prepared
+from .._properties import FEATURES, SCHOENBERG, Claims
+from ._bandwidth_rules import gamma_from_rule, median_distance
+from ._fast_math import exp_inplace
+from ._sparse_sums import shared_minima
+from ._vector_kernel import SCALED_DISTANCE, LengthScaled, Profiled, check_scale
+
+__all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
+
+_ABSOLUTE, _CHI2, _MINIMUM = range(3)  # the terms g: |x - z|, (x - z)^2 / (x + z), min(x, z)
+
+_SUM_WIDTH = 512  # entries of a row summed at a time, so that they stay in the level-1 cache
+_MAX_DENSE_ENTRIES = 1 << 20  # entries of a sparse operand converted to a dense array at a time
+
+
+@node
+class Elementwise(Profiled):
+    """Base class of k(x, z) = profile(s) with s = sum_c w_c g(x_c, z_c)."""
+
+    _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
+    _nonnegative: ClassVar[bool] = False  # whether entries must be >= 0
+    _summed_in: ClassVar[Any] = np.float64
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]
+        return "nonnegative" if self._nonnegative else "vectors"
+
+    def _weights(self, columns: int) -> Any:
+        """Return the weights w_c, one number or one per column."""
+        return 1.0
+
+    # ------------------------------------------------------------------ tiles
+
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
+        X, Z = P.arrays[0], Q.arrays[0]
+        if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
+            shared_minima(X, Z, out)  # the minimum is 0 where one of the entries is
+            return out
+        weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
+        for rows, A in _dense_rows(X):
+            if sp.issparse(Z):
+                for columns, B in _dense_rows(Z):
+                    _sum_terms(self._kind, A, _transposed(B), weights, out[rows, columns])
+            else:
+                Bt = Q.cached("columns", lambda: _transposed(Z))
+                _sum_terms(self._kind, A, Bt, weights, out[rows])
+        return out
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        self._weights(X.shape[1])  # raises an error if there is not one length scale per column
+        return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
+
+    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+        """Return X as vectors, after checking that they have no negative entry where required."""
+        X = super()._vectors(X, like)
+        if self._nonnegative:
+            lowest = min((X.data if sp.issparse(X) else X).min(initial=0.0), 0.0)
+            if lowest < 0:
+                raise ValueError(
+                    f"{type(self).__name__} compares histograms, whose entries are non-negative, "
+                    f"but X has the entry {lowest:.6g}; if the features were standardised, pass "
+                    f"the counts or frequencies instead"
+                )
+        return X
+
+    # ------------------------------------------------------------------ derivatives
+
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
+
+    def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
+        """Return the array of shape (n, d) that the loop `add` fills with sums of M_ij over j.
+
+        `add` is `_sum_slopes` or `_sum_terms_by_column`.
+        """
+        X, Z = P.arrays[0], Q.arrays[0]
+        out = np.zeros(X.shape)
+        for rows, A in _dense_rows(X):
+            for columns, B in _dense_rows(Z):
+                part = np.ascontiguousarray(M[rows, columns], dtype=np.float64)
+                add(self._kind, part, A, _transposed(B), out[rows])
+        return out
+
+
+@node
+class _ExponentialSum(Elementwise):
+    """Base class of k(x, z) = exp(-s) with s = 0 for equal points."""
+
+    diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            SCHOENBERG,
+            0,
+            strict=True,  # because s > 0 for different points
+            nonnegative=True,
+            unit_diagonal=True,
+            infinitely_divisible=True,
+            stationary=not self._nonnegative,
+        )
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return exp_inplace(s, -1.0)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -np.exp(-s)
+
+
+@node
+class Laplacian(LengthScaled, _ExponentialSum):
+    """Laplacian kernel: exponential of the L1 distance.
+
+        k(x, z) = exp(-sum_c |x_c - z_c| / l_c)
+
+    With one column it is the covariance of the Ornstein-Uhlenbeck process; with several columns it
+    is the product of such kernels.
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default 1.0
+        The length scale l, or one per column.  Tunable.  It can also be a rule that `resolve`
+        replaces by a value for the data: "median" (l is the median L1 distance), "auto"
+        (gamma = 1 / d), "scale" (gamma = 1 / (d Var X)), "scott" or "silverman", where
+        gamma = 1 / l.  `Laplacian.from_gamma` takes gamma directly.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian
+    >>> Laplacian(length_scale=2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    _latex: ClassVar[str] = r"\exp\left(-" + SCALED_DISTANCE + r"_1\right)"
+
+    _kind: ClassVar[int] = _ABSOLUTE
+
+    @staticmethod
+    def _length(gamma: float) -> float:
+        return float(1.0 / gamma)
+
+    def _weights(self, columns: int) -> Any:
+        return 1.0 / self._scale(columns)
+
+    def _inner_pullback(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
+    ) -> dict[str, Any]:
+        M = W * self.slope(s)
+        if np.ndim(self.length_scale) == 0:
+            return {"length_scale": -np.sum(M * s)}
+        terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
+        return {"length_scale": -terms * self._weights(terms.size)}
+
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+        if isinstance(self.length_scale, str) and self.length_scale == "median":
+            return {"length_scale": median_distance(self._vectors(X), "cityblock", weights)}
+        return super()._resolve_own(X, weights)
+
+
+@node
+class Chi2(_ExponentialSum):
+    """Exponential chi-squared kernel for histograms, x, z >= 0.
+
+        k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c))
+
+    A column that is 0 in both points adds 0 to the sum.
+
+    Parameters
+    ----------
+    gamma : float or str, default 1.0
+        The factor of the sum, > 0.  Tunable.  It can also be a rule that `resolve` replaces by a
+        value for the data: "median" (1 / the median of the sums), or "scale", "auto", "scott" or
+        "silverman" as for `RBF`.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Chi2
+    >>> Chi2(gamma=0.6)([[1.0, 2.0, 0.0]], [[2.0, 1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    _latex: ClassVar[str] = r"\exp\left(-<gamma> \sum_c \frac{(x_c - z_c)^2}{x_c + z_c}\right)"
+
+    gamma: float | str = parameter(1.0)
+
+    _kind: ClassVar[int] = _CHI2
+    _nonnegative: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        check_scale("Chi2", "gamma", self.gamma)
+
+    def _weights(self, columns: int) -> Any:
+        return float(self.gamma)
+
+    def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+        return {"gamma": s * self.slope(s)}
+
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+        if not isinstance(self.gamma, str):
+            return {}
+        X = self._vectors(X)
+        if self.gamma == "median":
+            return {"gamma": 1.0 / median_distance(X, _chi2_sums, weights)}
+        return {"gamma": gamma_from_rule(self.gamma, X, weights)}
+
+
+@node
+class AdditiveChi2(Elementwise):
+    """Additive chi-squared kernel for histograms, x, z >= 0.
+
+        k(x, z) = -sum_c (x_c - z_c)^2 / (x_c + z_c)
+
+    It is not a Mercer kernel, but conditionally positive definite of order 1, because
+    (x - z)^2 / (x + z) = x + z - 4 xz / (x + z), and xz / (x + z) is a kernel.  The exponential of
+    gamma times this kernel is `Chi2`.  It has no parameters.
+
+    Examples
+    --------
+    >>> from mercer.kernels import AdditiveChi2
+    >>> AdditiveChi2()([[1.0, 2.0, 0.0]], [[2.0, 1.0, 1.0]]).round(4)
+    array([[-1.6667]])
+    """
+
+    _latex: ClassVar[str] = r"-\sum_c \frac{(x_c - z_c)^2}{x_c + z_c}"
+
+    _kind: ClassVar[int] = _CHI2
+    _nonnegative: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = "4 xz / (x + z), a kernel, minus x and z, which centring removes"
+        return Claims(rule, 1, against=np.array([[0.0], [1.0]]))
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return np.negative(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return np.full_like(s, -1.0)
+
+
+@node
+class HistogramIntersection(Elementwise):
+    """Histogram intersection kernel, for histograms x, z >= 0.
+
+        k(x, z) = sum_c min(x_c, z_c)
+
+    This is the mass that two histograms have in common.  It is the inner product of the indicator
+    functions of the intervals [0, x_c].  It has no parameters.
+
+    Examples
+    --------
+    >>> from mercer.kernels import HistogramIntersection
+    >>> HistogramIntersection()([[1.0, 2.0, 0.0]], [[2.0, 1.0, 1.0]])
+    array([[2.]])
+    """
+
+    _latex: ClassVar[str] = r"\sum_c \min(x_c, z_c)"
+
+    _kind: ClassVar[int] = _MINIMUM
+    _nonnegative: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(f"min(x, z), an {FEATURES}: indicators of [0, x]", 0, nonnegative=True)
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return s
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return np.ones_like(s)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        return np.asarray(X.sum(axis=1)).ravel()
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def _dense_rows(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield (rows, X[rows] as a dense array); all rows at once unless X is sparse."""
+    n, d = X.shape
+    size = max(1, _MAX_DENSE_ENTRIES // d) if sp.issparse(X) else max(n, 1)
+    for rows in slices(n, size):
+        part = X[rows].toarray() if sp.issparse(X) else X
+        yield rows, np.ascontiguousarray(part)
+
+
+def _transposed(B: np.ndarray) -> np.ndarray:
+    """Return the transpose as a contiguous array, so that the loops run along its rows."""
+    return np.ascontiguousarray(B.T)
+
+
+def _chi2_sums(sample: np.ndarray) -> np.ndarray:
+    """Return sum_c (x_c - z_c)^2 / (x_c + z_c) for all pairs of rows, in the order of `pdist`."""
+    return -AdditiveChi2()(sample)[np.triu_indices(len(sample), k=1)]
+
+
+# ---------------------------------------------------------------------- loops
+#
+# `kind` is constant within a loop, so that the compiler moves the choice of the term out of it.
+# The expressions contain no float64 constants, so that float32 input is computed in float32.
+
+
+@jit()
+def _term(kind: int, a: Any, b: Any) -> Any:
+    """Return the term g(a, b)."""
+    if kind == _ABSOLUTE:
+        return abs(a - b)
+    if kind == _CHI2:
+        total = a + b
+        return (a - b) * (a - b) / (total + (total == 0))  # 0 if a = b = 0
+    return min(a, b)
+
+
+@jit()
+def _slope(kind: int, a: float, b: float) -> float:
+    """Return dg(a, b) / da; at a kink, the midpoint of the subgradients."""
+    if kind == _ABSOLUTE:
+        return 1.0 if a > b else (-1.0 if a < b else 0.0)
+    if kind == _CHI2:
+        total = a + b
+        u = (a - b) / (total + (total == 0))
+        return u * (2.0 - u)
+    return 1.0 if a < b else (0.5 if a == b else 0.0)
+
+
+@jit()
+def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
+    """Set out_ij <- sum_c weights_c g(A_ic, B_jc); the inner loop over j is vectorised."""
+    sums = np.empty(_SUM_WIDTH, dtype=out.dtype)
+    for start in range(0, Bt.shape[1], _SUM_WIDTH):
+        size = min(_SUM_WIDTH, Bt.shape[1] - start)
+        for i in range(A.shape[0]):
+            sums[:size] = 0
+            for c in range(A.shape[1]):
+                a, weight = A[i, c], weights[c]
+                column = Bt[c, start : start + size]
+                for j in range(size):
+                    sums[j] += weight * _term(kind, a, column[j])
+            out[i, start : start + size] = sums[:size]
+
+
+# "reassoc" allows the compiler to reorder the sums over j; otherwise they are not vectorised.
+
+
+@jit("reassoc", "nsz")
+def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
+    """Set out_ic <- out_ic + sum_j M_ij dg(A_ic, B_jc) / dA_ic."""
+    for i in range(A.shape[0]):
+        row = M[i]
+        for c in range(A.shape[1]):
+            a, column, total = A[i, c], Bt[c], 0.0
+            for j in range(row.shape[0]):
+                total += row[j] * _slope(kind, a, column[j])
+            out[i, c] += total
+
+
+@jit("reassoc", "nsz")
+def _sum_terms_by_column(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
+    """Set out_ic <- out_ic + sum_j M_ij g(A_ic, B_jc)."""
+    for i in range(A.shape[0]):
+        row = M[i]
+        for c in range(A.shape[1]):
+            a, column, total = A[i, c], Bt[c], 0.0
+            for j in range(row.shape[0]):
+                total += row[j] * _term(kind, a, column[j])
+            out[i, c] += total

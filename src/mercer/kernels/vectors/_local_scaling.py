@@ -1,0 +1,127 @@
+"""A Gaussian kernel with local scaling: its width adapts to the density of the points."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
+
+from ..._core import is_count
+from .._base import node
+from .._prepared import Prepared
+from .._properties import FEATURES, Claims
+from ._bandwidth_rules import spread_rows
+from ._vector_kernel import VectorKernel
+
+__all__ = ["LocalRBF"]
+
+# Training points from which the density is estimated (weighted ones count by their weight).  More
+# points describe the density in more detail, but each evaluation of the kernel takes longer.
+_MAX_POINTS = 1000
+
+
+@node
+class LocalRBF(VectorKernel):
+    """Gaussian kernel with a length scale that adapts to the local density of the points.
+
+        k(x, z) = (2 l(x) l(z) / (l(x)^2 + l(z)^2))^(d/2) exp(-|x - z|^2 / (l(x)^2 + l(z)^2))
+
+    l(x) is the distance of x to its `n_neighbors`-th nearest neighbour among the training points
+    (all of them, or 1000 evenly spaced ones).  The kernel is therefore narrow where points are
+    dense, and wide where they are sparse.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=7
+        The number of neighbours that determines the length scale.  The nearest neighbour of a
+        training point is the point itself.
+    points : array of shape (m, d), optional
+        The points from which the density is estimated.  None means the training points; call
+        `resolve` to set them (estimators do this in `fit`).
+
+    Notes
+    -----
+    The kernel is positive definite for every function l > 0, because it is the inner product in L2
+    of Gaussians of width l(x) around x (Gibbs, 1997; Paciorek and Schervish, 2004).
+
+    The self-tuning affinity of Zelnik-Manor and Perona, exp(-|x - z|^2 / (l(x) l(z))), has the same
+    purpose, but it is *not* a Mercer kernel in general.  Validity requires the first factor, which
+    reduces k between regions of different density, the more so the more dimensions there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import LocalRBF
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [6.0], [7.0]])
+    >>> kernel = LocalRBF(n_neighbors=2).resolve(X)
+    >>> kernel([[0.0], [5.0]], [[0.1], [6.0]]).round(3)  # dense and sparse cluster
+    array([[0.607, 0.   ],
+           [0.   , 0.607]])
+    """
+
+    n_neighbors: int = 7
+    points: Any = None
+
+    diagonal_bound: ClassVar[float] = 1.0
+
+    def _claims(self, *inner: Claims) -> Claims:
+        rule = f"{FEATURES}: Gaussians of width l(x) around x, in L2"
+        return Claims(rule, 0, nonnegative=True, unit_diagonal=True)
+
+    def _check(self) -> None:
+        if not is_count(self.n_neighbors):
+            raise ValueError(
+                f"LocalRBF: n_neighbors must be a positive integer, got {self.n_neighbors!r}"
+            )
+        if self.points is not None:
+            points = np.array(_dense(self._vectors(self.points)), dtype=float)
+            points.setflags(write=False)
+            object.__setattr__(self, "points", points)
+
+    def _rules(self) -> list[str]:
+        return ["points"] if self.points is None else []
+
+    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+        if self.points is not None:
+            return {}
+        X = self._vectors(X)
+        return {"points": _dense(X[spread_rows(X.shape[0], _MAX_POINTS, weights)])}
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = np.asarray(_dense(self._vectors(X, like)), dtype=np.float64)
+        self._same_width(self.points.shape[1], X.shape[1])
+        return Prepared((X, self._widths(X)))
+
+    def _widths(self, X: np.ndarray) -> np.ndarray:
+        """Return l(x) > 0.
+
+        If the `n_neighbors` nearest points are all copies of x, l(x) is the smallest positive
+        distance, or 1 if there is none.
+        """
+        k = min(self.n_neighbors, len(self.points))
+        distances = np.asarray(cKDTree(self.points).query(X, k=[k])[0])[:, 0]
+        if not np.all(distances > 0):
+            all_distances = cdist(X[distances == 0], self.points)
+            all_distances[all_distances == 0] = np.inf
+            nearest = all_distances.min(axis=1)
+            distances[distances == 0] = np.where(np.isfinite(nearest), nearest, 1.0)
+        return distances
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        (X, a), (Z, b) = P.arrays, Q.arrays
+        sums = np.add.outer(a**2, b**2)
+        exponents = cdist(X, Z, "sqeuclidean")
+        exponents /= -sums
+        ratio = np.multiply.outer(2.0 * a, b)
+        ratio /= sums
+        out[...] = ratio ** (0.5 * X.shape[1]) * np.exp(exponents)
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.ones(self._vectors(X).shape[0])
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sp.issparse(X) else X

@@ -1,0 +1,410 @@
+"""Radial kernels: functions of the squared scaled distance s = |(x - z) / l|^2.
+
+A subclass of `Radial` needs `profile(s)` and `slope(s)` = profile'(s).  If it has parameters other
+than the length scale, it also needs `parameter_slopes(s)`.  The base class computes distances,
+diagonal, derivatives and tiles.  A tile is one matrix product of augmented rows,
+
+    s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
+
+where c is in the middle of the points.  Distances do not depend on c, but rounding errors do.
+Sparse rows cannot be centred and use the same formula with c = 0.  If s is small relative to
+|y|^2 + |w|^2, the three terms cancel.  If the rounding error then matters, because the norms are
+large or the kernel is steep at 0, s is computed again from the differences y - w (`refine`).
+
+For up to eight columns, the squares ((x_c - z_c) / l_c)^2 are summed directly, which is faster and
+does not cancel.  In this case c is 0 unless the subtraction x - c is exact, and the division by l
+comes last, so that s is accurate wherever the points are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import jit, slices
+from .._base import node
+from .._jacobian import Linearised
+from .._prepared import Prepared
+from .._properties import Claims
+from ._close_pairs import close_moments, refine
+from ._dot_product import squared_norms
+from ._vector_kernel import LengthScaled, inner_products, middle
+
+__all__ = ["Radial", "row_norms"]
+
+# Up to this many columns, summing squared differences is faster than the matrix product.
+_MAX_DIRECT_COLUMNS = 8
+_CHUNK_ROWS = 1024  # rows converted at a time, so that float64 temporaries stay small
+# Largest |y|^2 for float32 matrix products.  The exponent of an RBF then has an absolute error of
+# about 4e-7 |y|^2 / 2 = 1e-4; for larger norms float64 is used.
+_MAX_FLOAT32_NORM = 500.0
+# Largest |y|^2 for direct differences in float32: they do not cancel, but must not overflow.
+_MAX_FLOAT32_DIRECT = 1e30
+# Largest |y|^2 in float64, so that neither s nor a small multiple of it overflows.
+_MAX_SQUARED_NORM = 1e300
+
+
+class _RadialFrame(NamedTuple):
+    """The data that both operands of a radial tile share."""
+
+    form: str  # "direct" | "augmented" | "inner"
+    centre: np.ndarray
+    inverse: np.ndarray  # 1 / l of each column
+
+    @property
+    def columns(self) -> int:
+        return len(self.inverse)
+
+
+@node
+class Radial(LengthScaled):
+    """Base class of the kernels that are functions of the scaled distance of two points.
+
+        k(x, z) = profile(|(x - z) / length_scale|^2)
+
+    A subclass defines `profile(s)` and its derivative `slope(s)` for arrays of squared distances s.
+    `from_gamma(gamma)` is an alternative constructor, with gamma = 1 / (2 length_scale^2).
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (n_features,) or str, default=1.0
+        One number, one number per column, or a rule such as "median" that is resolved on data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Radial, node
+    >>> class Bump(Radial):
+    ...     def profile(self, s):
+    ...         return np.exp(-s)
+    ...     def slope(self, s):
+    ...         return -np.exp(-s)
+    >>> Bump(2.0)([[0.0], [2.0]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+
+    # Whether the profile behaves like sqrt(s) near 0.  Rounding errors of a small s are magnified
+    # then, so that s needs a small relative error, and float32 is never used.
+    _kink: ClassVar[bool] = False
+    _takes_negative: ClassVar[bool] = False  # whether profile(s) treats s < 0 (rounding) as 0
+    is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
+
+    def _check(self) -> None:
+        super()._check()
+        self._check_shape()
+
+    def _check_shape(self) -> None:
+        """Raise if a parameter other than the length scale is invalid; for subclasses."""
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(stationary=True)
+
+    @staticmethod
+    def _length(gamma: float) -> float:
+        return float(np.sqrt(0.5 / gamma))
+
+    # ------------------------------------------------------------------ tiles
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        X = self._vectors(X)
+        scale = self._scale(X.shape[1])
+        if like is None:
+            frame = _choose_frame(X, np.full(X.shape[1:], 1.0 / np.asarray(scale)))
+        else:
+            self._same_width(like.frame.columns, X.shape[1])
+            frame = like.frame
+        if sp.issparse(X) and frame.form != "inner":
+            raise ValueError(
+                "a sparse operand must be prepared first, because it cannot be centred"
+            )
+        single = X.dtype == np.float32 and not self._kink
+        single = single and (like is None or like.dtype == np.float32)
+        single = single and bool(np.all(frame.inverse < np.finfo(np.float32).max))
+        rows, norms = _prepare_rows(X, frame, np.float32 if single else np.float64)
+        limit = _MAX_FLOAT32_DIRECT if frame.form == "direct" else _MAX_FLOAT32_NORM
+        if single and not norms.max(initial=0.0) <= limit:
+            rows, norms = _prepare_rows(X, frame, np.float64)
+        if not norms.max(initial=0.0) <= _MAX_SQUARED_NORM:
+            raise ValueError(
+                f"{type(self).__name__}: squared distances overflow, because points are up to "
+                f"{np.abs(X).max():.3g} in size for a length scale of {np.min(scale):.3g}; "
+                f"scale the features, or raise length_scale"
+            )
+        arrays = (rows, norms.astype(rows.dtype)) if frame.form == "inner" else (rows,)
+        return Prepared(arrays, frame=frame, dtype=rows.dtype)
+
+    def _statistic(
+        self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
+    ) -> np.ndarray:
+        """Set out <- squared scaled distances s of the prepared rows, and return it.
+
+        In float64, the error is about 1e-11: relative to s if `exact` or if the kernel has a kink
+        at 0, and relative to max(s, 1) otherwise.  With more than eight columns, the prepared rows
+        themselves are rounded, by eps times their distance from the centre.  In float32, the error
+        is 5e-7 times the squared norms.  Rounding may make s slightly negative; it is clipped at 0
+        unless the profile accepts negative values.
+        """
+        A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._kink
+        if frame.form == "direct":
+            inverse = frame.inverse.astype(A.dtype, copy=False)
+            _direct_squared_distances(
+                A, Q.cached("columns", lambda: np.ascontiguousarray(B.T)), inverse, out
+            )
+            return out
+        if frame.form == "augmented":
+            np.matmul(A, Q.cached("right", lambda: _right_factor(B)).T, out=out)
+        else:
+            inner_products(A, B, out)
+            out *= -2.0
+            out += P.arrays[1][:, None]
+            out += Q.arrays[1]
+        same = P.coincidences(Q)
+        if same[0].size:
+            out[same] = 0.0
+        refine(A, B, frame.columns, row_norms(P), row_norms(Q), out, relative)
+        if not relative and not self._takes_negative:
+            np.maximum(out, 0.0, out=out)
+        return out
+
+    def _diag(self, X: Any) -> np.ndarray:
+        X = self._vectors(X)
+        self._scale(X.shape[1])  # raises if the number of columns is wrong
+        return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
+
+    @property
+    def diagonal_bound(self) -> float:
+        at_zero = self._at_zero()
+        return at_zero if at_zero > 0.0 else np.inf  # k(x, x) <= 0: not a Mercer kernel
+
+    # ------------------------------------------------------------------ derivatives
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        P, Q, s = self._statistics(X, Z)
+        others = {name: np.vdot(W, g) for name, g in self.parameter_slopes(s).items()}
+        return {
+            "length_scale": self._length_scale_pullback(P, Q, s, W, self._finite_slope(s))
+        } | others
+
+    def _length_scale_pullback(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray, slope: np.ndarray
+    ) -> Any:
+        """Return sum_ij W_ij dk_ij / d log l, for the length scale or for each of them."""
+        M = W * slope
+        return -2.0 * (
+            self._moments(P, Q, s, M)[1] if np.ndim(self.length_scale) else np.vdot(M, s)
+        )
+
+    def _linearise(self, X: Any, Z: Any) -> Linearised:
+        if sp.issparse(X) or sp.issparse(Z):
+            return super()._linearise(X, Z)
+        return _RadialLinearisation(self, X, Z)
+
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """Return profile, slope and derivatives with respect to the other parameters at s.
+
+        s is not modified.
+        """
+        return self.profile(s.copy()), self._finite_slope(s), self.parameter_slopes(s)
+
+    def _squared_difference_products(
+        self, P: Prepared, Q: Prepared, M: np.ndarray, A: np.ndarray
+    ) -> np.ndarray:
+        """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), from three matrix products."""
+        Y, V = (R.arrays[0][:, : P.frame.columns] for R in (P, Q))
+        if P.frame.form == "direct":
+            Y, V = Y * P.frame.inverse, V * P.frame.inverse
+        columns = [V[:, c, None] ** r * A for r in (1, 2) for c in range(V.shape[1])]
+        order_0, sums = (
+            M @ A,
+            (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1),
+        )
+        order_1, order_2 = np.moveaxis(sums, (1, 2), (0, 1))
+        Y = Y.T[:, :, None]
+        return np.asarray(Y**2 * order_0 - 2.0 * Y * order_1 + order_2)
+
+    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+        return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
+
+    def _moments(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return sum_j M_ij (y_i - w_j)_c and sum_ij M_ij (y_i - w_j)_c^2; M is overwritten.
+
+        They are computed by matrix products, without an array of shape (n, m, d).  Pairs that are
+        so close that the products would cancel are summed separately.
+        """
+        frame = P.frame
+        first, second = np.zeros((len(P), frame.columns)), np.zeros(frame.columns)
+        Y, V = (R.arrays[0][:, : frame.columns] for R in (P, Q))
+        if frame.form == "direct":
+            columns = Q.cached("columns", lambda: np.ascontiguousarray(V.T))
+            _direct_moments(np.ascontiguousarray(M), Y, columns, frame.inverse, first, second)
+            return first, second
+        # Pass whole rows: a slice of columns has another memory layout, for which Numba would
+        # compile the loop again.
+        close_moments(M, P.arrays[0], Q.arrays[0], row_norms(P), row_norms(Q), s, first, second)
+        rows, cross = M.sum(axis=1), np.asarray(M @ V)
+        second += _square(Y).T @ rows + _square(V).T @ M.sum(axis=0)
+        second -= 2.0 * (Y.multiply(cross) if sp.issparse(Y) else Y * cross).sum(axis=0)
+        first += (Y.toarray() if sp.issparse(Y) else Y) * rows[:, None]
+        first -= cross
+        return first, second
+
+    def _finite_slope(self, s: np.ndarray) -> np.ndarray:
+        """Return the slope, with 0 in place of infinite values at s = 0.
+
+        The kernel has a symmetric kink there, so that 0 is the mean of the one-sided derivatives.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = self.slope(s)
+        slope[(s == 0) & ~np.isfinite(slope)] = 0.0
+        return slope
+
+
+class _RadialLinearisation(Linearised):
+    """The linearisation of a radial kernel: profile and slopes share the distances s."""
+
+    kernel: Radial
+
+    def __init__(self, kernel: Radial, X: Any, Z: Any) -> None:
+        super().__init__(kernel, X, Z)
+        self.P, self.Q, self.s = kernel._statistics(X, Z)
+        self.profile, self.slope, self.others = kernel._jet(self.s)
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.profile
+
+    def total(self, W: np.ndarray) -> float:
+        return float(np.vdot(W, self.profile))
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        length_scale = self.kernel._length_scale_pullback(self.P, self.Q, self.s, W, self.slope)
+        others = {name: np.vdot(W, g) for name, g in self.others.items()}
+        return self._in_order({"length_scale": length_scale} | others)
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        M, s, P, Q = self.slope, self.s, self.P, self.Q
+        if transposed:
+            M, s, P, Q = M.T, s.T, Q, P
+        if np.ndim(self.kernel.length_scale):
+            scale_terms = self.kernel._squared_difference_products(P, Q, M, V)
+        else:
+            scale_terms = ((M * s) @ V)[None]
+        others = {name: ((g.T if transposed else g) @ V)[None] for name, g in self.others.items()}
+        return self._in_order({"length_scale": -2.0 * scale_terms} | others)
+
+    def _in_order(self, parts: dict[str, Any]) -> np.ndarray:
+        """Concatenate derivatives, given by parameter name, in the order of theta."""
+        return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._parts])
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
+    """Return the frame for points X, which other operands then share."""
+    if sp.issparse(X) or not len(X):
+        form = (
+            "inner"
+            if sp.issparse(X)
+            else "direct"
+            if X.shape[1] <= _MAX_DIRECT_COLUMNS
+            else "augmented"
+        )
+        return _RadialFrame(form, np.zeros(X.shape[1]), inverse)
+    centre = middle(X)
+    if X.shape[1] > _MAX_DIRECT_COLUMNS:
+        return _RadialFrame("augmented", centre, inverse)
+    # The subtraction x - c is exact if c / 2 <= x <= 2 c.  Otherwise c is not large relative to the
+    # differences of the points, and centring would gain little.
+    with np.errstate(over="ignore"):
+        far = np.maximum(X.max(axis=0) - centre, centre - X.min(axis=0)) > np.abs(0.5 * centre)
+    return _RadialFrame("direct", np.where(far, 0.0, centre), inverse)
+
+
+def _prepare_rows(X: Any, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
+    """Return the prepared rows and the squared norms |y|^2, with y = (x - c) / l.
+
+    The rows are x - c, [y, |y|^2, 1] or y if the form is direct, augmented or inner, respectively.
+    """
+    if sp.issparse(X):
+        rows = sp.csr_array(X.multiply(frame.inverse), dtype=dtype)
+        rows.sum_duplicates()  # this also sorts the indices
+        return rows, squared_norms(rows.astype(np.float64, copy=False))
+    n, d = X.shape
+    rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
+    norms = np.empty(n)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the norms
+        for part in slices(n, _CHUNK_ROWS):
+            Y = X[part] - frame.centre  # in float64, like the centre
+            if frame.form == "direct":
+                rows[part] = Y
+                Y *= frame.inverse
+            else:
+                Y *= frame.inverse
+                rows[part, :d] = Y
+                Y[...] = rows[part, :d]
+            norms[part] = squared_norms(Y)
+    if frame.form == "augmented":
+        rows[:, d], rows[:, d + 1] = norms, 1.0
+    return rows, norms
+
+
+def _right_factor(rows: np.ndarray) -> np.ndarray:
+    """Return [-2 w, 1, |w|^2] for the augmented rows [w, |w|^2, 1]."""
+    out = -2.0 * rows
+    out[:, -2], out[:, -1] = 1.0, rows[:, -2]
+    return out
+
+
+@jit()
+def _direct_squared_distances(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
+    """Set out_ij <- sum_c ((A_ic - B_jc) inverse_c)^2, where Bt is the transpose of B.
+
+    The inner loop runs over j, so that it is vectorised.
+    """
+    for i in range(A.shape[0]):
+        row = out[i]
+        a, weight = A[i, 0], inverse[0]
+        for j in range(row.shape[0]):
+            t = (a - Bt[0, j]) * weight
+            row[j] = t * t
+        for c in range(1, A.shape[1]):
+            a, weight = A[i, c], inverse[c]
+            for j in range(row.shape[0]):
+                t = (a - Bt[c, j]) * weight
+                row[j] += t * t
+
+
+@jit("reassoc", "nsz")
+def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: Any) -> None:
+    """Add sum_j M_ij (y_i - w_j)_c to `first` and sum_ij M_ij (y_i - w_j)_c^2 to `second`.
+
+    y - w = (A - B) inverse, and Bt is the transpose of B.
+    """
+    for i in range(A.shape[0]):
+        for c in range(A.shape[1]):
+            a, total, square = A[i, c], 0.0, 0.0
+            for j in range(M.shape[1]):
+                t = (a - Bt[c, j]) * inverse[c]
+                total += M[i, j] * t
+                square += M[i, j] * (t * t)
+            first[i, c] += total
+            second[c] += square
+
+
+def row_norms(P: Prepared) -> np.ndarray:
+    """Return the squared norms |y|^2 of prepared rows."""
+    if P.frame.form == "direct":
+        return squared_norms(P.arrays[0] * P.frame.inverse)
+    if P.frame.form == "inner":
+        return P.arrays[1]
+    return P.cached("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
+
+
+def _square(Y: Any) -> Any:
+    return Y.multiply(Y) if sp.issparse(Y) else Y * Y

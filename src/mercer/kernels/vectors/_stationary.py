@@ -1,0 +1,332 @@
+"""Positive definite radial kernels: RBF, Matern, rational quadratic, Cauchy, inverse multiquadric.
+
+Each class defines its profile, a function of the squared scaled distance s, and its derivative.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import kve, rgamma
+
+from .._base import node, parameter
+from .._prepared import Prepared
+from .._properties import MIXTURE, Claims
+from ._fast_math import exp_inplace
+from ._radial import Radial, row_norms
+from ._vector_kernel import SCALED_DISTANCE, check_positive
+
+__all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
+
+
+@node
+class _Mixture(Radial):
+    """Base class of radial kernels that are mixtures of Gaussians.
+
+    k(x, z) = integral of w(t) exp(-t |x - z|^2) dt over t > 0, with weights w(t) >= 0
+    """
+
+    is_decreasing: ClassVar[bool] = True
+
+    def _claims(self, *inner: Claims) -> Claims:
+        return Claims(
+            MIXTURE,
+            0,
+            strict=True,
+            nonnegative=True,
+            unit_diagonal=True,
+            infinitely_divisible=True,
+            stationary=True,
+        )
+
+
+@node
+class RBF(_Mixture):
+    """Gaussian kernel, also called RBF or squared exponential kernel.
+
+        k(x, z) = exp(-|x - z|^2 / (2 length_scale^2))
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The distance over which the kernel decreases: one number, or one per column.  Tunable.  It
+        can also be a rule that `resolve` replaces by a value for the data: "median" (the median
+        distance), "scale", "auto", "scott" or "silverman".
+
+    Notes
+    -----
+    `RBF.from_gamma(gamma)` is the same kernel as exp(-gamma |x - z|^2), with
+    gamma = 1 / (2 length_scale^2).
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> RBF(length_scale=1.0)([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[1.    , 0.1353]])
+    """
+
+    _latex: ClassVar[str] = r"\exp\left(-\tfrac{1}{2}" + SCALED_DISTANCE + r"^2\right)"
+
+    _takes_negative: ClassVar[bool] = True
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return exp_inplace(s, -0.5)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 * self.profile(s.copy())
+
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        k = self.profile(s.copy())
+        return k, -0.5 * k, {}
+
+    def _single_error(self, P: Prepared) -> float | None:
+        # An absolute error of the exponent is a relative error of k.  If distances come from a
+        # matrix product, the error of the exponent grows with the squared norms |y|^2 of the rows
+        # and with the square root of their length.  If distances are sums of squared differences,
+        # it is the rounding error eps |y| of the rows times the distance, which is at most 13 where
+        # k is in the range of float32.  (Smaller values of k, below 1e-38, become 0; that change is
+        # below the rounding error of float64.)  The largest measured error is 0.9 of this bound,
+        # for identical columns, whose rounding errors do not cancel, and below 0.5 for others.
+        norm = float(np.sqrt(row_norms(P).max(initial=0.0)))
+        exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
+        return 1.2e-6 * max(1.0, exponent) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
+
+
+@node
+class Matern(_Mixture):
+    """Matern kernel, a generalisation of the RBF with a smoothness parameter.
+
+        k(x, z) = 2^(1-nu) / Gamma(nu) u^nu K_nu(u),  u = sqrt(2 nu) |x - z| / length_scale
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+    nu : float, default=1.5
+        The smoothness, 0 < nu <= 100 or inf.  A process with this covariance is m times mean-square
+        differentiable for all m < nu.  nu = 1/2 is the exponential kernel exp(-|x - z| / l), and
+        nu = inf is the RBF.  The values 1/2, 3/2 and 5/2 have closed forms and are fast; all others
+        use the Bessel function K_nu.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Matern
+    >>> Matern(nu=0.5)([[0.0]], [[1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    nu: float = 1.5
+
+    _kink: ClassVar[bool] = True
+
+    # The kernel is a mixture of Gaussians.  It is infinitely divisible, because its spectral
+    # density, Student's t, is (Grosswald 1976).
+
+    def _check_shape(self) -> None:
+        if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
+            raise ValueError(f"Matern: nu must be positive (or inf), got {self.nu!r}")
+        if 100 < self.nu < np.inf:
+            raise ValueError(
+                f"Matern: nu must be at most 100 (or inf), got {self.nu!r}; for larger values, the "
+                f"kernel differs from the RBF by less than a percent: use RBF"
+            )
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        if self.nu == np.inf:
+            return exp_inplace(s, -0.5)
+        if self.nu not in (0.5, 1.5, 2.5):
+            return _bessel(self.nu, np.sqrt(2.0 * self.nu * s))
+        r = np.sqrt(s, out=s)
+        r *= np.sqrt(2.0 * self.nu)
+        if self.nu == 0.5:
+            return exp_inplace(r, -1.0)
+        polynomial = 1.0 + r if self.nu == 1.5 else 1.0 + r + r * r / 3.0
+        return np.multiply(exp_inplace(r, -1.0), polynomial, out=r)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        if self.nu == np.inf:
+            return -0.5 * np.exp(-0.5 * s)
+        u = np.sqrt(2.0 * self.nu * s)
+        if self.nu == 0.5:
+            return -0.5 * np.exp(-u) / u
+        if self.nu == 1.5:
+            return -1.5 * np.exp(-u)
+        if self.nu == 2.5:
+            return -5.0 / 6.0 * (1.0 + u) * np.exp(-u)
+        # (u^nu K_nu)' = -u^nu K_(nu-1)  and  du/ds = nu / u
+        if self.nu > 1:
+            return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
+        return -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
+
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        if self.nu not in (1.5, 2.5):
+            return super()._jet(s)
+        u = np.sqrt(s)
+        u *= np.sqrt(2.0 * self.nu)
+        decay = exp_inplace(u.copy(), -1.0)
+        if self.nu == 1.5:
+            u += 1.0
+            u *= decay
+            decay *= -1.5
+            return u, decay, {}
+        slope = u + 1.0
+        np.multiply(u, u, out=u)
+        u *= 1.0 / 3.0
+        u += slope
+        u *= decay
+        slope *= decay
+        slope *= -5.0 / 6.0
+        return u, slope, {}
+
+
+@node
+class RationalQuadratic(_Mixture):
+    """Rational quadratic kernel, a mixture of RBF kernels with different length scales.
+
+        k(x, z) = (1 + |x - z|^2 / (2 alpha length_scale^2))^(-alpha)
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+    alpha : float, default=1.0
+        The exponent, > 0.  Tunable.  A small alpha mixes length scales over a wide range; for
+        alpha -> inf the kernel becomes the RBF.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RationalQuadratic
+    >>> RationalQuadratic(alpha=1.0)([[0.0]], [[2.0]]).round(4)
+    array([[0.3333]])
+    """
+
+    _latex: ClassVar[str] = (
+        r"\left(1 + \frac{1}{2 \cdot <alpha>}" + SCALED_DISTANCE + r"^2\right)^{-<alpha>}"
+    )
+
+    alpha: float = parameter(1.0)
+
+    def _check_shape(self) -> None:
+        check_positive("RationalQuadratic", "alpha", self.alpha)
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s *= 0.5 / self.alpha
+        return exp_inplace(np.log1p(s, out=s), -self.alpha)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        k = self.profile(s.copy())
+        k *= -0.5
+        return np.divide(k, 1.0 + s * (0.5 / self.alpha), out=k)
+
+    def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
+        return self._jet(s)[2]
+
+    def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        q = s * (0.5 / self.alpha)
+        logarithm = np.log1p(q)
+        change = _log_excess(q, logarithm)
+        k = exp_inplace(logarithm, -self.alpha)
+        change *= -self.alpha
+        change *= k
+        q += 1.0
+        slope = np.divide(k, q, out=q)
+        slope *= -0.5
+        return k, slope, {"alpha": change}
+
+
+@node
+class Cauchy(_Mixture):
+    """Cauchy kernel, which decreases with the inverse square of the distance.
+
+        k(x, z) = 1 / (1 + |x - z|^2 / length_scale^2)
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Cauchy
+    >>> Cauchy()([[0.0]], [[1.0]])
+    array([[0.5]])
+    """
+
+    _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1}"
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s += 1.0
+        return np.reciprocal(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -np.square(1.0 / (1.0 + s))  # this order of operations does not overflow
+
+
+@node
+class InverseMultiquadric(_Mixture):
+    """Inverse multiquadric kernel, which decreases with the inverse of the distance.
+
+        k(x, z) = 1 / sqrt(1 + |x - z|^2 / length_scale^2)
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (d,), or str, default=1.0
+        The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
+
+    Examples
+    --------
+    >>> from mercer.kernels import InverseMultiquadric
+    >>> InverseMultiquadric()([[0.0]], [[3.0**0.5]])
+    array([[0.5]])
+    """
+
+    _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1/2}"
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        s += 1.0
+        np.sqrt(s, out=s)
+        return np.reciprocal(s, out=s)
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return -0.5 * (1.0 + s) ** -1.5
+
+
+def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
+    """Return 2 / Gamma(nu) (u/2)^nu K_nu(u), the Matern profile, which is 1 at u = 0."""
+    value = 2.0 * rgamma(nu) * _decay(nu, nu, u)
+    # Where K_nu overflows, u is so small that a few terms of the power series suffice.
+    small = ~np.isfinite(value)
+    q, term, series = u[small] ** 2 / 4.0, 1.0, 1.0
+    for k in range(1, min(8, int(np.ceil(nu)))):
+        term = term * q / (k * (k - nu))
+        series = series + term
+    value[small] = series
+    return value
+
+
+def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
+    """Return (u/2)^p K_order(u), not finite where K_order overflows or nearly does."""
+    # For u > 2000 the result is 0 for all p <= 100, and for much larger u, kve returns nan.  The
+    # factor e^-u is split in two halves, one for the power and one for kve, so that neither product
+    # overflows or underflows.
+    half = 0.5 * np.minimum(u, 2000.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scaled = kve(order, 2.0 * half)
+        scaled[scaled > 1e300] = np.inf
+        decay = np.exp(-half)
+        return np.power(half, p) * decay * (scaled * decay)
+
+
+def _log_excess(q: np.ndarray, logarithm: np.ndarray) -> np.ndarray:
+    """Return log(1 + q) - q / (1 + q) for q >= 0, without cancellation near 0."""
+    excess = logarithm - q / (1.0 + q)
+    small = q < 0.1
+    # with t = q / (2 + q) it is 2 t^2 / (1 + t) + 2 (t^3 / 3 + t^5 / 5 + ...)
+    t = q[small]
+    t /= 2.0 + t
+    square, tail = t * t, np.zeros_like(t)
+    for k in range(13, 1, -2):
+        tail = square * (tail + 1.0 / k)
+    excess[small] = 2.0 * (square / (1.0 + t) + t * tail)
+    return excess

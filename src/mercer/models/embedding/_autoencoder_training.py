@@ -1,0 +1,263 @@
+"""The autoencoder: an encoder f and a decoder g, trained so that g(f(x)) is close to x.
+
+The objective is the fraction of the variance that is lost, plus weight decay,
+
+    E = sum_i |x_i - g(f(x_i))|^2 / sum_i |x_i - mean|^2 + alpha sum_j |W_j|^2
+
+The points are centred and divided by one common scale, so that E does not depend on their units.  E
+has many local minima.  L-BFGS therefore starts from several random initialisations, and the report
+contains the spread of the final values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import Step, Stopwatch, entry_point, ordered_sum, slices, warn_caller
+from ...solvers import Report, Status
+from ._mlp import Layers
+from ._ppca_training import fix_signs
+
+__all__ = ["AutoencoderResult", "LostVariance", "autoencode"]
+
+_ROWS_PER_BLOCK = 512  # rows of X that are propagated through the network at a time
+# Blocks are summed in this fixed number of groups, so that the result does not depend on the number
+# of threads.
+_N_GROUPS = 4
+_LBFGS_MEMORY = 20  # number of past steps that L-BFGS stores
+
+
+class AutoencoderResult(NamedTuple):
+    """The encoder and decoder, the final E of all restarts, and the report of the solver."""
+
+    encoder: Layers
+    decoder: Layers
+    losses: np.ndarray
+    report: Report
+
+
+class LostVariance:
+    """The objective E of the autoencoder and its gradient, as a function of all parameters theta.
+
+    theta is one vector of the weights and biases of the encoder, followed by those of the decoder.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The points, centred.
+    sizes : tuple of int
+        The numbers of units of the layers of the encoder, from d to the number of components.
+    activation : str
+        The activation function; see `Layers`.
+    alpha : float
+        The factor of the weight decay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import LostVariance
+    >>> X = np.array([[1.0, 2.0], [-1.0, -2.0]])
+    >>> E = LostVariance(X, (2, 1), "tanh", alpha=0.0)
+    >>> value, slope = E(np.zeros(E.size))  # all points are mapped to their mean, 0
+    >>> value, slope.shape
+    (1.0, (7,))
+    """
+
+    def __init__(
+        self, X: np.ndarray, sizes: tuple[int, ...], activation: str, alpha: float
+    ) -> None:
+        self._X, self._sizes, self._activation, self._alpha = X, sizes, activation, alpha
+        self._n_encoder = sum((a + 1) * b for a, b in pairwise(sizes))
+        self.size = self._n_encoder + sum((b + 1) * a for a, b in pairwise(sizes))
+        self._blocks = slices(len(X), _ROWS_PER_BLOCK)
+        self._total_variance = float(np.sum(X * X))
+        weights = np.ones(self.size)
+        for half in self.halves(weights):
+            for b in half.biases:
+                b[:] = 0.0
+        self._is_weight = weights  # 1 for weights, 0 for biases, which do not decay
+
+    def halves(self, theta: np.ndarray) -> tuple[Layers, Layers]:
+        """Return the encoder and the decoder, whose arrays are views of theta."""
+        return (
+            Layers.of(theta[: self._n_encoder], self._sizes, self._activation),
+            Layers.of(theta[self._n_encoder :], self._sizes[::-1], self._activation),
+        )
+
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw an initial theta, uniform within +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio)."""
+        theta = np.zeros(self.size)
+        for half in self.halves(theta):
+            for W, b in zip(half.weights, half.biases, strict=True):
+                limit = np.sqrt(6.0 / sum(W.shape))
+                W[:] = rng.uniform(-limit, limit, size=W.shape)
+                b[:] = rng.uniform(-limit, limit, size=b.shape)
+        return theta
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return E and its gradient."""
+        encoder, decoder = self.halves(theta)
+
+        def term(rows: slice) -> np.ndarray:
+            x = self._X[rows]
+            encoded = encoder.values(x)
+            decoded = decoder.values(encoded[-1])
+            error = decoded[-1] - x
+            decoder_gradient, G = decoder.pullback(decoded, error)
+            encoder_gradient, _ = encoder.pullback(encoded, G)
+            return np.concatenate(
+                [[np.sum(error * error)], 2.0 * encoder_gradient, 2.0 * decoder_gradient]
+            )
+
+        total = (
+            ordered_sum(term, self._blocks, _N_GROUPS, work=3.0 * len(self._X) * len(theta))
+            / self._total_variance
+        )
+        decay = self._alpha * self._is_weight * theta
+        return float(total[0] + decay @ theta), total[1:] + 2.0 * decay
+
+
+@entry_point
+def autoencode(
+    X: np.ndarray,
+    q: int,
+    hidden: tuple[int, ...] = (20,),
+    activation: str = "tanh",
+    alpha: float = 1e-4,
+    n_init: int = 3,
+    tol: float = 1e-4,
+    max_iter: int = 5000,
+    rng: np.random.Generator | None = None,
+    say: Function[[str], None] | None = None,
+) -> AutoencoderResult:
+    """Fit an autoencoder; return the best of `n_init` runs from random initialisations.
+
+    The bottleneck layer is linear, so the embedding can be rotated and shifted without changing the
+    reconstructions.  It is rotated to its principal axes and shifted to mean 0.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The points.
+    q : int
+        The dimension of the embedding.
+    hidden : tuple of int, default=(20,)
+        The numbers of units of the hidden layers between X and the embedding; the decoder mirrors
+        them.
+    activation : {"tanh", "logistic", "relu", "identity"}, default="tanh"
+        The activation function of the hidden layers.
+    alpha : float, default=1e-4
+        The factor of the weight decay.
+    n_init : int, default=3
+        The number of random initialisations.
+    tol : float, default=1e-4
+        L-BFGS stops when the largest absolute entry of the gradient of E is below this value.
+    max_iter : int, default=5000
+        The maximum number of L-BFGS steps per run.
+    rng : Generator, optional
+        The random generator; the seed is 0 by default.
+    say : function, optional
+        Called with a progress message after each step.
+
+    Returns
+    -------
+    AutoencoderResult
+        The encoder, the decoder, the final E of all runs, and the report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import autoencode
+    >>> t = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> result = autoencode(np.hstack([t, t**2]), 1, (5,), rng=np.random.default_rng(0))
+    >>> result.losses.shape, bool(result.losses.min() < 0.01)
+    ((3,), True)
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    watch, mean = Stopwatch(), X.mean(axis=0)
+    largest = float(np.abs(X - mean).max())
+    scale = largest * float(np.sqrt(np.mean(((X - mean) / largest) ** 2)))
+    E = LostVariance((X - mean) / scale, (X.shape[1], *hidden, q), activation, alpha)
+    runs = [_run_lbfgs(E, E.start(rng), tol, max_iter, k, n_init, say) for k in range(n_init)]
+    losses = np.array([run.fun for run in runs])
+    best = runs[int(losses.argmin())]
+    gradient = float(np.abs(best.jac).max())
+    if gradient > tol:
+        warn_caller(
+            f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) with a gradient of "
+            f"{gradient:.1e}, more than tol={tol:.1e}, where a fraction {best.fun:.3g} of the "
+            f"variance is lost; raise max_iter or tol, or use fewer hidden units",
+            ConvergenceWarning,
+        )
+    report = Report(
+        f"L-BFGS(n_init={n_init})",
+        Status.CONVERGED if gradient <= tol else Status.NOT_CONVERGED,
+        int(best.nit),
+        gradient,
+        watch.seconds,
+        "",
+        {"loss": float(losses.min()), "spread": float(np.ptp(losses)), "restarts": n_init},
+    )
+    return AutoencoderResult(*_in_units_of_data(*E.halves(best.x), X, mean, scale), losses, report)
+
+
+def _run_lbfgs(
+    E: LostVariance,
+    theta: np.ndarray,
+    tol: float,
+    max_iter: int,
+    k: int,
+    n_init: int,
+    say: Function[[str], None] | None,
+) -> OptimizeResult:
+    """Run L-BFGS from one initialisation."""
+    steps = 0
+
+    def report_step(intermediate_result: OptimizeResult) -> None:
+        nonlocal steps
+        steps += 1
+        if say is not None:
+            lost = f"{intermediate_result.fun:.4g} of the variance lost"
+            say(Step(f"restart {k + 1} of {n_init}, step {steps}: {lost}"))
+
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": _LBFGS_MEMORY, "ftol": 0.0}
+    return minimize(
+        E,
+        theta,
+        jac=True,
+        method="L-BFGS-B",
+        callback=report_step,
+        options={**options, "gtol": tol},
+    )
+
+
+def _in_units_of_data(
+    encoder: Layers, decoder: Layers, X: np.ndarray, mean: np.ndarray, scale: float
+) -> tuple[Layers, Layers]:
+    """Convert encoder and decoder to the units of X, and rotate the embedding to principal axes."""
+    encoder_weights, decoder_weights = (
+        [W.copy() for W in half.weights] for half in (encoder, decoder)
+    )
+    encoder_biases, decoder_biases = (
+        [b.copy() for b in half.biases] for half in (encoder, decoder)
+    )
+    encoder_biases[0] -= mean @ encoder_weights[0] / scale
+    encoder_weights[0] /= scale
+    decoder_biases[-1] = mean + scale * decoder_biases[-1]
+    decoder_weights[-1] *= scale
+    Z = Layers(tuple(encoder_weights), tuple(encoder_biases), encoder.activation)(X)
+    centre = Z.mean(axis=0)
+    axes = fix_signs(np.linalg.eigh((Z - centre).T @ (Z - centre))[1][:, ::-1])
+    decoder_biases[0] += centre @ decoder_weights[0]
+    decoder_weights[0] = axes.T @ decoder_weights[0]
+    encoder_biases[-1] = (encoder_biases[-1] - centre) @ axes
+    encoder_weights[-1] = encoder_weights[-1] @ axes
+    return Layers(tuple(encoder_weights), tuple(encoder_biases), encoder.activation), Layers(
+        tuple(decoder_weights), tuple(decoder_biases), encoder.activation
+    )

@@ -1,0 +1,325 @@
+"""The Bayesian GPLVM, which integrates out the latent coordinates and detects unused dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ..._core import Stopwatch, check_budget, entry_point, slices, warn_caller
+from ...expansion.preimage import descend
+from ...kernels import RBF, Kernel
+from ...solvers import Report
+from ..gp import (
+    Conditioned,
+    LatentBound,
+    LatentState,
+    RowBound,
+    expectations,
+    length_scales,
+    maximise,
+    with_relevance,
+)
+from ._gp_decoder import GPDecoder, search_report, standardise
+
+__all__ = ["BayesianGPLVMResult", "BayesianMap", "default_relevance", "fit_bayesian"]
+
+
+@dataclass(frozen=True)
+class _BayesianGPLVMTuning:
+    """Initial values, and limits of the searches for parameters and latent coordinates."""
+
+    # Tolerance and maximum number of steps of the search for the latent coordinates of a point.
+    latent_tol: float = 1e-7
+    latent_max_iter: int = 1000
+    # Entries (rows times pairs of inducing points) that are in memory at a time in that search.
+    max_entries: int = 2**19
+    # Number of times that search is repeated for the training data, because rounding may end a
+    # single one too early.
+    n_rounds: int = 3
+    # The log variance of a latent coordinate is clipped to +-30, to avoid overflow.
+    max_log_variance: float = 30.0
+    # Initial variance of the latent coordinates.
+    initial_variance: float = 0.5
+    # Upper limit of the initial length scales, relative to the shortest.
+    max_initial_length_scale: float = 100.0
+    # Number of steps during which the noise variance is fixed at its initial value.
+    fixed_noise_steps: int = 100
+
+
+_TUNING = _BayesianGPLVMTuning()
+
+
+class BayesianGPLVMResult(NamedTuple):
+    """The fitted model, its lower bound on the log likelihood, and the report of the search."""
+
+    map: BayesianMap
+    bound: float
+    report: Report
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class BayesianMap(GPDecoder):
+    """A fitted Bayesian GPLVM, x = mean + unit (f(z) + noise) with z ~ N(0, I).
+
+    f is a Gaussian process, and the latent coordinates z of each training point have a Gaussian
+    posterior.  The latent dimensions are sorted by decreasing relevance, the variance of the
+    coordinates over the squared length scale l^2.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (d,)
+        The mean of the training points.
+    unit : float
+        The root mean square of the standard deviations of the columns.
+    data : ndarray of shape (n, d)
+        The training points, centred and divided by `unit`.
+    expansion : Expansion
+        The posterior mean of f; its points are the inducing points.
+    covariance : Conditioned
+        The posterior covariance of f, the same for each column.
+    places, variances : ndarrays of shape (n, q)
+        The posterior means and variances of the latent coordinates of the training points.
+    noise : float
+        The variance of the noise, relative to unit^2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.models.embedding import fit_bayesian
+    >>> t = np.linspace(-1.5, 1.5, 40)[:, None]
+    >>> X = np.hstack([t, t**2, t**3])
+    >>> model = fit_bayesian(X, RBF(), t, t[::4]).map
+    >>> z = model.place(X[:2])
+    >>> bool(np.abs(model.expected(z) - X[:2]).max() < 0.2)
+    True
+    """
+
+    places: np.ndarray
+    variances: np.ndarray
+    noise: float
+
+    @property
+    def relevance(self) -> np.ndarray:
+        """The variance of the coordinates over l^2, shape (q,); near 0 for unused dimensions."""
+        return np.asarray(self.places.var(axis=0) / length_scales(self.expansion.kernel) ** 2)
+
+    @property
+    def active(self) -> np.ndarray:
+        """Boolean mask of the dimensions that move x by more than the noise does, shape (q,).
+
+        The criterion is d v var(m) / l^2 > noise, with v the variance of f and m the posterior
+        means.  To first order, a step of length l moves each of the d columns by sqrt(v).  The
+        noise moves x by its standard deviation in any direction.
+        """
+        v = getattr(self.expansion.kernel, "factor", 1.0)
+        return np.asarray(len(self.mean) * v * self.relevance > self.noise)
+
+    def _variance(self, Z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.covariance.diag(Z)) + self.noise
+
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n latent coordinates from the prior N(0, I)."""
+        return rng.standard_normal((n, self.n_components))
+
+    def place(self, X: np.ndarray) -> np.ndarray:
+        """Return the posterior mean of z for each row of X, shape (n, q); see `posterior`."""
+        return self.posterior(X)[0]
+
+    def posterior(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and variance of the Gaussian posterior of z, for each row of X.
+
+        It is the Gaussian with the largest lower bound on log p(x).  The search starts from the
+        posterior of the nearest training point.
+        """
+        return self._optimise_latents(self._standardise(X))[:2]
+
+    def log_density(self, X: np.ndarray) -> np.ndarray:
+        """Return a lower bound on log p(x) for each row, given f at the inducing points."""
+        return self._optimise_latents(self._standardise(X))[2] - self._log_volume
+
+    @cached_property
+    def _row_bound(self) -> RowBound:
+        """The contribution of a single row to the bound."""
+        f, C = self.expansion, self.covariance
+        psi = expectations(f.kernel, np.asarray(f.points))
+        return RowBound(psi, f.coefficients, C.factor, C.inner, self.noise)
+
+    def _optimise_latents(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        m, q = len(self.expansion.points), self.n_components
+        rows_per_block = max(1, _TUNING.max_entries // max(m * (m + 1) // 2, len(self.data)))
+        out, value = np.empty((len(Y), 2 * q)), np.empty(len(Y))
+        for rows in slices(len(Y), rows_per_block):
+            nearest = cdist(Y[rows], self.data, "sqeuclidean").argmin(axis=1)
+            start = np.hstack([self.places[nearest], np.log(self.variances[nearest])])
+            out[rows], value[rows] = _maximise_bound(self._row_bound, Y[rows], start)
+        return out[:, :q], np.exp(out[:, q:]), value
+
+
+def _maximise_bound(
+    row: RowBound, Y: np.ndarray, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means and log variances (in one array) that maximise the bound, and the bound."""
+    q = start.shape[1] // 2
+
+    def negative_bound(V: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        S = np.exp(np.clip(V[:, q:], -_TUNING.max_log_variance, _TUNING.max_log_variance))
+        value, on_mu, on_log_S = row.value_and_slopes(Y[rows], V[:, :q], S)
+        return -value, -np.hstack([on_mu, on_log_S])
+
+    V = descend(
+        negative_bound, start, scale=1.0, tol=_TUNING.latent_tol, max_iter=_TUNING.latent_max_iter
+    )[0]
+    return V, -negative_bound(V, np.arange(len(Y)))[0]
+
+
+@entry_point
+def default_relevance(X: np.ndarray, q: int) -> Kernel:
+    """Return an ARD RBF kernel whose length scales follow from PCA, as a starting point.
+
+    The latent coordinates are assumed to be PCA scores scaled to variance 1.  The first length
+    scale is 1.  Components with a smaller standard deviation have proportionally larger length
+    scales, up to 100.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import default_relevance
+    >>> default_relevance(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 2)
+    1.0*RBF(length_scale=(1.0, 2.0))
+    """
+    Y = X - X.mean(axis=0)
+    deviations = np.zeros(max(q, min(Y.shape)))
+    deviations[: min(Y.shape)] = np.linalg.svd(Y, compute_uv=False)
+    scales = deviations[0] / np.maximum(
+        deviations[:q], deviations[0] / _TUNING.max_initial_length_scale
+    )
+    return 1.0 * RBF(scales)
+
+
+@entry_point
+def fit_bayesian(
+    X: np.ndarray,
+    kernel: Kernel,
+    start: np.ndarray,
+    inducing: np.ndarray,
+    *,
+    noise: float = 0.2,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_memory: Any = None,
+    say: Function[[str], None] | None = None,
+) -> BayesianGPLVMResult:
+    """Fit a Bayesian GPLVM by maximising a lower bound on the marginal likelihood.
+
+    The noise variance is fixed for the first 100 steps, because an embedding that has not taken
+    shape yet would explain all of X as noise.  The search ends when ten successive steps gain less
+    than `tol` each, per entry of X.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The training points.
+    kernel : Kernel
+        The initial kernel of f, for X centred and scaled to a mean variance of 1.
+    start : ndarray of shape (n, q)
+        The initial latent coordinates.
+    inducing : ndarray of shape (m, q)
+        The initial inducing points.
+    noise : float, default=0.2
+        The initial noise variance, for X scaled to a mean variance of 1.
+    tol : float, default=1e-4
+        The tolerance of the search, per entry of X.
+    max_iter : int, default=1000
+        The maximum number of steps.
+    max_memory : int, str or None, default=None
+        The memory budget; see `mercer.gram.gram`.
+    say : function, optional
+        Called with progress messages.
+
+    Returns
+    -------
+    BayesianGPLVMResult
+        The model (`map`), the bound (`bound`), and the `report`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.models.embedding import fit_bayesian
+    >>> t = np.linspace(-1.5, 1.5, 30)[:, None]
+    >>> model = fit_bayesian(np.hstack([t, t**2]), RBF(), t, t[::5]).map
+    >>> model.places.shape, model.noise < 0.1
+    ((30, 1), True)
+    """
+    watch = Stopwatch()
+    Y, mean, unit = standardise(X)
+    kernel = with_relevance(kernel, start.shape[1])
+    bound = LatentBound(kernel, Y, start.shape[1], len(inducing))
+    check_budget(bound.workspace(), max_memory, f"a Bayesian GPLVM of {len(Y)} points")
+    u = bound.joined(
+        LatentState(start, np.full_like(start, _TUNING.initial_variance), inducing, kernel, noise)
+    )
+    bounds = bound.bounds
+    bounds_fixed_noise = bounds.copy()
+    bounds_fixed_noise[-1] = u[-1]
+    gain = tol * Y.size
+    if say is not None:
+        say(f"the noise variance is fixed at {noise:.3g} for {_TUNING.fixed_noise_steps} steps")
+    first_stage = maximise(
+        bound,
+        u,
+        bounds_fixed_noise,
+        say=say,
+        max_iter=min(_TUNING.fixed_noise_steps, max_iter),
+        gain=gain,
+    )
+    if say is not None:
+        say("the noise variance is optimised")
+    steps = max(1, max_iter - _TUNING.fixed_noise_steps)
+    result = maximise(bound, first_stage.theta, bounds, say=say, max_iter=steps, gain=gain)
+    value = result.value - Y.size * float(np.log(unit))
+    result = replace(result, value=value, evaluations=first_stage.evaluations + result.evaluations)
+    solver, limits = (
+        f"L-BFGS, {len(inducing)} inducing points",
+        f"max_iter={max_iter} or tol={tol:.1e}",
+    )
+    report = search_report(result, watch, solver, "bound", limits)
+    model = _build_model(bound, bound.split(result.theta), mean, unit)
+    if not model.active.any():
+        warn_caller(
+            f"the model explains all of X as noise, a fraction {model.noise:.3g} of its variance: "
+            f"no dimension is active, and the embedding is not informative. Try more points, more "
+            f"inducing points, or other coordinates as init"
+        )
+    return BayesianGPLVMResult(model, value, report)
+
+
+def _build_model(
+    bound: LatentBound, state: LatentState, mean: np.ndarray, unit: float
+) -> BayesianMap:
+    """Build the model from an optimised state.
+
+    The latent posteriors of the training points are optimised for the posterior of f, and the
+    dimensions are sorted by relevance.
+    """
+    f, C = bound.posterior(state)
+    model = BayesianMap(mean, unit, bound.Y, f, C, state.mu, state.S, state.noise)
+    for _ in range(_TUNING.n_rounds):
+        places, variances, _ = model._optimise_latents(bound.Y)
+        model = replace(model, places=places, variances=variances)
+    order = np.argsort(-model.relevance, kind="stable")
+    reordered = state.permuted(order)
+    return replace(
+        model,
+        expansion=replace(f, kernel=reordered.kernel, points=reordered.Z),
+        covariance=Conditioned(reordered.kernel, reordered.Z, C.factor, C.inner),
+        places=model.places[:, order],
+        variances=model.variances[:, order],
+    )

@@ -1,0 +1,392 @@
+"""Quality of an embedding: how well it preserves the neighbours of each point.
+
+rho_ij is the rank of point j among the neighbours of point i in the data, and r_ij its rank in the
+embedding; rank 1 is the nearest.  Each measure compares both ranks over a row i, for all numbers K
+of neighbours at once, and is the mean over the rows.  A random subset of the rows, each with its
+exact ranks among *all* points, therefore gives an unbiased estimate with a standard error.  A
+subset of the points, with ranks among that subset only, would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..._core import (
+    ENTRY_WORK,
+    entry_point,
+    is_count,
+    length,
+    ordered_sum,
+    quiet,
+    random_numbers,
+    slices,
+)
+from ...kernels import Kernel, as_kernel, reads_all
+from ._pairwise_distances import Distances, distances
+
+__all__ = ["EmbeddingQuality", "Measures", "embedding_quality"]
+
+
+@dataclass(frozen=True)
+class _QualityTuning:
+    """Defaults of `embedding_quality`, and block sizes."""
+
+    # Number of points up to which all rows are evaluated by default.
+    max_exact_points: int = 5000
+    # Number of random rows that are evaluated by default for more points.
+    n_sampled_rows: int = 2000
+    # Distances in a block of rows.
+    entries_per_block: int = 2**19
+    # Blocks are summed in this fixed number of groups, so that the result does not depend on the
+    # number of threads.
+    n_groups: int = 4
+    # Default number of neighbours for the measures of single points.
+    n_neighbors: int = 10
+
+
+_TUNING = _QualityTuning()
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Quality measures of an embedding for single points, or their standard errors.
+
+    Attributes
+    ----------
+    trustworthiness, continuity, lcmc, q_nx, r_nx : ndarray
+        One entry per number of neighbours (standard errors), or per point.
+    auc : float or ndarray
+        One number (standard error), or one entry per point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import embedding_quality
+    >>> quality = embedding_quality(np.arange(5.0)[:, None], [[0.0], [2.0], [4.0], [1.0], [3.0]])
+    >>> quality.trustworthiness[0].round(3), quality.standard_error.auc
+    (np.float64(0.2), 0.0)
+    >>> quality.points.q_nx.round(2)  # of each point, for three neighbours of four
+    array([0.67, 0.67, 0.67, 0.67, 1.  ])
+    """
+
+    trustworthiness: np.ndarray
+    continuity: np.ndarray
+    lcmc: np.ndarray
+    q_nx: np.ndarray
+    r_nx: np.ndarray
+    auc: Any
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingQuality:
+    """The result of `embedding_quality`; entry K - 1 of a curve belongs to K neighbours.
+
+    Attributes
+    ----------
+    trustworthiness : ndarray of shape (n - 2,)
+        1 if all neighbours in the embedding are neighbours in the data.
+    continuity : ndarray of shape (n - 2,)
+        1 if all neighbours in the data are neighbours in the embedding.
+    q_nx : ndarray of shape (n - 2,)
+        The fraction of neighbours that data and embedding have in common.
+    lcmc : ndarray of shape (n - 2,)
+        `q_nx` minus its expected value for a random embedding.
+    r_nx : ndarray of shape (n - 2,)
+        `q_nx` rescaled so that a random embedding has 0 and a perfect one has 1.
+    auc : float
+        The mean of `r_nx` with weights 1 / K: one number for all scales.
+    standard_error : Measures
+        The standard errors of these measures; 0 if all rows were evaluated.
+    points : Measures
+        The measures of each evaluated point, for `n_neighbors` neighbours.
+    rows : ndarray of shape (m,)
+        The indices of the points whose neighbours were evaluated.
+    n_neighbors : int or ndarray
+        The numbers of neighbours K of `points`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import embedding_quality
+    >>> X = np.random.default_rng(0).normal(size=(60, 3)) * [3.0, 1.0, 0.1]
+    >>> quality = embedding_quality(X, X[:, :2])
+    >>> quality.trustworthiness[4].round(3), quality.continuity[4].round(3)
+    (np.float64(1.0), np.float64(1.0))
+    >>> worst = quality.rows[quality.points.trustworthiness.argmin()]  # the least trustworthy point
+    """
+
+    trustworthiness: np.ndarray
+    continuity: np.ndarray
+    lcmc: np.ndarray
+    q_nx: np.ndarray
+    r_nx: np.ndarray
+    auc: float
+    standard_error: Measures = field(repr=False)
+    points: Measures = field(repr=False)
+    rows: np.ndarray = field(repr=False)
+    n_neighbors: Any
+
+
+@entry_point
+@quiet
+def embedding_quality(
+    X: Any,
+    Z: Any,
+    rows: int | Sequence[int] | np.ndarray | None = None,
+    *,
+    kernel: Any = None,
+    n_neighbors: int | Sequence[int] | np.ndarray | None = None,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> EmbeddingQuality:
+    """Measure how well an embedding preserves neighbours, for every number K of neighbours.
+
+    ================ ===========================================================================
+    trustworthiness  T(K) = 1 - (2/G) sum over r_ij <= K < rho_ij of (rho_ij - K)
+    continuity       C(K) = 1 - (2/G) sum over rho_ij <= K < r_ij of (r_ij - K)
+    q_nx             Q(K) = #{rho_ij <= K and r_ij <= K} / (K n)
+    lcmc             Q(K) - K / (n - 1)
+    r_nx             R(K) = ((n - 1) Q(K) - K) / (n - 1 - K)
+    auc              sum_K R(K)/K / sum_K 1/K
+    ================ ===========================================================================
+
+    rho_ij and r_ij are the ranks of point j among the neighbours of point i, in the data and in the
+    embedding; G = n K (2n - 3K - 1) for K < n/2, else n (n - K)(n - K - 1), and K = 1 ... n - 2.
+
+    Parameters
+    ----------
+    X : points
+        The data: n vectors, or any points that `kernel` accepts.
+    Z : array of shape (n, q)
+        The coordinates of the points in the embedding.
+    rows : int, indices or None, default=None
+        The number of points, drawn at random, or the indices of the points, whose neighbours
+        among all n points are evaluated.  None is all points up to n = 5000, and 2000 random ones
+        for larger n.  Time grows with rows * n log n, memory with n.
+    kernel : Kernel, str, callable or None, default=None
+        The kernel in whose feature space the distances of the data are measured; None is the
+        Euclidean distance.
+    n_neighbors : int, sequence of int or None, default=None
+        The number of neighbours K for the measures of single points; None is min(10, n - 2).
+    random_state : int, Generator, RandomState or None, default=None
+        The seed for drawing the rows; None is the seed 0.
+
+    Returns
+    -------
+    EmbeddingQuality
+
+    Notes
+    -----
+    Ties are broken by row: of two neighbours at the same distance, the one in the earlier row
+    counts as nearer, both in the data and in the embedding.  A copy of the data is thus a perfect
+    embedding, even with duplicates.  If an embedding puts many points at the same coordinates,
+    shuffle the rows first; otherwise the row order of the data may look like a preserved order.
+
+    References
+    ----------
+    Venna & Kaski (2001), Neighborhood preservation in nonlinear projection methods; Lee & Verleysen
+    (2009), Quality assessment of dimensionality reduction; Lee, Peluffo-Ordóñez & Verleysen (2015),
+    Multi-scale similarities in stochastic neighbour embedding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA, embedding_quality
+    >>> from mercer.datasets import swiss_roll
+    >>> X, _ = swiss_roll(300, random_state=0)
+    >>> quality = embedding_quality(X, KernelPCA(n_components=2).fit_transform(X))
+    >>> quality.trustworthiness[9].round(2), quality.continuity[9].round(2), round(quality.auc, 2)
+    (np.float64(0.9), np.float64(0.98), 0.6)
+    >>> from mercer.kernels import Spectrum
+    >>> words = ["GATTACA", "GATTACC", "TTTT", "TTTTT", "CCGG"]
+    >>> embedding_quality(words, [[0.0], [0.1], [2.0], [2.1], [5.0]], kernel=Spectrum(2)).q_nx
+    array([0.8, 0.5, 0.8])
+    """
+    n = _check_lengths(X, Z)
+    indices = _check_rows(rows, n, random_state)
+    neighbors = _check_neighbors(n_neighbors, n)
+    data, embedding = distances(X, _check_kernel(kernel), "X"), distances(Z, None, "Z")
+    return _RankComparison(data, embedding, n, neighbors).measure(indices)
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _check_lengths(X: Any, Z: Any) -> int:
+    n, n_embedded = length(X), length(Z)
+    if n != n_embedded:
+        raise ValueError(
+            f"X has {n} points and Z has {n_embedded}: row i of Z must be the coordinates of "
+            f"point i; the usual cause is an embedding of other points, or a truncated one"
+        )
+    if n < 3:
+        raise ValueError(
+            f"X has {n} point{'s' * (n != 1)}, but at least 3 are needed: with fewer, no point "
+            f"has a nearer and a farther neighbour"
+        )
+    return n
+
+
+def _check_rows(rows: Any, n: int, random_state: Any) -> np.ndarray:
+    if rows is None:
+        rows = n if n <= _TUNING.max_exact_points else _TUNING.n_sampled_rows
+    if is_count(rows):
+        if rows >= n:
+            return np.arange(n)
+        return np.sort(random_numbers(random_state).choice(n, size=rows, replace=False))
+    indices = np.asarray(rows)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or not len(indices):
+        raise ValueError(f"rows must be a positive count, indices of points or None, got {rows!r}")
+    if indices.min() < 0 or indices.max() >= n or len(np.unique(indices)) != len(indices):
+        raise ValueError(f"rows must be distinct indices from 0 to {n - 1}, got {rows!r}")
+    return indices.astype(np.intp)
+
+
+def _check_neighbors(n_neighbors: Any, n: int) -> Any:
+    if n_neighbors is None:
+        return min(_TUNING.n_neighbors, n - 2)
+    neighbors = np.asarray(n_neighbors)
+    if (
+        neighbors.ndim > 1
+        or neighbors.dtype.kind not in "iu"
+        or not neighbors.size
+        or neighbors.min() < 1
+        or neighbors.max() > n - 2
+    ):
+        raise ValueError(
+            f"n_neighbors must be integers from 1 to {n - 2} (the number of points minus 2), "
+            f"got {n_neighbors!r}"
+        )
+    return int(neighbors) if neighbors.ndim == 0 else neighbors
+
+
+def _check_kernel(spec: Any) -> Kernel | None:
+    kernel = None if spec is None else as_kernel(spec)
+    if kernel is not None and reads_all(kernel):
+        raise ValueError(
+            "kernel='precomputed' needs rows of a matrix as points; pass the matrix as "
+            "kernel=Precomputed(K), and X as indices, np.arange(len(K))"
+        )
+    return kernel
+
+
+# --- comparison of ranks --------------------------------------------------------------------------
+
+
+class _RankComparison:
+    """Compares the ranks in the data with the ranks in the embedding, row by row.
+
+    It sums the losses 1 - T, 1 - C and 1 - Q, which are exactly 0 for a perfect embedding.
+    """
+
+    def __init__(self, data: Distances, embedding: Distances, n: int, neighbors: Any) -> None:
+        self.data, self.embedding, self.n, self.neighbors = data, embedding, n, neighbors
+        K = self.K = np.arange(1.0, n - 1)
+        is_small_k = n > 2 * K
+        self.max_loss = np.where(is_small_k, K * (2 * n - 3 * K - 1), (n - K) * (n - K - 1)) / 2.0
+        self.chance_factor = (n - 1) / (n - 1 - K)  # 1 - R = (1 - Q) times this
+        self.weights = self.chance_factor / K / np.sum(1.0 / K)
+
+    def measure(self, rows: np.ndarray) -> EmbeddingQuality:
+        """Return the measures, averaged over the given rows."""
+        n, m = self.n, len(rows)
+        point_losses = np.empty((3, m, *np.shape(self.neighbors)))
+        point_areas = np.empty(m)
+        spread = np.zeros((2, m))  # the largest distance in each row, of data and embedding
+
+        def sums(block: slice) -> np.ndarray:
+            """Return the sums of the losses and of their squares over a block of rows."""
+            total = np.zeros((2, 3, n - 2))
+            distance_blocks = self.data.block(rows[block]), self.embedding.block(rows[block])
+            spread[:, block] = [distances.max(axis=1) for distances in distance_blocks]
+            for i, data_distances, embedding_distances in zip(
+                range(block.start, block.stop), *distance_blocks, strict=True
+            ):
+                loss = self._losses(data_distances, embedding_distances, rows[i])
+                total[0] += loss
+                total[1] += loss**2
+                point_losses[:, i] = loss[:, np.asarray(self.neighbors) - 1]
+                point_areas[i] = loss[2] @ self.weights
+            return total
+
+        parts = slices(m, max(1, _TUNING.entries_per_block // n))
+        total, squares = ordered_sum(sums, parts, _TUNING.n_groups, work=ENTRY_WORK * m * n)
+        for name, largest in zip("XZ", spread, strict=True):
+            if not largest.any():
+                raise ValueError(
+                    f"all {n} points of {name} are equal, so that no point is nearer than any "
+                    f"other; the usual cause is columns that are constant"
+                )
+        mean = total / m
+        # Factor of the standard error of a mean over m of n rows, drawn without replacement.
+        error_factor = np.sqrt(max(0.0, 1.0 - m / n) / m)
+        variance = np.maximum(squares - m * mean**2, 0.0) / (m - 1) if m > 1 else np.nan * mean
+        error = error_factor * np.sqrt(variance) if m < n else np.zeros_like(mean)
+        area_deviation = float(np.std(point_areas, ddof=1)) if m > 1 else np.nan
+        return EmbeddingQuality(
+            **vars(self._measures(mean, float(point_areas.mean()), slice(None))),
+            standard_error=self._errors(error, error_factor * area_deviation if m < n else 0.0),
+            points=self._measures(point_losses, point_areas, np.asarray(self.neighbors) - 1),
+            rows=rows,
+            n_neighbors=self.neighbors,
+        )
+
+    def _measures(self, loss: np.ndarray, area: Any, which: Any) -> Measures:
+        """Convert losses at some K (indices `which`) to measures."""
+        T, C, Q = 1.0 - loss
+        chance = self.K[which] / (self.n - 1)
+        return Measures(T, C, Q - chance, Q, 1.0 - loss[2] * self.chance_factor[which], 1.0 - area)
+
+    def _errors(self, loss: np.ndarray, area: float) -> Measures:
+        """Convert the standard errors of the losses to those of the measures."""
+        T, C, Q = loss
+        return Measures(T, C, Q, Q, Q * self.chance_factor, area)
+
+    def _losses(
+        self, data_distances: np.ndarray, embedding_distances: np.ndarray, own: int
+    ) -> np.ndarray:
+        """Return 1 - T, 1 - C and 1 - Q of one row for all K, from its squared distances.
+
+        a_k is the rank in the data of the point with rank k in the embedding; b_k is the rank in
+        the embedding of the point with rank k in the data.
+        """
+        (by_data, rho), (by_embedding, r) = (
+            _ranked(d, own) for d in (data_distances, embedding_distances)
+        )
+        a, b = rho[by_embedding][1:-1], r[by_data][1:-1]
+        k = np.arange(1, self.n - 1)
+        trust_loss, continuity_loss = _intrusion(a, b, k), _intrusion(b, a, k)
+        common = np.cumsum((a <= k) + (b < k).view("i1"), dtype=np.int64)
+        return np.stack(
+            [trust_loss / self.max_loss, continuity_loss / self.max_loss, 1.0 - common / k]
+        )
+
+
+def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Return the sum of (rho - K) over the points with r <= K < rho, for all K.
+
+    Cumulative sums over K suffice: the point with rank k in the embedding enters the sum at K = k
+    if its rank a_k in the data is larger than k.  The point with rank k in the data leaves the sum
+    at K = k if it was in it, i.e. if its rank b_k in the embedding is smaller than k.
+    """
+    enter, leave = a > k, b < k
+    n_inside = np.cumsum(enter.view("i1") - leave.view("i1"), dtype=np.int64)
+    return np.cumsum(a * enter - k * leave) - k * n_inside
+
+
+def _ranked(squared: np.ndarray, own: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points sorted by distance, the point `own` itself first, and their ranks.
+
+    Ties are broken by row; the stable sort is slower and only used if there are ties.
+    """
+    squared[own] = -1.0
+    order = np.argsort(squared)
+    ascending = squared[order]
+    if np.any(ascending[1:] == ascending[:-1]):
+        order = np.argsort(squared, kind="stable")
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return order, ranks

@@ -1,0 +1,274 @@
+"""The Gaussian process latent variable model (GPLVM): each column of X is a smooth function of z.
+
+With a linear kernel the GPLVM is the dual form of probabilistic PCA; other kernels give nonlinear
+embeddings.  The likelihood has many local optima, and the result depends on the initial latent
+coordinates z_i.  Random initial coordinates lead to poor optima, so the caller passes better ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ..._core import NotPositiveDefiniteError, Stopwatch, entry_point, slices
+from ..._core.linalg import cho_solve
+from ...expansion.preimage import descend
+from ...kernels import Kernel
+from ...solvers import Report
+from ..gp import LatentLikelihood, MarginalLikelihood, maximise
+from ._gp_decoder import GPDecoder, search_report, standardise
+from ._ppca_training import fix_signs
+
+__all__ = ["GPLVMResult", "LatentMap", "fit_latent"]
+__all__ += ["principal_places", "whitened"]
+
+_EMBED_TOL, _EMBED_MAX_ITER = (
+    1e-8,
+    500,
+)  # tolerance and maximum number of steps when embedding a new point
+_CONSTANT_TOLERANCE = (
+    1e-12  # a column with a smaller standard deviation, relative to the largest, is constant
+)
+_KERNEL_ENTRIES_PER_BLOCK = (
+    2**21
+)  # entries of the kernel matrix k(z, Z) that are in memory at a time
+
+
+class GPLVMResult(NamedTuple):
+    """The fitted model, the log likelihood of data and coordinates, and the report."""
+
+    map: LatentMap
+    log_likelihood: float
+    report: Report
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class LatentMap(GPDecoder):
+    """A fitted GPLVM, x = mean + unit (f(z) + noise), with the posterior of the Gaussian process f.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (d,)
+        The mean of the training points.
+    unit : float
+        The root mean square of the standard deviations of the columns.
+    data : ndarray of shape (n, d)
+        The training points, centred and divided by `unit`.
+    expansion : Expansion
+        The posterior mean of f; its points are the latent coordinates of the training points.
+    covariance : Conditioned
+        The posterior covariance of f + noise, the same for each column.
+    prior : bool, default=True
+        Whether the latent coordinates have the prior N(0, I).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, White
+    >>> from mercer.models.embedding import fit_latent
+    >>> t = np.linspace(-1, 1, 40)[:, None]
+    >>> X = np.hstack([t, t**2, t**3])
+    >>> model = fit_latent(X, RBF() + White(0.01), t).map
+    >>> z = model.place(X[:2])
+    >>> bool(np.abs(model.expected(z) - X[:2]).max() < 0.05)
+    True
+    """
+
+    prior: bool = True
+
+    @property
+    def places(self) -> np.ndarray:
+        """The latent coordinates of the training points, shape (n, q)."""
+        return np.asarray(self.expansion.points)
+
+    def _variance(self, Z: np.ndarray) -> np.ndarray:
+        return np.asarray(self.covariance.diag(Z))
+
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n of the latent coordinates of the training points, with replacement.
+
+        The prior N(0, I) is not used, because the most likely coordinates are closer to 0 (with a
+        shorter length scale), and f is unknown away from them.
+        """
+        return self.places[rng.integers(len(self.places), size=n)]
+
+    def place(self, X: np.ndarray) -> np.ndarray:
+        """Return the latent coordinates z of each row x that maximise log p(x | z) + log p(z).
+
+        Without a `prior`, only the first term is maximised.  The search starts from the coordinates
+        of the nearest training point, so that training points are mapped to their own coordinates.
+        """
+        Y = self._standardise(X)
+        out = np.empty((len(X), self.n_components))
+        for rows in slices(len(Y), max(1, _KERNEL_ENTRIES_PER_BLOCK // len(self.data))):
+            out[rows] = self._search_latents(Y[rows])
+        return out
+
+    def log_density(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        """Return log p(x | z) for each row of X; Z=None is the most likely coordinates."""
+        Z = self.place(X) if Z is None else Z
+        Y, f = self._standardise(X), np.asarray(self.expansion(Z))
+        return self._log_density(Y, f, self._variance(Z)) - self._log_volume
+
+    def _search_latents(self, Y: np.ndarray) -> np.ndarray:
+        start = self.places[cdist(Y, self.data, "sqeuclidean").argmin(axis=1)]
+
+        def negative_log_joint(Z: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            value, gradient = self._log_joint(Y[rows], Z)
+            return -value, -gradient
+
+        return descend(
+            negative_log_joint, start, scale=1.0, tol=_EMBED_TOL, max_iter=_EMBED_MAX_ITER
+        )[0]
+
+    def _log_joint(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p(y | z) + log p(z), up to a constant, and its gradient with respect to z."""
+        kernel, S, A = self.expansion.kernel, self.places, self.expansion.coefficients
+        K = kernel(Z, S)
+        inner = cho_solve((self.covariance.factor, True), K.T).T
+        variance = kernel.diag(Z) - np.einsum("ij,ij->i", K, inner)
+        variance = np.maximum(variance, np.finfo(np.float64).tiny)
+        residual = Y - K @ A
+        value = self._log_density(Y, K @ A, variance)
+        # v is the derivative of the log density with respect to the variance, and W those with
+        # respect to the entries of K.
+        v = 0.5 * (np.sum(residual**2, axis=1) / variance - Y.shape[1]) / variance
+        W = (residual / variance[:, None]) @ A.T - 2.0 * v[:, None] * inner
+        gradient = kernel.input_gradient(Z, S, W) + kernel._diag_gradient(Z, v)
+        if not self.prior:
+            return value, gradient
+        return value - 0.5 * np.sum(Z**2, axis=1), gradient - Z
+
+    def _log_density(self, Y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        squares = np.sum((Y - mean) ** 2, axis=1) / variance
+        return np.asarray(-0.5 * (squares + Y.shape[1] * np.log(2.0 * np.pi * variance)))
+
+
+@entry_point
+def whitened(Z: np.ndarray) -> np.ndarray:
+    """Centre the columns of Z and scale them to variance 1, to match the prior N(0, I).
+
+    Constant columns are only centred.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import whitened
+    >>> whitened(np.array([[0.0, 5.0], [4.0, 5.0]]))
+    array([[-1.,  0.],
+           [ 1.,  0.]])
+    """
+    Z = Z - Z.mean(axis=0)
+    deviation = Z.std(axis=0)
+    return np.asarray(
+        Z / np.where(deviation > _CONSTANT_TOLERANCE * deviation.max(), deviation, 1.0)
+    )
+
+
+@entry_point
+def principal_places(X: np.ndarray, q: int) -> np.ndarray:
+    """Return the PCA scores of X, the first q principal components, shape (n, q).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import principal_places
+    >>> principal_places(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 1)
+    array([[ 3.],
+           [-3.],
+           [ 0.],
+           [ 0.]])
+    """
+    Y = X - X.mean(axis=0)
+    axes = np.linalg.svd(Y, full_matrices=False)[2][:q]
+    return np.asarray(Y @ fix_signs(axes.T))
+
+
+@entry_point
+def fit_latent(
+    X: np.ndarray,
+    kernel: Kernel,
+    start: np.ndarray,
+    *,
+    prior: bool = True,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_memory: Any = None,
+    say: Function[[str], None] | None = None,
+) -> GPLVMResult:
+    """Fit a GPLVM by maximising the likelihood over latent coordinates and kernel parameters.
+
+    The search starts from `start` and the theta of `kernel`.  It ends when ten successive steps
+    gain less than `tol` each, per entry of X.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The training points.
+    kernel : Kernel
+        The initial kernel of f including the noise (`White`), for X centred and scaled to a mean
+        variance of 1.
+    start : ndarray of shape (n, q)
+        The initial latent coordinates.
+    prior : bool, default=True
+        Whether the latent coordinates have the prior N(0, I).  Without it, their scale is
+        arbitrary.
+    tol : float, default=1e-4
+        The tolerance of the search, per entry of X.
+    max_iter : int, default=1000
+        The maximum number of steps.
+    max_memory : int, str or None, default=None
+        The memory budget; see `mercer.gram.gram`.
+    say : function, optional
+        Called with progress messages.
+
+    Returns
+    -------
+    GPLVMResult
+        The model (`map`), the `log_likelihood`, and the `report`.
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        If the kernel matrix is not positive definite at the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, White
+    >>> from mercer.models.embedding import fit_latent
+    >>> t = np.linspace(-1, 1, 30)[:, None]
+    >>> result = fit_latent(np.hstack([t, t**2]), RBF() + White(0.01), t)
+    >>> result.map.places.shape, bool(result.log_likelihood > 0)
+    ((30, 1), True)
+    """
+    watch = Stopwatch()
+    Y, mean, unit = standardise(X)
+    likelihood = LatentLikelihood(kernel, Y, start.shape[1], prior, max_memory)
+    u = likelihood.joined(start)
+    if not np.isfinite(likelihood.value_and_gradient(u)[0]):
+        raise NotPositiveDefiniteError(
+            f"the kernel matrix of {kernel} is not positive definite at the initial coordinates; "
+            f"the usual cause is a kernel without noise: add White()"
+        )
+    result = maximise(
+        likelihood,
+        u,
+        likelihood.bounds,
+        first_step="unit",
+        say=say,
+        max_iter=max_iter,
+        gain=tol * Y.size,
+    )
+    Z, kernel = likelihood.split(result.theta)
+    limits = f"max_iter={max_iter} or tol={tol:.1e}"
+    result = replace(result, value=result.value - Y.size * float(np.log(unit)))
+    report = search_report(result, watch, "L-BFGS", "log likelihood", limits)
+    posterior = MarginalLikelihood(kernel, Z, Y, max_memory=max_memory).posterior()
+    model = LatentMap(mean, unit, Y, posterior.expansion, posterior.covariance, prior)
+    return GPLVMResult(model, result.value, report)

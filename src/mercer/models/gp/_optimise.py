@@ -1,0 +1,549 @@
+"""Maximisation of an objective over theta within bounds, by L-BFGS or Newton steps.
+
+With many observations, the first search uses a quarter of them, at 1/64 of the cost.  If the
+objective has cheap approximate second derivatives (`with_information`), Newton steps on half of the
+observations follow, and then on all of them; the last step is so small that it needs no gradient.
+Otherwise, the Hessian of the quarter is computed by finite differences, and makes the first step on
+all observations a Newton step.  If the optimum of the quarter is on a bound, or is not a proper
+maximum, it is used only if the gradient on all observations points to it.  These shortcuts change
+the path, not the conditions for an optimum.
+
+A likelihood may have several local optima.  Which one is found depends on the start and on the
+path, so that another program may find another one.  With few observations the path is that of
+scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable as Function
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ..._core import Step, check_choice, entry_point, length
+from ._trust_region import QuadraticModel
+
+__all__ = ["Optimum", "maximise"]
+
+
+@dataclass(frozen=True)
+class _OptimiserTuning:
+    """Tolerances and limits of `maximise`; theta are logarithms of parameters."""
+
+    # From this many observations on, the search starts with a quarter of them.
+    many_observations: int = 500
+    # Step of the finite differences for second derivatives, in log parameters.
+    difference_step: float = 1e-3
+    # Distance from a bound, in log parameters, below which an optimum counts as on the bound.
+    bound_margin: float = 0.01
+    # Curvature per observation below which the optimum of a quarter of the data is not determined.
+    min_curvature: float = 1e-6
+    # Search range around the optimum of a quarter of the data, in standard deviations.
+    max_deviations: float = 100.0
+    # Fraction of a standard error: if values are estimates, a step that gains less is the last.
+    min_gain_in_errors: float = 0.01
+    # Tolerances of L-BFGS for the gradient and for the relative gain: the defaults of SciPy.
+    gtol: float = 1e-5
+    ftol: float = 2.2e-9
+    # Gradient tolerance in coordinates with unit curvature, where a gradient g leaves a gain g^2/2.
+    scaled_gtol: float = 1e-3
+    # A search that gained less than this is not repeated from its end.
+    min_restart_gain: float = 1e-3
+    # Smallest gain worth a step on a subset of the observations, in units of the objective.
+    rough_gain: float = 0.1
+    # Smallest gain worth a step on all observations, in units of the objective per observation.
+    final_gain: float = 1e-7
+    # Two directions with a cosine above this count as the same direction.
+    min_cosine: float = 0.99
+    # Bisections between a bound and the start, for moving a parameter off its bound.
+    bisections: int = 4
+    # Newton steps after which L-BFGS takes over.
+    max_newton_steps: int = 30
+    # Successive steps with a negligible gain after which the Newton iteration ends.
+    max_idle_steps: int = 2
+    # A gain is negligible if it is below this multiple of the smallest gain worth a step.
+    idle_gain_factor: float = 2.0
+    # The last Newton step is evaluated without gradient if the gain of the step after it is
+    # predicted to be below this fraction of the smallest gain worth a step.
+    value_only_ratio: float = 0.01
+    # Number of steps that L-BFGS stores if there are many parameters.
+    lbfgs_memory: int = 20
+    # Number of steps over which the average gain is measured; single steps often gain little.
+    gain_window: int = 10
+    # Gradients below this fraction of sqrt(n) count as 0; sqrt(n) is their typical size at the
+    # true theta.
+    max_final_slope: float = 0.02
+
+
+_TUNING = _OptimiserTuning()
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The result of `maximise`.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (p,)
+        The best parameters found.
+    value : float
+        The objective at theta.
+    evaluations : int
+        The number of evaluations of the value with its gradient, on all observations.
+    converged : bool
+        Whether the search converged.
+    message : str
+        Why the search ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.gp import MarginalLikelihood, maximise
+    >>> from mercer.kernels import RBF
+    >>> X, k = np.linspace(0, 1, 20)[:, None], RBF()
+    >>> likelihood = MarginalLikelihood(k, X, np.sin(6 * X[:, 0]), noise=0.01)
+    >>> best = maximise(likelihood, k.theta, k.bounds)
+    >>> best.converged, np.exp(best.theta).round(2)
+    (True, array([0.3]))
+    """
+
+    theta: np.ndarray
+    value: float
+    evaluations: int
+    converged: bool
+    message: str
+
+
+@entry_point
+def maximise(
+    objective: Any,
+    start: np.ndarray,
+    bounds: np.ndarray,
+    *,
+    first_step: str = "both",
+    say: Function[[str], None] | None = None,
+    max_iter: int = 1000,
+    gain: float | None = None,
+    seed: int = 0,
+) -> Optimum:
+    """Return the theta near `start` that maximises the objective within the bounds.
+
+    Parameters
+    ----------
+    objective : MarginalLikelihood or another objective
+        An object with `X`, `value_and_gradient(theta)`, and the other methods that its
+        `capabilities` list.
+    start : ndarray of shape (p,)
+        The initial theta; it is clipped to the bounds.
+    bounds : ndarray of shape (p, 2)
+        The bounds of theta in log space, like those of a kernel.
+    first_step : {"both", "gradient", "unit"}, default="both"
+        The first step if there are few observations.  "gradient" steps by the gradient, as
+        scikit-learn does; a long step may end in a corner of the bounds.  "unit" limits the length
+        of the step to 1.  "both" tries "gradient" and, if it ends on a bound, also "unit", and
+        returns the better result.
+    say : callable, optional
+        Called with a line of progress after each evaluation.
+    max_iter : int, default=1000
+        Largest number of steps of each search.
+    gain : float, optional
+        The search ends when ten steps gain less than this on average.  Use it for problems with
+        many parameters, where some can always gain a little.
+    seed : int, default=0
+        Random seed for choosing the subset of observations.
+
+    Returns
+    -------
+    Optimum
+        The best theta, the value there, and whether the search converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, White
+    >>> from mercer.models.gp import MarginalLikelihood, maximise
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=40)
+    >>> kernel = 1.0 * RBF() + White()
+    >>> best = maximise(MarginalLikelihood(kernel, X, y), kernel.theta, kernel.bounds)
+    >>> np.exp(best.theta).round(3)
+    array([0.22 , 0.586, 0.005])
+    """
+    check_choice("first_step", first_step, "both", "gradient", "unit")
+    optimiser = _ThetaOptimiser(objective, bounds, max_iter, say, gain)
+    start = optimiser.clip_to_bounds(start)
+    n = length(objective.X)
+    if n >= _TUNING.many_observations and objective.capabilities.cheap_information:
+        best = optimiser.newton(
+            _start_from_subsets(objective, start, bounds, max_iter, seed), _TUNING.final_gain * n
+        )
+        return best if best.converged else optimiser.lbfgs(best.theta)
+    if n >= _TUNING.many_observations and objective.capabilities.subset:
+        rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
+        subset_optimiser = _ThetaOptimiser(objective.subset(rows), bounds, max_iter)
+        subset_optimum = subset_optimiser.lbfgs(start)
+        H = subset_optimiser.curvature(subset_optimum)
+        if H is not None:
+            best = optimiser.lbfgs(subset_optimum.theta, H * (n / len(rows)))
+            if best.converged or optimiser.is_interior(best.theta):
+                return best
+            start = best.theta
+        else:
+            start = optimiser.follow_direction(start, subset_optimum.theta)
+    best = optimiser.lbfgs(start, unit_step=first_step == "unit")
+    if first_step == "both" and ways(objective)[1:] and optimiser.on_bounds(best.theta).any():
+        best = max(best, optimiser.lbfgs(start, unit_step=True), key=lambda end: end.value)
+    return replace(best, evaluations=optimiser.evaluations)
+
+
+def ways(objective: Any) -> tuple[str, ...]:
+    """Return the options of `first_step` in `maximise` that give different results.
+
+    With many observations, or with values that are estimates, there is only one.
+    """
+    is_small = (
+        length(objective.X) < _TUNING.many_observations
+        and not objective.capabilities.standard_error
+    )
+    return ("gradient", "unit") if is_small else ("unit",)
+
+
+def _start_from_subsets(
+    objective: Any, start: np.ndarray, bounds: np.ndarray, max_iter: int, seed: int
+) -> np.ndarray:
+    """Return the rough optimum of a quarter of the observations, improved on half of them."""
+    n = length(objective.X)
+    order, theta = np.random.default_rng(seed).permutation(n), start
+    for size in (n // 4, n // 2):
+        subset_optimiser = _ThetaOptimiser(
+            objective.subset(np.sort(order[:size])), bounds, max_iter
+        )
+        rough = (
+            subset_optimiser.lbfgs(theta, rough=True)
+            if size < n // 2
+            else subset_optimiser.newton(theta, _TUNING.rough_gain)
+        )
+        theta = subset_optimiser.move_off_bounds(rough.theta, start)
+    return theta
+
+
+class _ThetaOptimiser:
+    """Optimisation methods for one objective; counts evaluations and reports progress."""
+
+    def __init__(
+        self,
+        objective: Any,
+        bounds: np.ndarray,
+        max_iter: int,
+        say: Function[[str], None] | None = None,
+        gain: float | None = None,
+    ) -> None:
+        self.gain = gain
+        self.objective, self.bounds, self.max_iter, self.say = objective, bounds, max_iter, say
+        self.evaluations = 0
+        self.last_point: Any = None  # end of the last search: theta, value, gradient
+
+    def clip_to_bounds(self, theta: np.ndarray) -> np.ndarray:
+        """Return theta, clipped to the bounds."""
+        return np.minimum(np.maximum(theta, self.bounds[:, 0]), self.bounds[:, 1])
+
+    def is_interior(self, theta: np.ndarray) -> bool:
+        """Whether no parameter is on a bound or close to one."""
+        return bool(np.all(np.abs(theta[:, None] - self.bounds) > _TUNING.bound_margin))
+
+    def on_bounds(self, theta: np.ndarray) -> np.ndarray:
+        """Return a mask of the parameters that are exactly on a bound."""
+        return np.asarray(np.any(theta[:, None] == self.bounds, axis=1))
+
+    def evaluate(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value and gradient at theta."""
+        value, gradient = self.objective.value_and_gradient(theta)
+        self._record(value, gradient)
+        return value, gradient
+
+    def _record(self, value: float, gradient: np.ndarray) -> None:
+        """Count an evaluation and report it as progress."""
+        self.evaluations += 1
+        if self.say is not None:
+            largest = np.abs(gradient).max(initial=0.0)
+            gradient_text = f", gradient {largest:.1e}" if largest else ""
+            self.say(Step(f"evaluation {self.evaluations}: {value:.6g}{gradient_text}"))
+
+    def curvature(self, best: Optimum) -> np.ndarray | None:
+        """Return minus the Hessian at an optimum, or None if the optimum is on a bound or flat."""
+        theta = best.theta
+        if not best.converged or not self.is_interior(theta):
+            return None
+        H = np.empty((theta.size, theta.size))
+        for i, step in enumerate(_TUNING.difference_step * np.eye(theta.size)):
+            up, down = (self.evaluate(theta + sign * step)[1] for sign in (1, -1))
+            H[i] = (down - up) / (2.0 * _TUNING.difference_step)
+        H = 0.5 * (H + H.T)
+        return (
+            H
+            if np.linalg.eigvalsh(H)[0] > _TUNING.min_curvature * length(self.objective.X)
+            else None
+        )
+
+    def follow_direction(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """Return `end`, the optimum of a subset, if the gradient at `start` points to it.
+
+        Otherwise, or if `end` is not better on all observations, return `start`.  This saves
+        steps if the kernel explains nothing in the data: the objective then flattens out
+        exponentially, and a search would follow it in many steps of equal length.
+        """
+        value, gradient = self.evaluate(start)
+        self.last_point = start, value, gradient
+        direction = end - start
+        if gradient @ direction > _TUNING.min_cosine * np.linalg.norm(gradient) * np.linalg.norm(
+            direction
+        ):
+            end_value, end_gradient = self.evaluate(end)
+            if end_value > value:
+                self.last_point = end, end_value, end_gradient
+        return np.asarray(self.last_point[0])
+
+    def move_off_bounds(self, theta: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Return theta with parameters on bounds moved towards `start` without a relevant loss.
+
+        At a bound the objective is often flat, for example in a length scale that is very large or
+        in a noise that is very small.  A search on more observations that starts there would not
+        see that another value is better.
+        """
+        best = self.objective.value(theta)
+        for i in np.flatnonzero(
+            np.any(np.abs(theta[:, None] - self.bounds) < _TUNING.bound_margin, axis=1)
+        ):
+            low, high = 0.0, 1.0
+            for _ in range(_TUNING.bisections):
+                fraction, moved = 0.5 * (low + high), theta.copy()
+                moved[i] += fraction * (start[i] - theta[i])
+                is_as_good = self.objective.value(moved) > best - _TUNING.rough_gain
+                low, high = (fraction, high) if is_as_good else (low, fraction)
+            theta = theta.copy()
+            theta[i] += low * (start[i] - theta[i])
+        return theta
+
+    def newton(
+        self, start: np.ndarray, min_gain: float, max_idle: int = _TUNING.max_idle_steps
+    ) -> Optimum:
+        """Return the optimum found by Newton steps.
+
+        The iteration ends if no step is predicted to gain more than `min_gain`, or after `max_idle`
+        successive steps with a negligible gain.
+        """
+        model, full_radius_model = (
+            QuadraticModel(self.bounds, self.objective.noises) for _ in range(2)
+        )
+        theta = start
+        value, gradient, B = self.evaluate_information(theta)
+        previous_gain, idle_steps = 0.0, 0  # previous_gain is the predicted gain of the last step
+        for _ in range(min(_TUNING.max_newton_steps, self.max_iter)):
+            if not np.isfinite(value):
+                break
+            H = model.bfgs_corrected(B)
+            step, predicted_gain = model.step(theta, gradient, H)
+            # A small trust region limits every gain, so that the full radius is checked as well.
+            if (
+                predicted_gain <= min_gain
+                and full_radius_model.step(theta, gradient, H)[1] <= min_gain
+            ):
+                message = "no step is predicted to increase the objective further"
+                return self._optimum(theta, value, True, message)
+            new_theta = self.clip_to_bounds(theta + step)
+            # Extrapolate: the gain of the step after this one is to this gain as this gain is to
+            # the previous one.  If it is negligible, this step is the last and needs no gradient.
+            if predicted_gain**2 <= _TUNING.value_only_ratio * min_gain * previous_gain:
+                new_value = self.objective.value(new_theta)
+                if new_value > value:
+                    message = "no further step is predicted to increase the objective"
+                    return self._optimum(new_theta, new_value, True, message)
+            moved = new_theta - theta
+            new_value, new_gradient, new_B = self.evaluate_information(
+                new_theta, value + model.min_useful_gain(moved, predicted_gain)
+            )
+            actual_gain = new_value - value
+            idle_steps = (
+                idle_steps + 1 if abs(actual_gain) <= _TUNING.idle_gain_factor * min_gain else 0
+            )
+            previous_gain = predicted_gain if actual_gain > 0.5 * predicted_gain else 0.0
+            if model.update(moved, gradient, new_gradient, actual_gain, predicted_gain):
+                theta, value, gradient, B = new_theta, new_value, new_gradient, new_B
+            if idle_steps == max_idle:
+                message = "the last steps did not change the objective"
+                return self._optimum(theta, value, True, message)
+        return self._optimum(theta, value, False, "the Newton steps did not converge")
+
+    def evaluate_information(
+        self, theta: np.ndarray, above: float = -np.inf
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return the value, gradient and information matrix at theta."""
+        value, gradient, B = self.objective.with_information(theta, above)
+        self._record(value, gradient)
+        return value, gradient, B
+
+    def lbfgs(
+        self,
+        start: np.ndarray,
+        H: np.ndarray | None = None,
+        *,
+        rough: bool = False,
+        unit_step: bool = False,
+        fixed: np.ndarray | None = None,
+    ) -> Optimum:
+        """Return the optimum found by L-BFGS in the coordinates u of theta = start + R u.
+
+        If minus the Hessian H is known, R R^T = H^-1, so that the curvature in u is about 1; else
+        R = I.
+
+        Parameters
+        ----------
+        start : ndarray of shape (p,)
+        H : ndarray of shape (p, p), optional
+            With H, bounds of theta are not bounds of u.  A search that reaches a bound is therefore
+            restarted without the parameters on their bounds.
+        rough : bool
+            Whether to stop as soon as a step gains less than `rough_gain`.
+        unit_step : bool
+            Whether to limit the length of the first step to 1.
+        fixed : ndarray of bool of shape (p,), optional
+            The parameters that are fixed on their bounds; only with H.
+        """
+        n_fixed = 0 if fixed is None else int(fixed.sum())
+        if self.last_point is not None and np.array_equal(self.last_point[0], start):
+            _, value, gradient = self.last_point
+        else:
+            value, gradient = self.evaluate(start)
+        if not np.isfinite(value):
+            return self._optimum(start, value, False, "the objective is not finite at the start")
+        standard_error = None  # a function, if the values are estimates
+        if self.objective.capabilities.standard_error:
+            standard_error = self.objective.standard_error
+        if H is None:
+            R, u_bounds = None, self.bounds - start[:, None]
+            # By default, the first step of L-BFGS is the gradient; a long one ends in a corner of
+            # the bounds.  scikit-learn does the same, and with few observations we follow it, in
+            # order to find the same optimum.
+            unit_step |= rough or "gradient" not in ways(self.objective)
+            scale = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if unit_step else 1.0
+            options = {"gtol": _TUNING.gtol * scale, "ftol": _TUNING.ftol}
+            if self.gain is not None:  # without bounds, L-BFGS limits its first step itself
+                scale, options = (
+                    1.0,
+                    {"gtol": _TUNING.gtol, "ftol": 0.0, "maxcor": _TUNING.lbfgs_memory},
+                )
+        else:
+            free, scale = np.arange(start.size) if fixed is None else np.flatnonzero(~fixed), 1.0
+            R = np.zeros((start.size, free.size))
+            R[free] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(free, free)])).T
+            u_bounds = np.tile([-_TUNING.max_deviations, _TUNING.max_deviations], (free.size, 1))
+            options = {"gtol": _TUNING.scaled_gtol, "ftol": 1e-12}
+        to_theta, to_u = (_identity, _identity) if R is None else (R.__matmul__, R.T.__matmul__)
+        start_value, cache = value, {start.tobytes(): (value, gradient)}
+        best: list[Any] = [value, start, gradient]
+        values: list[float] = []  # the value after each step
+        min_gain = (
+            _TUNING.rough_gain
+            if rough
+            else -np.inf
+            if standard_error is None
+            else _TUNING.min_gain_in_errors * standard_error(start)
+        )
+
+        def negative_objective(u: np.ndarray) -> tuple[float, np.ndarray]:
+            theta = self.clip_to_bounds(start + to_theta(u))
+            key = theta.tobytes()
+            value, gradient = cache.pop(key) if key in cache else self.evaluate(theta)
+            if value > best[0]:
+                best[:] = value, theta, gradient
+            return -scale * value, -scale * to_u(gradient)
+
+        def gains_too_little() -> bool:
+            if self.gain is None or H is not None or len(values) <= _TUNING.gain_window:
+                return False
+            return bool(
+                values[-1] - values[-1 - _TUNING.gain_window] < _TUNING.gain_window * self.gain
+            )
+
+        def step(intermediate_result: Any) -> None:
+            values.append(-float(intermediate_result.fun) / scale)
+            if gains_too_little():
+                raise StopIteration
+            if len(values) > 1 and values[-1] - values[-2] < min_gain:
+                raise StopIteration
+            if H is not None and self.on_bounds(best[1]).sum() > n_fixed:
+                raise StopIteration
+
+        result = minimize(
+            negative_objective,
+            np.zeros(len(u_bounds)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=u_bounds,
+            callback=step if H is not None or min_gain > -np.inf or self.gain is not None else None,
+            options={"maxiter": self.max_iter, **options},
+        )
+        value, theta, gradient = best
+        self.last_point = theta, value, gradient
+        on_bounds = self.on_bounds(theta)
+        if H is not None and on_bounds.sum() > n_fixed:
+            return self.lbfgs(theta) if on_bounds.all() else self.lbfgs(theta, H, fixed=on_bounds)
+        if rough:
+            return self._optimum(theta, value, True, "a step gained less than the rough tolerance")
+        if gains_too_little():
+            message = f"the last {_TUNING.gain_window} steps gained too little"
+            return self._optimum(theta, value, True, message)
+        slope = np.abs(self.clip_to_bounds(theta + gradient) - theta).max(initial=0.0)
+        converged, message = bool(result.success), _describe_stop(str(result.message))
+        if fixed is not None and np.any(fixed & (self.clip_to_bounds(theta + gradient) != theta)):
+            return self.lbfgs(theta)  # the objective increases away from a bound
+        if (
+            converged
+            and standard_error is None
+            and slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
+        ):
+            # A steep start makes the tolerances wide; a restart from here has narrower ones.
+            if value > start_value + _TUNING.min_restart_gain:
+                return self.lbfgs(theta)
+            converged = False
+            message = f"the objective still increases, with a gradient of {slope:.1e} in theta"
+        if not converged and standard_error is None and self.objective.capabilities.information:
+            # A parameter that is known to many digits, such as a period, has a large gradient
+            # even very close to its optimum.  It hides the other parameters from L-BFGS, but not
+            # from Newton steps.
+            refined = self.newton(
+                theta, _TUNING.min_restart_gain, max_idle=_TUNING.max_newton_steps
+            )
+            theta, value, converged = refined.theta, refined.value, refined.converged
+            message = refined.message if converged else message
+        if standard_error is not None and not converged:
+            error, gain = standard_error(theta), values[-1] - values[-2] if values[1:] else np.inf
+            if H is not None:
+                gain = min(gain, 0.5 * float(np.sum(to_u(gradient) ** 2)))
+            converged = gain <= error
+            message = (
+                f"values and gradients are estimates, which disagree near the optimum; the "
+                f"remaining gain is about {gain:.1e}, with a standard error of {error:.1e}"
+            )
+        return self._optimum(theta, value, converged, message)
+
+    def _optimum(self, theta: np.ndarray, value: float, converged: bool, message: str) -> Optimum:
+        """Return an `Optimum` with the number of evaluations so far."""
+        return Optimum(theta, value, self.evaluations, converged, message)
+
+
+def _identity(u: np.ndarray) -> np.ndarray:
+    """Return u unchanged."""
+    return u
+
+
+def _describe_stop(message: str) -> str:
+    """Return the reason why L-BFGS stopped as readable text."""
+    if message.startswith("ABNORMAL"):
+        return (
+            "the line search found no increase along the gradient; the usual cause is rounding, "
+            "because K + noise is nearly singular"
+        )
+    return message.strip().rstrip(".").capitalize()

@@ -1,0 +1,1 @@
+"""Objectives for the hyperparameters of Gaussian processes."""

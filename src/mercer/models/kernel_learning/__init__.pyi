@@ -1,0 +1,13 @@
+from ._alignment_objective import TargetAlignment
+from ._kernel_alignment import alignment
+from ._multiple_kernel import KernelWeights, MultipleKernel
+from ._structure_search import ExpressionSearch, Story
+
+__all__ = [
+    "ExpressionSearch",
+    "KernelWeights",
+    "MultipleKernel",
+    "Story",
+    "TargetAlignment",
+    "alignment",
+]

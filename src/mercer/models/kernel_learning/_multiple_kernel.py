@@ -1,0 +1,328 @@
+"""Multiple kernel learning: a weighted sum of kernels whose weights are learned from data."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..._core import (
+    check_choice,
+    doubled,
+    entry_point,
+    is_count,
+    length,
+    one_blas_thread,
+    reserving,
+    take,
+)
+from ...gram import GramOperator, memoise_if_affordable
+from ...kernels import Claims, Kernel, Prepared, Sum, as_kernel, node
+from ._closed_form_weights import (
+    WeightingProblem,
+    align_weights,
+    alignf_weights,
+    equal_weights,
+    equal_weights_if_all_zero,
+    weighted_sum,
+)
+from ._easymkl import easymkl_weights, simplemkl_weights
+from ._gram_inner_products import GramInnerProducts
+from ._kernel_alignment import target_gram, targets_to_matrix, tiled_gram
+from ._marginal_likelihood_weights import marginal_likelihood_weights
+
+__all__ = ["METHODS", "KernelWeights", "MultipleKernel"]
+
+METHODS = ("average", "alignment", "alignf", "easymkl", "simplemkl", "likelihood")
+
+
+@dataclass(frozen=True, eq=False)
+class KernelWeights:
+    """The weights that `MultipleKernel.learn` returns; `print` it for a table.
+
+    Attributes
+    ----------
+    method : str
+        The method that computed the weights.
+    kernels : tuple of Kernel
+        The p kernels, with their rules resolved.
+    weights : ndarray of shape (p,)
+        The weights of the kernels divided by their `sizes`; not negative, with sum 1.
+    sizes : ndarray of shape (p,)
+        The mean squared distance of phi_k(x) from its mean.  It is 1 for constant kernels, and for
+        all kernels if `normalize` is False.
+    alignments : ndarray of shape (p,) or None
+        The alignment of each kernel with the targets; None if there are no targets.
+    alignment, alignment_of_average : float or None
+        The alignment of the weighted sum with the targets, and that of the sum with equal weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import MultipleKernel
+    >>> from mercer.kernels import RBF, Select
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> kernel = MultipleKernel([Select(RBF(), [0]), Select(RBF(), [1])])
+    >>> int(kernel.learn(X, X[:, 0]).weights.argmax())
+    0
+    """
+
+    method: str
+    kernels: tuple[Kernel, ...]
+    weights: np.ndarray
+    sizes: np.ndarray
+    alignments: np.ndarray | None
+    alignment: float | None
+    alignment_of_average: float | None
+
+    @property
+    def kernel(self) -> Sum:
+        """The sum of (weight_k / size_k) k_k over the kernels with a positive weight."""
+        return weighted_sum(self.kernels, self.weights / self.sizes)
+
+    def __str__(self) -> str:
+        n_used = int(np.count_nonzero(self.weights))
+        lines = [f"{n_used} of {len(self.kernels)} kernels have a positive weight by {self.method}"]
+        for i in np.argsort(-self.weights, kind="stable"):
+            column = "" if self.alignments is None else f"  alignment {self.alignments[i]:6.3f}"
+            lines.append(f"{self.weights[i]:7.4f}{column}  {self.kernels[i]}")
+        if self.alignments is not None:
+            lines.append(
+                f"alignment with the targets: {self.alignment:.3f}; with equal weights "
+                f"{self.alignment_of_average:.3f}; of the best single kernel "
+                f"{self.alignments.max():.3f}"
+            )
+        return "\n".join(lines)
+
+
+@entry_point
+@node
+class MultipleKernel(Kernel):
+    """A weighted sum of kernels whose weights are learned when an estimator is fitted.
+
+    The kernel is k(x, z) = sum_k v_k k_k(x, z) / s_k, with weights v >= 0 of sum 1.  Like
+    ``RBF("median")``, it is resolved on the training data: a fitted estimator has a plain sum as
+    its `kernel_`, which is positive definite because no weight is negative.  In a Gaussian process
+    the weights are the starting values of the factors of the sum.
+
+    ============= ============================================================================
+    method        weights
+    ============= ============================================================================
+    "average"     equal weights, which are hard to beat; the only method that needs no targets,
+                  as in kernel PCA
+    "alignment"   the alignment of each kernel with the targets
+    "alignf"      maximise the alignment of the sum with the targets: sparse, and redundant
+                  kernels divide one weight (Cortes, Mohri and Rostamizadeh, 2012)
+    "easymkl"     the contribution of each kernel to the margin between classes (Aiolli and
+                  Donini, 2015)
+    "simplemkl"   minimise the objective of a support vector machine with this C: sparse
+                  (Rakotomamonjy et al., 2008)
+    "likelihood"  maximise the marginal likelihood of a Gaussian process; n^2 memory, n^3 time
+    ============= ============================================================================
+
+    Class labels are one-hot encoded to targets Y, whose kernel matrix is T = Y Y^T.  The inner
+    products of all p matrices are computed in one pass over tiles.  Per kernel, this needs one
+    vector of length n and the prepared points in memory.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel, str or callable
+        The kernels, or anything that `as_kernel` accepts, all for the same kind of points.  Use
+        `Select(kernel, columns)` for a kernel on some of the columns.
+    method : str, default="alignf"
+        See the table above.
+    normalize : bool, default=True
+        Whether each kernel is divided by its size s_k on the data, the trace of its centred matrix
+        over n.  The sum then has size 1, so that alpha or C have the same meaning for all kernels.
+        If False, s_k = 1.
+    ridge : float, default=0.1
+        For "easymkl", between 0 (distance between the convex hulls of the classes) and 1
+        (distance between their means).
+    C : float, default=1.0
+        The penalty parameter of the SVM, for "simplemkl".
+    subsample : int or None, default=None
+        The number of evenly spaced points from which the weights are learned; None is all points.
+    max_memory : int, str or None, default=None
+        The memory budget for learning the weights; None is the budget of the estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelRidge, MultipleKernel
+    >>> from mercer.kernels import RBF, Select
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> views = [Select(RBF(), [0]), Select(RBF(), [1])]
+    >>> kernel = MultipleKernel(views, method="alignf")
+    >>> kernel.learn(X, np.sin(X[:, 0])).weights.round(2)
+    array([1., 0.])
+    >>> model = KernelRidge(kernel=kernel).fit(X, np.sin(X[:, 0]))
+    >>> model.kernel_ == kernel.learn(X, np.sin(X[:, 0])).kernel
+    True
+    """
+
+    kernels: tuple[Kernel, ...] = ()
+    method: str = "alignf"
+    normalize: bool = True
+    ridge: float = 0.1
+    C: float = 1.0
+    subsample: int | None = None
+    max_memory: Any = None
+
+    def __post_init__(self) -> None:
+        kernels = self.kernels
+        if isinstance(kernels, (Kernel, str)) or not np.iterable(kernels):
+            raise TypeError(f"MultipleKernel needs a sequence of kernels, got {kernels!r}")
+        object.__setattr__(self, "kernels", tuple(map(as_kernel, kernels)))
+        super().__post_init__()
+
+    def _claims(self, *inner: Claims) -> Claims:
+        # Some weights may be 0, so only properties that all of the kernels have are certain.
+        of_sum = Sum(self.kernels).claims
+        return dataclasses.replace(of_sum, strict=False, against=None)
+
+    def _check(self) -> None:
+        if not self.kernels:
+            raise ValueError("MultipleKernel needs at least one kernel, got an empty sequence")
+        Sum(self.kernels)  # raises if the kernels need different kinds of points
+        check_choice("method", self.method, *METHODS)
+        if not 0.0 <= self.ridge <= 1.0:
+            raise ValueError(f"ridge must be between 0 and 1, got {self.ridge!r}")
+        if not 0.0 < self.C < np.inf:
+            raise ValueError(f"C must be positive, got {self.C!r}")
+        if self.subsample is not None and not is_count(self.subsample):
+            raise ValueError(
+                f"subsample must be a positive integer or None, got {self.subsample!r}"
+            )
+
+    def learn(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelWeights:
+        """Learn the weights from points and targets, without fitting an estimator.
+
+        Parameters
+        ----------
+        X : points
+            The n training points.
+        y : array of shape (n,) or (n, q), optional
+            The targets: floats are numbers, anything else is labels.
+        sample_weight : array of shape (n,), optional
+            Weights of the points.  A point of weight 2 counts as two points; with "easymkl" and
+            "likelihood" it counts as one point with half the noise variance.
+
+        Returns
+        -------
+        KernelWeights
+        """
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        Y = None if y is None else targets_to_matrix(y)
+        if weights is not None:
+            if weights.shape != (length(X),) or not np.all(weights >= 0) or not weights.sum() > 0:
+                raise ValueError(f"sample_weight must be {length(X)} numbers >= 0, not all 0")
+            positive = np.flatnonzero(weights)
+            X, weights, Y = take(X, positive), weights[positive], None if Y is None else Y[positive]
+        resolved = [k.resolve(X, weights, Y) for k in self.kernels]
+        return dataclasses.replace(self, kernels=tuple(resolved))._learn_weights(X, weights, Y)
+
+    # ------------------------------------------------------------------ interface of Kernel
+
+    def _rules(self) -> list[str]:
+        return ["method"]
+
+    def _untaught(self) -> Kernel:
+        kernels = tuple(k._untaught() for k in self.kernels)
+        return dataclasses.replace(self, kernels=kernels, method="average")
+
+    def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
+        return self._learn_weights(X, weights, targets).kernel
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self._require_resolved()  # raises; a resolved kernel is a Sum
+
+    # ------------------------------------------------------------------ learning
+
+    @one_blas_thread
+    @reserving()
+    def _learn_weights(
+        self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None
+    ) -> KernelWeights:
+        """Learn the weights; the rules of the kernels must be resolved already."""
+        n, p = length(X), len(self.kernels)
+        if Y is None and self.method != "average":
+            raise ValueError(
+                f"method={self.method!r} learns the weights of {p} kernels from targets, but this "
+                f"model has none; method='average' does not need targets"
+            )
+        if Y is not None and len(Y) != n:
+            raise ValueError(f"there are {n} points, but {len(Y)} targets")
+        if self.subsample is not None and self.subsample < n:
+            rows = np.linspace(0, n - 1, self.subsample).astype(int)
+            X, Y = take(X, rows), None if Y is None else Y[rows]
+            weights = None if weights is None else weights[rows]
+            n = len(rows)
+        X = doubled(X)
+        kernels = [memoise_if_affordable(k, n, self.max_memory) for k in self.kernels]
+        grams = [self._gram(i, X, kernels[i]) for i in range(p)]
+        if Y is not None:
+            grams.append(target_gram(Y))
+        inner = GramInnerProducts.of(grams, weights, max_memory=self.max_memory)
+        sizes = np.ones(p)
+        if self.normalize:
+            sizes = np.where(inner.sizes[:p] > 0, inner.sizes[:p], 1.0)
+        if Y is None:
+            return KernelWeights(
+                self.method, self.kernels, np.full(p, 1.0 / p), sizes, None, None, None
+            )
+        problem = WeightingProblem(
+            [
+                k if s == 1.0 else (1.0 / s) * k
+                for k, s in zip(kernels, sizes.tolist(), strict=True)
+            ],
+            X,
+            Y,
+            weights,
+            inner.products[:p, :p] / np.outer(sizes, sizes),
+            inner.products[:p, -1] / sizes,
+            float(inner.products[-1, -1]),
+            self.max_memory,
+        )
+        v = np.ones(1) if p == 1 else self._compute_weights(problem)
+        v = v / v.sum()
+        return KernelWeights(
+            self.method,
+            self.kernels,
+            v,
+            sizes,
+            problem.alignments,
+            problem.alignment(v),
+            problem.alignment(np.ones(p)),
+        )
+
+    def _compute_weights(self, problem: WeightingProblem) -> np.ndarray:
+        if self.method == "average":
+            return equal_weights(problem)
+        varies = np.diagonal(problem.products) > 0  # the others are constant
+        v = np.zeros(len(varies))
+        if not (
+            problem.target_norm2 > 0 and varies.any()
+        ):  # no kernel varies, or all targets are equal
+            return equal_weights_if_all_zero(v, problem)
+        methods: dict[str, Any] = {
+            "alignment": align_weights,
+            "alignf": alignf_weights,
+            "easymkl": partial(easymkl_weights, ridge=self.ridge),
+            "simplemkl": partial(simplemkl_weights, C=self.C),
+            "likelihood": marginal_likelihood_weights,
+        }
+        v[varies] = methods[self.method](problem.select(varies))
+        return equal_weights_if_all_zero(v, problem)
+
+    def _gram(self, i: int, X: Any, kernel: Kernel) -> GramOperator:
+        try:
+            return tiled_gram(kernel, X, self.max_memory)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise ValueError(
+                f"kernel {i} of {len(self.kernels)}, {self.kernels[i]}, does not accept these "
+                f"points: {error}. All kernels must accept the same points; for a kernel on some "
+                f"columns of a table, use Select(kernel, columns)"
+            ) from error

@@ -1,0 +1,355 @@
+"""Computation of the components of a kernel PCA: choice of solver, storage and number.
+
+The components come from an exact eigensolver on the centred Gram matrix, or from the moments of
+features (landmarks or random Fourier features), which add up exactly over blocks of points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core import check_budget, entry_point, length, same_points, warn_caller
+from ...gram import CentredGram, FourierMap, Landmarks, gram
+from ...kernels import Kernel, Precomputed
+from ...solvers import (
+    EIGEN,
+    DenseEigen,
+    EigenPairs,
+    FourierEigen,
+    LowRankEigen,
+    Moments,
+    choose,
+    eigenpairs_of_moments,
+    eigenpairs_of_points,
+    moments_of,
+    signs_of,
+)
+from ._components import Components
+from ._indefinite_spectrum import check_psd_eigenvalues, gains_of, n_components_for, repair_spectrum
+from ._kpca_plan import (
+    LOW_MEMORY_KRYLOV,
+    Plan,
+    feature_solver_bytes,
+    fit_solver_to_budget,
+    fits_dense,
+    make_plan,
+)
+
+__all__ = ["ComponentSearch", "Found", "same_map"]
+
+# Number of components computed first if a fraction of the variance is requested; it is doubled
+# until the fraction is reached.
+_INITIAL_COMPONENTS = 16
+_MAX_DENSE_POINTS = 500  # up to this many points, LAPACK is the fastest solver in all cases
+# Number of components assumed for choosing landmarks if their number depends on the spectrum.
+_EXPECTED_COMPONENTS = 50
+
+
+class Found(NamedTuple):
+    """The result of `ComponentSearch`: the components, and how they were computed."""
+
+    components: Components
+    solver: Any
+    held: str  # repr of the Gram matrix or feature map, for the summary
+    weight: float | None  # sum of the sample weights; None without weights
+    errors: np.ndarray | None = None  # reconstruction errors of the points, if they are stored
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class ComponentSearch:
+    """Computes the components of a kernel PCA; the parameters are those of `KernelPCA`.
+
+    `drop_zeros` removes components without variance, and `say` is called with lines of progress.
+    """
+
+    n_components: int | float | None = None
+    eigen_solver: Any = "auto"
+    tol: float = 0.0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    storage: str = "auto"
+    indefinite: str = "raise"
+    drop_zeros: bool = False
+    landmarks: Landmarks = Landmarks()  # noqa: RUF009
+    max_memory: Any = None
+    say: Callable[[str], None] | None = None
+
+    @property
+    def by_features(self) -> bool:
+        """Whether the eigensolver works on features, and can therefore process points in blocks."""
+        spec = self.eigen_solver
+        named = isinstance(spec, str) and spec in ("nystroem", "features")
+        return named or isinstance(spec, (LowRankEigen, FourierEigen))
+
+    def check(self) -> None:
+        """Raise an error for parameters that exclude each other."""
+        if self.by_features and self.indefinite != "raise":
+            raise ValueError(
+                f"indefinite={self.indefinite!r} needs the whole spectrum, but landmarks or random "
+                f"features need a positive semidefinite kernel; use eigen_solver='dense' or 'auto'"
+            )
+
+    def plan(self, kernel: Kernel, X: Any) -> Plan:
+        """Return the memory and time of each solver for these points; nothing is allocated."""
+        rank = self.landmarks.rank
+        return make_plan(kernel, X, self.n_components, self.storage, rank, self.max_memory)
+
+    def fit(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+        """Compute the components of the points X."""
+        run = self._fit_features if self.by_features else self._fit_exact
+        return run(kernel, X, weights)
+
+    # ------------------------------------------------------------------ exact solvers
+
+    def _fit_exact(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+        """Compute the components with an eigensolver on the centred Gram matrix."""
+        n, needs_all = length(X), self.indefinite != "raise"
+        wanted = n if self.n_components is None or needs_all else self.n_components
+        spec, storage = self._choose_solver_and_storage(kernel, X)
+        K = gram(kernel, X, storage=storage, max_memory=self.max_memory)
+        centred = CentredGram(K, weights)
+        solver = self._exact_solver(centred, spec, wanted)
+        if needs_all and not isinstance(solver, DenseEigen):
+            raise ValueError(
+                f"indefinite={self.indefinite!r} needs the whole spectrum, which {solver} does not "
+                f"compute; use eigen_solver='dense' or 'auto'"
+            )
+        if self.say is not None:
+            self.say(f"{wanted:g} components of {K!r} by {solver}")
+        pairs = self._leading_pairs(centred, solver, wanted)
+        if self.say is not None:
+            residual = pairs.report.residual
+            self.say(f"largest residual: {residual:.1e}, relative to the largest eigenvalue")
+        components = self._exact_components(centred, pairs, X)
+        errors = components.reconstruction_errors(
+            centred.squared_distances(), np.asarray(components.scores)
+        )
+        weight = None if weights is None else float(weights.sum())
+        return Found(components, solver, repr(K), weight, errors)
+
+    def _choose_solver_and_storage(self, kernel: Kernel, X: Any) -> tuple[Any, str]:
+        """Return the eigensolver and the storage for the parameters and the memory budget."""
+        spec, storage = self.eigen_solver, self.storage
+        if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
+            candidates = [
+                option for option in self.plan(kernel, X).options if option.eigen_solver == spec
+            ]
+            storage = next((option.storage for option in candidates if option.fits), storage)
+        if not (isinstance(spec, str) and spec == "auto"):
+            return spec, storage
+        is_small = length(X) <= _MAX_DENSE_POINTS and storage == "auto"
+        if self.indefinite != "raise" or (is_small and fits_dense(kernel, X, self.max_memory)):
+            return "dense", "dense"
+        chosen = self.plan(kernel, X).require()
+        if not chosen.low_memory:
+            return chosen.eigen_solver, chosen.storage
+        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self._seed}
+        return replace(LOW_MEMORY_KRYLOV, **options), chosen.storage
+
+    def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
+        """Return the eigensolver for a name, or the user-supplied one."""
+        n = centred.shape[0]
+        is_partial = self.indefinite != "raise" or wanted < n
+        if isinstance(spec, str) and spec == "arpack" and not is_partial:
+            warn_caller(
+                f"ARPACK computes fewer than n eigenpairs, but {wanted} of n = {n} are requested; "
+                f"the dense solver is used instead"
+            )
+            spec = "dense"
+        return choose(
+            EIGEN,
+            centred,
+            spec,
+            k=None if wanted == n else wanted,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_iter=self.iterated_power,
+            random_state=self._seed,
+        )
+
+    def _leading_pairs(self, centred: CentredGram, solver: Any, wanted: int | float) -> EigenPairs:
+        """Return the requested leading eigenpairs.
+
+        If a fraction of the variance is requested, their number is doubled until it is reached.
+        """
+        n = centred.shape[0]
+
+        def run(k: int, start: np.ndarray | None = None) -> EigenPairs:
+            chosen = fit_solver_to_budget(solver, centred.gram, k, self.max_memory)
+            kwargs: dict[str, Any] = {} if start is None else {"start": start}
+            if isinstance(chosen, DenseEigen) and self.indefinite == "raise":
+                kwargs["keep"] = n_kept  # no residuals are needed for the others
+            return chosen.eigenpairs(centred, k, overwrite=True, say=self.say, **kwargs)
+
+        def n_kept(values: np.ndarray) -> int:
+            k = n_components_for(values, centred.trace(), wanted) if wanted < 1 else len(values)
+            uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
+            positive = (
+                int(np.sum(check_psd_eigenvalues(values, uncentred_trace) > 0))
+                if self.drop_zeros
+                else k
+            )
+            return max(1, min(k, positive))
+
+        if wanted >= 1:
+            return run(min(n, int(wanted)))
+        k = n if isinstance(solver, DenseEigen) else min(n, _INITIAL_COMPONENTS)
+        pairs = run(k)
+        while k < n:
+            explained = float(pairs.values.sum()) / max(centred.trace(), 1e-300)
+            if self.say is not None:
+                self.say(f"{k} components explain {explained:.2%}")
+            if explained >= wanted:
+                break
+            k = min(n, 2 * k)
+            pairs = run(k, pairs.vectors)
+        return pairs.first(n_components_for(pairs.values, centred.trace(), wanted))
+
+    def _exact_components(self, centred: CentredGram, pairs: EigenPairs, points: Any) -> Components:
+        """Validate or repair the spectrum, and return the components in all points."""
+        uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
+        if self.indefinite == "raise":
+            pairs = replace(pairs, values=check_psd_eigenvalues(pairs.values, uncentred_trace))
+            score_factors, total, k = gains_of(pairs.values), centred.trace(), len(pairs.values)
+            if pairs.values.sum() > total + 1e-8 * (uncentred_trace + abs(total)):
+                message = (
+                    f"{pairs.report.message} the sum of the computed eigenvalues exceeds the trace "
+                    f"{total:.6g}: there are negative eigenvalues, and the explained variance and "
+                    f"the errors are not reliable; see the parameter indefinite"
+                )
+                pairs = replace(pairs, report=replace(pairs.report, message=message))
+        else:
+            pairs, score_factors = repair_spectrum(pairs, self.indefinite, uncentred_trace)
+            total = float(pairs.values.sum())
+            k = n_components_for(pairs.values, total, self.n_components)
+        if self.drop_zeros:
+            k = min(k, int(np.sum(pairs.values > 0)))
+        pairs = pairs.first(k)
+        if np.any(centred.scale != centred.scale[0]):  # signs as if points were repeated
+            signs = signs_of(pairs.vectors / centred.scale[:, None])
+            pairs = replace(pairs, vectors=pairs.vectors * signs)
+        return Components.exact(centred, pairs, points, score_factors[:k], total)
+
+    # ------------------------------------------------------------------ features
+
+    def _fit_features(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+        """Compute the components from landmarks or random features."""
+        solver, n = self._feature_solver(), length(X)
+        self._check_rank(solver, X)
+        is_precomputed = isinstance(kernel, Precomputed)
+        needed = feature_solver_bytes(
+            solver, X, self._expected_components(n), self.n_components, is_precomputed
+        )
+        check_budget(needed, self.max_memory, f"{solver} of {n} points")
+        scale = np.ones(n) if weights is None else weights * (n / weights.sum())
+        pairs = eigenpairs_of_points(
+            solver,
+            kernel,
+            X,
+            lambda values, total: min(n, self._n_components(values, total)),
+            expected=self._expected_components(n),
+            weights=None if weights is None else scale,
+            say=self.say,
+        )
+        components = Components.from_features(pairs, np.sqrt(scale), drop_zeros=self.drop_zeros)
+        if weights is not None:  # unscaled weights, so that later blocks can be added
+            components = components.with_moments(pairs.basis.moments.times(weights.sum() / n))
+        self._check_variance(components)
+        errors = components.reconstruction_errors(
+            pairs.basis.distances, np.asarray(components.scores)
+        )
+        weight = None if weights is None else float(weights.sum())
+        return Found(components, solver, repr(pairs.basis.map), weight, errors)
+
+    def rank(self, n: int) -> int:
+        """Return the number of landmarks or features for n points."""
+        return int(self._feature_solver().features(n, self._expected_components(n)))
+
+    def begin(self, kernel: Kernel, X: Any) -> tuple[Any, Any]:
+        """Return the solver and the feature map, which the first block of points determines."""
+        solver = self._feature_solver()
+        self._check_rank(solver, X)
+        return solver, solver.map(kernel, X, self._expected_components(length(X)))
+
+    def moments(self, phi: Any, X: Any, weights: np.ndarray | None) -> Moments:
+        """Return the moments of the features of a block of points."""
+        return moments_of(phi, X, weights, say=self.say)
+
+    def read_out(self, solver: Any, phi: Any, moments: Moments) -> Found:
+        """Return the components from the moments of the features."""
+        scaled = moments.times(moments.rows / moments.weight)
+        pairs = eigenpairs_of_moments(solver, phi, scaled, self._n_components)
+        components = Components.from_features(pairs, None, drop_zeros=self.drop_zeros)
+        return Found(components.with_moments(moments), solver, repr(phi), moments.weight)
+
+    def _feature_solver(self) -> Any:
+        """Return the eigensolver on landmarks or random features."""
+        spec = self.eigen_solver
+        if not isinstance(spec, str):
+            return spec
+        if spec != "features":
+            return LowRankEigen(self.landmarks.rank, self.landmarks.method, self._seed)
+        seed = self._seed
+        if isinstance(seed, np.random.RandomState):  # SciPy's Sobol points do not accept it
+            seed = int(seed.randint(2**31 - 1))
+        return FourierEigen(rank=self.landmarks.rank, random_state=seed)
+
+    @property
+    def _seed(self) -> Any:
+        """The random seed; None means 0."""
+        seed = self.landmarks.random_state
+        return 0 if seed is None else seed
+
+    def _check_rank(self, solver: Any, X: Any) -> None:
+        """Raise an error if there are too few points or features for the components."""
+        n = length(X)
+        if isinstance(solver, FourierEigen) and len(getattr(X, "shape", ())) != 2:
+            raise ValueError(
+                "random features need points that are vectors, and these points are not; "
+                "use eigen_solver='nystroem'"
+            )
+        if isinstance(solver, LowRankEigen):
+            advice = "use more points (partial_fit chooses them from the first block)"
+            solver.choice(1).require(n, advice)
+        wanted, n_features = self.n_components, solver.features(n, self._expected_components(n))
+        if wanted is not None and min(wanted, n) > n_features:
+            raise ValueError(
+                f"{wanted} components are requested, but there are only {n_features} landmarks or "
+                f"features; increase rank, or request fewer components"
+            )
+
+    def _check_variance(self, components: Components) -> None:
+        """Warn if all components together explain less than the requested variance."""
+        wanted = self.n_components
+        if wanted is None or wanted >= 1 or not components.total > 0:
+            return
+        explained = float(components.values.sum()) / components.total
+        if explained < wanted * (1.0 - 1e-9):
+            warn_caller(
+                f"all {len(components.values)} components of the landmarks or features explain "
+                f"{explained:.2%} of the variance, less than the requested {wanted:.2%}; increase "
+                f"rank"
+            )
+
+    def _expected_components(self, n: int) -> int:
+        """Return the number of components to choose landmarks for."""
+        wanted = self.n_components
+        return min(n, _EXPECTED_COMPONENTS if wanted is None or wanted < 1 else int(wanted))
+
+    def _n_components(self, values: np.ndarray, total: float) -> int:
+        """Return the number of components to keep, given all eigenvalues of a feature map."""
+        return n_components_for(values, total, self.n_components)
+
+
+def same_map(a: Any, b: Any) -> bool:
+    """Whether two feature maps are the same, so that moments of their features can be added."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, FourierMap):
+        return bool(a.basis == b.basis)
+    return len(a) == len(b) and same_points(a.points, b.points)

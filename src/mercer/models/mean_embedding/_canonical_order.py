@@ -1,0 +1,152 @@
+"""A canonical order of points, which depends on their contents and not on their positions.
+
+A permutation test has an exact level only if the kernel is the same for every order of the points.
+Rules such as "median" and the choice of landmarks use a subset of the points.  They are applied to
+the points in canonical order, so that the subset does not depend on the order of the input.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..._core import column, is_table, length, slices
+from ...gram import TiledGram
+from ...kernels import Kernel, Precomputed
+
+__all__ = ["UnorderableError", "canonical_order", "is_precomputed"]
+
+_ROWS_PER_BLOCK = 256  # rows of K that are evaluated and sorted at a time
+# Types whose repr identifies the value.
+_REPR_TYPES = (str, bytes, bool, int, float, complex, type(None))
+
+
+class UnorderableError(ValueError):
+    """The points cannot be ordered by their contents."""
+
+
+def canonical_order(X: Any, kernel: Kernel | None = None) -> np.ndarray:
+    """Return the indices that sort the points by their contents; ties are in arbitrary order.
+
+    Vectors are sorted by their projection on a fixed direction, rows of tables by their columns,
+    and other points by a text that identifies their contents.  Indices into a `Precomputed` kernel
+    are sorted by their rows of kernel values, each of which is sorted first.
+
+    Raises
+    ------
+    UnorderableError
+        If the contents of the points do not determine an order.
+    """
+    if kernel is not None and is_precomputed(kernel):
+        return _sort_by_kernel_values(TiledGram(kernel, X))
+    if sp.issparse(X):
+        return np.argsort(np.asarray(X @ _direction(X.shape[1])), kind="stable")
+    if is_table(X) and len(X.shape) == 2:
+        return np.lexsort([_ranks(column(X, j).to_numpy()) for j in range(X.shape[1])][::-1])
+    if isinstance(X, np.ndarray) and X.ndim >= 2 and X.dtype.kind in "biuf":
+        return _sort_vectors(X.reshape(len(X), -1))
+    points = X.to_numpy() if is_table(X) else X
+    if _may_be_indices(points):
+        raise UnorderableError(
+            "the points are distinct integers, which may be mere indices into other data"
+        )
+    return np.argsort(_ranks(points), kind="stable")
+
+
+# ---------------------------------------------------------------------- vectors and values
+
+
+def _direction(width: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=width)
+
+
+def _sort_vectors(X: np.ndarray) -> np.ndarray:
+    # einsum, not BLAS: equal rows must give bit-for-bit equal values at every position.
+    projections = np.einsum("ij,j->i", X, _direction(X.shape[1]))
+    order = np.argsort(projections, kind="stable")
+    a, b = order[:-1], order[1:]
+    tied = projections[a] == projections[b]
+    if np.any(X[a[tied]] != X[b[tied]]):  # rounding hides small columns
+        return np.lexsort(X.T[::-1])
+    return order
+
+
+def _sort_by_kernel_values(K: TiledGram) -> np.ndarray:
+    n = K.shape[0]
+    projections, direction = np.empty(n), _direction(n)
+    for part in slices(n, _ROWS_PER_BLOCK):
+        rows = np.sort(K.block(part, slice(None)), axis=1)
+        projections[part] = np.einsum("ij,j->i", rows, direction)
+    order = np.lexsort([projections, diagonal := K.diagonal()])
+    a, b = order[:-1], order[1:]
+    same = (projections[a] == projections[b]) & (diagonal[a] == diagonal[b])
+    tied_positions = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    if len(tied_positions):  # rounding hides small values, or the rows are equal
+        tied = order[tied_positions]
+        rows = np.sort(K.block(tied, slice(None)), axis=1)
+        resorted = np.lexsort([*rows.T, projections[tied], diagonal[tied]])
+        order[tied_positions], rows = tied[resorted], rows[resorted]
+        _check_interchangeable(K, order[tied_positions], np.all(rows[1:] == rows[:-1], axis=1))
+    return order
+
+
+def _check_interchangeable(K: TiledGram, points: np.ndarray, same: np.ndarray) -> None:
+    """Raise an error if neighbours have equal sorted rows of K but are not interchangeable.
+
+    Two points x and y are interchangeable if their rows of K are equal after exchanging the
+    columns x and y.  `same[i]` marks that points i and i + 1 have equal sorted rows.
+    """
+    for i in np.flatnonzero(same):
+        pair = points[i : i + 2]
+        first, second = K.block(pair, slice(None))
+        second[pair] = second[pair[::-1]]  # exchange the columns of the two points
+        if np.any(first != second):
+            raise UnorderableError(
+                f"points {points[i]} and {points[i + 1]} have the same kernel values in different "
+                f"orders, so the values do not determine which point comes first"
+            )
+
+
+def is_precomputed(kernel: Kernel) -> bool:
+    """Whether the kernel is, or contains, a `Precomputed` kernel."""
+    in_child = any(is_precomputed(child) for _, child in kernel._children())
+    return isinstance(kernel, Precomputed) or in_child
+
+
+# ---------------------------------------------------------------------- other kinds of points
+
+
+def _may_be_indices(points: Any) -> bool:
+    if not all(isinstance(x, (int, np.integer)) and not isinstance(x, bool) for x in points):
+        return False
+    return length(points) > 1 and len(set(points)) == length(points)
+
+
+def _ranks(points: Any) -> np.ndarray:
+    """Return numbers that sort like the points; equal points have equal numbers."""
+    if isinstance(points, np.ndarray) and points.ndim == 1 and points.dtype.kind in "biufmM":
+        return points
+    texts = [_as_text(x) for x in points]
+    rank = {text: i for i, text in enumerate(sorted(set(texts)))}
+    return np.array([rank[text] for text in texts], dtype=np.intp)
+
+
+def _as_text(x: Any) -> str:
+    """Return a text that identifies the contents of x: equal contents give equal texts."""
+    if type(x) in _REPR_TYPES or (isinstance(x, np.generic) and x.dtype.kind not in "OV"):
+        return repr(x)
+    kind = type(x).__name__
+    if isinstance(x, np.ndarray):
+        contents = _as_text(x.tolist()) if x.dtype.kind in "OV" else x.tobytes().hex()
+        return f"{kind}{x.shape}{x.dtype.str}{contents}"
+    if sp.issparse(x):
+        return f"{kind}{_as_text(x.toarray())}"
+    if isinstance(x, (tuple, list)):
+        return f"{kind}({','.join(map(_as_text, x))})"
+    if isinstance(x, (set, frozenset)):
+        return f"{kind}({','.join(sorted(map(_as_text, x)))})"
+    if isinstance(x, dict):
+        return f"{kind}({','.join(sorted(f'{_as_text(k)}:{_as_text(v)}' for k, v in x.items()))})"
+    raise UnorderableError(f"points of the type {kind} have no known order")

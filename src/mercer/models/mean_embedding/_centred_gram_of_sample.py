@@ -1,0 +1,77 @@
+"""Recentred kernel matrices, which avoid cancellation in differences of means.
+
+    K'_ij = K_ij - r_i - r_j + g,   r_i = mean_c k(x_i, c),   g = mean of r over the c
+
+K' is the kernel matrix of phi(x) - mu, where mu is the mean of phi over a few of the points, the
+centres c.  Differences of means are the same for K' and K, because mu cancels.  Without a large
+component that is common to all points, they lose fewer digits.  K' is evaluated in tiles, like K.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core import jit, quiet, slices
+from ...gram import GramOperator, TiledGram, gram
+from ...kernels import Kernel, Prepared, node
+from ._sample_validation import centre_linear_terms, check_finite
+
+__all__ = ["RecentredKernel", "entry_magnitudes", "recentred_gram"]
+
+_N_CENTRES = 64  # number of centres c; each costs one column of K
+_ROWS_PER_BLOCK = 4096  # rows of K(x, c) that are evaluated at a time, to limit memory
+
+
+@node
+class RecentredKernel(Kernel):
+    """The kernel k(x, z) - r(x) - r(z) + g, only for the n points for which r was computed.
+
+    `r` holds one value per point, in the order of the points.
+    """
+
+    kernel: Kernel
+    r: Any
+    g: float
+
+    def __str__(self) -> str:
+        return str(self.kernel)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        inner = self.kernel.prepare(X, like=None if like is None else like.children[0])
+        return Prepared.from_children(inner, arrays=(self.r,))
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        self.kernel._tile(P.children[0], Q.children[0], out)
+        _subtract(out, P.arrays[0] - self.g, Q.arrays[0])
+
+    def _diag(self, X: Any) -> np.ndarray:
+        return np.asarray(self.kernel.diag(X) - 2.0 * self.r + self.g)
+
+
+@jit()
+def _subtract(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
+    """Set T_ij <- T_ij - a_i - b_j in one pass over T; NumPy needs two."""
+    for i in range(T.shape[0]):
+        for j in range(T.shape[1]):
+            T[i, j] -= a[i] + b[j]
+
+
+@quiet
+def recentred_gram(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
+    """Return the recentred kernel matrix K' as a tiled operator."""
+    kernel, X = centre_linear_terms(kernel, X)
+    K = gram(kernel, X, storage="tiled", max_memory=max_memory)
+    n = K.shape[0]
+    centres = np.unique(np.linspace(0, n - 1, min(n, _N_CENTRES)).astype(int))
+    blocks = (K.block(rows, centres) for rows in slices(n, _ROWS_PER_BLOCK))
+    r = np.concatenate([block.mean(axis=1, dtype=float) for block in blocks])
+    check_finite(r, kernel)
+    recentred_kernel = RecentredKernel(kernel, r, float(r[centres].mean()))
+    return TiledGram(recentred_kernel, X, max_memory=max_memory)
+
+
+def entry_magnitudes(K: GramOperator) -> np.ndarray:
+    """Return the magnitude of the entries in each row of K before it was recentred."""
+    return np.abs(K.kernel.r if isinstance(K.kernel, RecentredKernel) else K.diagonal())

@@ -1,0 +1,231 @@
+"""The maximum mean discrepancy, MMD^2 = |mean of k(x, .) - mean of k(y, .)|^2 in the RKHS.
+
+Let z be the 0/1 vector that marks the points of the first sample among the m + n pooled points.
+Sums over pairs of points are then products with K, so that many splits of the points into two
+samples need only one product of K with a matrix:
+
+    sxx = z^T K z,   sxy = z^T K 1 - sxx,   syy = 1^T K 1 - 2 sxy - sxx,   dx = z^T diag K
+
+    biased      sxx / m^2 + syy / n^2 - 2 sxy / (m n)
+    unbiased    (sxx - dx) / (m (m - 1)) + (syy - dy) / (n (n - 1)) - 2 sxy / (m n)
+    linear      the mean of k(x, x') + k(y, y') - k(x, y') - k(x', y) over disjoint pairs
+
+None of them changes if a(x) + a(z) is added to k(x, z).  The code uses this to recentre K, because
+a large component that is common to all points would cause cancellation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..._core import check_choice, entry_point, length, one_blas_thread, quiet, reserving, take
+from ...gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable, warn_if_cancelled
+from ...kernels import Kernel
+from ._centred_gram_of_sample import entry_magnitudes, recentred_gram
+from ._sample_validation import centre_linear_terms, check_finite, pool_samples
+from ._statistic_rounding import clip_negative, rounding_margin
+
+__all__ = ["SplitSums", "clip_squared_distance", "mmd", "pair_terms", "squared_norm"]
+
+_MIN_POINTS = {"unbiased": 2, "biased": 1, "linear": 4}  # minimum number of points per sample
+
+
+@entry_point
+@one_blas_thread
+@reserving()
+def mmd(
+    X: Any,
+    Y: Any,
+    kernel: Any = None,
+    estimator: str = "unbiased",
+    *,
+    x_weights: ArrayLike | None = None,
+    y_weights: ArrayLike | None = None,
+    max_memory: int | str | None = None,
+) -> float:
+    """Estimate the squared maximum mean discrepancy between two samples.
+
+    MMD^2 = E k(x, x') + E k(y, y') - 2 E k(x, y) is the squared distance between the mean
+    embeddings of two distributions.
+
+    ============ ============================================================ =========
+    estimator    properties                                                   time
+    ============ ============================================================ =========
+    "unbiased"   leaves out the pairs (i, i): may be negative, and does not   (m + n)^2
+                 depend on the diagonal of K
+    "biased"     the squared distance between the two mean embeddings: never  (m + n)^2
+                 negative, and 0 for two identical samples
+    "linear"     the mean over disjoint pairs of consecutive points, as they  m + n
+                 arrive from a stream: unbiased, with a larger variance
+    ============ ============================================================ =========
+
+    The kernel matrix K is evaluated in tiles and never stored.  These are the statistics of
+    Gretton et al. (JMLR 2012), without a factor such as m n / (m + n).
+
+    Parameters
+    ----------
+    X, Y : points
+        The samples, of m and n points of any kind that the kernel accepts.
+    kernel : Kernel, str, callable or None, default=None
+        Anything that `mercer.kernels.as_kernel` accepts; rules such as "median" are resolved on
+        the pooled samples.  None is the RBF with the median bandwidth.  Kernels that are
+        conditionally positive definite of order 1 are accepted: `Distance()` gives the energy
+        distance.
+    estimator : {"unbiased", "biased", "linear"}, default="unbiased"
+        See the table above.
+    x_weights, y_weights : arrays of shape (m,) and (n,), optional
+        Weights of the points, for "biased" only.  A point of weight 2 counts as two points.
+    max_memory : int, str or None, default=None
+        The memory budget; see `mercer.gram.gram`.
+
+    Returns
+    -------
+    float
+        The estimate of MMD^2.  Only "biased" is never negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import mmd
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(200, 2)), rng.normal(size=(300, 2))
+    >>> round(mmd(X, Y + 1.0), 2), round(mmd(X, Y + 1.0, "linear"), 2)
+    (0.22, 1.91)
+    >>> mmd(["cat", "tac"], ["dog", "god"], lambda s, t: len(set(s) & set(t)))
+    6.0
+    """
+    check_choice("estimator", estimator, *_MIN_POINTS)
+    weighted = x_weights is not None or y_weights is not None
+    if weighted and estimator != "biased":
+        raise ValueError(f"x_weights and y_weights require estimator='biased', got {estimator!r}")
+    kernel, Z, m, n = pool_samples(X, Y, kernel, _MIN_POINTS[estimator])
+    warn_if_cancelled(*centre_linear_terms(kernel, Z))
+    if estimator == "linear":
+        kernel, Z = centre_linear_terms(kernel, Z)
+        terms = pair_terms(kernel, take(Z, slice(0, m)), take(Z, slice(m, m + n)))
+        return float(terms.mean())
+    K = recentred_gram(memoise_if_affordable(kernel, m + n, max_memory), Z, max_memory)
+    if weighted:
+        w = np.concatenate(
+            [_normalise_weights(x_weights, m, "x"), -_normalise_weights(y_weights, n, "y")]
+        )
+        return squared_norm(K, w)
+    sums = SplitSums.of(K, (np.arange(m + n) < m)[None], m)
+    return float(sums.statistics(estimator)[0])
+
+
+@dataclass(frozen=True)
+class SplitSums:
+    """Sums of kernel values within and between two samples, for many splits of pooled points.
+
+    The module docstring defines sxx, sxy, syy, dx and dy; each is an array with one entry per
+    split.
+    """
+
+    sxx: np.ndarray
+    sxy: np.ndarray
+    syy: np.ndarray
+    dx: np.ndarray
+    dy: np.ndarray
+    m: int
+    n: int
+    kernel: Kernel
+    margin: float  # bound on the rounding error of the statistics
+
+    @classmethod
+    @quiet
+    def of(cls, K: GramOperator, rows: np.ndarray, m: int) -> SplitSums:
+        """Compute the sums for all splits from one product with K.
+
+        Each row of `rows` is a split: True marks the m points of the first sample.  K must be
+        recentred (`recentred_gram`) or a `LowRankGram`, whose features are centred here.
+        """
+        Z = np.empty((rows.shape[1], len(rows) + 1))
+        Z[:, :-1], Z[:, -1] = rows.T, 1.0
+        if isinstance(K, LowRankGram):  # z^T F F^T z = |F^T z|^2
+            U, d = _feature_sums(K, Z)
+            sxx, sx = np.einsum("ij,ij->j", U, U), U[:, -1] @ U
+        else:
+            KZ, d = np.asarray(K @ Z), K.diagonal()
+            sxx, sx = np.einsum("ij,ij->j", Z, KZ), KZ[:, -1] @ Z
+        check_finite(sx, K.kernel)
+        n = len(Z) - m
+        sxx, total = sxx[:-1], sxx[-1]  # the last column of Z marks all points
+        sxy = sx[:-1] - sxx
+        syy = total - 2.0 * sxy - sxx
+        dx, dy = d @ Z[:, :-1], d @ (1.0 - Z[:, :-1])
+        magnitude = np.abs(sxx) / m**2 + np.abs(syy) / n**2 + np.abs(sxy) / (m * n)
+        magnitude += np.abs(dx) / m**2 + np.abs(dy) / n**2
+        entries = entry_magnitudes(K) @ (Z[:, :-1] / m + (1.0 - Z[:, :-1]) / n)
+        margin = float(rounding_margin(K.dtype, magnitude.max(), entries.max()))
+        return cls(sxx, sxy, syy, dx, dy, m, n, K.kernel, margin)
+
+    def statistics(self, estimator: str) -> np.ndarray:
+        """Return MMD^2 for each of the splits."""
+        if estimator == "biased":
+            return np.asarray(clip_squared_distance(self.biased, self.margin, self.kernel))
+        m, n = self.m, self.n
+        within = (self.sxx - self.dx) / (m * (m - 1)) + (self.syy - self.dy) / (n * (n - 1))
+        return within - 2.0 * self.sxy / (m * n)
+
+    @property
+    def biased(self) -> np.ndarray:
+        """The biased estimates without clipping; below 0 if k is not positive definite."""
+        m, n = self.m, self.n
+        return self.sxx / m**2 + self.syy / n**2 - 2.0 * self.sxy / (m * n)
+
+
+def _feature_sums(K: LowRankGram, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return F^T Z and the squared norms of the rows of F, for features F centred at their mean."""
+    mean, d = K._sum_over_strips(lambda _, F: F.sum(axis=0)) / len(Z), np.empty(len(Z))
+
+    def term(rows: slice, F: np.ndarray) -> np.ndarray:
+        F = F - mean
+        d[rows] = np.einsum("ij,ij->i", F, F)
+        return F.T @ Z[rows]
+
+    return K._sum_over_strips(term), d
+
+
+def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
+    """Return k(x, x') + k(y, y') - k(x, y') - k(x', y) for disjoint pairs (x, x') and (y, y').
+
+    The pairs are consecutive points.  Both samples contribute as many pairs as the shorter one has.
+    """
+    n_paired = min(length(X), length(Y)) // 2 * 2
+    X0, X1, Y0, Y1 = (take(A, slice(s, n_paired, 2)) for A in (X, Y) for s in (0, 1))
+
+    def k(A: Any, B: Any) -> np.ndarray:
+        return TiledGram(kernel, A, B).diagonal()
+
+    return k(X0, X1) + k(Y0, Y1) - k(X0, Y1) - k(X1, Y0)
+
+
+def squared_norm(K: GramOperator, w: np.ndarray) -> float:
+    """Return w^T K w, the squared distance of two means, for signed weights w of sum 0."""
+    abs_w = np.abs(w)
+    Kw, magnitudes = np.asarray(K @ np.column_stack([w, abs_w])).T
+    margin = rounding_margin(K.dtype, abs_w @ np.abs(magnitudes), abs_w @ entry_magnitudes(K))
+    return float(clip_squared_distance(w @ Kw, margin, K.kernel))
+
+
+def clip_squared_distance(value: Any, margin: float, kernel: Kernel) -> Any:
+    """Return squared distances of means (a number or an array) with rounding below 0 clipped."""
+    return clip_negative(value, margin, "the squared distance of two means", kernel)
+
+
+def _normalise_weights(weights: Any, n: int, name: str) -> np.ndarray:
+    """Validate weights, and scale them to sum 1; None is equal weights."""
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    if w.shape != (n,):
+        raise ValueError(f"{name}_weights has shape {w.shape}, but there are {n} points")
+    if not (np.isfinite(w).all() and np.all(w >= 0) and w.sum() > 0):
+        raise ValueError(
+            f"{name}_weights must be finite, not negative, and not all 0; they range from "
+            f"{w.min():.3g} to {w.max():.3g}"
+        )
+    return w / w.sum()

@@ -1,0 +1,1 @@
+"""Two-sample and independence tests."""

@@ -1,0 +1,238 @@
+"""The classes that a model file may contain, with their names and format versions.
+
+`load` never imports a name from a file.  It looks the name up here, and creates no other objects.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterable
+from functools import cache, cached_property
+from typing import Any
+
+import sklearn.gaussian_process.kernels as sklearn_kernels
+import sklearn.model_selection as sklearn_splitters
+from sklearn.base import BaseEstimator
+
+from .. import estimators, gram, kernels, solvers
+from ..expansion import Expansion, Primal
+from ..expansion.reduced_set import Reduction
+from ..kernels import Graph, Graphs
+from ..models import (
+    embedding,
+    gp,
+    kernel_learning,
+    kpca,
+    mean_embedding,
+)
+from ._fitted_state import FITTED
+
+__all__ = ["MAX_KERNEL_CHARACTERS", "StoredClass", "by_class", "by_name", "with_user_classes"]
+
+MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored by their fields
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StoredClass:
+    """A class whose objects can be stored in a file.
+
+    Parameters
+    ----------
+    cls : type
+        The class.
+    name : str
+        Its name in files.
+    attributes : tuple of str
+        The names of the stored attributes.
+    value : bool, default=False
+        Whether objects are restored by the constructor, which checks its arguments.  Otherwise the
+        attributes are set directly.
+    format : int, default=1
+        The version of the stored attributes.  A file with another version cannot be read.
+    """
+
+    cls: type
+    name: str
+    attributes: tuple[str, ...]
+    value: bool = False
+    format: int = 1
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The constructor parameters of an estimator; () for other classes."""
+        return tuple(inspect.signature(self.cls).parameters) if self.estimator else ()
+
+    @property
+    def estimator(self) -> bool:
+        """Whether the class is an estimator, with parameters and fitted attributes."""
+        return issubclass(self.cls, BaseEstimator)
+
+
+# The stored attributes of classes that are not dataclasses.
+_ATTRIBUTES: dict[type, str] = {
+    Graphs: "offsets directed indptr indices labels attributes edge_labels weights",
+    estimators.KernelTranslation: "given kernel _place _factor _offset",
+    estimators.PairExpansion: "kernel points dual pairs",
+    gp.Preconditioned: "Q scale P rounding _beside",
+    solvers.NystroemPath: "points phi X Y weights _kept _mean _constant _V _s _c _yy report",
+    solvers.ShiftedLowRank: "F shift n_threads",
+    **dict.fromkeys((solvers.Squared, solvers.Poisson, solvers.SquaredHinge), ""),
+    **dict.fromkeys((solvers.Logistic, solvers.Softmax), ""),
+    **dict.fromkeys(
+        (solvers.Absolute, solvers.EpsilonInsensitive, solvers.Huber, solvers.Quantile),
+        "above below epsilon bend",
+    ),
+}
+
+# Dataclasses and named tuples, of which all fields are stored.
+_FIELD_CLASSES: tuple[type, ...] = (
+    Expansion,
+    Primal,
+    Reduction,
+    Graph,
+    estimators.LatentProcess,
+    estimators.Pairs,
+    estimators.SpelledObjective,
+    gp.ClassCovariance,
+    gp.InducingBound,
+    gp.LaplaceLikelihood,
+    gp.MarginalLikelihood,
+    gp.Posterior,
+    gp.Projection,
+    gp.StochasticLikelihood,
+    estimators.CountSketchMap,
+    estimators.FlippedMap,
+    gram.FourierMap,
+    gram.Landmarks,
+    gram.NystroemMap,
+    kernel_learning.KernelWeights,
+    embedding.BayesianMap,
+    embedding.LatentMap,
+    embedding.Layers,
+    embedding.LinearGaussian,
+    mean_embedding.Window,
+    solvers.Report,
+    solvers.Reports,
+    solvers.Certificate,
+    solvers.FeatureBasis,
+    solvers.Moments,
+    solvers.ExactRidge,
+    solvers.LandmarkRidge,
+    solvers.BudgetPerceptron,
+    solvers.Norma,
+    solvers.Perceptron,
+    solvers.RecursiveLeastSquares,
+    solvers.Schedule,
+    # solvers: parameters of estimators, or attributes that contain the chosen solver
+    solvers.Arpack,
+    solvers.BlockKrylov,
+    solvers.BlockSMO,
+    solvers.BoxInterior,
+    solvers.Cascade,
+    solvers.CanonicalCorrelations,
+    solvers.Cholesky,
+    solvers.ConjugateGradient,
+    solvers.DenseEigen,
+    solvers.FourierEigen,
+    solvers.GradientDescent,
+    solvers.InteriorPoint,
+    solvers.Krill,
+    solvers.LearnedVectors,
+    solvers.LeastSquares,
+    solvers.Lloyd,
+    solvers.LowRankEigen,
+    solvers.Machine,
+    solvers.MixedCholesky,
+    solvers.Newton,
+    solvers.NewtonInPasses,
+    solvers.PartialLeastSquares,
+    solvers.PowerPeeling,
+    solvers.RandomizedEigen,
+    solvers.Relay,
+    kpca.Components,
+    kpca.LearnedInverse,
+)
+
+# Kernels that are not part of the kernel language, which `mercer.kernels` exports.
+_OTHER_KERNELS: tuple[type, ...] = (gp.Conditioned, gp.Solved, kernel_learning.MultipleKernel)
+
+
+@cache
+def by_name() -> dict[str, StoredClass]:
+    """Return all stored classes by their names in files."""
+    language = [getattr(kernels, name) for name in kernels.__all__]
+    values = [*filter(_is_value, language), *_OTHER_KERNELS]
+    entries = [_value_class(cls) for cls in values]
+    entries += [
+        StoredClass(cls, cls.__name__, tuple(names.split())) for cls, names in _ATTRIBUTES.items()
+    ]
+    entries += [StoredClass(cls, cls.__name__, _fields(cls)) for cls in _FIELD_CLASSES]
+    entries += [
+        StoredClass(cls, cls.__name__, (*FITTED[cls.__name__].split(), *_VALIDATION_ATTRIBUTES))
+        for cls in (*_estimators(), estimators.SecondView)
+    ]
+    # scikit-learn objects that can be parameters: its GP kernels and its splitters
+    entries += [
+        StoredClass(cls, f"sklearn.{cls.__name__}", tuple(inspect.signature(cls).parameters), True)
+        for cls in _sklearn_classes()
+    ]
+    return {stored.name: stored for stored in entries}
+
+
+# Attributes that the input validation of scikit-learn sets.
+_VALIDATION_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+
+
+@cache
+def by_class() -> dict[type, StoredClass]:
+    """Return all stored classes by the class itself."""
+    return {stored.cls: stored for stored in by_name().values()}
+
+
+def with_user_classes(classes: Iterable[type]) -> dict[str, StoredClass]:
+    """Return all stored classes by name, with user-defined kernels and feature bases."""
+    table = dict(by_name())
+    for cls in classes:
+        if not _is_value(cls):
+            raise TypeError(f"classes must be user-defined kernel classes, got {cls!r}")
+        if cls.__name__ in table and table[cls.__name__].cls is not cls:
+            raise ValueError(
+                f"mercer already has a class {cls.__name__}; give your class another name"
+            )
+        table[cls.__name__] = _value_class(cls)
+    return table
+
+
+def _is_value(cls: Any) -> bool:
+    """Whether a class is a kernel or feature basis that is not abstract."""
+    base = kernels.Kernel.__mro__[1]
+    return inspect.isclass(cls) and issubclass(cls, base) and not inspect.isabstract(cls)
+
+
+def _value_class(cls: type) -> StoredClass:
+    """Return the entry of a class whose objects are restored by the constructor."""
+    return StoredClass(cls, cls.__name__, _fields(cls), value=True)
+
+
+def _fields(cls: Any) -> tuple[str, ...]:
+    """Return the field names of a dataclass or named tuple."""
+    if issubclass(cls, tuple):
+        return tuple(cls._fields)
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def _estimators() -> list[type]:
+    """Return the public estimator classes of mercer."""
+    public = [getattr(estimators, name) for name in estimators.__all__]
+    return [cls for cls in public if inspect.isclass(cls) and issubclass(cls, BaseEstimator)]
+
+
+def _sklearn_classes() -> list[type]:
+    """Return the GP kernels and the cross-validation splitters of scikit-learn."""
+    names = "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern Product "
+    names += "RBF RationalQuadratic Sum WhiteKernel"
+    classes = [getattr(sklearn_kernels, name) for name in names.split()]
+    names = "GroupKFold KFold LeaveOneOut RepeatedKFold RepeatedStratifiedKFold ShuffleSplit "
+    names += "StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit"
+    return classes + [getattr(sklearn_splitters, name) for name in names.split()]

@@ -1,0 +1,366 @@
+"""Decode the JSON and arrays of a file to a model: the inverse of `Encoder`.
+
+A file may come from an untrusted source, so the kind, names, sizes and types of every node are
+checked before a value is created from it.  No value is larger than the file.  Shared values are
+shared again; a reference can only point to an earlier value, so there are no cycles.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._core import Collection, ModelFileError
+from ..kernels import parse_kernel
+from ..solvers import Status
+from ._class_registry import MAX_KERNEL_CHARACTERS, StoredClass
+from ._dataframe_codec import table_from_columns
+from ._safetensors_file import Tensor
+from ._schema_checks import check_consistent, check_fields, is_valid_csr
+
+__all__ = ["Decoder"]
+
+_MAX_DEPTH = 150  # nesting depth of values, which protects against the recursion limit
+# Values may refer to values that contain references, so a small file could describe an
+# exponentially large structure.  Its size without sharing is limited to this multiple of the number
+# of values in the file.  Models of many classes refer to the training points three times per class.
+_MAX_REPEATS = 100
+_MAX_FREE_REPEATS = 100_000  # always allowed; traversing that many values takes about a second
+_SPARSE_CLASSES = {
+    c.__name__: c for c in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
+}
+_BIT_GENERATORS = {
+    one.__name__: one
+    for one in (
+        np.random.MT19937,
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.Philox,
+        np.random.SFC64,
+    )
+}
+_HASHABLE = (str, bytes, int, float, complex, bool, tuple, frozenset, np.generic, type(None))
+
+
+class Decoder:
+    """Decode one model from the tensors of a file.
+
+    Parameters
+    ----------
+    tensors : dict of Tensor
+        The arrays of the file.
+    classes : dict of StoredClass
+        The classes that the file may contain, by name.
+    """
+
+    def __init__(self, tensors: dict[str, Tensor], classes: dict[str, StoredClass]) -> None:
+        self.tensors, self.classes = tensors, classes
+        self.used: set[str] = set()
+        self._by_id: dict[int, tuple[Any, int]] = {}
+        self._count = self._repeated = self._depth = 0
+
+    def decode(self, node: Any, where: str = "") -> Any:
+        """Return the value of a JSON node; `where` is its path in the model, for messages."""
+        self._count += 1
+        if node is None or type(node) in (bool, int, float, str):
+            return node
+        if type(node) is not dict or not node:
+            raise self._error(where, "a list instead of an object with the kind of a value")
+        kinds = node.keys() & _KINDS.keys()
+        if len(kinds) != 1:
+            raise self._error(where, f"a value of an unknown kind, {str(list(node))[:80]}")
+        (kind,) = kinds
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._error(where, f"more than {_MAX_DEPTH} nested values")
+        before = self._count
+        allowed, required = _KINDS[kind]
+        if not required <= node.keys() <= allowed:
+            raise self._error(where, f"a {kind} with missing or unknown keys")
+        try:
+            value = getattr(self, f"_{kind}")(node, where)
+        except ModelFileError:
+            raise
+        except Exception as error:  # raised by a class for invalid fields
+            text = str(error) or type(error).__name__
+            raise self._error(where, f"an invalid {kind}: {text[:300]}") from error
+        self._depth -= 1
+        if "id" in node:
+            if type(node["id"]) is not int or node["id"] in self._by_id:
+                raise self._error(where, "an id that is not an integer, or that another value has")
+            self._by_id[node["id"]] = value, self._count - before
+        return value
+
+    def _error(self, where: str, problem: str) -> ModelFileError:
+        """Return the error for a problem at a path in the model."""
+        return ModelFileError(f"at {where[-200:] or 'the top level'} there is {problem}")
+
+    def _ref(self, node: Any, where: str) -> Any:
+        """Return an earlier value, and limit how many values are repeated in total."""
+        if type(node["ref"]) is not int or node["ref"] not in self._by_id:
+            raise self._error(where, "a reference to a value that does not precede it")
+        value, size = self._by_id[node["ref"]]
+        if isinstance(value, Collection):
+            size = 1  # its points refer to it, but are traversed without entering it again
+        self._count += size
+        self._repeated += size
+        if self._repeated > _MAX_FREE_REPEATS + _MAX_REPEATS * (self._count - self._repeated):
+            raise self._error(
+                where, "a reference that repeats too many values, relative to the size of the file"
+            )
+        return value
+
+    # ------------------------------------------------------------------ plain values
+
+    def _float(self, node: Any, where: str) -> float:
+        if node["float"] not in ("nan", "inf", "-inf"):
+            raise self._error(where, "an invalid float")
+        return float(node["float"])
+
+    def _complex(self, node: Any, where: str) -> complex:
+        real, imaginary = (self.decode(part, where) for part in node["complex"])
+        return complex(float(real), float(imaginary))
+
+    def _bytes(self, node: Any, where: str) -> bytes:
+        return bytes.fromhex(node["bytes"])
+
+    def _slice(self, node: Any, where: str) -> slice:
+        ends = [self.decode(end, where) for end in node["slice"]]
+        if len(ends) != 3 or not all(type(end) in (int, str, type(None)) for end in ends):
+            raise self._error(where, "an invalid slice")
+        return slice(*ends)
+
+    def _dtype(self, node: Any, where: str) -> np.dtype:
+        return self._element(node["dtype"], where)
+
+    def _status(self, node: Any, where: str) -> Status:
+        return Status.__members__[node["status"]]
+
+    def _list(self, node: Any, where: str) -> list[Any]:
+        return self._items(node["list"], where)
+
+    def _tuple(self, node: Any, where: str) -> tuple[Any, ...]:
+        return tuple(self._items(node["tuple"], where))
+
+    def _set(self, node: Any, where: str) -> set[Any]:
+        return set(self._hashable(node["set"], where))
+
+    def _frozenset(self, node: Any, where: str) -> frozenset[Any]:
+        return frozenset(self._hashable(node["frozenset"], where))
+
+    def _dict(self, node: Any, where: str) -> dict[Any, Any]:
+        keys = self._hashable(node["dict"], where)
+        result = dict(zip(keys, self._items(node["values"], where), strict=True))
+        if len(result) < len(keys):
+            raise self._error(where, "a dictionary that contains a key twice")
+        return result
+
+    def _hashable(self, nodes: Any, where: str) -> list[Any]:
+        """Return the elements of a set, or the keys of a dictionary."""
+        values = self._items(nodes, where)
+        if not all(isinstance(value, _HASHABLE) for value in values):
+            raise self._error(where, "a set or dictionary with a key that is not hashable")
+        return values
+
+    def _items(self, nodes: Any, where: str) -> list[Any]:
+        """Return the values of a collection: a list of nodes, or strings stored in tensors."""
+        if type(nodes) is list:
+            return [self.decode(one, f"{where}.{i}") for i, one in enumerate(nodes)]
+        if type(nodes) is not dict or nodes.keys() != {"texts", "ends"}:
+            raise self._error(where, "a collection without values")
+        block, ends = self._block(nodes["texts"], where), self._tensor(nodes["ends"], where)
+        if ends.dtype != np.int64 or ends.ndim != 1:
+            raise self._error(where, "texts without valid end positions")
+        if np.any(np.diff(ends, prepend=0) < 0) or (ends[-1:] != len(block)).any():
+            raise self._error(where, "texts that end before they begin")
+        data, bounds = block.tobytes(), [0, *ends.tolist()]
+        self._count += len(ends)
+        return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
+
+    # ------------------------------------------------------------------ arrays
+
+    def _block(self, name: Any, where: str) -> np.ndarray:
+        """Return the bytes of a tensor by name."""
+        if not isinstance(name, str) or name not in self.tensors:
+            raise self._error(
+                where, f"the name of a tensor that does not exist, {str(name)[:80]!r}"
+            )
+        self.used.add(name)
+        return self.tensors[name].block
+
+    def _tensor(self, name: Any, where: str) -> np.ndarray:
+        """Return a tensor by name, as an array of its element type and shape."""
+        block = self._block(name, where)
+        return block.view(self.tensors[name].dtype).reshape(self.tensors[name].shape)
+
+    def _element(self, text: Any, where: str) -> np.dtype:
+        """Parse an element type such as <U5 or >f8."""
+        is_simple = isinstance(text, str) and 2 < len(text) < 30 and text[1] in "biufcUSMm"
+        dtype = np.dtype(text) if is_simple and "," not in text and "(" not in text else None
+        if dtype is None or dtype.kind not in "biufcUSMm" or dtype.str != text:
+            raise self._error(
+                where, f"an array with elements of an unknown type, {str(text)[:40]!r}"
+            )
+        return dtype
+
+    def _array(self, node: Any, where: str) -> np.ndarray:
+        block = self._block(node["array"], where)
+        dtype = self.tensors[node["array"]].dtype
+        if "type" in node:
+            if dtype != np.uint8:
+                raise self._error(where, "an array with two element types")
+            dtype = self._element(node["type"], where)
+        shape = self._shape(node, where)
+        if math.prod(shape) * dtype.itemsize != len(block):
+            raise self._error(
+                where, f"an array of shape {shape} and type {dtype} in {len(block)} bytes"
+            )
+        if dtype.kind == "b" and block.max(initial=0) > 1:
+            raise self._error(where, "a boolean that is neither true nor false")
+        if dtype.kind == "U" and block.view(f"{dtype.str[0]}u4").max(initial=0) > 0x10FFFF:
+            raise self._error(where, "a string with an invalid character")
+        value = block.view(dtype) if dtype.itemsize else np.empty(0, dtype)
+        return self._ordered(value.reshape(shape), node, where)
+
+    def _objects(self, node: Any, where: str) -> np.ndarray:
+        items, shape = self._items(node["objects"], where), self._shape(node, where)
+        value = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
+            value[i] = item
+        return self._ordered(value.reshape(shape), node, where)
+
+    def _shape(self, node: Any, where: str) -> tuple[int, ...]:
+        """Return the shape of an array or sparse matrix."""
+        shape = node["shape"]
+        if type(shape) is not list or len(shape) > 32:
+            raise self._error(where, "an array without a shape")
+        if not all(type(m) is int and 0 <= m < 2**62 for m in shape):
+            raise self._error(where, "an array whose shape does not consist of sizes")
+        return tuple(shape)
+
+    def _ordered(self, value: np.ndarray, node: Any, where: str) -> np.ndarray:
+        """Restore the order of the axes and the write protection of an array."""
+        axes = node.get("axes", list(range(value.ndim)))
+        if type(axes) is not list or sorted(axes) != list(range(value.ndim)):
+            raise self._error(where, "an array with an invalid order of axes")
+        value = value.transpose(np.argsort(axes))
+        if node.get("frozen", False):
+            value.setflags(write=False)
+        return value
+
+    def _scalar(self, node: Any, where: str) -> Any:
+        dtype, value = self._element(node["scalar"], where), self.decode(node["value"], where)
+        is_json_number = dtype.kind in "biuU" or (dtype.kind == "f" and dtype.itemsize <= 8)
+        if is_json_number:
+            array = np.array(value, dtype=dtype)
+            restored = array[()]
+            if restored.item() != value and value == value:
+                raise self._error(where, f"a number that is not representable as {dtype}")
+        else:
+            array = np.frombuffer(bytes.fromhex(value), dtype=dtype).reshape(())
+        return array[()]
+
+    def _sparse(self, node: Any, where: str) -> Any:
+        kind, shape = node["sparse"], self._shape(node, where)
+        cls = _SPARSE_CLASSES[kind]
+        names = ("data", "indices", "indptr")
+        data, indices, indptr = (self.decode(node[n], f"{where}.{n}") for n in names)
+        rows_first = shape if "csr" in kind else shape[::-1]
+        if len(shape) != 2 or not is_valid_csr(data, indices, indptr, rows_first):
+            raise self._error(where, f"a sparse matrix of shape {shape} whose arrays do not fit it")
+        matrix = cls((1, 1), dtype=data.dtype)
+        matrix._shape = shape  # the constructor would choose another index type
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+        return matrix
+
+    def _random(self, node: Any, where: str) -> Any:
+        state = self.decode(node["state"], where)
+        if node["random"] == "RandomState":
+            generator = np.random.RandomState()
+            generator.set_state(state)
+            return generator
+        bit_generator = _BIT_GENERATORS[node["random"]]()
+        bit_generator.state = state
+        return np.random.Generator(bit_generator)
+
+    def _table(self, node: Any, where: str) -> Any:
+        return table_from_columns(str(node["table"]), self.decode(node["parts"], where))
+
+    # ------------------------------------------------------------------ objects
+
+    def _kernel(self, node: Any, where: str) -> Any:
+        if len(node["kernel"]) > MAX_KERNEL_CHARACTERS:
+            raise self._error(where, f"a kernel of more than {MAX_KERNEL_CHARACTERS} characters")
+        return parse_kernel(node["kernel"])
+
+    def _class(self, node: Any, where: str) -> Any:
+        stored = self.classes.get(node["class"]) if isinstance(node["class"], str) else None
+        if stored is None:
+            raise self._error(
+                where,
+                f"an object of the class {str(node['class'])[:80]!r}, which is not a class of "
+                f"mercer; if it is your own kernel, pass it to load(..., classes=[...])",
+            )
+        groups = ("parameters", "fitted") if stored.estimator else ("fields",)
+        if node.keys() - {"id"} != {"class", *groups}:
+            raise self._error(where, f"a {stored.name} without its {' and '.join(groups)}")
+        fields: dict[str, Any] = {}
+        for group in groups:
+            allowed = stored.parameters if group == "parameters" else stored.attributes
+            values = node[group]
+            if type(values) is not dict or not values.keys() <= set(allowed):
+                unknown = sorted(values.keys() - set(allowed)) if type(values) is dict else values
+                raise self._error(
+                    where, f"a {stored.name} with unknown attributes: {str(unknown)[:80]}"
+                )
+            for name, value in values.items():
+                fields[name] = self.decode(value, f"{where}.{name}".lstrip("."))
+        check_fields(stored, fields)
+        return check_consistent(_create(stored, fields))
+
+
+# The kinds of nodes, with their allowed keys and their required keys.  The first required key is
+# the kind itself, and the method `Decoder._<kind>` decodes the node.
+_KINDS: dict[str, tuple[set[str], set[str]]] = {}
+for _keys in (
+    *("ref", "float", "complex", "bytes", "slice", "dtype", "status", "kernel"),
+    *("list", "tuple", "set", "frozenset", "dict values", "objects shape", "array shape"),
+    *("scalar value", "sparse shape data indices indptr", "random state", "table parts", "class"),
+):
+    _required = set(_keys.split())
+    _optional = {"array": {"type", "axes", "frozen"}, "objects": {"axes", "frozen"}}
+    _optional["class"] = {"parameters", "fitted", "fields"}
+    _first = _keys.split()[0]
+    _KINDS[_first] = (_required | _optional.get(_first, set()) | {"id"}, _required)
+
+
+def _create(stored: StoredClass, fields: dict[str, Any]) -> Any:
+    """Create an object with these attributes.
+
+    Values, such as kernels, are created by their constructor, which checks its arguments.  Of other
+    objects, the attributes are set directly.
+    """
+    cls: Any = stored.cls
+    if issubclass(cls, tuple):
+        return cls(**fields)
+    if stored.value:
+        obj = cls(**fields)
+        for name, value in fields.items():
+            copy = getattr(obj, name, None)
+            if type(value) is type(copy) is np.ndarray and _same_layout(value, copy):
+                value.setflags(write=copy.flags.writeable and value.flags.writeable)
+                # Replace the copy, so that memory maps stay mapped and shared arrays shared.
+                object.__setattr__(obj, name, value)
+        return obj
+    obj = cls.__new__(cls)
+    obj.__dict__.update(fields)
+    return obj
+
+
+def _same_layout(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have the same element type, shape and strides."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides

@@ -1,0 +1,236 @@
+"""The functions `save` and `load` for fitted models; loading a file does not run code."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from .._core import ModelFileError
+from .._version import __version__
+from ..kernels import Kernel
+from ._class_registry import StoredClass, by_class, by_name, with_user_classes
+from ._decoder import Decoder
+from ._encoder import Encoder
+from ._safetensors_file import read, strict_json, write
+
+__all__ = ["load", "load_with_notes", "read_notes", "save"]
+
+_FORMAT = 1  # version of the file format; each class also has its own version
+_MAX_SHOWN_KERNEL = 2000  # characters of the kernel in the metadata, which is only informative
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, str] | None = None
+) -> None:
+    """Save a fitted model to a file; `load` restores it bit for bit.
+
+    The file is a safetensors file: arrays are stored as they are, and everything else as JSON in
+    the header.  It does not contain code.  An existing file is replaced only when the new one is
+    complete.
+
+    Parameters
+    ----------
+    model : estimator, Expansion or Primal
+        The fitted model, with points of any kind.  Kernels and other parameters that are functions
+        raise an error, because a file cannot contain code: write a subclass of
+        `mercer.kernels.Kernel` instead.
+    path : str or path
+        The file to write.
+    notes : dict of str, default=None
+        Texts by name to store with the model; `read_notes` returns them.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import mercer
+    >>> model = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> mercer.save(model, path)
+    >>> mercer.load(path).predict([[0.5], [2.5]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    if type(model) not in by_class():
+        raise TypeError(
+            f"mercer.save writes estimators of mercer, Expansion and Primal, got {model!r:.200}; "
+            f"save scikit-learn pipelines with such estimators with skops.io"
+        )
+    if hasattr(model, "_validate_params"):
+        model._validate_params()  # fail now rather than in `load`
+    encoder = Encoder()
+    state = encoder.encode(model)
+    metadata = {
+        "format": "mercer",
+        "format_version": str(_FORMAT),
+        "mercer": __version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "class": by_class()[type(model)].name,
+        "kernel": _kernel_of(model),
+        "classes": _json(dict(sorted(encoder.classes.items()))),
+        "state": _json(state),
+        "notes": _json(dict(notes or {})),
+    }
+    write(path, metadata, encoder.arrays)
+
+
+def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[type] = ()) -> Any:
+    """Load a model that `save` has written.
+
+    Nothing in the file is executed or imported: classes are looked up in a fixed table, and all
+    names, types and sizes are checked before memory is allocated.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    mmap : bool, default=False
+        Whether to memory-map the arrays instead of reading them.  They are then read-only, and
+        loaded into memory when they are used.  The fingerprint of the file is not checked.
+    classes : iterable of classes, default=()
+        User-defined kernels of the model: subclasses of `mercer.kernels.Kernel`.
+
+    Returns
+    -------
+    estimator, Expansion or Primal
+        The model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not valid; the message states the problem and its position.  It is also
+        raised for a model of `mercer fit` that was fitted to standardised, one-hot encoded or
+        imputed columns, because its predictions for raw columns would be wrong.  Use
+        `mercer.app.tables.load_trained`, which loads the model together with this preprocessing.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import mercer
+    >>> from mercer.kernels import RBF
+    >>> f = mercer.Expansion(RBF(2.0), np.eye(3), np.ones(3))
+    >>> path = os.path.join(tempfile.mkdtemp(), "mean.safetensors")
+    >>> mercer.save(f, path)
+    >>> mercer.load(path, mmap=True)
+    <Expansion: 1 function on 3 points, RBF(length_scale=2.0)>
+    """
+    model, notes = load_with_notes(path, mmap, classes=classes)
+    place = os.fspath(path)
+    if changes := _prepared_columns(notes, place):
+        raise ModelFileError(
+            f"{place!s}: the model was fitted to columns that a recipe preprocesses ({changes}), "
+            f"but mercer.load returns the estimator without its recipe, so predictions for raw "
+            f"columns would be wrong - usually a model of `mercer fit` or `mercer pca` - use "
+            f"mercer.app.tables.load_trained({place!r}): its predict accepts the raw table and applies "
+            f"the recipe, as `mercer predict` does, and its attribute model is the bare estimator"
+        )
+    return model
+
+
+def load_with_notes(
+    path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[type] = ()
+) -> tuple[Any, dict[str, str]]:
+    """Return a model and its notes; the parameters are those of `load`."""
+    table = with_user_classes(classes) if classes else by_name()
+    try:
+        metadata, tensors = read(path, mapped=mmap)
+        return _decode_model(metadata, tensors, table), _notes(metadata)
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
+
+
+def _prepared_columns(notes: dict[str, str], place: Any) -> str:
+    """Describe how the recipe in the notes changes columns; "" if it does not change them.
+
+    The note is the JSON of `mercer.app.tables.Recipe.to_json`.
+    """
+    if "recipe" not in notes:
+        return ""
+    recipe = strict_json(notes["recipe"], f"{place!s}: the recipe")
+    recipe = recipe if isinstance(recipe, dict) else {}
+    parts = [part for part in recipe.get("parts") or () if isinstance(part, dict)]
+    n_scaled = sum((part.get("mean"), part.get("scale")) != (0.0, 1.0) for part in parts)
+    n_onehot = sum(part.get("categories") is not None for part in parts)
+    n_filled = sum(part.get("fill") is not None for part in parts)
+    n_selected = len(recipe.get("columns") or ())
+    counts = {"standardised": n_scaled, "one-hot encoded": n_onehot, "imputed": n_filled}
+    descriptions = [f"{count} {change}" for change, count in counts.items() if count]
+    return ", ".join(
+        descriptions + [f"{n_selected} selected in a certain order"] * (n_selected > 1)
+    )
+
+
+def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the notes that were saved with a model, without loading the model.
+
+    Parameters
+    ----------
+    path : str or path
+        A file written by `save`.
+
+    Returns
+    -------
+    dict of str
+        The texts by name.
+    """
+    try:
+        metadata, _ = read(path, mapped=True)
+        return _notes(metadata)
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
+
+
+def _notes(metadata: dict[str, str]) -> dict[str, str]:
+    """Return the notes in the metadata of a file."""
+    notes = strict_json(metadata.get("notes", "{}"), "the notes")
+    if not isinstance(notes, dict) or not all(isinstance(v, str) for v in notes.values()):
+        raise ModelFileError("the notes are not a dictionary of texts")
+    return notes
+
+
+def _decode_model(metadata: dict[str, str], tensors: Any, table: dict[str, StoredClass]) -> Any:
+    """Return the model of a file, whose classes are looked up in `table`."""
+    if metadata.get("format") != "mercer" or metadata.get("format_version") != str(_FORMAT):
+        raise ModelFileError(
+            f"the file has the format {metadata.get('format', '')[:40]!r} "
+            f"{metadata.get('format_version', '')[:40]}, but this version of mercer reads "
+            f"'mercer' {_FORMAT}; install the version that wrote it, {metadata.get('mercer')!r:.40}"
+        )
+    formats = strict_json(metadata.get("classes", ""), "the list of classes")
+    if not isinstance(formats, dict):
+        raise ModelFileError("the list of classes is not a dictionary")
+    for name, number in formats.items():
+        if name in table and number != table[name].format:
+            raise ModelFileError(
+                f"the file has a {name} of format {number!r:.20}, but this version of mercer reads "
+                f"{table[name].format}; install the version that wrote it"
+            )
+    state = strict_json(metadata.get("state", ""), "the state")
+    decoder = Decoder(tensors, {name: table[name] for name in formats if name in table})
+    try:
+        model = decoder.decode(state)
+    except RecursionError:
+        raise ModelFileError("its values are nested too deeply") from None
+    if type(model) not in by_class() or by_class()[type(model)].name != metadata.get("class"):
+        raise ModelFileError("the state is not an object of the class in the metadata")
+    if len(decoder.used) < len(tensors):
+        unused = sorted(tensors.keys() - decoder.used)
+        raise ModelFileError(f"the tensors {str(unused)[:80]} are not used by the model")
+    return model
+
+
+def _kernel_of(model: Any) -> str:
+    """Return the kernel of a model as text for the metadata, which `load` does not read."""
+    kernel = getattr(model, "kernel_", None)
+    kernel = getattr(model, "kernel", "") if kernel is None else kernel
+    text = repr(kernel) if isinstance(kernel, Kernel) else str(kernel)
+    return text if len(text) <= _MAX_SHOWN_KERNEL else str(kernel)[:_MAX_SHOWN_KERNEL]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

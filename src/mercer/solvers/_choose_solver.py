@@ -1,0 +1,404 @@
+"""The choice of a solver: from a name, or by comparing predicted costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from .._core import budget_in_bytes
+from ._cost_model import Cost, reading
+from .eigen import (
+    Arpack,
+    BlockKrylov,
+    DenseEigen,
+    FourierEigen,
+    LowRankEigen,
+    PowerPeeling,
+    RandomizedEigen,
+)
+from .linear import Cascade, Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
+from .svm import BoxInterior, Relay
+
+__all__ = [
+    "EIGEN",
+    "LINEAR",
+    "MOST_EXACT",
+    "Problem",
+    "cheapest",
+    "choose",
+    "eigen_costs",
+    "linear_machine",
+]
+
+
+class Problem(Enum):
+    """The kinds of problems for which `choose` selects a solver.
+
+    Examples
+    --------
+    >>> from mercer.solvers import EIGEN, Problem
+    >>> EIGEN is Problem.EIGEN, EIGEN.value
+    (True, 'K u = l u')
+    """
+
+    LINEAR = "(K + shift) a = y"
+    EIGEN = "K u = l u"
+
+
+LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
+
+# Largest numbers of points for which solver="auto" stays exact.  "newton", "exact" and "ordered"
+# limit the minimisation of a risk over the whole RKHS, to about a minute on one core: by Newton's
+# method for log-losses, by any other method, and for ordered outputs (non-crossing quantiles).
+# "clusters" limits kernel k-means by passes over the exact K.
+MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
+
+
+@dataclass(frozen=True)
+class _ChooserTuning:
+    """Tuning constants of the choice of a solver."""
+
+    # Points up to which a float64 Cholesky factor is cheap, so that nothing else is tried.
+    max_direct_points: int = 2000
+    # Fraction of the cost of a factorisation that conjugate gradients may spend on pivots.
+    max_pivot_cost: float = 0.05
+    # Smallest rank of the preconditioner of conjugate gradients, whatever it costs.
+    min_rank: int = 50
+    # Smallest max_iter of conjugate gradients that are tried before a factorisation.
+    min_cg_steps: int = 20
+    # Points up to which a linear SVM is always trained from rows of K.
+    max_smo_points: int = 500
+
+
+_TUNING = _ChooserTuning()
+
+_NAMES: dict[Problem, dict[str, Any]] = {
+    LINEAR: {
+        "cholesky": Cholesky,
+        "mixed": MixedCholesky,
+        "cg": ConjugateGradient,
+        "lstsq": LeastSquares,
+    },
+    EIGEN: {
+        "dense": DenseEigen,
+        "krylov": BlockKrylov,
+        "nystroem": LowRankEigen,
+        "features": FourierEigen,
+        "power": PowerPeeling,
+        "arpack": Arpack,
+        "randomized": RandomizedEigen,
+    },
+}
+
+
+def choose(
+    problem: Problem,
+    gram: Any,
+    spec: Any = "auto",
+    *,
+    k: int | None = None,
+    n: int | None = None,
+    kernel: Any = None,
+    X: Any = None,
+    columns: int = 1,
+    max_memory: Any = None,
+    **options: Any,
+) -> Any:
+    """Return the solver for a problem, by name or by predicted cost.
+
+    The table shows which solver is returned.
+
+    ========= ========== ============================================ =================
+    problem   spec       when                                         solver
+    ========= ========== ============================================ =================
+    LINEAR    "auto"     K is an array or fits in memory, n <= 2000   Cholesky
+                         the same, n > 2000, and another 4 n^2 bytes  CG, mixed, Cholesky
+                         also fit
+                         the same, but they do not fit, or Cholesky   CG, Cholesky
+                         costs less than mixed (slow kernel entries)
+                         only 4 n^2 bytes fit                         CG, mixed
+                         otherwise                                    CG
+              a name     "cholesky", "mixed", "cg", "lstsq"           that solver
+    EIGEN     "auto"     the lowest cost, see `eigen_costs`           BlockKrylov or
+                                                                      DenseEigen
+              a name     "dense", "krylov", "nystroem", "features",   that solver
+                         "power", "arpack", "randomized"
+    either    a solver                                                that solver
+    ========= ========== ============================================ =================
+
+    "CG, mixed" stands for a `Cascade` of `ConjugateGradient` and `MixedCholesky`.  The pivoted
+    Cholesky factor that preconditions CG, which costs at most 5 % of a full factorisation, predicts
+    how many steps CG will take.  If these would cost more than a factorisation, the next solver is
+    used; `MixedCholesky` depends little on the spectrum.  All of them reach about the residual of a
+    float64 Cholesky factor, and this residual is checked.
+
+    Processor time including the evaluation of K, relative to `Cholesky` (RBF kernel, 20 columns,
+    alpha = 1, single-threaded BLAS; medians of 5, 3 and 1 runs).  The first number is for a
+    spectrum that decays fast, the second for one that decays slowly:
+
+    ======== ============= ================ ================
+    n        CG, array     mixed, tiled     mixed, array
+    ======== ============= ================ ================
+    1500     0.95 / 2.0    0.95 / 1.1       0.86 / 0.84
+    4000     0.43 / 0.75   0.73 / 0.73      1.1 / 1.2
+    10000    0.14 / 0.30   0.64 / 0.56      0.91 / 0.70
+    ======== ============= ================ ================
+
+    Parameters
+    ----------
+    problem : Problem
+        LINEAR or EIGEN.
+    gram : GramOperator, CentredGram or None
+        None for a linear system whose Gram matrix does not exist yet.  The `storage` attribute of
+        the returned solver, "dense" or "tiled", then tells how to create it.
+    spec : str or solver, default="auto"
+        "auto", a name from the table, or a solver, which is returned unchanged.
+    k : int, optional
+        Number of eigenpairs to compute; None for all.
+    n : int, optional
+        Number of points, if `gram` is None.
+    kernel, X : Kernel and points, optional
+        Kernel and points of the future Gram matrix, if `gram` is None; they determine the cost of
+        an entry of K.
+    columns : int, default=1
+        Number of right-hand sides.
+    max_memory : int, str or None
+        Memory budget, in bytes or as "2 GiB"; None for half of the memory of the computer.
+    **options
+        Options of the solver.  Options that only other solvers have are ignored.
+
+    Returns
+    -------
+    solver : object
+        With the method `factorize` (LINEAR) or `eigenpairs` (EIGEN).
+
+    Raises
+    ------
+    TypeError
+        If `spec` is neither a string nor a solver, or no solver has one of the options.
+    ValueError
+        If there is no solver with this name.
+
+    Examples
+    --------
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import EIGEN, LINEAR, choose
+    >>> choose(EIGEN, gram(Linear(), [[1.0], [2.0]]), k=1)
+    DenseEigen()
+    >>> choose(LINEAR, None, n=100)
+    Cholesky()
+    >>> choose(LINEAR, None, n=50_000, max_memory="8 GiB")
+    ConjugateGradient(rank=None, tol=1e-14, max_iter=None, random_state=None, max_memory='8 GiB')
+    """
+    if not isinstance(spec, str):
+        verb = "factorize" if problem is LINEAR else "eigenpairs"
+        if not hasattr(spec, verb):
+            raise TypeError(
+                f"{spec!r} is not a solver for {problem.value}: it has no {verb}() method"
+            )
+        return spec
+    names = _NAMES[problem]
+    if spec not in ("auto", *names):
+        raise ValueError(
+            f"unknown solver {spec!r} for {problem.value}; use 'auto', {sorted(names)} or a solver"
+        )
+    known = {name for solver in names.values() for name in solver.__dataclass_fields__}
+    if unknown := sorted(options.keys() - known):
+        raise TypeError(f"no solver for {problem.value} has the options {unknown}")
+
+    def make(name: str, **more: Any) -> Any:
+        values = {"max_memory": max_memory, **options, **more}
+        fields = names[name].__dataclass_fields__
+        return names[name](**{name: v for name, v in values.items() if name in fields})
+
+    if spec != "auto":
+        return make(spec)
+    if problem is EIGEN:
+        inner, size = getattr(gram, "gram", gram), gram.shape[0]
+        storage = "dense" if hasattr(inner, "release") else "tiled"
+        costs = eigen_costs(inner.kernel, inner.X, size, size if k is None else k)
+        name, _ = cheapest({way: costs[way] for way in costs if way[1] == storage or k is None})
+        return make(name)
+    n = n if gram is None else gram.shape[0]
+    sequence, storing, reads = _linear_solver_sequence(
+        n or 0, gram, kernel, X, columns, budget_in_bytes(max_memory)
+    )
+    if len(sequence) == 1:
+        return make(sequence[0])
+    trial, hold = _cg_trial_options(make("cg"), n or 0, make(sequence[1]), storing, reads, columns)
+    trial = {name: value for name, value in trial.items() if name not in options}
+    stages = tuple(make(name, **(trial if name == "cg" else {})) for name in sequence)
+    return Cascade(stages, hold if "cholesky" in sequence and "tiled" in reads else np.inf)
+
+
+def _linear_solver_sequence(
+    n: int, gram: Any, kernel: Any, X: Any, columns: int, budget: int
+) -> tuple[list[str], Cost, dict[str, Cost]]:
+    """Return which linear solvers to try, and the costs of storing and reading K.
+
+    If K is not stored yet and both a float64 and a float32 factorisation fit in memory, the cheaper
+    of the two determines the plan.
+
+    Returns
+    -------
+    names : list of str
+        Names of the solvers, in the order in which they are tried.
+    storing : Cost
+        The cost of storing K as an array.
+    reads : dict
+        The cost of a pass over K, by storage: "dense", "tiled" or both.
+    """
+    has_gram = gram is not None
+    kernel, X = (gram.kernel, gram.X) if has_gram else (kernel, X)
+    storing, dense = reading(kernel, X, n, stored=True)
+    tiled = reading(kernel, X, n, stored=False)[1]
+    float32_bytes = MixedCholesky().workspace(n)
+    use_array = hasattr(gram, "release") if has_gram else 8 * n * n <= budget
+    if use_array and n <= _TUNING.max_direct_points:
+        return ["cholesky"], storing, {"dense": dense}
+    both_fit = 8 * n * n + float32_bytes <= budget
+    if use_array and (has_gram or not both_fit):
+        return (
+            ["cg", "mixed", "cholesky"] if both_fit else ["cg", "cholesky"],
+            storing,
+            {"dense": dense},
+        )
+    if not use_array:
+        return ["cg", "mixed"] if float32_bytes <= budget else ["cg"], storing, {"tiled": tiled}
+    costs = {
+        "cholesky": storing + Cholesky.cost(n, dense, columns),
+        "mixed": tiled + MixedCholesky.cost(n, tiled, columns),
+    }
+    if cheapest(costs) == "cholesky":
+        return ["cg", "cholesky"], storing, {"dense": dense}
+    return ["cg", "mixed", "cholesky"], storing, {"dense": dense, "tiled": tiled}
+
+
+def _cg_trial_options(
+    cg: Any, n: int, direct: Any, storing: Cost, reads: dict[str, Cost], columns: int
+) -> tuple[dict[str, Any], float]:
+    """Return options for conjugate gradients that are tried before the direct solver.
+
+    Returns
+    -------
+    trial : dict
+        `max_iter`, such that half of these steps cost as much as `direct`, and, if the default
+        rank is too expensive, `rank`.
+    min_steps_to_store : float
+        Number of steps above which it pays to store K as an array.
+    """
+    read = reads.get("tiled") or reads["dense"]
+    direct_seconds = direct.cost(n, read, columns).seconds
+    setup, step = cg.cost(n, read, columns)
+    saved_seconds, min_steps_to_store = 0.0, np.inf
+    if len(reads) == 2:
+        stored_step = cg.cost(n, reads["dense"], columns)[1]
+        saved_seconds = step.seconds - stored_step.seconds
+        min_steps_to_store = storing.seconds / saved_seconds if saved_seconds > 0 else np.inf
+    max_steps = (direct_seconds - setup.seconds) / step.seconds
+    if max_steps > min_steps_to_store:
+        max_steps = (direct_seconds - setup.seconds - storing.seconds) / (
+            step.seconds - saved_seconds
+        )
+    # A Cascade gives up if it expects more than half of max_iter steps.
+    trial: dict[str, Any] = {"max_iter": max(_TUNING.min_cg_steps, int(2.0 * max_steps))}
+    # The preconditioner is limited through its rank: its cost grows with the square of the rank.
+    if setup.seconds > _TUNING.max_pivot_cost * direct_seconds:
+        affordable_rank = int(
+            cg._rank(n) * np.sqrt(_TUNING.max_pivot_cost * direct_seconds / setup.seconds)
+        )
+        trial["rank"] = min(n, max(_TUNING.min_rank, affordable_rank))
+    return trial, min_steps_to_store
+
+
+def cheapest(costs: dict[Any, Cost]) -> Any:
+    """Return the key of the lowest cost, or None if `costs` is empty.
+
+    If several are equally low, the first one is returned.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Cost, cheapest
+    >>> cheapest({"one pass": Cost(read=1e9), "two passes": Cost(read=2e9)})
+    'one pass'
+    """
+    return min(costs, key=lambda key: costs[key].seconds, default=None)
+
+
+def eigen_costs(
+    kernel: Any, X: Any, n: int, k: int, found: int | None = None
+) -> dict[tuple[str, str], Cost]:
+    """Return the predicted costs of k of n eigenpairs, for each exact solver and storage of K.
+
+    Parameters
+    ----------
+    kernel, X : Kernel and points
+        They determine the cost of an entry of K.
+    n : int
+        Number of points.
+    k : int
+        Number of eigenpairs to compute.
+    found : int, optional
+        Number of eigenpairs that LAPACK has to compute, if that differs from k because the number
+        of components depends on the spectrum.
+
+    Returns
+    -------
+    costs : dict
+        The cost by (name of the solver, "dense" or "tiled").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import cheapest, eigen_costs
+    >>> X = np.zeros((3000, 256))
+    >>> [cheapest(eigen_costs(RBF(), X, 3000, k))[0] for k in (10, 50, 300)]
+    ['krylov', 'krylov', 'dense']
+    """
+    candidates = (("dense", "dense"), ("krylov", "dense"), ("krylov", "tiled"))
+    solvers: dict[str, Any] = {"dense": DenseEigen(), "krylov": BlockKrylov()}
+    costs = {}
+    for name, storage in candidates:
+        storing, read = reading(kernel, X, n, stored=storage == "dense")
+        count = found or k if name == "dense" else k
+        options = {"rounds": kernel._rounds} if storage == "tiled" else {}
+        costs[name, storage] = storing + solvers[name].cost(n, count, read, **options)
+    return costs
+
+
+def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any = None) -> str:
+    """Return the name of the best solver for a linear SVM on dense features.
+
+    Parameters
+    ----------
+    n, m : int
+        Numbers of points and features.
+    largest : int, optional
+        Number of points of the largest binary problem (two classes); n by default.
+    max_memory : int, str or None
+        Memory budget; None for half of the memory of the computer.
+
+    Returns
+    -------
+    name : {"smo", "primal", "either"}
+        "smo", which works on rows of K, for few points, more features than points, or too little
+        memory for an interior-point method.  "primal", which works on the features, if SMO
+        could not even start within its budget, a fraction of the cost of an interior-point method.
+        Otherwise "either", a `Relay` that tries SMO first.
+
+    Examples
+    --------
+    >>> from mercer.solvers import linear_machine
+    >>> linear_machine(200, 10), linear_machine(100_000, 10)
+    ('smo', 'primal')
+    """
+    fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
+    largest = n if largest is None else largest
+    if largest <= _TUNING.max_smo_points or m >= largest or not fits:
+        return "smo"
+    return "either" if largest < n or Relay.can_afford_smo(n, m) else "primal"

@@ -1,0 +1,489 @@
+"""Exact leading eigenpairs of a matrix that is never stored, from a few passes over K.
+
+    Z <- [Z, orth(M^-1 R)],    R = A U - U diag(t),    (t, U) = Rayleigh-Ritz of A in span(Z)
+
+One pass computes A times the newest block of Z; everything else works on tall thin arrays.  Z
+starts with the leading eigenvectors of A^ = F^T F, where F is a randomly pivoted Cholesky factor
+with a few hundred rows.  The residuals are preconditioned with the same factor, M = A^ - t I.  The
+component of a residual along another eigenvector is thus divided by the distance t - l_j to its
+eigenvalue, approximated by that of A^.  Each pass then gains about as many digits as A^ has.  If
+the kernel is not positive semidefinite there is no factor.  M is then omitted, and span(Z) is the
+block Krylov space of a random start.
+
+A correction with weight w in the Ritz vectors needs its product with A only to a precision of
+tol / w.  Once the weights are small, passes are computed in float32 (`Float32Products`), and the
+estimated error of these passes is added to the residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import (
+    NotPositiveDefiniteError,
+    Step,
+    Stopwatch,
+    entry_point,
+    generator,
+    one_blas_thread,
+    warn_caller,
+)
+from ..._core.linalg import lapack, qr, solve_triangular
+from .._cost_model import Cost
+from .._report import Status
+from ._certificate import Certificate, certify, largest_value_bound
+from ._davidson import DavidsonPreconditioner
+from ._eigenpairs import (
+    EigenPairs,
+    check_k,
+    degenerate_ranges,
+    eigenvalue_rounding,
+    matrix_norms,
+    relative_residual,
+    sort_and_fix_signs,
+)
+from ._float32_products import Rounded
+from ._rayleigh_ritz import RitzBasis
+
+__all__ = ["BlockKrylov"]
+
+
+@dataclass(frozen=True)
+class _KrylovTuning:
+    """Constants of `BlockKrylov` that trade accuracy, memory and time."""
+
+    # Relative residual if tol = 0.  The error of an eigenvalue is about the square of it, so
+    # eigenvalues are then accurate to rounding.
+    default_tol: float = 1e-8
+    # Maximum number of passes over K if max_iter is None.
+    max_passes: int = 100
+    # Ritz pairs after the k-th that are improved too, so that the k-th converges faster.
+    guard_pairs: int = 2
+    # Numbers of extra columns that are considered for the proof that nothing was overlooked.
+    proof_widths: tuple[int, ...] = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+    # Expected float32 error, as a fraction of the allowed residual, below which float32 is used.
+    float32_error_fraction: float = 0.2
+    # Ratio of the smallest to the largest diagonal entry of a Cholesky factor below which
+    # Cholesky QR is too inaccurate.
+    min_cholesky_ratio: float = 1e-5
+    # Cost model: number of float64 passes on most spectra, if float32 is available.
+    float64_passes: float = 1.5
+    # Cost model: time of a float32 pass relative to a float64 pass.
+    float32_pass_cost: float = 0.56
+    # Cost model: number of passes on most spectra is min_expected_passes + log2(k), at most
+    # max_expected_passes.
+    min_expected_passes: float = 5.5
+    max_expected_passes: float = 11.0
+
+
+_TUNING = _KrylovTuning()
+
+
+@entry_point
+@dataclass(frozen=True)
+class BlockKrylov:
+    """Preconditioned block Krylov iteration: exact eigenpairs in O(n) memory.
+
+    Parameters
+    ----------
+    tol : float, default=0.0
+        Stop when every residual |A u - t u| is at most tol times its eigenvalue (or at the level of
+        rounding).  The relative error of an eigenvalue is about the square of tol.  0 means 1e-8.
+    max_iter : int, optional
+        Maximum number of passes over K, 100 by default.
+    block : int, optional
+        Number of columns of the first block, k + max(8, k / 4) by default.
+    rank : int, optional
+        Rank of the pivoted Cholesky factor that preconditions the iteration.  By default, it is
+        chosen so that the factor costs less than a pass.  0 disables the preconditioner.
+    prove : bool, default=True
+        Whether to add up to 256 columns to the second pass in order to prove that no larger
+        eigenvalue was overlooked.  Columns are added only if the first pass does not suffice and
+        an estimate shows that they will.
+    random_state : int or None, default=None
+        Seed for the pivots, random vectors and sampled rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import CentredGram, gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import BlockKrylov
+    >>> X = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = CentredGram(gram(RBF(2.0), X, storage="tiled"))
+    >>> pairs = BlockKrylov(random_state=0).eigenpairs(K, 2)
+    >>> pairs.certificate.nothing_missed
+    True
+    """
+
+    tol: float = 0.0
+    max_iter: int | None = None
+    block: int | None = None
+    rank: int | None = None
+    prove: bool = True
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        minimum = {"tol": 0.0, "max_iter": 1, "block": 1, "rank": 0}
+        for name, bound in minimum.items():
+            value = getattr(self, name)
+            if value is not None and not value >= bound:
+                raise ValueError(f"BlockKrylov: {name} must be at least {bound:g}, got {value!r}")
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed in addition to K: the factor, the basis and its image."""
+        b = self._block(n, k)
+        proof_columns = 4 * min(n, _TUNING.proof_widths[-1]) if self.prove else 0
+        # A factor 2 for basis and image, and another 2 because they are copied when they grow.
+        return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + proof_columns)
+
+    def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
+        """Return the expected cost of k pairs of n points.
+
+        `read` is the cost of a pass over K without the products; `rounds` is whether later passes
+        may use float32.
+        """
+        b = self._block(n, k)
+        r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # average sizes
+        factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # pivots, F F^T, eigenvectors
+        thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
+        passes = min(_TUNING.min_expected_passes + float(np.log2(k)), _TUNING.max_expected_passes)
+        pass_units = passes
+        if rounds and Rounded.is_worthwhile(n):
+            pass_units = _TUNING.float64_passes + _TUNING.float32_pass_cost * (
+                passes - _TUNING.float64_passes
+            )
+        one_pass = read + Cost(products=2.0 * n * n * new)
+        return factor + r / n * read + pass_units * one_pass + passes * Cost(thin=thin, calls=80)
+
+    def eigenpairs(
+        self,
+        gram: Any,
+        k: int | None = None,
+        *,
+        say: Callable[[str], None] | None = None,
+        start: np.ndarray | None = None,
+        **_: Any,
+    ) -> EigenPairs:
+        """Return the k largest eigenpairs.
+
+        Parameters
+        ----------
+        gram : GramOperator
+        k : int, optional
+            Number of pairs, all by default.
+        say : callable, optional
+            Called with a progress message after each pass.
+        start : ndarray of shape (n, b), optional
+            Initial basis, for example eigenvectors of a similar matrix.
+
+        Returns
+        -------
+        EigenPairs
+        """
+        watch, n = Stopwatch(), gram.shape[0]
+        k = check_k(k, n)
+        b = self._block(n, k)
+        rng = generator(self.random_state)
+        with one_blas_thread:  # results are then identical for any number of threads
+            M = self._factor(gram, self._rank(n, b), rng)
+            Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
+            result = self._iterate(gram, Z, k, M, rng, say or (lambda _: None))
+            norm, message = matrix_norms(gram)[1], ""
+            values, vectors = sort_and_fix_signs(
+                result.t[:k], result.U, eigenvalue_rounding(float, norm)
+            )
+            residuals = result.r[:k].copy()
+            for a, b in degenerate_ranges(values, eigenvalue_rounding(float, norm)):
+                residuals[a:b] = np.linalg.norm(residuals[a:b])  # their basis was rotated
+        certificate = result.certificate
+        status = Status.CONVERGED if result.converged else Status.NOT_CONVERGED
+        near_rounding = residuals > max(self.tol, 1e-3) * np.abs(values)
+        near_rounding &= values > 0.01 * certificate.slack  # smaller values are 0
+        if result.converged and near_rounding.any():
+            message = (
+                f"{message} {int(near_rounding.sum())} eigenvalues are close to the rounding error "
+                f"of K in {gram.dtype}, {certificate.slack:.1e}: check their residuals"
+            )
+        if not result.converged:
+            worst = relative_residual(result.r[:k], result.t[:k])
+            message = f"relative residual {worst:.1e} after {result.passes} passes. {message}"
+            warn_caller(
+                f"block Krylov did not converge: largest relative residual {worst:.1e} after "
+                f"{result.passes} passes, {self.tol or _TUNING.default_tol:.1e} was required; the "
+                f"usual cause is a slowly decaying spectrum. Raise max_iter or tol",
+                ConvergenceWarning,
+            )
+        return EigenPairs.with_report(
+            *(repr(self), status, watch, values, vectors, residuals, certificate),
+            n_iter=result.passes,
+            message=message.strip(),
+        )
+
+    def _iterate(
+        self,
+        A: Any,
+        new: np.ndarray,
+        k: int,
+        M: DavidsonPreconditioner | None,
+        rng: Any,
+        say: Callable[[str], None],
+    ) -> _KrylovResult:
+        """Iterate until all residuals are small.
+
+        Stops when it is also proved that no eigenvalue was overlooked, or no proof can be expected.
+        """
+        n, b = new.shape
+        max_passes, tol = self.max_iter or _TUNING.max_passes, self.tol or _TUNING.default_tol
+        capacity, restart_size, passes = _capacity(n, b), max(b, k + _TUNING.guard_pairs), 0
+        basis, use_float32 = RitzBasis(n), False
+        while True:
+            if use_float32 and basis.float32 is not None:
+                basis.append(new, *basis.float32.times(new))
+            else:
+                basis.append(new, np.asarray(A @ new, dtype=float))
+            passes += 1
+            t, W = basis.ritz()
+            leading = W[:, : b if passes == 1 else min(k + _TUNING.guard_pairs, len(t))]
+            U, R = basis.Z @ leading, basis.Y @ leading
+            R -= U * t[: leading.shape[1]]
+            float32_errors = basis.error_estimates(leading)[0]
+            r = np.linalg.norm(R, axis=0) + float32_errors
+            allowed = np.maximum(tol * np.abs(t[: len(r)]), _residual_floor(A, t))
+            unconverged = np.flatnonzero(r > allowed)
+            n_converged = int(np.sum(r[:k] <= allowed[:k]))
+            progress = (
+                f"pass {passes}: {n_converged} of {k} components converged, "
+                f"largest relative residual {relative_residual(r[:k], t[:k]):.1e}"
+            )
+            say(Step(progress))
+            exhausted = passes >= max_passes or len(basis) == n
+            if n_converged == k or exhausted:
+                all_residuals, certificate = _certify_basis(A, M, basis, t, W, k)
+                no_more_proof = (
+                    exhausted or passes > 1 or not self.prove or certificate.nothing_missed
+                )
+                proof = None if no_more_proof else _proof_vectors(A, t, r, k, M, basis.Z)
+                if proof is None:
+                    return _KrylovResult(
+                        t, all_residuals, U[:, :k], passes, n_converged == k, certificate
+                    )
+                say(
+                    f"one more pass with {proof.shape[1]} columns, to prove that nothing was missed"
+                )
+                new = proof  # if a larger eigenvalue was missed, the next residuals show it
+                continue
+            if np.any(float32_errors[:k] > 0.5 * allowed[:k]):
+                # The float32 error prevents convergence: restart from the Ritz vectors in float64.
+                new, basis, use_float32 = (
+                    basis.Z @ W[:, :restart_size],
+                    RitzBasis(n, basis.float32),
+                    False,
+                )
+                continue
+            if M is None:
+                corrections = np.asarray(basis.Y[:, -new.shape[1] :])
+            else:
+                corrections = M.solve(R[:, unconverged], t[unconverged])
+            if passes == 1 and M is not None and (float32 := Rounded.of(A, rng)) is not None:
+                basis.track_float32_errors(float32)
+            if basis.float32 is not None and not use_float32:  # later corrections are smaller
+                wanted = unconverged < k
+                expected_errors = basis.float32.expected_error(corrections[:, wanted])
+                use_float32 = bool(
+                    np.all(
+                        expected_errors
+                        <= _TUNING.float32_error_fraction * allowed[unconverged][wanted]
+                    )
+                )
+            proof = _proof_vectors(A, t, r, k, M, basis.Z) if self.prove and passes == 1 else None
+            if proof is not None:
+                say(f"{proof.shape[1]} extra columns, to prove that nothing was missed")
+                capacity, restart_size = capacity + proof.shape[1], restart_size + proof.shape[1]
+                corrections = np.hstack([proof, corrections])
+            new = _orthonormal(corrections, basis.Z, rng, fill=1)
+            if len(basis) + new.shape[1] > capacity:  # thick restart with the best Ritz vectors
+                basis.restart(t, W[:, :restart_size])
+
+    def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
+        uncentred = getattr(gram, "gram", gram)
+        if not hasattr(uncentred, "block") or rank < 1:
+            return None
+        try:
+            return DavidsonPreconditioner.of(gram, rank, rng)
+        except NotPositiveDefiniteError:
+            return None
+
+    def _block(self, n: int, k: int) -> int:
+        return min(n, max(self.block or k + max(8, k // 4), k))
+
+    def _rank(self, n: int, b: int) -> int:
+        if self.rank is not None:
+            return min(n, self.rank)
+        # The factor costs n rank^2 operations, a pass about 100 n^2.  At most 512 MiB are used.
+        affordable = max(8 * b, min(int(4.0 * np.sqrt(n)), 2**26 // n))
+        return min(n // 2, affordable)
+
+
+class _KrylovResult(NamedTuple):
+    """The state of the iteration when it ends."""
+
+    t: np.ndarray  # all Ritz values, in descending order
+    r: np.ndarray  # the norms of their residuals
+    U: np.ndarray  # the first k Ritz vectors
+    passes: int
+    converged: bool
+    certificate: Certificate
+
+
+def _capacity(n: int, b: int) -> int:
+    return min(n, 5 * b)
+
+
+def _first_block(
+    n: int, b: int, M: DavidsonPreconditioner | None, start: np.ndarray | None, rng: Any
+) -> np.ndarray:
+    if start is not None:
+        return np.asarray(start, dtype=float)
+    return rng.standard_normal((n, b)) if M is None else M.leading(b)
+
+
+def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.ndarray:
+    """Return an orthonormal basis of the projection of N onto the complement of span(Z).
+
+    If it has fewer than `fill` columns, random ones are added.
+    """
+    n = len(N)
+    size = np.linalg.norm(N, axis=0)
+    N = N[:, size > 0] / size[size > 0]
+    N = N - Z @ (Z.T @ N)
+    Q = _cholesky_qr(N)
+    if Q is None:
+        Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
+        Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
+    Q = Q - Z @ (Z.T @ Q)  # again, because dividing by a small diagonal magnified rounding
+    missing = min(fill, n - Z.shape[1]) - Q.shape[1]
+    if missing > 0:
+        all_columns = np.hstack([Z, Q])
+        Q = np.hstack([Q, _orthonormal(rng.standard_normal((n, missing)), all_columns, rng)])
+    again = _cholesky_qr(Q)
+    return np.linalg.qr(Q)[0] if again is None else again
+
+
+def _cholesky_qr(N: np.ndarray) -> np.ndarray | None:
+    """Return N R^-1 with R^T R = N^T N (Cholesky QR), or None if N is too ill-conditioned.
+
+    The result is orthonormal up to cond(N)^2 eps, and a second application removes this error.
+    Cholesky QR needs two matrix products, while Householder reflections process a tall N column by
+    column.
+    """
+    R, info = lapack.dpotrf(N.T @ N, lower=0, clean=1)
+    if info or not N.size or R.diagonal().min() < _TUNING.min_cholesky_ratio * R.diagonal().max():
+        return None
+    return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)
+
+
+def _residual_floor(A: Any, t: np.ndarray) -> float:
+    """Return the residual below which there is only rounding.
+
+    The norm of A is known only after the first product.
+    """
+    norm = matrix_norms(A)[1] if hasattr(A, "uncentred_norm") else float(np.abs(t).max())
+    return eigenvalue_rounding(A.dtype, norm)
+
+
+def _certify_basis(
+    A: Any,
+    M: DavidsonPreconditioner | None,
+    basis: RitzBasis,
+    t: np.ndarray,
+    W: np.ndarray,
+    k: int,
+) -> tuple[np.ndarray, Certificate]:
+    """Return the residuals of all Ritz pairs, and the certificate of the first k."""
+    squared, norm = matrix_norms(A)
+    slack, total = eigenvalue_rounding(A.dtype, norm), _trace(A)
+    overlap = M.overlap(basis.Z @ W) if M is not None and _is_mercer(A) else None
+    norms, (float32_errors, shifts) = basis.residuals(t, W), basis.error_estimates(W)
+    r = norms + float32_errors
+    # Bound on the error of the terms t^2 + 2 r^2 that are subtracted from |A|_F^2.
+    floor = 8 * np.finfo(A.dtype).eps * norm**2 + float(
+        np.sum(2.0 * np.abs(t) * shifts + shifts**2 + 2.0 * (r**2 - norms**2))
+    )
+
+    def bound(j: int, squares: float) -> float:
+        others = np.zeros(0)
+        if overlap is not None:
+            others = overlap.complement_eigenvalues(j)[1:] - (1.0 + len(overlap.s) / 16.0) * slack
+        rest = total - len(t) * slack - float(np.sum(t[:j] + shifts[:j]))
+        return largest_value_bound(len(basis.Z) - j, rest, squares, others)
+
+    certificate = certify(
+        t,
+        r,
+        k,
+        squared_norm=squared,
+        slack=slack + float(shifts[:k].max()),
+        floor=float(np.sqrt(floor)),
+        ritz=True,
+        bound=bound,
+    )
+    return r, certificate
+
+
+def _proof_vectors(
+    A: Any,
+    t: np.ndarray,
+    r: np.ndarray,
+    k: int,
+    M: DavidsonPreconditioner | None,
+    Z: np.ndarray,
+) -> np.ndarray | None:
+    """Return extra basis vectors that are expected to reduce the bound on A_perp below t_k.
+
+    Returns None if no extra vectors are needed, or if more than 256 would be.  (t, r) are the Ritz
+    values and residuals of the first block.  An extra vector v_j of the preconditioner reduces
+    |A_perp|_F^2 by about s_j (s_j + gain), where `gain` is estimated from the last half of the
+    block.
+    """
+    squared, total = matrix_norms(A)[0], _trace(A)
+    if M is None or not np.isfinite(squared) or not t[k - 1] > 0:
+        return None
+    last = slice(len(r) // 2, min(len(r), M.used))
+    gain = float(np.sum(t[last] ** 2 + 2.0 * r[last] ** 2 - M.s[last] ** 2))
+    gain = max(gain, 0.0) / max(float(np.sum(M.s[last])), 1e-300)
+    s, is_mercer = M.s[M.used :], _is_mercer(A)
+    total, squared = total - float(np.sum(t)), squared - float(np.sum(t**2))
+    for n_extra in (0, *_TUNING.proof_widths):
+        n_extra = min(n_extra, len(s))
+        squares = squared - float(np.sum(s[:n_extra] * (s[:n_extra] + gain)))
+        others = s[n_extra + 1 :] if is_mercer else s[:0]
+        count = len(Z) - len(t) - n_extra
+        if (
+            largest_value_bound(count, total - float(np.sum(s[:n_extra])), squares, others)
+            < 0.8 * t[k - 1]
+        ):
+            break
+    else:
+        return None
+    vectors = _orthonormal(M.next_vectors(n_extra), Z, None) if n_extra else np.empty((0, 0))
+    return vectors if vectors.size else None
+
+
+def _trace(A: Any) -> float:
+    return float(A.trace() if hasattr(A, "trace") else np.sum(A.diagonal()))
+
+
+def _is_mercer(A: Any) -> bool:
+    """Return True if A is known to be positive semidefinite, so that A - A^ is too."""
+    uncentred = getattr(A, "gram", A)
+    claims, width = uncentred.kernel.claims, len(getattr(uncentred.X, "shape", ()))
+    is_valid_dimension = claims.columns is None or (
+        width == 2 and uncentred.X.shape[1] <= claims.columns
+    )
+    return claims.order == 0 and is_valid_dimension

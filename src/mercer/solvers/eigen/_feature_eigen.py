@@ -1,0 +1,434 @@
+"""Approximate eigenpairs of K from explicit features: Nyström landmarks or random Fourier features.
+
+    K^ = F F^T,   eigenvectors of K^_c from those of the m x m co-moment  F^T H F
+
+F is the (n, m) feature matrix, H the centring matrix and K^_c = H K^ H.  The points are read in
+blocks, once for the co-moment and once for the eigenvectors, and no array larger than m x m or
+n x k is stored.  With landmarks, K - K^ is positive semidefinite and its trace is summed exactly in
+the first pass.  This gives an upper and a lower bound on every eigenvalue of K.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ..._core import Step, Stopwatch, doubled, entry_point, length, one_blas_thread, sliceable, take
+from ..._core.linalg import eigh
+from ...blocks import Blocks, Rows
+from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
+from ...kernels import on_indices
+from .._report import Status
+from ._certificate import sandwich, unknown
+from ._eigenpairs import EigenPairs, check_k, signs_of
+from ._feature_moments import Moments
+
+__all__ = [
+    "FeatureBasis",
+    "FourierEigen",
+    "LowRankEigen",
+    "eigenpairs_of_moments",
+    "eigenpairs_of_points",
+    "moments_of",
+]
+
+_PROJECTION_ROWS = 2**15  # points per block when eigenvectors are computed; limits memory
+_FEATURES_PER_COMPONENT = 10  # landmarks or features per component, if this exceeds the default
+
+
+class FeatureBasis(NamedTuple):
+    """The feature map, the moments and the eigenvectors in feature space of a feature solver."""
+
+    map: Any  # NystroemMap or FourierMap
+    moments: Moments
+    axes: np.ndarray  # (m, k), orthonormal
+    distances: np.ndarray | None = (
+        None  # |phi(x_i) - mean|^2 for each point, if the points are available
+    )
+
+
+class _FeatureSolver:
+    """Base class of solvers that work on the explicit features made by their method `map`."""
+
+    def eigenpairs(
+        self,
+        gram: Any,
+        k: int | None = None,
+        *,
+        say: Callable[[str], None] | None = None,
+        **_: Any,
+    ) -> EigenPairs:
+        """Return the k largest eigenpairs of K^.
+
+        With landmarks, each eigenvalue is a lower bound on the eigenvalue of K.  Only the kernel,
+        the points and the weights of `gram` are used.
+        """
+        n = gram.shape[0]
+        k = check_k(k, n)
+        uncentred = getattr(gram, "gram", gram)
+        pairs = eigenpairs_of_points(
+            self,
+            uncentred.kernel,
+            uncentred.X,
+            lambda *_: k,
+            expected=k,
+            weights=gram.weights * n if uncentred is not gram else None,
+            centred=uncentred is not gram,
+            n_threads=uncentred.n_threads,
+            say=say,
+        )
+        signs = signs_of(pairs.vectors)
+        basis = pairs.basis._replace(axes=pairs.basis.axes * signs)
+        return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
+
+
+@entry_point
+@dataclass(frozen=True, repr=False)
+class LowRankEigen(_FeatureSolver):
+    """Eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Number of landmarks; by default 1000, or 10 k if that is more.
+    landmarks : str or points, default="auto"
+        How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
+    random_state : int or None, default=None
+        Seed for the choice of the landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import CentredGram, gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LowRankEigen
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> K = CentredGram(gram(RBF(2.0), X, storage="tiled"))
+    >>> pairs = LowRankEigen(rank=60, random_state=0).eigenpairs(K, 2)
+    >>> bool(pairs.certificate.upper[1] - pairs.certificate.lower[1] < 1e-3)
+    True
+    """
+
+    rank: int | None = None
+    landmarks: Any = "auto"
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        Landmarks(self.rank, self.landmarks)  # raises if the parameters are invalid
+
+    def __repr__(self) -> str:
+        landmarks = self.landmarks  # an array of points would be too long to print
+        shown = repr(landmarks) if isinstance(landmarks, str) else f"<{length(landmarks)} points>"
+        return (
+            f"LowRankEigen(rank={self.rank}, landmarks={shown}, random_state={self.random_state!r})"
+        )
+
+    def choice(self, k: int) -> Landmarks:
+        """Return the landmark settings for k components: at least 10 k landmarks by default."""
+        rank = self.rank
+        if rank is None and _FEATURES_PER_COMPONENT * k > RANK:
+            rank = _FEATURES_PER_COMPONENT * k
+        return Landmarks(rank, self.landmarks, self.random_state)
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed, including those for choosing the landmarks."""
+        return _workspace(n, k, self.features(n, k)) + self.choice(k).workspace(n)
+
+    def features(self, n: int, k: int) -> int:
+        """Return the number of landmarks for n points and k components."""
+        return self.choice(k).count(n)
+
+    def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
+        """Choose the landmarks among the points X and factor their kernel matrix."""
+        self.choice(1).require(length(X))
+        return self.choice(k).map(kernel, X, n_threads)
+
+
+@entry_point
+@dataclass(frozen=True)
+class FourierEigen(_FeatureSolver):
+    """Eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
+
+    The result is approximate and has no error bounds: the expectation of K^ is K, and the error
+    decreases with the number of features.  Useful for streams of points, because no landmarks have
+    to be stored.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Number of features, even; by default 1000, or 10 k if that is more.
+    method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
+        How frequencies are drawn; see `mercer.kernels.random_features`.
+    random_state : int or None, default=None
+        Seed for the frequencies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import FourierEigen
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> phi = FourierEigen(rank=64, random_state=0).map(RBF(), X, 2)
+    >>> phi.features(X).shape
+    (50, 64)
+    """
+
+    rank: int | None = None
+    method: str = "auto"
+    random_state: Any = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed."""
+        return _workspace(n, k, self.features(n, k))
+
+    def features(self, n: int, k: int) -> int:
+        """Return the number of features for k components."""
+        return max(RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
+
+    def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
+        """Draw the frequencies for points with as many columns as X."""
+        return FourierMap.on(
+            kernel,
+            X.shape[1],
+            self.features(length(X), k),
+            method=self.method,
+            random_state=self.random_state,
+        )
+
+
+def _workspace(n: int, k: int, m: int) -> int:
+    """Return the bytes of eight m x m matrices, the vectors, two blocks of features and tiles."""
+    return 8 * (8 * m * m + n * (k + 2)) + 2 * min(8 * n * m, 2**25) + 2**22
+
+
+@entry_point
+@one_blas_thread
+def eigenpairs_of_points(
+    solver: Any,
+    kernel: Any,
+    X: Any,
+    count: Callable[[np.ndarray, float], int],
+    *,
+    expected: int,
+    weights: np.ndarray | None = None,
+    centred: bool = True,
+    n_threads: int | None = None,
+    say: Callable[[str], None] | None = None,
+) -> EigenPairs:
+    """Return the eigenpairs of K^ for points that are read in blocks.
+
+    Signs are fixed in feature space, so that a stream of the same points has the same signs.  The
+    BLAS runs with one thread, so that results are bit-for-bit identical for any number of threads.
+
+    Parameters
+    ----------
+    solver : LowRankEigen or FourierEigen
+    kernel : Kernel
+    X : points
+    count : callable
+        count(values, total) returns the number of pairs to compute, from all eigenvalues of the
+        co-moment and the trace of K.
+    expected : int
+        Expected number of pairs, which determines the default number of landmarks.
+    weights : ndarray of shape (n,), optional
+    centred : bool, default=True
+        Whether to centre K^ in feature space.
+    n_threads : int, optional
+    say : callable, optional
+        Called with progress messages.
+
+    Returns
+    -------
+    EigenPairs
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LowRankEigen, eigenpairs_of_points
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> solver, keep = LowRankEigen(rank=8), lambda values, total: 2
+    >>> pairs = eigenpairs_of_points(solver, RBF(), X, keep, expected=2)
+    >>> pairs.vectors.shape, pairs.report.status.name
+    ((50, 2), 'APPROXIMATE')
+    """
+    watch = Stopwatch()
+    kernel, X = on_indices(kernel, X)
+    n = length(X)
+    phi = solver.map(kernel, X, expected, n_threads)
+    if say is not None:
+        say(f"features by {phi!r}")
+    moments = moments_of(phi, X, weights, n_threads=n_threads, say=say)
+    pairs = eigenpairs_of_moments(solver, phi, moments, count, centred=centred, watch=watch)
+    axes, roots = pairs.basis.axes, np.sqrt(pairs.values)
+    vectors, distances = np.empty((n, len(roots))), np.empty(n)
+    mean = moments.mean if centred else np.zeros(len(phi))
+    for rows, scores, squares in _projections(phi, X, np.c_[axes, mean], n_threads):
+        np.subtract(scores[:, :-1], mean @ axes, out=vectors[rows])
+        distances[rows] = squares - 2.0 * scores[:, -1] + mean @ mean
+    if weights is not None:
+        vectors *= np.sqrt(weights)[:, None]
+    vectors *= np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+    report = dataclasses.replace(pairs.report, seconds=watch.seconds)
+    basis = pairs.basis._replace(distances=distances)
+    return dataclasses.replace(pairs, vectors=vectors, report=report, basis=basis)
+
+
+@entry_point
+def eigenpairs_of_moments(
+    solver: Any,
+    phi: Any,
+    moments: Moments,
+    count: Callable[[np.ndarray, float], int],
+    *,
+    centred: bool = True,
+    watch: Stopwatch | None = None,
+) -> EigenPairs:
+    """Return the eigenpairs in feature space only, from the moments of the features.
+
+    The result has no eigenvectors of K^ (`vectors` has shape (0, k)), because the points are not
+    needed; `basis.axes` holds the eigenvectors in feature space.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LowRankEigen, eigenpairs_of_moments, moments_of
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> solver = LowRankEigen(rank=8)
+    >>> phi = solver.map(RBF(), X, 2)
+    >>> pairs = eigenpairs_of_moments(solver, phi, moments_of(phi, X), lambda values, total: 2)
+    >>> len(pairs.values), pairs.vectors.shape
+    (2, (0, 2))
+    """
+    watch = watch or Stopwatch()
+    C = moments.comoment
+    if not centred:
+        C = C + moments.weight * np.outer(moments.mean, moments.mean)
+    values, axes = eigh(C, check_finite=False)
+    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+    k = count(values, float(values.sum()) + moments.residual)
+    if k > len(phi):
+        raise ValueError(
+            f"{k} components are requested, but {phi!r} has rank {len(phi)}; "
+            f"use more landmarks or fewer components"
+        )
+    if k == 0:
+        raise ValueError(
+            "k(x, x) = 0 for every point, so no landmark can be chosen; use eigen_solver='dense'"
+        )
+    values, axes, all_values = values[:k], axes[:, :k], values
+    axes = axes * signs_of(axes)
+    if isinstance(phi, NystroemMap):
+        certificate = sandwich(
+            all_values, moments.residual, k, slack=_nystroem_rounding(phi, moments)
+        )
+    else:
+        certificate = unknown(values)
+    return EigenPairs.with_report(
+        *(repr(solver), Status.APPROXIMATE, watch, values, np.empty((0, k))),
+        *(certificate.residuals, certificate),
+        message=_message(phi, moments),
+        basis=FeatureBasis(phi, moments, axes),
+    )
+
+
+def _projections(
+    phi: Any, X: Any, axes: np.ndarray, n_threads: int | None
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield (rows, phi(x)^T axes, squared norms): k(x, x) for landmarks, otherwise |phi(x)|^2."""
+    if not isinstance(phi, NystroemMap):
+        for rows, F in phi.blocks(X, n_threads=n_threads):
+            yield rows, F @ axes, np.einsum("ij,ij->i", F, F)
+        return
+    # phi(x)^T axes is a kernel expansion on the landmarks, so phi itself need not be computed.
+    coefficients, points = phi.expansion_coefficients(axes), sliceable(X)
+    for start in range(0, length(X), _PROJECTION_ROWS):
+        rows = slice(start, min(start + _PROJECTION_ROWS, length(X)))
+        block = doubled(take(points, rows))
+        tiles = TiledGram(phi.kernel, block, phi.points, n_threads=n_threads)
+        yield rows, tiles @ coefficients, phi.kernel.diag(block)
+
+
+@entry_point
+def moments_of(
+    phi: Any,
+    X: Any,
+    weights: np.ndarray | None = None,
+    *,
+    n_threads: int | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Moments:
+    """Return the moments of the features of X, reading one block of rows at a time.
+
+    Parameters
+    ----------
+    phi : NystroemMap or FourierMap
+    X : points or Blocks
+        `Blocks` carry their own weights.
+    weights : ndarray of shape (n,), optional
+        Weights of the points, if X is not `Blocks`.
+    n_threads : int, optional
+    say : callable, optional
+        Called with progress messages.
+
+    Returns
+    -------
+    Moments
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import moments_of
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> phi = Landmarks(8).map(RBF(), X)
+    >>> moments = moments_of(phi, X)
+    >>> moments.weight, bool(np.allclose(moments.mean, phi.features(X).mean(axis=0)))
+    (50.0, True)
+    """
+    if isinstance(X, Blocks):  # each block carries its weights
+        moments = X.reduce(_moments_of_rows, Moments.merge, phi, say=say)
+        return cast(Moments, moments)
+    moments, n = Moments.none(len(phi)), length(X)
+    points = sliceable(X)
+    exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 >= 0
+    for rows, F in phi.blocks(X, n_threads=n_threads):
+        diagonal = phi.kernel.diag(doubled(take(points, rows))) if exact else None
+        block_weights = None if weights is None else weights[rows]
+        part = Moments.of(F, block_weights, diagonal, n_threads=n_threads)
+        moments = moments.merge(part)
+        if say is not None and rows.stop < n:
+            say(Step(f"{rows.stop} of {n} points", rows.stop, n))
+    return moments
+
+
+def _moments_of_rows(rows: Rows, phi: Any) -> Moments:
+    return moments_of(phi, rows.X, rows.weights)
+
+
+def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
+    """Return a bound on the change of K^ by rounding.
+
+    The bound is the sum of a term for the trace before centring and a term for K_SS = L L^T.  If D
+    is the rounding error of L L^T, K^ changes by A^T D A with A = K_SS^-1 K_Sn = L^-T F^T.  This is
+    large if landmarks are close to each other and far from the points.
+    """
+    square = moments.comoment + moments.weight * np.outer(moments.mean, moments.mean)  # F^T F
+    total = float(np.trace(square)) + moments.residual
+    weights = phi.expansion_coefficients(phi.expansion_coefficients(square).T)
+    largest = float(np.square(phi.factor).sum(axis=1).max(initial=0.0))
+    return 1e-14 * total + 8.0 * float(np.finfo(float).eps * largest * np.trace(weights))
+
+
+def _message(phi: Any, moments: Moments) -> str:
+    if not isinstance(phi, NystroemMap):
+        return "random features: unbiased, without error bounds"
+    text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace unexplained"
+    return "; ".join([text, *phi.flaws])

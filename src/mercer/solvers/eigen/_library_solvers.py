@@ -1,0 +1,294 @@
+"""Eigensolvers based on LAPACK, ARPACK and randomised subspace iteration.
+
+All compute the leading eigenpairs of a symmetric operator, K u = l u.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import Stopwatch, entry_point, generator, warn_caller
+from ..._core.linalg import eigh
+from .._cost_model import CACHE, Cost
+from .._report import Status
+from ..linear import Triangle, matrix_of
+from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
+
+__all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
+
+_MAX_DIVIDE_AND_CONQUER_POINTS = 500  # above this, its three extra n x n matrices cost too much
+_ARPACK_ZERO_TOL = 1e-12  # relative residual that counts as converged if tol = 0
+
+
+@entry_point
+@dataclass(frozen=True)
+class DenseEigen:
+    """Dense eigendecomposition by LAPACK: O(n^3) operations, 8 n^2 bytes.
+
+    Examples
+    --------
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import DenseEigen
+    >>> DenseEigen().eigenpairs(gram(Linear(), [[3.0], [4.0]]), 1).values.round(10)
+    array([25.])
+    """
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed in addition to K: vectors and workspace of LAPACK and sorting."""
+        return 8 * n * (3 * k + 26 + (3 * n if _use_divide_and_conquer(n, k + 1) else 0))
+
+    def cost(self, n: int, k: int, read: Cost) -> Cost:
+        """Return the cost of k pairs of n points, if reading the stored K once costs `read`."""
+        pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
+        # Half of the tridiagonal reduction is matrix-vector products.  They are limited by memory
+        # bandwidth if K does not fit into the cache.
+        slow = Cost(read=n**3 / 2.0 if 8 * n * n > CACHE else 0.0)
+        return pairs + slow + 10.0 * read
+
+    def eigenpairs(
+        self,
+        gram: Any,
+        k: int | None = None,
+        *,
+        overwrite: bool = False,
+        keep: Callable[[np.ndarray], int] | None = None,
+        **_: Any,
+    ) -> EigenPairs:
+        """Return the k largest eigenpairs, all by default.
+
+        Parameters
+        ----------
+        gram : GramOperator
+        k : int, optional
+            Number of pairs to compute.
+        overwrite : bool, default=False
+            Whether the array of the Gram may be overwritten.
+        keep : callable, optional
+            Called with the k eigenvalues in descending order; returns the number of pairs to
+            return.
+
+        Returns
+        -------
+        EigenPairs
+        """
+        watch, n = Stopwatch(), gram.shape[0]
+        k = check_k(k, n)
+        norms = matrix_norms(gram)
+        K = Triangle(matrix_of(gram, overwrite))
+        values, vectors = _largest_eigenpairs(
+            K, min(k + 1, n)
+        )  # one more gives the gap below the k-th
+        if keep is not None:
+            k = keep(values[: -k - 1 : -1])
+        following = float(values[-k - 1]) if k < n else -np.inf
+        return assemble_eigenpairs(
+            repr(self),
+            K.times,
+            values[len(values) - k :],
+            vectors[:, vectors.shape[1] - k :],
+            norms=norms,
+            status=Status.DIRECT,
+            watch=watch,
+            following=following,
+        )
+
+
+def _use_divide_and_conquer(n: int, count: int) -> bool:
+    """Return True if all pairs are computed by divide and conquer; see `_largest_eigenpairs`."""
+    return 6 * count > n and n <= _MAX_DIVIDE_AND_CONQUER_POINTS
+
+
+def _largest_eigenpairs(K: Triangle, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return at least the `count` largest eigenpairs of K, in ascending order.
+
+    A subset of the pairs is computed one by one.  For more than a sixth of all pairs this takes
+    longer than computing all of them.  Divide and conquer is the fastest method for all pairs, but
+    needs three more n x n matrices, so it is used only for small n.
+    """
+    n = len(K.work)
+    options: dict[str, Any] = {"lower": True, "check_finite": False}
+    if _use_divide_and_conquer(n, count):
+        return eigh(K.work, driver="evd", **options)
+    if count < n:
+        values, vectors = eigh(
+            K.work, subset_by_index=(n - count, n - 1), overwrite_a=True, **options
+        )
+        if len(values) == count:  # LAPACK may return fewer for a degenerate spectrum
+            return values, vectors
+        K.restore()
+        return eigh(K.work, driver="evd", overwrite_a=True, **options)
+    return eigh(K.work, overwrite_a=True, **options)
+
+
+@entry_point
+@dataclass(frozen=True)
+class Arpack:
+    """Implicitly restarted Lanczos iteration by ARPACK: one product with K per step, no copy of K.
+
+    Parameters
+    ----------
+    tol : float, default=0.0
+        Tolerance of each residual |A u - t u|, relative to its eigenvalue.  0 means machine
+        precision; the status is then CONVERGED if the relative residuals are at most 1e-12.
+    max_iter : int, optional
+        Maximum number of restarts; ARPACK's default is 10 n.
+    random_state : int or None, default=None
+        Seed for the starting vector, which is uniform in [-1, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Arpack
+    >>> X = np.arange(10.0)[:, None]
+    >>> pairs = Arpack(random_state=0).eigenpairs(gram("RBF()", X), 2)
+    >>> pairs.values.round(3)
+    array([2.412, 2.15 ])
+    """
+
+    tol: float = 0.0
+    max_iter: int | None = None
+    random_state: Any = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed in addition to K: the Lanczos basis, its image, the vectors."""
+        return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
+
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+        """Return the k largest eigenpairs, 1 <= k < n."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = check_k(k, n)
+        if k >= n:
+            raise ValueError(
+                f"ARPACK finds fewer than n eigenpairs, but k = {k} and n = {n}; "
+                f"use eigen_solver='dense' or fewer components"
+            )
+        counted = _CountingOperator(gram)
+        start = generator(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
+        status, message = Status.CONVERGED, ""
+        try:
+            values, vectors = eigsh(
+                counted, k, which="LA", tol=self.tol, maxiter=self.max_iter, v0=start, **_seed()
+            )
+        except ArpackNoConvergence as stopped:
+            values, vectors = stopped.eigenvalues, stopped.eigenvectors
+            if not len(values):
+                raise
+            status = Status.NOT_CONVERGED
+            message = f"{len(values)} of {k} eigenpairs after {counted.products} products"
+            warn_caller(
+                f"ARPACK found {message}; the others are missing. Raise max_iter "
+                f"(now {self.max_iter}) or tol (now {self.tol:g})",
+                ConvergenceWarning,
+            )
+        except ArpackError:
+            if np.any(gram @ start):
+                raise
+            # K maps a random vector to 0, so K is 0 and every vector is an eigenvector.
+            values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
+            message, counted.products = "K is 0", 0
+        return assemble_eigenpairs(
+            repr(self),
+            gram.dot,
+            values,
+            vectors,
+            norms=matrix_norms(gram),
+            status=status,
+            watch=watch,
+            n_iter=counted.products,
+            message=message,
+            tol=max(self.tol, _ARPACK_ZERO_TOL),
+            advice="the usual cause is a K with very small or large entries, because ARPACK uses "
+            "absolute thresholds. Scale K to entries of about 1",
+        )
+
+
+@entry_point
+@dataclass(frozen=True)
+class RandomizedEigen:
+    """Randomised subspace iteration (Halko, Martinsson & Tropp 2011).
+
+    The eigenpairs are approximated by the Rayleigh-Ritz procedure in the range of K^(q + 1) times a
+    random block.
+
+    Parameters
+    ----------
+    n_iter : int or "auto", default="auto"
+        Number of power iterations q.  "auto" means 7 if k < n / 10, otherwise 4.
+    n_oversamples : int, default=10
+        Extra columns of the random block, in addition to k.
+    random_state : int or None, default=None
+        Seed for the random block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import RandomizedEigen
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> pairs = RandomizedEigen(random_state=0).eigenpairs(gram("RBF()", X), 2)
+    >>> bool(pairs.residuals.max() < 1e-8)
+    True
+    """
+
+    n_iter: int | str = "auto"
+    n_oversamples: int = 10
+    random_state: Any = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the bytes needed in addition to K: the block, its image and the vectors."""
+        return 8 * n * (3 * (k + self.n_oversamples) + k)
+
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+        """Return approximations of the k eigenpairs of largest modulus, with their residuals."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = check_k(k, n)
+        steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
+        if k + self.n_oversamples >= n and hasattr(gram, "to_array"):
+            values, vectors = eigh(gram.to_array())  # a block of n columns spans everything
+        else:
+            block = generator(self.random_state).standard_normal((n, k + self.n_oversamples))
+            Q = np.linalg.qr(gram @ block[:, :n].astype(gram.dtype))[0]
+            for _step in range(steps):
+                Q = np.linalg.qr(gram @ Q)[0]
+            KQ = gram @ Q
+            values, inner = eigh(Q.T @ KQ)
+            vectors = Q @ inner
+        chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
+        values, vectors = values[chosen], vectors[:, chosen]
+        return assemble_eigenpairs(
+            repr(self),
+            gram.dot,
+            values,
+            vectors,
+            norms=matrix_norms(gram),
+            status=Status.APPROXIMATE,
+            watch=watch,
+            n_iter=steps + 2,
+        )
+
+
+def _seed() -> dict[str, Any]:
+    """Return the arguments that seed the restarts of ARPACK when its Krylov space is exhausted."""
+    has_rng = "rng" in inspect.signature(eigsh).parameters  # since SciPy 1.17
+    return {"rng": np.random.default_rng(0)} if has_rng else {}
+
+
+class _CountingOperator(LinearOperator):
+    """Wrapper of an operator that counts the vectors it is multiplied with."""
+
+    def __init__(self, inner: LinearOperator) -> None:
+        self.inner, self.products = inner, 0
+        super().__init__(dtype=inner.dtype, shape=inner.shape)
+
+    def _matvec(self, v: np.ndarray) -> np.ndarray:
+        self.products += 1
+        return self.inner @ v

@@ -1,0 +1,211 @@
+"""Squared distances, inertias and cluster sums of kernel k-means, computed from K."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..._core import NotPositiveDefiniteError, not_finite, quiet, run, slices
+from ...gram import ROUNDING, DenseGram, GramOperator, TiledGram, significance
+
+__all__ = ["KernelDistances"]
+
+_TILE_ROWS, _TILE_COLUMNS = 1024, 512  # size of the tiles of K in parallel tasks
+
+
+class KernelDistances:
+    """Weighted points in feature space, represented by their kernel matrix K.
+
+    Provides the operations that an iteration of kernel k-means needs.
+    """
+
+    @quiet
+    def __init__(
+        self,
+        gram: GramOperator,
+        weights: np.ndarray,
+        n_clusters: int,
+        keys: np.ndarray | None = None,
+    ) -> None:
+        self.gram, self.n, self.n_clusters = gram, gram.shape[0], n_clusters
+        self.weights = np.asarray(weights, dtype=np.float64)
+        self.diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
+        if not np.isfinite(self.diagonal.sum()):
+            raise not_finite(gram.kernel)
+        self.scale = float(np.abs(self.diagonal).max(initial=0.0))
+        self.floor = significance(gram.dtype)[0] * self.scale
+        self.keys = np.arange(float(self.n)) if keys is None else keys
+        self.order = np.argsort(self.keys, kind="stable")
+
+    def draw_points(self, probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Return indices drawn in proportion to `probabilities`, for uniform numbers u in [0, 1).
+
+        Points are sorted by their keys before drawing.
+        """
+        cumulative = np.cumsum(probabilities[self.order])
+        positions = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+        positions = np.minimum(positions, np.flatnonzero(probabilities[self.order])[-1])
+        return np.asarray(self.order[positions])
+
+    def rounding(self, norms: np.ndarray) -> float:
+        """Return a bound on the rounding error of differences of squared distances."""
+        largest = np.abs(norms[np.isfinite(norms)]).max(initial=self.scale)
+        return float(ROUNDING * np.finfo(self.gram.dtype).eps * largest)
+
+    def inertia(self, scores: np.ndarray) -> float:
+        """Return sum_i w_i |k(x_i, .) - f|^2 from scores |k(x_i, .) - f|^2 - k(x_i, x_i)."""
+        return float(self.weights @ np.maximum(self.diagonal + scores, 0.0))
+
+    def single_cluster_inertia(self, sums: np.ndarray) -> float:
+        """Return the inertia of all points as one cluster: the variance times the total weight."""
+        w = self.weights
+        return float(w @ self.diagonal - w @ sums.sum(axis=1) / w.sum())
+
+    @quiet
+    def distances(self, columns: np.ndarray) -> np.ndarray:
+        """Return the squared distances of all points from the points with indices `columns`."""
+        out = np.empty((self.n, len(columns)))
+
+        def strip(rows: slice) -> None:
+            out[rows] = self.gram.block(rows, columns)
+            out[rows] *= -2.0
+            out[rows] += self.diagonal[rows, None] + self.diagonal[columns]
+
+        work = self.gram.kernel._evaluation_work(out.size)
+        run(strip, slices(self.n, _TILE_ROWS), self.gram.n_threads, work)
+        if not np.isfinite(out.sum()):
+            raise not_finite(self.gram.kernel)
+        out[columns, np.arange(len(columns))] = 0.0
+        if out.min() < -significance(self.gram.dtype)[1] * max(self.scale, out.max()):
+            raise NotPositiveDefiniteError(
+                f"a squared distance in feature space is {out.min():.3g}, with k(x, x) up to "
+                f"{self.scale:.3g}: {self.gram.kernel} is not positive semidefinite on these "
+                f"points; choose a Mercer kernel"
+            )
+        return np.maximum(out, 0.0)
+
+    def fill_empty_clusters(self, labels: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        """Assign the points that are farthest from their centroids to the empty clusters.
+
+        Points that coincide with their centroid, and the last point of a cluster, stay.
+        """
+        counts = np.bincount(labels, minlength=self.n_clusters)
+        empty = np.flatnonzero(counts == 0)
+        if not len(empty):
+            return labels
+        labels, n_filled = labels.copy(), 0
+        rounding = self.rounding(np.zeros(0))
+        for i in np.argsort(-distances, kind="stable"):
+            if n_filled == len(empty) or distances[i] <= rounding:
+                break
+            if counts[labels[i]] > 1:
+                counts[labels[i]] -= 1
+                labels[i] = empty[n_filled]
+                n_filled += 1
+        return labels
+
+    def move_single_points(
+        self, scores: np.ndarray, labels: np.ndarray, masses: np.ndarray, min_gain: float
+    ) -> np.ndarray:
+        """Return labels after moving single points that decrease the inertia by > `min_gain`.
+
+        If a point of weight w leaves cluster a, the inertia of a decreases by
+        m_a w / (m_a - w) d_a^2.  If it joins cluster b, that of b increases by
+        m_b w / (m_b + w) d_b^2.  Each cluster takes part in at most one move, so that the
+        decreases add up.
+        """
+        rows, w = np.arange(self.n), self.weights
+        squared = np.maximum(self.diagonal[:, None] + scores, 0.0)
+        is_single = np.bincount(labels, minlength=self.n_clusters)[labels] == 1
+        own_mass = masses[labels]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            decrease = np.where(
+                is_single, 0.0, own_mass * w / (own_mass - w) * squared[rows, labels]
+            )
+            increase = squared * (masses * w[:, None] / (masses + w[:, None]))
+        increase[:, masses == 0.0] = increase[rows, labels] = np.inf
+        target = increase.argmin(axis=1)
+        gain = decrease - increase[rows, target]
+        new_labels, used = labels, np.zeros(self.n_clusters, dtype=bool)
+        candidates = np.flatnonzero(gain > min_gain)
+        for i in candidates[np.argsort(-gain[candidates], kind="stable")]:
+            if not (used[labels[i]] or used[target[i]]):
+                new_labels = labels.copy() if new_labels is labels else new_labels
+                used[labels[i]] = used[target[i]] = True
+                new_labels[i] = target[i]
+        return new_labels
+
+    def indicators(self, labels_of_starts: list[np.ndarray]) -> np.ndarray:
+        """Return the weighted indicators: row i has w_i in the column of its cluster, per start."""
+        out = np.zeros((self.n, len(labels_of_starts) * self.n_clusters))
+        for i, labels in enumerate(labels_of_starts):
+            out[np.arange(self.n), i * self.n_clusters + labels] = self.weights
+        return out
+
+    def sums(self, labels_of_starts: list[np.ndarray]) -> list[np.ndarray]:
+        """Return sum_{j in c} w_j k(x_i, x_j), shape (n, C), per start, from one pass over K."""
+        S = np.asarray(self.gram @ self.indicators(labels_of_starts), dtype=np.float64)
+        if not np.isfinite(S.sum()):
+            raise not_finite(self.gram.kernel)
+        return [np.ascontiguousarray(part) for part in np.hsplit(S, len(labels_of_starts))]
+
+    def scores(
+        self, sums: np.ndarray, labels: np.ndarray, masses: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return |f_c|^2 - 2 f_c(x_i) and |f_c|^2; both are infinite for empty clusters."""
+        own = self.weights * sums[np.arange(self.n), labels]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            norms = np.bincount(labels, own, self.n_clusters) / masses**2
+            scores = sums * (-2.0 / masses)
+        scores += norms
+        empty = masses == 0.0
+        norms[empty], scores[:, empty] = np.inf, np.inf
+        return scores, norms
+
+    def update(
+        self,
+        sums: list[np.ndarray],
+        moves: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    ) -> None:
+        """Update the sums after points have moved, from the columns of K of these points.
+
+        `moves` has for each start the points that moved, their old labels, and the new labels of
+        all points.  If more than half of the points moved, the sums are computed anew.
+        """
+        C = self.n_clusters
+        columns = np.unique(np.concatenate([moved for moved, *_ in moves.values()]))
+        most_moved = (
+            2 * len(columns) > self.n
+        )  # a full pass is cheaper, as it uses the symmetry of K
+        if most_moved or not isinstance(self.gram, DenseGram | TiledGram):
+            new_sums = self.sums([labels for *_, labels in moves.values()])
+            for i, S in zip(moves, new_sums, strict=True):
+                sums[i] = S
+            return
+        D = np.zeros((len(columns), C * len(moves)))
+        for j, (moved, old, labels) in enumerate(moves.values()):
+            positions, w = np.searchsorted(columns, moved), self.weights[moved]
+            D[positions, j * C + labels[moved]] += w
+            D[positions, j * C + old] -= w
+        change = _columns_product(self.gram, columns, D)
+        for i, part in zip(moves, np.hsplit(change, len(moves)), strict=True):
+            sums[i] += part
+
+
+def _columns_product(gram: DenseGram | TiledGram, columns: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """Return K[:, columns] D for a symmetric K."""
+    if isinstance(gram, TiledGram):
+        P = gram._P
+        return np.asarray(TiledGram.on(gram.kernel, P, P[columns], gram.n_threads) @ D)
+    K, out = gram.array, np.zeros((gram.shape[0], D.shape[1]))
+
+    def strip(rows: slice) -> Iterator[None]:
+        for part in slices(len(columns), _TILE_COLUMNS):
+            yield
+            out[rows] += (
+                K[columns[part], rows].T @ D[part]
+            )  # rows instead of columns, for contiguous reads
+
+    run(strip, slices(len(out), _TILE_ROWS), gram.n_threads, work=out.size * len(columns))
+    return out

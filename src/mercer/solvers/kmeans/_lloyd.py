@@ -1,0 +1,343 @@
+"""Kernel k-means by Lloyd's algorithm, which needs only the kernel matrix K.
+
+The centroids and the squared distances are
+
+    f_c = sum_{i in c} w_i k(x_i, .) / m_c,     m_c = sum_{i in c} w_i
+    |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2
+
+An iteration is one product of K with the indicator vectors of the clusters.  After the first
+iteration, only the columns of K of points that changed their cluster are needed, which become fewer
+as the algorithm converges.  Several starts share these columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import (
+    Step,
+    Stopwatch,
+    budget_in_bytes,
+    entry_point,
+    random_numbers,
+    slices,
+    warn_caller,
+)
+from ...gram import LOST, GramOperator, warn_of_cancellation
+from .._report import Report, Status
+from ._cluster_distances import KernelDistances
+
+__all__ = ["Lloyd", "Partition"]
+
+_ARRAYS_PER_START = 6  # working arrays of shape (n, n_clusters): sums, indicators, products, scores
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Result of Lloyd's algorithm, with centroids f_c = sum_i coefficients[i, c] k(x_i, .).
+
+    Attributes
+    ----------
+    labels : ndarray of int, shape (n,)
+        Index of the nearest centroid of each point.
+    coefficients : ndarray of shape (n, n_clusters)
+        The coefficients of the centroids.  If the algorithm stopped because labels no longer
+        changed, the centroids are the means of their clusters.
+    squared_norms : ndarray of shape (n_clusters,)
+        |f_c|^2; infinite for a cluster without points, so that it is never the nearest.
+    distances : ndarray of shape (n,)
+        Squared distance of each point from its centroid.
+    inertia : float
+        sum_i w_i distances_i.
+    history : ndarray
+        The inertia after each iteration of the best start.
+    report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Lloyd
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> found = Lloyd(2, random_state=0).partition(gram("RBF()", X))
+    >>> bool(found.labels[0] == found.labels[1] != found.labels[2])
+    True
+    """
+
+    labels: np.ndarray
+    coefficients: np.ndarray
+    squared_norms: np.ndarray
+    distances: np.ndarray
+    inertia: float
+    history: np.ndarray
+    report: Report
+
+
+@entry_point
+@dataclass(frozen=True)
+class Lloyd:
+    """Lloyd's algorithm for kernel k-means, from several starts; the lowest inertia is returned.
+
+    If a cluster loses all its points, it gets the point that is farthest from its centroid.  The
+    inertia decreases in every iteration, up to rounding.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters.
+    init : {"k-means++", "random"}, default="k-means++"
+        How the initial centroids are drawn from the points.  "k-means++" draws with probabilities
+        proportional to the squared distance in feature space from the centroids drawn before, and
+        uses the best of several candidates.  "random" draws in proportion to the weights.
+    n_init : int, default=1
+        Number of starts.
+    algorithm : {"lloyd", "hartigan"}, default="lloyd"
+        "lloyd" stops when every point is nearest to the centroid of its own cluster.  "hartigan"
+        then also moves single points if that decreases the inertia, which can happen because the
+        centroids move with the point.
+    tol : float, default=1e-4
+        A start stops when no point moves, or when an iteration decreases the inertia by less than
+        `tol` times the explained variance: the inertia of a single cluster minus the present one.
+    max_iter : int, default=300
+        Maximum number of iterations.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed for the initial centroids; None means 0.
+    max_memory : int, str or None, default=None
+        Memory budget.  As many starts as fit into a quarter of it run at the same time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import Lloyd
+    >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
+    >>> found = Lloyd(2).partition(gram(Linear(), X))
+    >>> bool(found.labels[0] == found.labels[1] != found.labels[2]), round(found.inertia, 8)
+    (True, 1.0)
+    """
+
+    n_clusters: int
+    init: str = "k-means++"
+    n_init: int = 1
+    algorithm: str = "lloyd"
+    tol: float = 1e-4
+    max_iter: int = 300
+    random_state: Any = None
+    max_memory: Any = None
+
+    def workspace(self, n: int, starts: int = 1) -> int:
+        """Return the bytes that `starts` simultaneous starts need in addition to K."""
+        return 8 * n * (_ARRAYS_PER_START * self.n_clusters * (starts + 1) + 12)
+
+    def partition(
+        self,
+        gram: GramOperator,
+        weights: np.ndarray | None = None,
+        start: np.ndarray | None = None,
+        say: Callable[[str], None] | None = None,
+        keys: np.ndarray | None = None,
+    ) -> Partition:
+        """Return the partition of the best start.
+
+        Clusters are numbered by decreasing weight, or as in `start` if initial labels are given.
+
+        Parameters
+        ----------
+        gram : GramOperator
+            K = k(X, X).
+        weights : array of shape (n,), optional
+            Positive weights of the points.
+        start : array of int, shape (n,), optional
+            Initial labels, instead of `init`.
+        say : callable, optional
+            Called with a progress message after each iteration.
+        keys : array of shape (n,), optional
+            A number for each point, equal for equal points; by default the index of the point.
+            Initial centroids are drawn from the points sorted by key.  A point of weight 2 then
+            gives the same draws as two equal points, in any order of the points.
+
+        Returns
+        -------
+        Partition
+        """
+        watch, n, C = Stopwatch(), gram.shape[0], self.n_clusters
+        points = KernelDistances(gram, np.ones(n) if weights is None else weights, C, keys)
+        rng = random_numbers(self.random_state)
+        starts = [start] if start is not None else [None] * self.n_init
+        streams = rng.spawn(len(starts))
+        quarter = budget_in_bytes(self.max_memory) // 4
+        n_together = max(1, int((quarter / (8 * n) - 12) / (_ARRAYS_PER_START * C)) - 1)
+        best_states: list[_LloydState] = []
+        for chunk in slices(len(starts), n_together):
+            states = [
+                _LloydState(
+                    self._initial_labels(points, stream) if labels is None else np.asarray(labels)
+                )
+                for labels, stream in zip(starts[chunk], streams[chunk], strict=True)
+            ]
+            self._iterate(points, states, say)
+            best_states = [
+                min([*best_states, *states], key=lambda state: state.inertia)
+            ]  # the first one if there are ties
+        best = best_states[0]
+        if start is None:  # the order of the draws is arbitrary
+            first = np.full(C, np.inf)
+            np.minimum.at(first, best.centroid_labels, points.keys)
+            best.renumber(np.lexsort((first, -best.masses)))  # ties are ordered by the smallest key
+        return self._result(points, best, len(starts), watch)
+
+    def _initial_labels(self, points: KernelDistances, rng: np.random.Generator) -> np.ndarray:
+        """Draw the initial centroids, and return for each point the label of the nearest."""
+        n, C, w = points.n, self.n_clusters, points.weights
+        if self.init == "random":
+            drawn: list[int] = []
+            probabilities = w.copy()
+            while len(drawn) < C and np.any(probabilities > 0.0):
+                drawn.append(int(points.draw_points(probabilities, rng.random(1))[0]))
+                probabilities[points.keys == points.keys[drawn[-1]]] = (
+                    0.0  # never draw an equal point
+                )
+            return points.distances(np.array(drawn)).argmin(axis=1)
+        trials = 2 + int(np.log(C))
+        first = points.draw_points(w, rng.random(1))
+        nearest, labels = points.distances(first)[:, 0], np.zeros(n, dtype=np.intp)
+        for c in range(1, C):
+            probabilities = w * np.where(nearest > points.floor, nearest, 0.0)
+            if not np.any(probabilities > 0.0):
+                break  # all points coincide with drawn ones
+            distances = points.distances(points.draw_points(probabilities, rng.random(trials)))
+            inertias = [w @ np.minimum(nearest, d) for d in distances.T]
+            new = distances[:, int(np.argmin(inertias))]
+            closer = new < nearest
+            labels[closer], nearest = c, np.minimum(nearest, new)
+        return labels
+
+    def _iterate(
+        self, points: KernelDistances, starts: list[_LloydState], say: Callable[[str], None] | None
+    ) -> None:
+        """Iterate all starts at the same time until each has stopped."""
+        sums = points.sums([state.labels for state in starts])
+        running = list(range(len(starts)))
+        for iteration in range(1, self.max_iter + 1):
+            moves = {i: self._step(points, starts[i], sums[i], iteration) for i in running}
+            if say is not None:
+                lowest = min(state.inertia for state in starts)
+                count = sum(len(moved) for moved, _ in moves.values())
+                say(Step(f"iteration {iteration}: inertia {lowest:.6g}, {count} points move"))
+            running = [i for i in running if not starts[i].stopped]
+            if not running or iteration == self.max_iter:
+                return
+            points.update(sums, {i: (moves[i][0], moves[i][1], starts[i].labels) for i in running})
+
+    def _step(
+        self, points: KernelDistances, state: _LloydState, sums: np.ndarray, iteration: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Assign points to the nearest centroids; return those that moved and their old labels."""
+        n, old = points.n, state.labels
+        masses = np.bincount(old, points.weights, self.n_clusters)
+        scores, norms = points.scores(sums, old, masses)
+        own = scores[np.arange(n), old]
+        inertia = points.inertia(own)
+        decrease = state.history[-1] - inertia if state.history else np.inf
+        state.history.append(inertia)
+        labels = scores.argmin(axis=1)
+        gain = own - scores[np.arange(n), labels]
+        rounding = points.rounding(norms)
+        labels = np.where(gain > rounding, labels, old)
+        nearest = scores[np.arange(n), labels]
+        state.distances = np.maximum(points.diagonal + nearest, 0.0)
+        state.inertia, state.squared_norms = points.inertia(nearest), norms
+        state.centroid_labels, state.masses, state.n_iter = old, masses, iteration
+        new_labels = points.fill_empty_clusters(labels, state.distances)
+        total = points.single_cluster_inertia(sums)
+        state.variance = total / float(points.weights.sum())
+        explained = max(total - inertia, 0.0)
+        if self.algorithm == "hartigan" and np.array_equal(new_labels, old):
+            min_gain = max(self.tol * explained, rounding)
+            new_labels = points.move_single_points(scores, old, masses, min_gain)
+        small_decrease = np.array_equal(new_labels, labels) and decrease <= self.tol * explained
+        state.converged = small_decrease or np.array_equal(new_labels, old)
+        state.stopped = state.converged or iteration == self.max_iter
+        state.labels = labels = labels if state.stopped else new_labels
+        moved = np.flatnonzero(labels != old)
+        return moved, old[moved]
+
+    def _result(
+        self, points: KernelDistances, best: _LloydState, n_starts: int, watch: Stopwatch
+    ) -> Partition:
+        n_found = int(np.count_nonzero(best.masses))
+        messages = []
+        if n_found < self.n_clusters:
+            messages.append(
+                f"{n_found} clusters were found, fewer than n_clusters={self.n_clusters}; the "
+                f"usual cause is points that coincide in feature space. Use fewer clusters"
+            )
+        if not best.converged:
+            change = best.history[-2] - best.history[-1] if len(best.history) > 1 else np.nan
+            messages.append(
+                f"points still moved after {self.max_iter} iterations; the last one decreased the "
+                f"inertia of {best.inertia:.6g} by {change:.2g}. Raise max_iter or tol"
+            )
+        for text in messages:
+            warn_caller(text, ConvergenceWarning)
+        error = points.rounding(np.zeros(0))
+        if 1 < self.n_clusters == n_found and not error < LOST * best.variance:
+            what = "the clusters are decided by rounding"
+            warn_of_cancellation(points.gram.kernel, what, best.variance, error)
+        history = np.array(best.history)
+        change = abs(history[-1] - best.inertia) / max(abs(history[-1]), np.finfo(float).tiny)
+        numbers = {"inertia": best.inertia, "clusters": n_found, "starts": n_starts}
+        status = Status.CONVERGED if best.converged else Status.NOT_CONVERGED
+        text = "; ".join(messages)
+        report = Report(
+            f"Lloyd(n_clusters={self.n_clusters}, n_init={n_starts})",
+            status,
+            best.n_iter,
+            float(change),
+            watch.seconds,
+            text,
+            numbers,
+        )
+        indicators = points.indicators([best.centroid_labels])
+        coefficients = indicators / np.where(best.masses > 0.0, best.masses, 1.0)
+        return Partition(
+            best.labels,
+            coefficients,
+            best.squared_norms,
+            best.distances,
+            best.inertia,
+            history,
+            report,
+        )
+
+
+class _LloydState:
+    """The state of the iteration from one start."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self.labels = labels.astype(np.intp)
+        self.history: list[float] = []
+        self.inertia = self.variance = np.inf
+        self.converged = self.stopped = False
+        self.n_iter = 0
+        self.centroid_labels = (
+            self.labels
+        )  # the centroids are the means of the clusters of these labels
+        self.masses: np.ndarray = np.empty(0)
+        self.squared_norms: np.ndarray = np.empty(0)
+        self.distances: np.ndarray = np.empty(0)
+
+    def renumber(self, order: np.ndarray) -> None:
+        """Renumber the clusters, so that cluster order[c] becomes cluster c."""
+        new_number = np.argsort(order)
+        self.labels, self.centroid_labels = (
+            new_number[self.labels],
+            new_number[self.centroid_labels],
+        )
+        self.masses, self.squared_norms = self.masses[order], self.squared_norms[order]

@@ -1,0 +1,94 @@
+"""Silhouette coefficients in feature space.
+
+They compare the distances of a point to its own cluster and to the nearest other cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..._core import entry_point, run, slices
+from ...gram import LOST, ROUNDING, GramOperator, differ, warn_of_cancellation
+
+__all__ = ["silhouette"]
+
+_TILE_ROWS, _TILE_COLUMNS = 384, 384  # size of the tiles of K; limits memory
+
+
+@entry_point
+def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
+    """Return the silhouette coefficient of each point, with distances in feature space.
+
+        s_i = (b_i - a_i) / max(a_i, b_i),        -1 <= s_i <= 1
+
+    a_i is the mean distance |k(x_i, .) - k(x_j, .)| to the other points of its cluster, and b_i the
+    mean distance to the points of the nearest other cluster.  All pairs of points are used, in
+    tiles.
+
+    Parameters
+    ----------
+    gram : GramOperator
+        K = k(X, X).
+    labels : array of shape (n,)
+        The cluster of each point, with at least two different clusters.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The coefficients; 0 for a point that is the only one of its cluster.
+
+    Examples
+    --------
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import silhouette
+    >>> K = gram(Linear(), [[0.0], [1.0], [10.0], [11.0]])
+    >>> silhouette(K, [0, 0, 1, 1]).round(2)
+    array([0.9 , 0.89, 0.89, 0.9 ])
+    """
+    n = gram.shape[0]
+    distinct, indices = np.unique(np.asarray(labels), return_inverse=True)
+    if len(indices) != n:
+        raise ValueError(f"{len(indices)} labels, but there are {n} points")
+    if len(distinct) < 2:
+        raise ValueError(
+            "silhouettes compare clusters, but there is only one; use two clusters or more"
+        )
+    diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
+    membership = np.zeros((n, len(distinct)))
+    membership[np.arange(n), indices] = 1.0
+    sums, squares = np.zeros((n, len(distinct))), np.zeros(n)
+
+    def strip(rows: slice) -> Iterator[None]:
+        for cols in slices(n, _TILE_COLUMNS):
+            yield
+            T = np.asarray(gram.block(rows, cols), dtype=np.float64)
+            T *= -2.0
+            T += diagonal[rows, None]
+            T += diagonal[cols]
+            if rows == cols:
+                np.fill_diagonal(T, 0.0)
+            squares[rows] += T.sum(axis=1)
+            np.sqrt(np.maximum(T, 0.0, out=T), out=T)
+            sums[rows] += T @ membership[cols]
+
+    run(strip, slices(n, _TILE_ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
+    error = ROUNDING * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
+    mean_squared = float(squares.sum()) / (n * (n - 1))
+    points = np.arange(n), np.zeros(n, dtype=np.intp)
+    if mean_squared * LOST < error and differ(gram.X, gram.X, *points).any():
+        warn_of_cancellation(
+            gram.kernel, "silhouettes are decided by rounding", mean_squared, error
+        )
+    counts, every = np.bincount(indices), np.arange(n)
+    is_single = counts[indices] == 1
+    inside = sums[every, indices] / np.maximum(counts[indices] - 1, 1)
+    means = sums / counts
+    means[every, indices] = np.inf
+    outside = means.min(axis=1)
+    larger = np.maximum(inside, outside)
+    score = np.divide(outside - inside, larger, out=np.zeros(n), where=larger > 0.0)
+    return np.where(is_single, 0.0, score)

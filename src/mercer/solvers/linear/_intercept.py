@@ -1,0 +1,147 @@
+"""Kernel ridge regression with an intercept, as a bordered system for any factorisation.
+
+    [ C   1 ] [a]   [y]
+    [ 1^T 0 ] [b] = [0],       C = K + diag(alpha / w)
+
+    u = C^-1 1,   b = u^T y / u^T 1,   a = C^-1 (y - b 1) = P y,   P = C^-1 - u u^T / u^T 1
+
+Sample weights w enter through M = S K S + alpha I with S = diag(sqrt w), so that C^-1 = S M^-1 S.
+M stays well conditioned when some weights are tiny.  Without an intercept, P = C^-1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core import entry_point
+from .._report import Report, worst
+
+__all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
+
+_COLUMNS_PER_BLOCK = 256  # columns per solve of `explained`, to limit its memory
+
+
+@entry_point
+class Bordered:
+    """Kernel ridge regression from a factorised system, with or without an intercept.
+
+    Provides the coefficients, leave-one-out errors and predictive variances.  See the module
+    docstring for the matrices C, M and P.
+
+    Parameters
+    ----------
+    factor : Factor
+        A factorisation of M if `root` is given, otherwise of C.
+    root : ndarray of shape (n,), optional
+        Positive square roots of the sample weights.
+    intercept : bool
+        Whether the model has an intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import Bordered, Cholesky
+    >>> K = gram(Linear(), [[0.0], [1.0], [2.0]])
+    >>> system = Bordered(Cholesky().factorize(K, 0.1), intercept=True)
+    >>> a, b = system.solve(np.array([[5.0], [7.0], [9.0]]))
+    >>> b.round(4)  # with a smaller ridge: 5
+    array([5.0952])
+    """
+
+    def __init__(self, factor: Any, root: np.ndarray | None = None, *, intercept: bool) -> None:
+        self.factor, self.root, self.intercept = factor, root, intercept
+        self._u = self._inverse(np.ones((factor.size, 1)))[:, 0] if intercept else None
+        self._reports_of_u: list[Report] = [factor.report] if intercept else []
+
+    def solve(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients a, (n, q), and the intercepts b, (q,)."""
+        return with_constant(self._inverse(Y), self._u, Y)
+
+    @property
+    def report(self) -> Report:
+        """The report of the last solve, or of u if that is worse; u affects every solution."""
+        return worst([self.factor.report, *self._reports_of_u])
+
+    def inverse(self, columns: Any = None) -> np.ndarray:
+        """Return columns of P, all by default.
+
+        Column i contains the coefficients of the fit to the i-th unit vector.
+        """
+        n = self.factor.size
+        columns = np.arange(n) if columns is None else columns
+        E = np.zeros((n, len(columns)))
+        E[columns, np.arange(len(columns))] = 1.0
+        return self.solve(E)[0]
+
+    def leave_one_out(self, A: np.ndarray) -> np.ndarray:
+        """Return the leave-one-out errors y_i - f_-i(x_i) = a_i / P_ii.
+
+        f_-i is the fit without point i, and A, of shape (n, q), contains the coefficients a.
+        """
+        diagonal = self.factor.inverse_diagonal()
+        if self.root is not None:
+            diagonal = diagonal * np.square(self.root)
+        return A / with_constant_diagonal(diagonal, self._u)[:, None]
+
+    def explained(self, K: np.ndarray) -> np.ndarray:
+        """Return by how much the data reduce the prior variance k(x, x) of new points x.
+
+        The reduction is k_x^T C^-1 k_x for each column k_x of K = k(training points, x).  With an
+        intercept, it is smaller by (1 - u^T k_x)^2 / u^T 1, the variance of the intercept.
+        """
+        out = np.empty(K.shape[1])
+        for start in range(0, K.shape[1], _COLUMNS_PER_BLOCK):
+            block = K[:, start : start + _COLUMNS_PER_BLOCK]
+            out[start : start + _COLUMNS_PER_BLOCK] = np.einsum(
+                "ij,ij->j", block, self._inverse(block)
+            )
+        if self._u is not None:
+            out -= np.square(1.0 - self._u @ K) / self._u.sum()
+        return out
+
+    def _inverse(self, Y: np.ndarray) -> np.ndarray:
+        """Return C^-1 Y."""
+        if self.root is None:
+            return np.asarray(self.factor.solve(Y))
+        return self.root[:, None] * self.factor.solve(self.root[:, None] * Y)
+
+
+def with_constant(
+    A: np.ndarray, u: np.ndarray | None, Y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the coefficients P Y and the intercepts b, given A = C^-1 Y and u = C^-1 1.
+
+    If u is None, there is no intercept: the result is A, and b = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import with_constant
+    >>> Y = np.array([[1.0], [3.0]])  # C = I: the coefficients are the differences from the mean
+    >>> with_constant(Y, np.ones(2), Y)
+    (array([[-1.],
+           [ 1.]]), array([2.]))
+    """
+    if u is None:
+        return A, np.zeros(Y.shape[1])
+    b = u @ Y / u.sum()
+    return A - u[:, None] * b, b
+
+
+def with_constant_diagonal(diagonal: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+    """Return the diagonal of P, given the diagonal of C^-1 and u = C^-1 1.
+
+    If u is None, there is no intercept, and P = C^-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import with_constant_diagonal
+    >>> with_constant_diagonal(np.ones(2), np.ones(2))
+    array([0.5, 0.5])
+    """
+    return diagonal if u is None else diagonal - np.square(u) / u.sum()

@@ -1,0 +1,279 @@
+"""Base class of online learners, and the schedule of passes over the points.
+
+A learner updates functions f = sum_s a_s k(x_s, .) + b after each point.  For speed, points are
+processed in blocks.  The kernel values within a block, and between the block and the support points
+x_s, are evaluated together, and a compiled loop then processes the points one by one.  The result
+depends on the order of the points, but not on the block size.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..._core import (
+    Step,
+    Stopwatch,
+    check_budget,
+    entry_point,
+    not_finite,
+    one_blas_thread,
+    quiet,
+    random_numbers,
+    slices,
+)
+from ...gram import GramOperator
+from .._report import Report, Status
+
+__all__ = ["OnlineLearner", "Schedule"]
+
+BLOCK_ROWS = 256  # points per block; larger blocks take more memory, but fewer calls of the kernel
+SUPPORT_COLUMNS = 1024  # columns of k(block, support) computed at a time; limits memory
+
+
+class LearningBlock(NamedTuple):
+    """A block of points to learn from: their indices in K, targets and weights.
+
+    `active` marks the functions that are updated.  The learner adds to `losses` and `mistakes`, one
+    entry per function.
+    """
+
+    ids: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray
+    active: np.ndarray
+    losses: np.ndarray
+    mistakes: np.ndarray
+
+
+@entry_point
+@dataclass(eq=False)
+class OnlineLearner(ABC):
+    """Base class of online learners of functions f_c = sum_s A_sc k(x_s, .) + b_c.
+
+    Attributes
+    ----------
+    n_functions : int
+        Number q of functions, one per column of the targets.
+    intercept : bool
+        Whether to learn the intercepts b_c.
+    support : ndarray of int, shape (m,)
+        Indices of the support points x_s among the points of the matrix K that `learn` gets.
+    A : ndarray of shape (m, q)
+        Coefficients.
+    b : ndarray of shape (q,)
+        Intercepts.
+    seen : ndarray of shape (q,)
+        Number of points from which each function has learned.
+    max_memory : int, str or None
+        Memory budget of a block, including the support points.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Norma, OnlineLearner, Perceptron
+    >>> issubclass(Perceptron, OnlineLearner), issubclass(Norma, OnlineLearner)
+    (True, True)
+    """
+
+    counted: ClassVar[str] = "corrections"  # name, in messages, of points that change f
+
+    n_functions: int
+    intercept: bool = True
+    support: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    A: Any = None
+    b: Any = None
+    seen: Any = None
+    max_memory: Any = None
+
+    def __post_init__(self) -> None:
+        q = self.n_functions
+        self.A, self.b = np.zeros((0, q)), np.zeros(q)
+        self.seen = np.zeros(q)
+
+    @quiet
+    @one_blas_thread
+    def learn(
+        self,
+        K: GramOperator,
+        order: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray,
+        active: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Make one pass over points, and return the losses and mistakes of each function.
+
+        The loss of a point is computed before f learns from it.
+
+        Parameters
+        ----------
+        K : GramOperator
+            The kernel matrix of all points.
+        order : ndarray of int
+            Indices of the points, in the order in which they are learned.
+        Y : ndarray of shape (len(order), q)
+            Targets, in this order.
+        weights : ndarray of shape (len(order),)
+            Weights, in this order.
+        active : ndarray of bool, shape (q,), optional
+            The functions to update, all by default.
+
+        Returns
+        -------
+        losses : ndarray of shape (q,)
+            Sums of the losses.
+        mistakes : ndarray of shape (q,)
+            Numbers of points that changed each function.
+        """
+        q = self.n_functions
+        active = np.ones(q, dtype=bool) if active is None else active
+        losses, mistakes = np.zeros(q), np.zeros(q)
+        for rows in slices(len(order), BLOCK_ROWS):
+            check_budget(self.workspace(), self.max_memory, self._description())
+            # Always C order, because numba compiles the loop once for each memory layout.
+            y, w = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
+            self._learn_block(K, LearningBlock(order[rows], y, w, active, losses, mistakes))
+        return losses, mistakes
+
+    @abstractmethod
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
+        """Learn from the points of a block, and add to its losses and mistakes."""
+
+    def solution(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients on `support`, and the intercepts."""
+        return self.A, self.b
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """The numbers that a report contains."""
+        return {"points": len(self.support)}
+
+    @abstractmethod
+    def workspace(self) -> int:
+        """Return the bytes that the next block needs; with a budget, the maximum for any block."""
+
+    @property
+    def _max_support(self) -> int:
+        """The maximum number of support points after the next block; with a budget, the budget."""
+        return getattr(self, "budget", None) or len(self.support) + BLOCK_ROWS
+
+    def _description(self) -> str:
+        """Describe the model in messages about memory."""
+        if getattr(self, "budget", None):
+            return f"a model on budget={self._max_support} points"
+        return f"a model of up to {self._max_support} points (a budget would limit them)"
+
+    def _kernel_rows(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
+        """Return the kernel matrix of a block with the support points and the block itself."""
+        block = K.block(ids, np.concatenate([self.support, ids]))
+        kernel_rows = np.ascontiguousarray(block, dtype=float)
+        if not np.isfinite(kernel_rows.sum()):
+            raise not_finite(K.kernel)
+        return kernel_rows
+
+    def _values(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
+        """Return f - b at the points of a block, without storing all of k(block, support)."""
+        F = np.zeros((len(ids), self.n_functions))
+        for part in slices(len(self.support), SUPPORT_COLUMNS):
+            F += K.block(ids, self.support[part]) @ self.A[part]
+        return F
+
+
+@entry_point
+@dataclass(frozen=True)
+class Schedule:
+    """Schedule of the passes of an online learner over a fixed set of points.
+
+    As in scikit-learn's `SGDClassifier`, a function stops learning when its mean loss did not
+    improve on the best one by at least `tol` in `patience` consecutive passes.  It also stops after
+    a pass without mistakes.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Maximum number of passes.
+    tol : float or None, default=1e-3
+        Required improvement of the mean loss.  None means that the loss does not stop the passes.
+    patience : int, default=5
+        Number of consecutive passes without improvement.
+    shuffle : bool, default=True
+        Whether to shuffle the points before each pass.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed for shuffling.
+    relative : bool, default=False
+        Whether `tol` is relative to the best loss, so that the scale of the targets does not
+        matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import Perceptron, Schedule
+    >>> K = gram("RBF()", np.array([[0.0], [1.0], [5.0], [6.0]]))
+    >>> Y = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    >>> passes = Schedule(max_iter=20, random_state=0)
+    >>> report, mistakes = passes.run(Perceptron(1), K, Y, np.ones(4))
+    >>> float(mistakes[-1])
+    0.0
+    """
+
+    max_iter: int = 1000
+    tol: float | None = 1e-3
+    patience: int = 5
+    shuffle: bool = True
+    random_state: Any = None
+    relative: bool = False
+
+    def run(
+        self,
+        learner: OnlineLearner,
+        K: GramOperator,
+        Y: np.ndarray,
+        weights: np.ndarray,
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[Report, np.ndarray]:
+        """Run the passes, and return the report and the number of mistakes in each pass."""
+        watch, n = Stopwatch(), len(Y)
+        rng = random_numbers(self.random_state)
+        order = np.arange(n)
+        q = learner.n_functions
+        active, best, n_waited = np.ones(q, dtype=bool), np.full(q, np.inf), np.zeros(q, dtype=int)
+        counts: list[float] = []
+        while len(counts) < self.max_iter and active.any():
+            if self.shuffle:
+                rng.shuffle(order)
+            losses, mistakes = learner.learn(K, order, Y[order], weights[order], active)
+            counts.append(float(mistakes[active].sum()))
+            if say is not None:
+                progress = (
+                    f"pass {len(counts)}: {counts[-1]:.0f} {learner.counted}, loss "
+                    f"{losses[active].sum() / n:.4g}, {len(learner.support)} points"
+                )
+                say(Step(progress))
+            if self.tol is not None:
+                finite_best = np.where(np.isfinite(best), best, 0.0)
+                min_decrease = self.tol * (finite_best if self.relative else n)
+                n_waited = np.where(losses > best - min_decrease, n_waited + 1, 0)
+                best = np.minimum(best, losses)
+                active &= n_waited < self.patience
+            active &= mistakes > 0
+        status, message = Status.CONVERGED, f"{len(counts)} passes over {n} points"
+        if active.any() and self.tol is not None:
+            status = Status.NOT_CONVERGED
+            message = (
+                f"Maximum number of iteration reached before convergence: after {message} "
+                f"the loss still decreases, with {counts[-1]:.0f} {learner.counted} in the last "
+                f"pass; raise max_iter or tol"
+            )
+        report = Report(
+            solver=type(learner).__name__,
+            status=status,
+            n_iter=len(counts),
+            seconds=watch.seconds,
+            message=message,
+            certificate=learner.certificate,
+        )
+        return report, np.array(counts)

@@ -1,0 +1,540 @@
+"""Kernel ridge regression for a path of alphas, with leave-one-out errors.
+
+The objective is
+
+    J(f, b) = sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
+
+`ExactPath` decomposes K once (K = Q T Q^T, T tridiagonal).  `NystroemPath` reads the landmark
+features F once (F^T W F = V diag(s) V^T).  After that, each alpha is cheap.  The leave-one-out
+errors follow in closed form, from the dual coefficients a = P y (see `BorderedSystem` for P) or
+from the leverages h_i of the features:
+
+    e_i = a_i / P_ii,        or, for features,        e_i = (y_i - f(x_i) - b) / (1 - h_i).
+
+Generalised cross-validation (GCV) replaces P_ii (or h_i) by their mean:
+(1/n) sum w_i r_i^2 / (tr(I - H) / n)^2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from operator import add
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ..._core import Step, Stopwatch, budget_in_bytes, entry_point, length, one_blas_thread, run
+from ..._core.linalg import eigh
+from ...blocks import Blocks, Rows
+from ...gram import GramOperator, NystroemMap
+from ...kernels import unwrap
+from .._report import Report, Status, judged, worst
+from ..eigen import Moments
+from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
+from ._tridiagonal import Tridiagonal
+
+__all__ = ["BlockedPath", "ExactPath", "NystroemPath", "RidgePath", "solve_per_target"]
+
+_MAX_SOLUTION_COLUMNS = 256  # solutions computed at a time; limits memory
+_STRIP_ROWS = 512  # rows of features per task when errors are computed
+_MIN_RELATIVE_ALPHA = 1e-13  # smaller alphas, relative to |F^T W F|, are below its rounding error
+
+
+@entry_point
+class RidgePath(ABC):
+    """Base class: solutions of kernel ridge regression for a path of alphas.
+
+    Attributes
+    ----------
+    points : points
+        The points on which f is expanded: all of them, or landmarks.
+    report : Report
+        About the last solution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import ExactPath, RidgePath
+    >>> issubclass(ExactPath, RidgePath)
+    True
+    """
+
+    points: Any
+    report: Report
+
+    @abstractmethod
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        """Return, for each alpha, whether it is large enough to be above rounding errors."""
+
+    def solve(self, alpha: float, *, warn: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients on the points and the intercepts, for one alpha.
+
+        This also sets `report`.  `warn` is whether to warn if the solution is inaccurate.
+        """
+        solution = self._solve(alpha)
+        if warn and self.report.status is Status.INACCURATE:
+            warn_inaccurate(self.report)
+        return solution
+
+    def solve_each(
+        self, alphas: np.ndarray, *, warn: bool = True
+    ) -> tuple[np.ndarray, np.ndarray, Report]:
+        """Return coefficients, intercepts and the worst report, for one alpha per target."""
+        return solve_per_target(alphas, lambda alpha: (*self.solve(alpha, warn=warn), self.report))
+
+    @abstractmethod
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the solution for one alpha, and set the report."""
+
+    @abstractmethod
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield, for each alpha, the leave-one-out errors y_i - f_-i(x_i) - b_-i, shape (n, q)."""
+
+    @abstractmethod
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        """Return the GCV scores, estimates of the mean squared error, shape (n_alphas, q)."""
+
+
+@entry_point
+class ExactPath(RidgePath):
+    """Exact kernel ridge regression on all n points for a path of alphas, from K = Q T Q^T.
+
+    Parameters
+    ----------
+    gram : DenseGram
+        The kernel matrix; its array is overwritten.
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,), optional
+        Positive weights of the squared errors.
+    intercept : bool
+        Whether to fit an intercept b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import ExactPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> path = ExactPath(gram(RBF(), X), np.sin(X), intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
+    array([0.    , 0.0131])
+    """
+
+    def __init__(
+        self,
+        gram: GramOperator,
+        Y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        intercept: bool,
+    ) -> None:
+        watch = Stopwatch()
+        self.points = gram.X
+        self.sqrt_weights = np.ones(len(Y)) if weights is None else np.sqrt(weights)
+        # Subtract the mean, so that a large one costs no digits; it is added to b again.
+        self._mean = np.average(Y, axis=0, weights=weights) if intercept else np.zeros(Y.shape[1])
+        self.Y = Y - self._mean
+        # Tiny weights magnify rounding in the closed form, so the errors of these points are
+        # computed from their rows of K.
+        light = self.sqrt_weights < 1e-3 * np.median(self.sqrt_weights)
+        self._light_points = np.flatnonzero(light)
+        self._light_rows = gram.block(self._light_points, slice(None)) if light.any() else None
+        operator: Any = gram
+        self._T = Tridiagonal.of(
+            operator if weights is None else operator.scaled(self.sqrt_weights), overwrite=True
+        )
+        self._intercept = intercept
+        rhs = np.c_[self.Y, np.ones(len(Y))] if intercept else self.Y
+        self._rhs = self.sqrt_weights[:, None] * rhs
+        self.report = Report(
+            solver="Tridiagonal",
+            status=Status.PENDING,
+            seconds=watch.seconds,
+            message="K = Q T Q^T, computed once for all alphas",
+        )
+
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        return self._T.usable(alphas)
+
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        (B,) = self._T.solve(self._rhs, [alpha])
+        residual = relative(self._rhs - self._T.times(B, alpha), self._rhs)
+        status, message = judged(
+            Status.DIRECT, "K = Q T Q^T, computed once for all alphas", residual
+        )
+        self.report = replace(self.report, status=status, residual=residual, message=message)
+        A, b, _ = self._solution(B)
+        return A, b + self._mean
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        w, light = np.square(self.sqrt_weights), self._light_points
+        inverse = self._T.inverse_diagonal(alphas)
+        for alpha, diagonal, (A, b, u) in zip(
+            alphas, inverse, self._solutions(alphas), strict=True
+        ):
+            P = with_constant_diagonal(w * diagonal, u)
+            errors = A / P[:, None]
+            if self._light_rows is not None:
+                gap = self.Y[light] - self._light_rows @ A - b
+                errors[light] = gap * (w[light] / (alpha * P[light]))[:, None]
+            yield errors
+
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        traces = self._T.inverse_trace(alphas)
+        n, out = len(self.Y), np.empty((len(alphas), self.Y.shape[1]))
+        for j, (A, _, u) in enumerate(self._solutions(alphas)):
+            v = None if u is None else np.square(u / self.sqrt_weights).sum() / u.sum()
+            free = traces[j] if v is None else traces[j] - v  # tr(I - H) / alpha
+            out[j] = n * np.square(A / self.sqrt_weights[:, None]).sum(axis=0) / free**2
+        return out
+
+    def _solutions(
+        self, alphas: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """Yield a, b, and with an intercept also u = C^-1 1, for each alpha."""
+        step = max(1, _MAX_SOLUTION_COLUMNS // self._rhs.shape[1])
+        for start in range(0, len(alphas), step):
+            for B in self._T.solve(self._rhs, alphas[start : start + step]):
+                yield self._solution(B)
+
+    def _solution(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return a, b and u from M^-1 S [Y, 1]."""
+        A = self.sqrt_weights[:, None] * B
+        u = A[:, -1] if self._intercept else None
+        return *with_constant(A[:, : self.Y.shape[1]], u, self.Y), u
+
+
+class _LandmarkPath(RidgePath):
+    """Base class: ridge regression on landmarks, from the moments of (phi(x), y)."""
+
+    phi: NystroemMap
+    rows = 0  # number of points
+
+    def _decompose(self, moments: Moments, intercept: bool, watch: Stopwatch) -> None:
+        """Decompose F^T W F; afterwards each alpha is cheap."""
+        m, C, self._mean = len(self.phi), moments.comoment, moments.mean
+        if not intercept:
+            C = C + moments.weight * np.outer(self._mean, self._mean)
+            self._mean = np.zeros(len(C))
+        self._constant = (
+            1.0 / moments.weight if intercept else 0.0
+        )  # contribution of b to h_i / w_i
+        s, self._V = eigh(C[:m, :m], check_finite=False)
+        self._s, self._c = np.maximum(s, 0.0), self._V.T @ C[:m, m:]
+        self._yy = C.diagonal()[m:]
+        self.report = Report(
+            solver=f"Nyström on {m} landmarks",
+            status=Status.PENDING,
+            seconds=watch.seconds,
+        )
+
+    def usable(self, alphas: np.ndarray) -> np.ndarray:
+        return np.asarray(alphas) > self._floor
+
+    @one_blas_thread
+    def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        status = Status.APPROXIMATE
+        message = f"f is restricted to the span of {len(self.phi)} landmarks"
+        if not self.usable(np.array([alpha]))[0]:
+            status = Status.INACCURATE
+            message += (
+                f"; alpha = {alpha:g} is below {self._floor:.1e}, the rounding error of F^T F"
+            )
+        self.report = replace(self.report, status=status, message=message)
+        w = self._V @ (self._c / (self._s + alpha)[:, None])
+        m = len(self.phi)
+        return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w
+
+    def objective(self, alpha: float) -> np.ndarray:
+        """Return the minimum of J for each target."""
+        return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
+
+    def gcv(self, alphas: np.ndarray) -> np.ndarray:
+        n, m, constant = self.rows, len(self.phi), self._constant > 0
+        rss = np.array([self._rss(alpha) for alpha in alphas])
+        if np.any(rss < 1e-8 * self._yy):  # the difference has cancelled: sum the residuals
+            rss = self._sum_squared_residuals(alphas)
+        # n - dof, in a form that does not cancel if dof is close to n.
+        free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
+        out = np.full(rss.shape, np.inf)  # no degrees of freedom left
+        np.divide(n * rss, np.square(free)[:, None], out=out, where=(free > 0)[:, None])
+        return out
+
+    def _rss(self, alpha: float) -> np.ndarray:
+        """Return sum w r^2 = min J - alpha |f|^2."""
+        norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
+        return self.objective(alpha) - alpha * norms.sum(axis=0)
+
+    @abstractmethod
+    def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
+        """Return the sum of w r^2 for each alpha, from the residuals of all points."""
+
+    def _errors(self, alphas: np.ndarray) -> _ErrorsFromFeatures:
+        """Return the object that computes the errors of single points for these alphas."""
+        (m, q), inverse = self._c.shape, 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
+        # V^T w for all alphas and targets, so that one product gives all predictions.
+        solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, len(alphas) * q)
+        return _ErrorsFromFeatures(self._V, self._mean, inverse, solutions, self._constant)
+
+    def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
+        """Return alpha phi^T (G + alpha)^-1 phi for each row phi of F, plus the term for b."""
+        Z = (F - self._mean[: len(self.phi)]) @ self._V
+        return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))
+
+    @property
+    def _floor(self) -> float:
+        return _MIN_RELATIVE_ALPHA * float(self._s.max(initial=0.0))
+
+
+class _ErrorsFromFeatures(NamedTuple):
+    """Computes the errors y - f(x) - b of points from their features, for all alphas at once."""
+
+    V: np.ndarray
+    mean: np.ndarray
+    inverse: np.ndarray
+    solutions: np.ndarray
+    constant: float
+
+    def fitted(self, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the errors of the fits on all points, shape (n_rows, n_alphas, n_targets)."""
+        return self._residuals(self._rotate(F), Y)
+
+    def leave_one_out(self, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the leave-one-out errors, of the same shape as `fitted`."""
+        Z = self._rotate(F)
+        gap = self._residuals(Z, Y)
+        np.square(Z, out=Z)
+        h = weights[:, None] * (Z @ self.inverse + self.constant)
+        return gap / (1.0 - h)[:, :, None]
+
+    def _rotate(self, F: np.ndarray) -> np.ndarray:
+        return (F - self.mean[: len(self.V)]) @ self.V
+
+    def _residuals(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        centred = Y - self.mean[len(self.V) :]
+        predictions = (Z @ self.solutions).reshape(len(Z), -1, centred.shape[1])
+        return np.asarray(centred[:, None, :] - predictions)
+
+
+@entry_point
+class NystroemPath(_LandmarkPath):
+    """Ridge regression on landmarks for a path of alphas, from one pass over the points.
+
+    Parameters
+    ----------
+    phi : NystroemMap
+        The features of the landmarks.
+    X : points
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,), optional
+        Weights of the squared errors.
+    intercept : bool
+        Whether to fit an intercept b.
+    max_memory : int, str or None, default=None
+        Memory budget.  The features are stored for the leave-one-out errors if they fit into a
+        quarter of it; otherwise these errors take a second pass.
+    say : callable, optional
+        Called with a progress message after each block of points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import NystroemPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> path = NystroemPath(NystroemMap.on(RBF(), X), X, np.sin(X), intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)  # all points are landmarks: exact
+    array([0.    , 0.0131])
+    """
+
+    @one_blas_thread
+    def __init__(
+        self,
+        phi: NystroemMap,
+        X: Any,
+        Y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        intercept: bool,
+        max_memory: Any = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        watch = Stopwatch()
+        self.points, self.phi, self.X, self.Y = phi.points, phi, X, Y
+        self.weights = np.ones(len(Y)) if weights is None else weights
+        m, self.rows = len(phi), length(X)
+        keep = 8 * self.rows * m <= budget_in_bytes(max_memory) // 4
+        self._kept: list[tuple[slice, np.ndarray]] | None = [] if keep else None
+        moments = Moments.none(m + Y.shape[1])
+        for rows, F in phi.blocks(X):
+            moments = moments.merge(Moments.of(np.c_[F, Y[rows]], self.weights[rows]))
+            if self._kept is not None:
+                self._kept.append((rows, F))
+            if say is not None and rows.stop < self.rows:
+                say(Step(f"{rows.stop} of {self.rows} points", rows.stop, self.rows))
+        self._decompose(moments, intercept, watch)
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        point_errors, errors = self._errors(alphas), np.empty((len(alphas), *self.Y.shape))
+
+        def strip(job: tuple[slice, np.ndarray]) -> None:
+            rows, F = job
+            strip_errors = point_errors.leave_one_out(F, self.Y[rows], self.weights[rows])
+            errors[:, rows] = strip_errors.transpose(1, 0, 2)
+
+        for block, F in self._blocks():
+            ends = [*range(0, len(F), _STRIP_ROWS), len(F)]
+            jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
+            run(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
+        yield from errors
+
+    def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
+        point_errors, total = self._errors(alphas), np.zeros((len(alphas), self.Y.shape[1]))
+        for rows, F in self._blocks():
+            total += _weighted_sum_of_squares(
+                point_errors.fitted(F, self.Y[rows]), self.weights[rows]
+            )
+        return total
+
+    def without_data(self) -> Self:
+        """Discard the data, and return self; solutions and variances remain available."""
+        self._kept, self.X = None, None
+        if (kernel := unwrap(self.phi.kernel)) is not self.phi.kernel:
+            self.phi = replace(self.phi, kernel=kernel)
+        self.Y, self.weights = self.Y[:0], self.weights[:0]
+        del self.rows
+        return self
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        return iter(self._kept) if self._kept is not None else self.phi.blocks(self.X)
+
+
+@entry_point
+class BlockedPath(_LandmarkPath):
+    """Ridge regression on landmarks for a path of alphas, out of core.
+
+    The points are `Blocks` that carry their targets and weights.  One pass solves for every alpha.
+    A second pass computes the mean squares of the leave-one-out errors; the errors of single points
+    are not available.
+
+    Parameters
+    ----------
+    phi : NystroemMap
+        The features of the landmarks.
+    blocks : Blocks
+    intercept : bool
+        Whether to fit an intercept b.
+    say : callable, optional
+        Called with progress messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.blocks import Blocks, beside
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import BlockedPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> blocks = beside(Blocks.of(X, rows=10), np.sin(X))
+    >>> path = BlockedPath(NystroemMap.on(RBF(), X), blocks, intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
+    array([0.    , 0.0131])
+    """
+
+    @one_blas_thread
+    def __init__(
+        self,
+        phi: NystroemMap,
+        blocks: Blocks,
+        *,
+        intercept: bool,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        watch = Stopwatch()
+        self.points, self.phi, self.blocks = phi.points, phi, blocks
+        moments = blocks.reduce(_joint_moments, Moments.merge, phi, say=say)
+        self.rows, self._weight = moments.rows, moments.weight
+        self._decompose(moments, intercept, watch)
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        raise TypeError("leave-one-out errors of single points are not available for Blocks")
+
+    def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
+        """Return the weighted mean squared leave-one-out errors, shape (n_alphas, n_targets)."""
+        total = self.blocks.reduce(_block_squared_errors, add, self.phi, self._errors(alphas), True)
+        return np.asarray(total / self._weight)
+
+    def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
+        total = self.blocks.reduce(
+            _block_squared_errors, add, self.phi, self._errors(alphas), False
+        )
+        return np.asarray(total)
+
+    def without_data(self) -> NystroemPath:
+        """Return a path without the data; solutions and variances remain available."""
+        path, empty = NystroemPath.__new__(NystroemPath), np.empty(0)
+        path.__dict__ |= {
+            name: v for name, v in vars(self).items() if name not in ("blocks", "rows", "_weight")
+        }
+        path.X, path.Y, path.weights, path._kept = None, empty[:, None], empty, None
+        return path
+
+
+def _joint_moments(rows: Rows, phi: NystroemMap) -> Moments:
+    """Return the moments of (phi(x), y) over the points of a block."""
+    Y, w = _targets_2d(rows), _weights(rows)
+    moments = Moments.none(len(phi) + Y.shape[1])
+    for part, F in phi.blocks(rows.X):
+        moments = moments.merge(Moments.of(np.c_[F, Y[part]], w[part]))
+    return moments
+
+
+def _block_squared_errors(
+    rows: Rows, phi: NystroemMap, errors: _ErrorsFromFeatures, leave_one_out: bool
+) -> np.ndarray:
+    """Return the weighted sum of squared errors of a block, for all alphas and targets."""
+    Y, w, total = _targets_2d(rows), _weights(rows), np.zeros(())
+    for part, F in phi.blocks(rows.X, _STRIP_ROWS):
+        values = (
+            errors.leave_one_out(F, Y[part], w[part])
+            if leave_one_out
+            else errors.fitted(F, Y[part])
+        )
+        total = total + _weighted_sum_of_squares(values, w[part])
+    return np.asarray(total)
+
+
+def _weighted_sum_of_squares(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return np.asarray(np.einsum("i,ijc->jc", weights, np.square(errors)))
+
+
+def _targets_2d(rows: Rows) -> np.ndarray:
+    Y = np.asarray(rows.y, dtype=float)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def _weights(rows: Rows) -> np.ndarray:
+    return np.ones(len(rows.X)) if rows.weights is None else rows.weights
+
+
+def solve_per_target(
+    alphas: np.ndarray, solve: Callable[[float], tuple[np.ndarray, np.ndarray, Report]]
+) -> tuple[np.ndarray, np.ndarray, Report]:
+    """Solve once for each distinct alpha, and combine the solutions for one alpha per target.
+
+    `solve(alpha)` returns coefficients, intercepts and report for all targets.  The result has the
+    same form, with the worst report.
+    """
+    solutions = {alpha: solve(alpha) for alpha in np.unique(alphas).tolist()}
+    parts = [solutions[alpha] for alpha in alphas.tolist()]
+    A = np.stack([a[:, c] for c, (a, _, _) in enumerate(parts)], axis=1)
+    b = np.array([b[c] for c, (_, b, _) in enumerate(parts)])
+    return A, b, worst(report for *_, report in solutions.values())

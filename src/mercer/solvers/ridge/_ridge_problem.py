@@ -1,0 +1,447 @@
+"""Kernel ridge regression: solution, leave-one-out errors and predictive variances.
+
+The objective is
+
+    J(f, b) = sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
+
+`ExactRidge` minimises over all f in the RKHS, by solving (K + alpha / w) a = y.  `LandmarkRidge`
+restricts f to the span of landmarks.
+
+For every c > 0, f is also the posterior mean of a Gaussian process with covariance c k and noise
+variance c alpha / w.  The maximum likelihood estimate of c, min J / (alpha n), scales the
+predictive variances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core import (
+    NotPositiveDefiniteError,
+    budget_in_bytes,
+    check_budget,
+    check_threads,
+    entry_point,
+    length,
+    warn_caller,
+)
+from ...blocks import Blocks
+from ...gram import Landmarks, TiledGram, gram, working_bytes
+from ...kernels import Kernel, Precomputed
+from .._choose_solver import LINEAR, choose
+from .._report import Report, Status, worst
+from ..eigen import LowRankEigen
+from ..linear import Bordered, LeastSquares
+from ._ridge_path import BlockedPath, NystroemPath, solve_per_target
+from ._sketched_cg import Krill
+
+__all__ = ["ExactRidge", "LandmarkRidge"]
+
+_CROSS_KERNEL_BYTES = 2**25  # bytes of k(z, X) computed at a time for variances
+
+
+@dataclass(eq=False)
+class _RidgeProblem:
+    """The regression problem: points, targets, and one alpha per target."""
+
+    kernel: Kernel
+    X: Any
+    Y: np.ndarray
+    weights: np.ndarray | None
+    alphas: np.ndarray
+    intercept: bool
+
+
+@entry_point
+@dataclass(eq=False)
+class ExactRidge(_RidgeProblem):
+    """Kernel ridge regression on all points, with one factorisation for each distinct alpha.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : points
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,) or None
+        Positive weights of the squared errors.
+    alphas : ndarray of shape (q,)
+        The ridge penalty of each target.
+    intercept : bool
+        Whether to fit an intercept b.
+    solver : str or solver, default="auto"
+        Solver of the linear systems.
+    options : dict
+        Parameters of a solver that is given by name.
+    max_memory : int, str or None, default=None
+        Memory budget.
+    say : callable, optional
+        Called with a progress message before and after each factorisation.
+    chosen : solver or None
+        The solver that was used; set by `solve`.
+    report : Report or None
+        Set by `solve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import ExactRidge
+    >>> X, alphas = np.array([[0.0], [1.0], [2.0]]), np.array([0.1])
+    >>> ridge = ExactRidge(RBF(), X, np.sin(X), None, alphas, intercept=False)
+    >>> coefficients, intercept = ridge.solve()
+    >>> coefficients.ravel().round(3)
+    array([-0.488,  0.783,  0.455])
+    """
+
+    solver: Any = "auto"
+    options: dict[str, Any] = field(default_factory=dict)
+    max_memory: Any = None
+    say: Callable[[str], None] | None = None
+    chosen: Any = None
+    report: Report | None = None
+    _kept: dict[float, Any] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}, "say": None}  # factors are recomputed when needed
+
+    def solve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients, shape (n, q), and the intercepts, shape (q,)."""
+        A, b, reports = np.empty(self.Y.shape), np.empty(len(self.alphas)), []
+        for solution in self._solutions():
+            A[:, solution.columns], b[solution.columns] = solution.A, solution.b
+            reports.append(solution.system.report)
+            if self.say is not None:
+                self.say(f"residual {reports[-1].residual:.1e}")
+        self.report = worst(reports)
+        return A, b
+
+    def leave_one_out(self) -> np.ndarray:
+        """Return the leave-one-out errors y_i - f_-i(x_i) - b_-i, of shape (n, q)."""
+        if len(self.Y) - self.intercept < 1:
+            raise ValueError(
+                "leave-one-out with an intercept needs at least two points, got n_samples = 1"
+            )
+        errors = np.empty(self.Y.shape)
+        for solution in self._solutions(keep=True):
+            self._require_definite(solution, "leave-one-out errors")
+            errors[:, solution.columns] = solution.system.leave_one_out(solution.A)
+        return errors
+
+    def inverse(self, columns: Any = None) -> np.ndarray:
+        """Return columns of the matrix P with a = P y; all targets must have the same alpha."""
+        (solution,) = self._solutions(keep=True)
+        return solution.system.inverse(columns)
+
+    def variance(self, Z: Any) -> np.ndarray:
+        """Return the predictive variance at each z, of shape (len(Z), q)."""
+        variance = np.empty((length(Z), len(self.alphas)))
+        variance[:] = self.kernel.diag(Z)[:, None]
+        block = min(
+            _CROSS_KERNEL_BYTES, budget_in_bytes(self.max_memory) // 32
+        )  # leave memory for the solve
+        tiles, step = TiledGram(self.kernel, Z, self.X), max(1, block // (8 * length(self.X)))
+        for solution in self._solutions(keep=True):
+            self._require_definite(solution, "standard deviations")
+            for start in range(0, len(variance), step):
+                rows = np.arange(start, min(start + step, len(variance)))
+                explained = solution.system.explained(tiles.rows(rows).T)
+                variance[np.ix_(rows, solution.columns)] -= explained[:, None]
+            # min J / alpha = (y - b)^T a
+            gap = self.Y[:, solution.columns] - solution.b
+            scale = np.einsum("ic,ic->c", gap, solution.A)
+            variance[:, solution.columns] *= np.maximum(scale, 0.0) / max(
+                1, len(self.Y) - self.intercept
+            )
+        return np.maximum(variance, 0.0)
+
+    @staticmethod
+    def _require_definite(solution: _AlphaSolution, what: str) -> None:
+        """Raise an error if K + alpha is not positive definite, which `what` requires.
+
+        A least-squares solution exists also for a singular or indefinite system.
+        """
+        factor = solution.system.factor
+        if factor.report.status is Status.SINGULAR:
+            raise NotPositiveDefiniteError(
+                f"{what} need a positive definite system, but this one is singular: "
+                f"{factor.report.message}. Use a larger alpha"
+            )
+        if solution.least_squares:
+            try:
+                factor.logdet()
+            except NotPositiveDefiniteError as why:
+                raise NotPositiveDefiniteError(
+                    f"{what} need a positive definite system ({why}). The usual cause is a kernel "
+                    f"that is not positive semidefinite, so that no Gaussian process has it as its "
+                    f"covariance"
+                ) from None
+
+    # ------------------------------------------------------------------ systems
+
+    def _solutions(self, keep: bool = False) -> Iterator[_AlphaSolution]:
+        """Yield the solution for each distinct alpha.
+
+        With `keep`, the factorisation is stored for later calls if there is only one alpha.
+        Several factorisations would take too much memory.
+        """
+        distinct = sorted(set(self.alphas.tolist()))
+        keep = keep and len(distinct) == 1
+        K = None
+        for alpha in distinct:
+            if alpha not in self._kept:
+                if K is None:
+                    K = self._prepare_gram(len(distinct))
+                solution = self._solve_alpha(K, alpha, last=alpha == distinct[-1])
+                if not keep:
+                    yield solution
+                    continue
+                self._kept[alpha] = solution
+            yield self._kept[alpha]
+
+    def _solve_alpha(self, K: Any, alpha: float, last: bool) -> _AlphaSolution:
+        if self.say is not None:
+            self.say(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
+        columns = np.flatnonzero(self.alphas == alpha)
+        try:
+            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
+        except NotPositiveDefiniteError as why:
+            if self.solver != "auto":
+                raise
+            warn_caller(
+                f"Singular matrix in solving dual problem. Using least-squares solution "
+                f"instead. ({why})"
+            )
+            self.chosen = LeastSquares()
+            K = self._dense_gram(2) if last else K
+            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
+
+    def _solve_system(
+        self, solver: Any, K: Any, alpha: float, columns: np.ndarray, overwrite: bool
+    ) -> _AlphaSolution:
+        sqrt_weights, shift = None, np.asarray(alpha)
+        if self.weights is not None and hasattr(K, "scaled"):
+            sqrt_weights = np.sqrt(self.weights)  # K is already S K S
+        elif self.weights is not None:
+            with np.errstate(over="ignore"):
+                shift = alpha / self.weights
+            if not np.all(np.isfinite(shift)):
+                raise ValueError(
+                    f"sample_weight goes down to {self.weights.min():.3g}, and alpha / weight "
+                    f"overflows; give such points a weight of 0, or use solver='cholesky'"
+                )
+        factor = solver.factorize(K, shift, overwrite=overwrite)
+        system = Bordered(factor, sqrt_weights, intercept=self.intercept)
+        Y, mean = self.Y[:, columns], np.zeros(len(columns))
+        if self.intercept:  # subtract the mean, so that a large one costs no digits
+            mean = np.average(Y, axis=0, weights=self.weights)
+        A, b = system.solve(Y - mean)
+        return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))
+
+    def _prepare_gram(self, n_alphas: int) -> Any:
+        """Choose the solver, and return K stored in the form that it needs."""
+        is_precomputed = isinstance(self.kernel, Precomputed)
+        n, stored = length(self.X), None
+        if is_precomputed:
+            stored = gram(self.kernel, self.X, max_memory=self.max_memory)
+        available = budget_in_bytes(self.max_memory) - self._tile_bytes(1)
+        self.chosen = choose(
+            LINEAR,
+            stored,
+            self.solver,
+            n=n,
+            kernel=self.kernel,
+            X=self.X,
+            columns=self.Y.shape[1],
+            max_memory=max(1, available),
+            **self.options,
+        )
+        if is_precomputed or self.chosen.storage == "dense":
+            return self._dense_gram(n_alphas, stored)
+        return gram(self.kernel, self.X, storage="tiled", max_memory=self.max_memory)
+
+    def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
+        """Return S K S as a dense Gram, S = diag(sqrt(weights))."""
+        # Cholesky overwrites K.  Eigenvectors, or a K for the next alpha, need a second array.
+        n = length(self.X)
+        copies = 1 + (n_alphas > 1 or isinstance(self.chosen, LeastSquares))
+        copies += stored is not None and self.weights is not None  # never overwrite user input
+        needed = 8 * n * n * copies + (self._tile_bytes(0) if stored is None else 0)
+        check_budget(needed, self.max_memory, f"kernel ridge regression of {n} points")
+        K: Any = stored
+        if K is None:
+            K = gram(self.kernel, self.X, storage="dense", max_memory=self.max_memory)
+        return K if self.weights is None else K.scaled(np.sqrt(self.weights))
+
+    def _tile_bytes(self, columns: int) -> int:
+        """Return the bytes of points and tiles needed while K is evaluated."""
+        return working_bytes(self.kernel, self.X, None, columns, check_threads(None))
+
+
+class _AlphaSolution(NamedTuple):
+    """The solution for all targets that have the same alpha."""
+
+    columns: np.ndarray
+    system: Bordered
+    A: np.ndarray
+    b: np.ndarray
+    least_squares: bool
+
+
+@entry_point
+@dataclass(eq=False)
+class LandmarkRidge(_RidgeProblem):
+    """Kernel ridge regression with f in the span of k(s, .) for landmarks s.
+
+    Parameters
+    ----------
+    kernel, X, Y, weights, alphas, intercept
+        As in `ExactRidge`.  X may also be `Blocks`, which carry their targets and weights.
+    landmarks : Landmarks
+        How to choose the landmarks.
+    iterative : bool, default=False
+        Whether to solve by sketched conjugate gradients (`Krill`), which is faster for many
+        landmarks, instead of a direct method on the features of all points.
+    max_memory : int, str or None, default=None
+        Memory budget.
+    say : callable, optional
+        Called with progress messages.
+    chosen : str
+        Name of the method.
+    report : Report or None
+        Set by `solve`.
+    points : points or None
+        The landmarks; set by `solve`.
+    among : points, optional
+        If X is `Blocks`: a sample of the points, from which landmarks are chosen.  Y then belongs
+        to this sample, and only its shape is used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.solvers import LandmarkRidge
+    >>> X, alphas = np.linspace(0, 6, 500)[:, None], np.array([0.1])
+    >>> ridge = LandmarkRidge(RBF(), X, np.sin(X), None, alphas, False, Landmarks(10))
+    >>> coefficients, intercept = ridge.solve()
+    >>> f = RBF()(X, ridge.points) @ coefficients
+    >>> bool(np.abs(f - np.sin(X)).max() < 0.1)
+    True
+    """
+
+    landmarks: Landmarks = Landmarks()  # noqa: RUF009
+    iterative: bool = False
+    max_memory: Any = None
+    say: Callable[[str], None] | None = None
+    chosen: str = "nystroem"
+    report: Report | None = None
+    points: Any = None
+    among: Any = None  # the sample from which landmarks are chosen, if X is Blocks
+    _path: NystroemPath | None = None
+    _n: int = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "say": None}
+
+    def path(self) -> NystroemPath | BlockedPath:
+        """Choose the landmarks, and return the path that solves for any alpha after one pass."""
+        n = length(self.X)
+        self.landmarks.require(n)
+        m = self.landmarks.count(n)
+        n_candidates = n if self.among is None else length(self.among)
+        needed = LowRankEigen(m).workspace(n_candidates, 1)
+        check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
+        phi = self.landmarks.map(self.kernel, self.X if self.among is None else self.among)
+        if self.say is not None:
+            self.say(f"features by {phi!r}")
+        if isinstance(self.X, Blocks):
+            return BlockedPath(phi, self.X, intercept=self.intercept, say=self.say)
+        return NystroemPath(
+            phi,
+            self.X,
+            self.Y,
+            self.weights,
+            intercept=self.intercept,
+            max_memory=self.max_memory,
+            say=self.say,
+        )
+
+    def solve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients on `points`, shape (m, q), and the intercepts, shape (q,)."""
+        if np.any(self.alphas <= 0):
+            raise ValueError(
+                f"a fit on landmarks needs alpha > 0, got {self.alphas.min():g}; without a ridge "
+                f"penalty the system is singular if two landmarks are close"
+            )
+        if self.iterative:
+            return self._solve_iteratively()
+        path = self.path()
+        A, b, self.report = path.solve_each(self.alphas)
+        self._discard_data(path.rows)
+        self.points, self._path = path.points, path.without_data()
+        return A, b
+
+    def variance(self, Z: Any) -> np.ndarray:
+        """Return the predictive variance at each z, of shape (len(Z), q).
+
+        The part of k(z, z) that is outside the span of the landmarks counts fully as variance.
+        """
+        path = self._path
+        if path is None:
+            raise ValueError(
+                "standard deviations need a factorisation, which solver='krill' does not compute; "
+                "use solver='nystroem'"
+            )
+        out, n = np.empty((length(Z), len(self.alphas))), max(1, self._n - self.intercept)
+        diagonal = self.kernel.diag(Z)
+        for rows, F in path.phi.blocks(Z):
+            outside = np.maximum(diagonal[rows] - np.einsum("ij,ij->i", F, F), 0.0)
+            for alpha in np.unique(self.alphas):
+                columns = np.flatnonzero(self.alphas == alpha)
+                scale = np.maximum(path.objective(alpha)[columns], 0.0) / (alpha * n)
+                inside = path.variance(F, alpha)
+                out[rows, columns] = (outside + inside)[:, None] * scale
+        return out
+
+    def _solve_iteratively(self) -> tuple[np.ndarray, np.ndarray]:
+        """Solve by `Krill`.
+
+        With an intercept, the system is also solved for the constant target 1, and both solutions
+        are combined so that the weighted residuals sum to 0.
+        """
+        n, q = self.Y.shape
+        rhs = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
+        w = np.ones(n) if self.weights is None else self.weights
+
+        def solve(alpha: float) -> tuple[np.ndarray, np.ndarray, Report]:
+            solver = Krill(
+                self.landmarks.rank,
+                self.landmarks.method if self.points is None else self.points,
+                random_state=self.landmarks.random_state,
+                max_memory=self.max_memory,
+            )
+            self.points, W, report = solver.regress(
+                self.kernel, self.X, rhs, alpha, self.weights, say=self.say
+            )
+            if not self.intercept:
+                return W, np.zeros(q), report
+            residuals = rhs - TiledGram(self.kernel, self.X, self.points) @ W
+            b = w @ residuals[:, :-1] / (w @ residuals[:, -1])
+            return W[:, :-1] - W[:, -1:] * b, b, report
+
+        A, b, self.report = solve_per_target(self.alphas, solve)
+        if self.report.status is Status.CONVERGED:  # exact only within the span of the landmarks
+            self.report = replace(self.report, status=Status.APPROXIMATE)
+        self._discard_data(len(self.Y))
+        return A, b
+
+    def _discard_data(self, n: int) -> None:
+        """Discard the data, so that the fitted model stays small."""
+        self._n, self.among = n, None
+        self.X, self.weights = None, None
+        self.Y = self.Y[:0]

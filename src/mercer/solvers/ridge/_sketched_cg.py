@@ -1,0 +1,289 @@
+"""Ridge regression on many landmarks by sketched conjugate gradients (KRILL, a published acronym).
+
+    min over w   sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w,      w = L^-T v,  K_SS = L L^T
+    (F^T U F + shift) v = F^T U y,      F = K_nS L^-T,   U = diag(u)
+
+The normal equations are solved by conjugate gradients.  One pass over the points computes
+F^T U F v, and evaluates each row of K_nS once for both products.  The preconditioner is
+B^T B + shift with the sketch B = Phi U^1/2 F.  Phi is a sparse sign embedding of the n points in
+4 m dimensions with 8 entries +-1/sqrt(8) per point.  B^T B approximates F^T U F up to a small
+factor for any landmarks and any shift, so the number of passes is bounded.
+
+References
+----------
+Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465; here in whitened coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import (
+    Stopwatch,
+    check_budget,
+    entry_point,
+    length,
+    one_blas_thread,
+    ordered_sum,
+    sliceable,
+    warn_caller,
+)
+from ..._core.linalg import cho_solve, lapack, solve_triangular
+from ...gram import Landmarks, NystroemMap
+from ...kernels import on_indices
+from .._report import Report, Status, judged
+from ..linear import check_stopping, conjugate_gradients, ended, relative, unit_columns
+
+__all__ = ["Krill"]
+
+_SKETCH_ROWS_PER_LANDMARK = 4  # more rows give a better preconditioner, but take more memory
+_ENTRIES_PER_POINT = 8  # nonzero entries of the embedding in each column
+_SUM_GROUPS = 8  # partial sums, added in a fixed order so that threads do not change the result
+
+
+@entry_point
+@dataclass(frozen=True)
+class Krill:
+    """Ridge regression on many landmarks by sketched conjugate gradients (KRILL), in O(m^2) memory.
+
+    With m landmarks the solver takes m^3 operations and typically some tens of passes over K_nS; a
+    direct method takes n m^2 operations.  All targets are solved in the same passes.
+
+    The reported residual is the gradient at the solution relative to that at 0, recomputed from the
+    points.  The entry `function` of the report's certificate is a bound on |f - f*|_H, the distance
+    from the exact minimiser in the norm that the shift penalises.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Number of landmarks; by default 1000, or all points if there are fewer.
+    landmarks : str or points, default="auto"
+        How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
+    tol : float, default=1e-10
+        Tolerance of the relative residual.  If rounding prevents it, at most 1e-6 is accepted.
+    max_iter : int, default=200
+        Maximum number of passes over K_nS.
+    random_state : int or None, default=None
+        Seed for the landmarks and the embedding; None means 0.
+    max_memory : int, str or None, default=None
+        Memory budget; None means half of the installed memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Krill
+    >>> X = np.linspace(0, 6, 3000)[:, None]
+    >>> points, w, report = Krill(rank=30).regress(RBF(), X, np.sin(X), shift=0.1)
+    >>> bool(np.abs(RBF()(X, points) @ w - np.sin(X)).max() < 0.02)
+    True
+    """
+
+    rank: int | None = None
+    landmarks: Any = "auto"
+    tol: float = 1e-10
+    max_iter: int = 200
+    random_state: Any = None
+    max_memory: Any = None
+
+    def __post_init__(self) -> None:
+        check_stopping(self)
+        _ = self._landmark_choice  # raises if the method for choosing landmarks is unknown
+
+    def workspace(self, n: int) -> int:
+        """Return the bytes needed: the sketch, K_SS, two factors and strips of rows."""
+        m = self._landmark_choice.count(n)
+        rows = min(n, _SKETCH_ROWS_PER_LANDMARK * m)
+        return 8 * (rows * m + 4 * m * m) + 2**27
+
+    def regress(
+        self,
+        kernel: Any,
+        X: Any,
+        Y: np.ndarray,
+        shift: float,
+        weights: np.ndarray | None = None,
+        *,
+        n_threads: int | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> tuple[Any, np.ndarray, Report]:
+        """Return the landmarks, the coefficients w on them, and the report.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            A kernel whose parameters are all numbers, not rules such as "median".
+        X : points
+        Y : ndarray of shape (n,) or (n, q)
+            Targets.
+        shift : float
+            The ridge penalty, positive.
+        weights : ndarray of shape (n,), optional
+            Non-negative weights of the squared errors.
+        n_threads : int, optional
+            Number of threads, by default all processors.  The result does not depend on it.
+        say : callable, optional
+            Called with progress messages.
+
+        Returns
+        -------
+        points : points
+            The m landmarks.
+        w : ndarray of shape (m,) or (m, q)
+            The coefficients, f(x) = sum_s w_s k(s, x).
+        report : Report
+        """
+        watch = Stopwatch()
+        kernel, X = on_indices(kernel, X)
+        X, n = sliceable(X), length(X)
+        rhs, weights = _check(Y, weights, shift, n)
+        rhs, exponents = unit_columns(rhs)
+        m = self._landmark_choice.count(n)
+        check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
+        phi = self._landmark_choice.map(kernel, X, n_threads)
+        if not len(phi):  # all landmarks have k(s, s) = 0, so f = 0
+            report = Report(
+                repr(self), Status.APPROXIMATE, message="k(s, s) = 0 for every landmark, so f = 0"
+            )
+            return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
+        passes = _Passes(phi, X, weights, n_threads)
+        with one_blas_thread:  # results are then identical for any number of threads
+            seed = 0 if self.random_state is None else self.random_state
+            sketch = passes.sketch(np.random.default_rng(seed))
+            if say is not None:
+                say(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
+            square = sketch.T @ sketch
+            del sketch
+            norm = _largest_eigenvalue(square) + shift
+            square.flat[:: len(square) + 1] += shift
+            C, _ = lapack.dpotrf(square, lower=1, overwrite_a=1)
+            b = passes.project(rhs)
+            result = conjugate_gradients(
+                lambda V: passes.square(V) + shift * V,
+                lambda R: cho_solve((C, True), R, check_finite=False),
+                b,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                rounding=lambda V: norm * np.linalg.norm(V, axis=0),
+                say=say,
+            )
+        residual = relative(result.gap, b)
+        remarks = ", ".join([f"{len(phi)} landmarks", *phi.flaws])
+        status, message = ended(result, residual, self.tol, remarks)
+        status, message = judged(status, message, residual, self.tol)
+        norms = np.linalg.norm(result.gap, axis=0)
+        report = Report(
+            repr(self),
+            status,
+            result.n_iter,
+            residual,
+            watch.seconds,
+            message,
+            {"function": float(np.ldexp(norms, exponents).max(initial=0.0)) / shift},
+        )
+        if status is not Status.CONVERGED:
+            warn_caller(
+                f"Krill did not converge: {message}. The usual cause is a shift that is tiny "
+                f"relative to the largest eigenvalue of K. Raise the shift or max_iter",
+                ConvergenceWarning,
+            )
+        coefficients = phi.expansion_coefficients(np.ldexp(result.a, exponents))
+        return phi.points, coefficients[:, 0] if np.ndim(Y) == 1 else coefficients, report
+
+    @property
+    def _landmark_choice(self) -> Landmarks:
+        return Landmarks(self.rank, self.landmarks, self.random_state)
+
+
+class _Passes:
+    """Passes over the rows of F = K_nS L^-T, which is never stored."""
+
+    def __init__(
+        self, phi: NystroemMap, X: Any, weights: np.ndarray, n_threads: int | None
+    ) -> None:
+        self.phi, self.X, self.weights, self.n_threads = phi, X, weights, n_threads
+
+    def square(self, V: np.ndarray) -> np.ndarray:
+        """Return F^T U F V, reading each row of K_nS once."""
+        inner = np.ascontiguousarray(self._solve(V, trans="T"))
+        return self._sum(lambda rows, T: T @ inner)
+
+    def project(self, Y: np.ndarray) -> np.ndarray:
+        """Return F^T U Y."""
+        return self._sum(lambda rows, T: Y[rows])
+
+    def sketch(self, rng: Any) -> np.ndarray:
+        """Return the sketch Phi U^1/2 F, or U^1/2 F itself if n <= 4 m."""
+        m, n = len(self.phi), len(self.weights)
+        dimension = min(_SKETCH_ROWS_PER_LANDMARK * m, n)
+        root = np.sqrt(self.weights)
+        B = np.zeros((dimension, m))
+        for rows, T in self.phi.blocks(self.X, n_threads=self.n_threads, whiten=False):
+            T *= root[rows, None]
+            if dimension == n:
+                B[rows] = T
+            else:
+                B += _embedding(rng, dimension, len(T)) @ T
+        return np.asarray(self._solve(B.T, trans="N").T)
+
+    def _solve(self, V: np.ndarray, trans: str) -> np.ndarray:
+        return np.asarray(
+            solve_triangular(self.phi.factor, V, trans=trans, lower=True, check_finite=False)
+        )
+
+    def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return F^T U V, where values(rows, T) computes rows of V from the same rows T of K_nS."""
+        strips, m = self.phi._strips(slice(0, len(self.weights))), len(self.phi)
+
+        def partial_sum(rows: slice) -> np.ndarray:
+            T = np.empty((rows.stop - rows.start, m))
+            self.phi._fill(self.X, rows, T, whiten=False)
+            return T.T @ (self.weights[rows, None] * values(rows, T))
+
+        total = ordered_sum(
+            partial_sum, strips, _SUM_GROUPS, self.n_threads, self.phi._work(len(self.weights))
+        )
+        return self._solve(total, trans="N")
+
+
+def _embedding(rng: Any, rows: int, points: int) -> Any:
+    """Return a sparse (rows, points) matrix with up to 8 entries +-1/sqrt(8) in each column."""
+    entries = min(_ENTRIES_PER_POINT, rows)
+    # Draw one row from each of 8 parts, so that the entries of a column never coincide.
+    parts = np.linspace(0, rows, entries + 1).astype(int)
+    index = rng.integers(parts[:-1], parts[1:], size=(points, entries))
+    signs = rng.choice((-1.0, 1.0), size=(points, entries)) / np.sqrt(entries)
+    starts = np.arange(0, points * entries + 1, entries)
+    return sp.csc_array((signs.ravel(), index.ravel(), starts), shape=(rows, points)).tocsr()
+
+
+def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Validate the input; return the targets as a 2-D array, and the weights."""
+    Y = np.asarray(Y, dtype=float)
+    if Y.ndim not in (1, 2) or len(Y) != n:
+        raise ValueError(f"Y has shape {Y.shape}, but there are {n} points")
+    if not (np.ndim(shift) == 0 and 0.0 < shift < np.inf):
+        raise ValueError(f"Krill needs a positive, finite shift, got {shift!r}")
+    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    if weights.shape != (n,) or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(
+            f"weights must be {n} finite, non-negative numbers, got shape {weights.shape} "
+            f"with a minimum of {weights.min(initial=np.inf):.3g}"
+        )
+    return Y.reshape(n, -1), weights
+
+
+def _largest_eigenvalue(A: np.ndarray) -> float:
+    """Return an estimate of the largest eigenvalue of a positive semidefinite A (power method)."""
+    v, value = np.ones(len(A)), 0.0
+    for _ in range(10):
+        v = A @ v
+        value = float(np.linalg.norm(v))
+        v /= max(value, 1e-300)
+    return value

@@ -1,0 +1,223 @@
+"""Learning the basis vectors of a reduced expansion f = sum_j b_j k(z_j, .) + c.
+
+    min over Z of J(Z),     J(Z) = min over B of sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2
+
+Variable projection (Golub & Pereyra 1973): L-BFGS moves only the m vectors Z, and the weights B are
+always optimal for the current vectors.  At the optimal weights dJ/dB = 0, so the gradient of J(Z)
+is the partial derivative in Z.  The same holds for the parameters of the kernel, which can be
+learned together with the vectors.
+
+Optimising Z and B jointly needs many times more steps, because the optimal weights for one Z are
+poor for the next.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import Step, Stopwatch, entry_point, one_blas_thread, warn_caller
+from ...kernels import Kernel
+from .._report import Report, Status
+from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ShortExpansionRisk
+
+__all__ = ["BasisLearningResult", "LearnedVectors"]
+
+_LBFGS_MEMORY = 20  # pairs of steps and gradient differences that L-BFGS stores
+# Convergence is measured over this many iterations, because single decreases are often small.
+_DECREASE_WINDOW = 10
+_INNER_TOL = 1e-3  # relative accuracy of the weights while the vectors move, in units of tol
+
+
+class BasisLearningResult(NamedTuple):
+    """Result of basis learning: the fit, the objective after each iteration, and the report."""
+
+    fit: ExpansionFit
+    curve: np.ndarray
+    report: Report
+
+
+@entry_point
+@dataclass(frozen=True)
+class LearnedVectors:
+    """Learn the vectors of a reduced expansion by variable projection with L-BFGS.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Maximum number of L-BFGS iterations, each of a little more than one evaluation.  With 0 the
+        vectors stay at their initial values and only the weights are fitted.
+    tol : float, default=1e-3
+        Stop when ten iterations reduce the objective by less than this fraction of it.
+    learn_kernel : bool, default=False
+        Whether to learn the free parameters of the kernel too, within their bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import LearnedVectors, ShortExpansionRisk, Squared
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> Y, w = RBF()(X, [[1.0]]), np.full(60, 1 / 60)
+    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, 1e-8)
+    >>> found = LearnedVectors().minimize(risk, np.array([[0.0]]))
+    >>> found.fit.vectors.round(2)
+    array([[1.]])
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-3
+    learn_kernel: bool = False
+
+    def minimize(
+        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None] | None = None
+    ) -> BasisLearningResult:
+        """Return the best vectors found from the initial vectors Z; never worse than Z itself."""
+        # Tiles run in parallel threads; with one BLAS thread each, results are reproducible.
+        with one_blas_thread:
+            return self._minimize(risk, Z, say or (lambda text: None))
+
+    def _minimize(
+        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None]
+    ) -> BasisLearningResult:
+        watch = Stopwatch()
+        best = risk.fit_weights(Z)
+        search = _VectorSearch(risk, best, self.tol, self.learn_kernel, say)
+        message = ""
+        # If the intercept explains the targets, the objective is only rounding error.
+        rounding_floor = np.finfo(float).eps ** 2 * float(
+            risk.weights @ np.square(risk.Y).sum(axis=1)
+        )
+        if self.max_iter and best.value > rounding_floor:
+            message = search.run(self.max_iter)
+            exact = search.risk_with(search.best.kernel).fit_weights(
+                search.best.vectors, search.best
+            )
+            best = min(search.best, exact, key=attrgetter("value"))
+        curve = np.minimum.accumulate([*search.curve[:-1], min(search.curve[-1], best.value)])
+        report = Report(
+            solver=repr(self),
+            status=Status.NOT_CONVERGED if message else Status.CONVERGED,
+            n_iter=len(curve) - 1,
+            residual=search.relative_decrease(),
+            seconds=watch.seconds,
+            message=message or "the residual is the relative decrease of the last ten iterations",
+            certificate={"objective": best.value, "at the start": curve[0]},
+        )
+        return BasisLearningResult(best, curve, report)
+
+
+@dataclass
+class _VectorSearch:
+    """State of the L-BFGS search: the objective, the best fit so far, and its history."""
+
+    risk: ShortExpansionRisk
+    best: ExpansionFit
+    tol: float
+    learn_kernel: bool
+    say: Callable[[str], None]
+    curve: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.curve.append(self.best.value)
+        self._last_fit, self._initial_value = self.best, self.best.value
+
+    def run(self, max_iter: int) -> str:
+        """Move the vectors; return a warning text if not converged, else an empty text."""
+        Z = self.best.vectors
+        rkhs_speed = self.risk.rkhs_speed(Z)
+        # A column that k ignores has gradient 0 and stays where it is, whatever its scale.
+        self._column_scale = 1.0 / np.where(rkhs_speed > 1e-8 * rkhs_speed.max(), rkhs_speed, 1.0)
+        self.say(f"{len(Z)} vectors at the start: objective {self._initial_value:.6g}")
+        vector_bounds = [(_lower_bound(self.risk.kernel, Z), None)] * Z.size
+        theta_bounds = self.risk.kernel.bounds.tolist() if self.learn_kernel else []
+        remaining = max_iter
+        while remaining and not self.has_converged():
+            n_before = len(self.curve)
+            minimize(
+                self._evaluate,
+                self._pack(self.best.vectors / self._column_scale, self.best.kernel.theta),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[*vector_bounds, *theta_bounds],
+                callback=self._after,
+                options={"maxiter": remaining, "maxcor": _LBFGS_MEMORY, "ftol": 0.0, "gtol": 0.0},
+            )
+            n_taken = len(self.curve) - n_before
+            remaining -= n_taken
+            # The line search failed soon after a restart: only rounding is left.
+            if remaining and n_taken < _DECREASE_WINDOW:
+                return ""
+        if self.relative_decrease() <= self.tol:
+            return ""
+        message = (
+            f"the objective still decreased by a relative {self.relative_decrease():.1e} in the "
+            f"last {min(_DECREASE_WINDOW, max_iter)} of {max_iter} iterations, more than "
+            f"tol = {self.tol:g}; in total it decreased from {self._initial_value:.6g} to "
+            f"{self.best.value:.6g}. The vectors found are usable; for better ones raise max_iter"
+        )
+        warn_caller(message, ConvergenceWarning)
+        return message
+
+    def has_converged(self) -> bool:
+        """Return True if the last ten iterations reduced the objective by less than tol."""
+        return len(self.curve) > _DECREASE_WINDOW and self.relative_decrease() <= self.tol
+
+    def relative_decrease(self) -> float:
+        """Return the relative decrease of the objective over the last ten iterations."""
+        before = self.curve[max(0, len(self.curve) - 1 - _DECREASE_WINDOW)]
+        return (before - self.curve[-1]) / before if before > 0 else 0.0
+
+    def _evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the objective and its gradient, both divided by the initial objective."""
+        size, kernel = self.best.vectors.size, self.risk.kernel
+        Z = x[:size].reshape(self.best.vectors.shape) * self._column_scale
+        risk = self.risk_with(kernel.with_theta(x[size:]) if self.learn_kernel else kernel)
+        try:
+            fit = risk.fit_weights(Z, self._last_fit, _INNER_TOL * self.tol)
+        except OverflowingKernelError:  # a step too far: the line search tries a shorter one
+            return np.inf, np.zeros_like(x)
+        gradient = risk.vector_gradient(Z, fit.weights, fit.slopes) * self._column_scale
+        theta_gradient = (
+            risk.theta_gradient(Z, fit.weights, fit.slopes) if self.learn_kernel else np.zeros(0)
+        )
+        self._last_fit = fit
+        self.best = min(self.best, fit, key=attrgetter("value"))
+        # Relative to the initial objective, so that a first step of length 1 suits any targets.
+        return fit.value / self._initial_value, self._pack(
+            gradient, theta_gradient
+        ) / self._initial_value
+
+    def risk_with(self, kernel: Kernel) -> ShortExpansionRisk:
+        """Return the risk with this kernel; reuses the present risk if the kernel is the same."""
+        is_same = kernel is self.risk.kernel
+        return self.risk if is_same else dataclasses.replace(self.risk, kernel=kernel)
+
+    def _pack(self, Z: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Return the L-BFGS variables: the vectors and, if learned, the kernel parameters."""
+        return np.concatenate([Z.ravel(), theta]) if self.learn_kernel else Z.ravel()
+
+    def _after(self, intermediate_result: Any) -> None:
+        """Record the objective after an iteration; stop L-BFGS on convergence."""
+        self.curve.append(float(intermediate_result.fun) * self._initial_value)
+        taken = len(self.curve) - 1
+        if taken % _DECREASE_WINDOW == 0:
+            self.say(Step(f"iteration {taken}: objective {self.curve[-1]:.6g}"))
+        if self.has_converged():
+            raise StopIteration
+
+
+def _lower_bound(kernel: Kernel, Z: np.ndarray) -> float | None:
+    """Return 0 for a kernel defined only on non-negative vectors, such as chi2, else None."""
+    try:
+        kernel(-1.0 - np.abs(Z[:1]))
+    except ValueError:
+        return 0.0
+    return None

@@ -1,0 +1,328 @@
+"""Out-of-core Newton method for a smooth risk: each step is one pass over the blocks of points.
+
+    J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        F = phi(X) is not stored
+
+A pass computes J and its first and second derivatives at (w, b).  These are sums over rows, so the
+results of the blocks are added.  The features are recomputed in every pass.
+
+The same pass also evaluates the losses at many lengths of the step that led to (w, b).  If the full
+step is far from the minimum along its direction, the best of these lengths is used, which costs one
+more pass.
+
+Certificate.  As for `Newton`, |dJ/dw|^2 / (2 mu) bounds J - min J if the intercept is optimal.  A
+bound on the possible gain from a better intercept, g_b^T H_bb^-1 g_b, is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from ..._core import Step, Stopwatch, check_budget, doubled, entry_point, one_blas_thread
+from ..._core.linalg import cho_factor, cho_solve
+from ...blocks import Blocks, Rows
+from ...gram import NystroemMap
+from .._blocked_products import weighted_gram
+from .._report import Report, Status
+from ._losses import Loss
+from ._regularised_risk import Minimum
+
+__all__ = ["NewtonInPasses", "RiskInBlocks"]
+
+# Trial lengths of a step, relative to the full Newton step: from 2^-12 to 2^6, finer from 1/4 on.
+_STEP_LENGTHS = 2.0 ** np.concatenate([np.arange(-12.0, -2.0), np.arange(-2.0, 6.5, 0.5)])
+# A full step is accepted if the slope along it fell to this fraction of the initial slope.
+_SLOPE_REDUCTION = 0.1
+_ROUNDING = 1e-12  # relative difference of J that rounding can cause between two passes
+_EXCUSED_GAP = 1e-6  # relative gap that is accepted without a warning once rounding stops progress
+_TINY = float(np.finfo(float).tiny)
+
+# Maps the rows of a block to their targets (n, q) and weights (n,).
+RowEncoder = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskInBlocks:
+    """Regularised risk of points in blocks, in the coordinates of Nyström landmarks.
+
+        J(w, b) = sum_i v_i loss(y_i, phi(x_i) w + b) + (mu / 2) |w|^2
+
+    Parameters
+    ----------
+    phi : NystroemMap
+        The feature map.
+    blocks : Blocks
+        The points, with their targets.
+    coding : function
+        Maps the `Rows` of a block to targets (n, q) and weights (n,).  It must be importable, so
+        that it can be sent to other processes.
+    loss : Loss
+        A smooth loss.
+    outputs : int
+        The number of outputs q.
+    shift : float
+        The ridge penalty mu.
+    intercept : bool, default=True
+        Whether to fit an intercept.
+
+    Examples
+    --------
+    See `NewtonInPasses`.
+
+    >>> from mercer.solvers import RiskInBlocks
+    >>> RiskInBlocks.__name__
+    'RiskInBlocks'
+    """
+
+    phi: NystroemMap
+    blocks: Blocks
+    coding: RowEncoder
+    loss: Loss
+    outputs: int
+    shift: float
+    intercept: bool = True
+
+    def evaluate(
+        self, w: np.ndarray, b: np.ndarray, step: np.ndarray | None = None, say: Any = None
+    ) -> RiskSums:
+        """Return the sums over all rows at (w, b), in one pass.
+
+        If `step` is the step that led to (w, b), the losses at other lengths of it are included.
+        """
+        shared = (self.phi, self.coding, self.loss, w, b, step)
+        total: RiskSums = self.blocks.reduce(_block_sums, RiskSums.merge, *shared, say=say)
+        return total
+
+    def ridge_penalty(self, w: np.ndarray) -> float:
+        """Return (mu / 2) |w|^2."""
+        return 0.5 * self.shift * float(np.sum(w * w))
+
+
+@dataclass(frozen=True, eq=False)
+class RiskSums:
+    """Sums over rows: losses, derivatives with respect to [w; b], and the Nyström error."""
+
+    value: float
+    gradient: np.ndarray  # (m + 1, q)
+    hessian: np.ndarray  # ((m + 1) q, (m + 1) q), one block of m + 1 rows per output
+    residual_bound: np.ndarray  # sum_i sqrt(k(x, x) - |phi|^2) |slope|, (q,)
+    residual_trace: float  # sum_i k(x, x) - |phi|^2, the trace that the landmarks do not explain
+    trace: float  # sum_i k(x, x)
+    rows: int  # number of rows with positive weight
+    along: np.ndarray  # the losses at all trial lengths of a step
+
+    def merge(self, other: RiskSums) -> Self:
+        """Return the sums over the rows of both."""
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+def _block_sums(
+    rows: Rows,
+    phi: NystroemMap,
+    coding: RowEncoder,
+    loss: Loss,
+    w: np.ndarray,
+    b: np.ndarray,
+    step: np.ndarray | None,
+) -> RiskSums:
+    Y, v = coding(rows)
+    is_weighted = v > 0.0
+    (m, q), diagonal = w.shape, phi.kernel.diag(doubled(rows.X))
+    value, residual_trace, residual_bound = 0.0, 0.0, np.zeros(q)
+    gradient, H = np.zeros((m + 1, q)), np.zeros((q, m + 1, q, m + 1))
+    unit_vectors, along = np.eye(q), np.zeros(len(_STEP_LENGTHS))
+    for part, F in phi.blocks(rows.X):
+        f, part_weights = F @ w + b, v[part]
+        local = loss(f, Y[part])
+        value += float(part_weights @ local.values)
+        slopes = part_weights[:, None] * local.slopes
+        gradient[:m] += F.T @ slopes
+        gradient[m] += slopes.sum(axis=0)
+        residual_diagonal = np.maximum(diagonal[part] - np.einsum("ij,ij->i", F, F), 0.0)
+        residual_trace += float(residual_diagonal @ is_weighted[part])
+        residual_bound += np.sqrt(residual_diagonal) @ np.abs(slopes)
+        if step is not None:
+            change = F @ step[:-1] + step[-1]
+            with np.errstate(over="ignore", invalid="ignore"):  # long steps may overflow
+                along += [
+                    part_weights @ loss(f + (t - 1.0) * change, Y[part]).values
+                    for t in _STEP_LENGTHS
+                ]
+        with_ones = np.column_stack([F, np.ones(len(F))])
+        for c in range(q):
+            curvature = part_weights[:, None] * local.times(
+                np.broadcast_to(unit_vectors[c], Y[part].shape)
+            )
+            for a in range(c, q):
+                H[a, :, c] += _weighted_gram(with_ones, curvature[:, a], a == c)
+    for c in range(q):
+        for a in range(c + 1, q):
+            H[c, :, a] = H[a, :, c].T
+    size, trace = (m + 1) * q, float(diagonal @ is_weighted)
+    H = H.reshape(size, size)
+    return RiskSums(
+        value, gradient, H, residual_bound, residual_trace, trace, int(is_weighted.sum()), along
+    )
+
+
+def _weighted_gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
+    """Return F^T diag(h) F; pass positive=False if h has entries of both signs."""
+    if not positive:  # the block between two outputs of a coupled loss
+        return F.T @ (h[:, None] * F)
+    half = weighted_gram(F, h)
+    return np.asarray(np.tril(half) + np.tril(half, -1).T)
+
+
+@entry_point
+@dataclass(frozen=True)
+class NewtonInPasses:
+    """Newton's method for points in blocks, which need not fit into memory.
+
+    Parameters
+    ----------
+    tol : float, default=1e-10
+        Relative accuracy of the objective J: stop when the certified gap to the minimum is at
+        most `tol` times J.
+    max_iter : int, default=100
+        Maximum number of steps, each of one or two passes over the points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.blocks import Blocks, beside
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Logistic, NewtonInPasses, RiskInBlocks
+    >>> def signs(rows):
+    ...     return rows.y[:, None], np.ones(len(rows.y))
+    >>> X = np.linspace(-3, 3, 60)[:, None]
+    >>> blocks = beside(Blocks.of(X, rows=20), np.sign(X[:, 0]))
+    >>> risk = RiskInBlocks(NystroemMap.on(RBF(), X[::6]), blocks, signs, Logistic(), 1, 1.0)
+    >>> found, sums = NewtonInPasses().minimize(risk)
+    >>> found.gap < 1e-9, sums.rows
+    (True, 60)
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 100
+
+    @staticmethod
+    def workspace(m: int, q: int) -> int:
+        """Return the memory in bytes of H, of a second H that is added to it, and of a factor."""
+        return 32 * ((m + 1) * q) ** 2
+
+    @one_blas_thread
+    def minimize(
+        self, risk: RiskInBlocks, say: Callable[[str], None] | None = None, max_memory: Any = None
+    ) -> tuple[Minimum, RiskSums]:
+        """Return the minimum of J, and the sums over the rows at the last point evaluated."""
+        m, q = len(risk.phi), risk.outputs
+        check_budget(
+            self.workspace(m, q), max_memory, f"second derivatives of {q} outputs, rank={m} each,"
+        )
+        watch, passes, failure = Stopwatch(), 1, ""
+        w, b, last_gap = np.zeros((m, q)), np.zeros(q), np.inf
+        sums = risk.evaluate(w, b, say=say)
+        for step in range(self.max_iter + 1):
+            value = sums.value + risk.ridge_penalty(w)
+            g, H = self._derivatives(risk, sums, w)
+            d = -cho_solve(cho_factor(H, lower=True), g.T.ravel()).reshape(q, m + 1).T
+            decrease, gap = -float(np.sum(g * d)), self._gap(risk, g, H)
+            if say is not None:
+                say(Step(f"step {step}: objective {value:.8g}, gap {gap:.1e}, {passes} passes"))
+            if gap <= max(self.tol, _ROUNDING) * abs(value):
+                # One more step needs no pass, and reduces the gap to about its square.
+                w, b = w + d[:-1], b + d[-1]
+                break
+            if step == self.max_iter or (
+                not gap <= last_gap and decrease <= _EXCUSED_GAP * abs(value)
+            ):
+                relative_gap = gap / max(abs(value), _TINY)
+                if step == self.max_iter or relative_gap > _EXCUSED_GAP:
+                    failure = (
+                        f"Newton's method stopped after {step} steps (max_iter={self.max_iter}) "
+                        f"with a relative gap of at most {relative_gap:.1e} between the objective "
+                        f"and its minimum, but tol={self.tol:g}. Raise max_iter or tol, or "
+                        f"regularise more"
+                    )
+                break
+            last_gap = gap
+            w, b, sums, n_passes = self._take_step(risk, w, b, d, value, decrease)
+            passes += n_passes
+        report = Report(
+            repr(self),
+            Status.NOT_CONVERGED if failure else Status.CONVERGED,
+            step,
+            float(np.abs(g[:-1]).max() / max(np.abs(risk.shift * w).max(initial=0.0), _TINY)),
+            watch.seconds,
+            "; ".join(filter(None, [f"{passes} passes over the points", failure])),
+            {
+                "objective": value,
+                "decrement": float(np.sqrt(max(decrease, 0.0))),
+                "gap": gap,
+                "passes": passes,
+            },
+        )
+        return Minimum(w, b, None, value, report), sums
+
+    @staticmethod
+    def _derivatives(
+        risk: RiskInBlocks, sums: RiskSums, w: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient and the Hessian of J, the latter made positive definite."""
+        (m, q), g, H = w.shape, sums.gradient.copy(), sums.hessian.copy()
+        g[:m] += risk.shift * w
+        index = np.arange(len(H)).reshape(q, m + 1)
+        H[index[:, :m].ravel(), index[:, :m].ravel()] += risk.shift
+        intercepts = index[:, m]
+        if not risk.intercept:
+            g[m] = 0.0
+            H[intercepts], H[:, intercepts] = 0.0, 0.0
+            H[intercepts, intercepts] = 1.0
+        elif q > 1:  # H is singular: softmax ignores a constant added to all outputs
+            H[np.ix_(intercepts, intercepts)] += H[intercepts, intercepts].mean()
+        return g, H
+
+    @staticmethod
+    def _gap(risk: RiskInBlocks, g: np.ndarray, H: np.ndarray) -> float:
+        """Return an upper bound on J - min J."""
+        q = g.shape[1]
+        intercepts = np.arange(len(H)).reshape(q, -1)[:, -1]
+        intercept_gain = float(
+            g[-1] @ np.linalg.lstsq(H[np.ix_(intercepts, intercepts)], g[-1], rcond=1e-14)[0]
+        )
+        return 0.5 * float(np.sum(np.square(g[:-1]))) / risk.shift + max(intercept_gain, 0.0)
+
+    @staticmethod
+    def _take_step(
+        risk: RiskInBlocks,
+        w: np.ndarray,
+        b: np.ndarray,
+        d: np.ndarray,
+        value: float,
+        expected_decrease: float,
+    ) -> tuple[np.ndarray, np.ndarray, RiskSums, int]:
+        """Return the new w, b, their sums, and the number of passes that the step took.
+
+        The length is 1 if that is near the minimum along d, else the best of the trial lengths.
+        """
+        w_full, b_full = w + d[:-1], b + d[-1]
+        sums = risk.evaluate(w_full, b_full, d)
+        g = sums.gradient.copy()
+        g[:-1] += risk.shift * w_full
+        slope = float(np.sum(g * d))  # it was -expected_decrease at the start of the step
+        full_value = sums.value + risk.ridge_penalty(w_full)
+        if (
+            full_value <= value + _ROUNDING * abs(value)
+            and abs(slope) <= _SLOPE_REDUCTION * expected_decrease
+        ):
+            return w_full, b_full, sums, 1
+        values = sums.along + [risk.ridge_penalty(w + t * d[:-1]) for t in _STEP_LENGTHS]
+        best = float(_STEP_LENGTHS[np.argmin(np.where(np.isfinite(values), values, np.inf))])
+        if best == 1.0:
+            return w_full, b_full, sums, 1
+        w, b = w + best * d[:-1], b + best * d[-1]
+        return w, b, risk.evaluate(w, b), 2

@@ -1,0 +1,288 @@
+"""Solver for any convex loss with any increasing penalty of the RKHS norm.
+
+    min_{f, b}  R(f) + alpha g(|f|),        R(f) = sum_i c_i loss(y_i, f(x_i) + b)
+
+By the representer theorem the minimiser is f = sum_i a_i k(x_i, .), because a component orthogonal
+to all k(x_i, .) changes no f(x_i) and only increases the norm.  In whitened coordinates f = Phi w
+with |f| = |w|, so this is a problem in R^m.  The method depends on the loss and on the penalty:
+
+    loss        smooth: Newton's method             bounded slope: interior point
+    penalty     g(t) = t^2: one ridge problem       other g: search for an equivalent ridge
+
+At the minimum  R'(f) + alpha g'(|f|) f / |f| = 0.  The minimiser f_mu of the ridge problem
+R(f) + mu/2 |f|^2  satisfies the same equation if
+
+    mu |f_mu| = alpha g'(|f_mu|).
+
+As the shift mu grows, |f_mu| decreases and mu |f_mu|, the slope of R in the norm, increases.  For
+convex g the two sides therefore cross exactly once, and a bracketing search on mu finds the
+crossing.  (For non-convex g a crossing is a local minimum along the norm.)
+
+If there is no crossing for any mu, f = 0 is the minimum.  Then the slope of R at 0 is at most
+alpha g'(0), which is possible for g(t) = t.  If R has a kink at 0, it has many slopes there, and a
+tangent at f_mu gives the proof instead.  R lies above its tangent, so if mu |f_mu| <= alpha g'(0),
+
+    R(f) + alpha g(|f|) >= R(f_mu) + mu |f_mu|^2 + alpha g(0)     for convex g,
+
+and as mu grows this lower bound rises to the objective at f = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import Stopwatch, entry_point, warn_caller
+from .._report import Status
+from ._loss_interior_point import InteriorPoint
+from ._losses import PiecewiseQuadratic, Poisson
+from ._newton import Newton
+from ._penalty import Penalty
+from ._regularised_risk import Minimum, RegularisedRisk
+
+__all__ = ["Machine"]
+
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class _NormPenaltyTuning:
+    """Numerical constants of the search for the equivalent ridge problem."""
+
+    # Warn if the stationarity residual, relative to alpha g', is larger than this.
+    stationarity_tol: float = 1e-4
+    # Relative increase of the objective that is accepted when w is recomputed from the dual
+    # coefficients; it is caused by rounding in the product with K.
+    dual_rounding: float = 1e-10
+    # Finite value that stands for an infinite logarithm, because `brentq` needs finite numbers.
+    infinite_log: float = 50.0
+    # Distance in log(mu) between the trial shifts of the initial bracket: powers of 10.
+    log_shift_step: float = float(np.log(10.0))
+    # Number of trial shifts before the search for a bracket stops.
+    max_shifts: int = 25
+    # f = 0 is accepted as the minimum if the lower bound is below it by at most this times R(0).
+    zero_tol: float = 1e-8
+
+
+_TUNING = _NormPenaltyTuning()
+
+
+@entry_point
+@dataclass(frozen=True)
+class Machine:
+    """Minimise a convex loss with an increasing penalty of the norm.
+
+        min_{w, b}  sum_i c_i loss(y_i, (F w + b)_i) + alpha g(|w|)
+
+    Parameters
+    ----------
+    tol : float, default=1e-10
+        Relative accuracy of the objective: stop when the certified gap to the minimum is at most
+        `tol` times the objective.  See `Newton` (smooth losses) and `InteriorPoint` (losses of
+        bounded slope) for how the gap is computed.
+    max_iter : int, default=100
+        Maximum number of Newton or interior-point steps for each ridge problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import Absolute, Machine, Penalty, RegularisedRisk
+    >>> F, y = np.array([[-1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [2.0]])
+    >>> risk = RegularisedRisk(F, y, Absolute(), np.ones(3))
+    >>> found = Machine().minimize(risk, Penalty.of("ridge", 0.1))
+    >>> found.weights.round(6), found.intercept.round(6)
+    (array([[1.]]), array([1.]))
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 100
+
+    @staticmethod
+    def workspace(n: int, m: int, q: int) -> int:
+        """Return the memory in bytes for q functions.
+
+        Counts F and two arrays of its shape, the linear systems, and the values at the points.
+        """
+        return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
+
+    def minimize(
+        self, risk: RegularisedRisk, penalty: Penalty, say: Callable[[str], None] | None = None
+    ) -> Minimum:
+        """Return the minimum of the loss of `risk` plus `penalty`.
+
+        The ridge penalty `risk.shift` is ignored; `penalty` replaces it.  The `dual` of the result
+        holds the coefficients a_i of f = sum_i a_i k(x_i, .); they are already divided by the
+        shift, unlike those of the other solvers.
+        """
+        watch = Stopwatch()
+        search = _ShiftSearch(self, risk, penalty, say)
+        solution, shift, n_iter = search.run()
+        W, b, t = solution.weights, solution.intercept, solution.norm
+        if t > 0:
+            penalty.check(t)
+            dual, loss_slope = solution.dual / shift, shift * t
+        else:  # f = 0: the coefficients are 0, also if a kink of the loss allows other slopes
+            dual, loss_slope = np.zeros_like(solution.dual), risk.loss_slope(solution.dual)
+        penalty_slope = penalty.slope(t)
+        stationarity = _stationarity(risk, solution, penalty_slope)
+        not_stationary = (
+            abs(loss_slope - penalty_slope) > _TUNING.stationarity_tol * penalty_slope
+            if t > 0
+            else stationarity > _TUNING.stationarity_tol
+        )
+        if not_stationary:
+            warn_caller(
+                f"at |f| = {t:.6g} the slope of the losses in the norm is {loss_slope:.6g}, but "
+                f"the slope of the penalty {penalty.name} is {penalty_slope:.6g}; at a minimum "
+                f"they are equal. The usual cause is a penalty that is flat, or so small that it "
+                f"is lost in rounding. Raise alpha, or lower tol",
+                ConvergenceWarning,
+            )
+        objective = risk.losses(W, b) + penalty.value(t)
+        V = risk.F.T @ dual
+        with np.errstate(over="ignore", invalid="ignore"):  # inf or nan fails the comparison below
+            dual_objective = risk.losses(V, b) + penalty.value(float(np.linalg.norm(V)))
+        dual_is_accurate = dual_objective - objective <= max(self.tol, _TUNING.dual_rounding) * abs(
+            objective
+        )
+        report = replace(
+            solution.report,
+            status=Status.NOT_CONVERGED if not_stationary else solution.report.status,
+            n_iter=n_iter,
+            residual=stationarity,
+            seconds=watch.seconds,
+            certificate={
+                "objective": objective,
+                "norm": t,
+                "shift": shift,
+                "slope": loss_slope,
+                "stationarity": stationarity,
+                "gap": solution.gap,
+            },
+        )
+        return Minimum(W, b, dual if dual_is_accurate else None, objective, report)
+
+
+def _stationarity(risk: RegularisedRisk, solution: Minimum, penalty_slope: float) -> float:
+    """Return the norm of R' + alpha g' f / |f| relative to alpha g'; it is 0 at the minimum."""
+    if t := solution.norm:
+        gradient_norm = float(
+            np.linalg.norm(risk.F.T @ solution.dual - (penalty_slope / t) * solution.weights)
+        )
+        return gradient_norm / max(penalty_slope, _TINY)
+    # If alpha g'(0) is 0, the slope of the losses is only rounding: compare with its terms.
+    scale = penalty_slope or float(np.linalg.norm(risk.F) * np.linalg.norm(solution.dual))
+    return max(risk.loss_slope(solution.dual) - penalty_slope, 0.0) / max(scale, _TINY)
+
+
+@dataclass(frozen=True, eq=False)
+class _ShiftSearch:
+    """Root search for x = log(mu), with a cache of all ridge problems solved so far."""
+
+    solver: Machine
+    risk: RegularisedRisk
+    penalty: Penalty
+    say: Callable[[str], None] | None
+    solutions: dict[float, Minimum] = field(default_factory=dict)
+
+    def run(self) -> tuple[Minimum, float, int]:
+        """Return the minimum, the equivalent ridge shift, and the total number of iterations."""
+        if self.penalty.name == "ridge":
+            shift = 2.0 * self.penalty.alpha
+            result = self.solve_ridge(self.risk, shift, warn=True)
+            return result, shift, result.n_iter
+        result, shift = self.find_crossing()
+        if result.report.status is Status.NOT_CONVERGED:
+            warn_caller(result.report.message, ConvergenceWarning)
+        return result, shift, sum(result.n_iter for result in self.solutions.values())
+
+    def solve_ridge(
+        self,
+        risk: RegularisedRisk,
+        shift: float,
+        start: Minimum | None = None,
+        *,
+        warn: bool = False,
+    ) -> Minimum:
+        """Return the minimum of R + shift/2 |f|^2."""
+        risk, options = replace(risk, shift=shift), (self.solver.tol, self.solver.max_iter)
+        if isinstance(risk.loss, PiecewiseQuadratic):
+            return InteriorPoint(*options).minimize(risk, None, self.say, warn=warn)
+        initial = None
+        if start is not None:
+            initial = start.weights, start.intercept
+        elif isinstance(risk.loss, Poisson) and risk.intercept:
+            best = np.log(np.average(risk.Y, axis=0, weights=risk.weights))
+            initial = np.zeros((risk.F.shape[1], risk.Y.shape[1])), best
+        return Newton(*options).minimize(risk, initial, self.say, warn=warn)
+
+    def find_crossing(self) -> tuple[Minimum, float]:
+        """Return the minimum at which both slopes agree best, and its shift (inf for f = 0)."""
+        x = float(np.log(self.penalty.slope(1.0) or self.penalty.alpha))
+        direction = -np.sign(self.log_slope_excess(x))
+        for _ in range(_TUNING.max_shifts * int(abs(direction))):
+            if direction > 0 and (zero_minimum := self.certify_zero(x)) is not None:
+                return zero_minimum, np.inf
+            previous, x = x, x + direction * _TUNING.log_shift_step
+            if direction * self.log_slope_excess(x) >= 0:
+                brentq(self.log_slope_excess, previous, x, xtol=1e-13, rtol=1e-13)
+                x = min(self.solutions, key=lambda candidate: abs(self.log_slope_excess(candidate)))
+                break
+        return self.solution_at(x), float(np.exp(x))
+
+    def solution_at(self, x: float) -> Minimum:
+        """Return the ridge solution for mu = exp(x), warm-started from the nearest one solved."""
+        if x not in self.solutions:
+            nearest = min(self.solutions, key=lambda other: abs(other - x), default=None)
+            start = None if nearest is None else self.solutions[nearest]
+            self.solutions[x] = self.solve_ridge(self.risk, float(np.exp(x)), start)
+        return self.solutions[x]
+
+    @cached_property
+    def zero_solution(self) -> Minimum:
+        """The solution f = 0 with the optimal intercept."""
+        solution = self.solve_ridge(replace(self.risk, F=self.risk.F[:, :0]), 1.0)
+        shape = self.risk.F.shape[1], self.risk.Y.shape[1]
+        return solution._replace(weights=np.zeros(shape))
+
+    def log_slope_excess(self, x: float) -> float:
+        """Return log(mu |f|) - log(alpha g'(|f|)), whose root is the minimum."""
+        t = self.solution_at(x).norm
+        loss_slope, penalty_slope = float(np.exp(x)) * t, self.penalty.slope(t)
+        if not loss_slope or not penalty_slope:
+            return _TUNING.infinite_log * ((loss_slope > 0) - (penalty_slope > 0))
+        return float(
+            np.clip(np.log(loss_slope / penalty_slope), -_TUNING.infinite_log, _TUNING.infinite_log)
+        )
+
+    def certify_zero(self, x: float) -> Minimum | None:
+        """Return the solution f = 0 if it is proved to be the minimum, else None.
+
+        The proof uses the slope of the losses at 0, or else their tangent at mu = exp(x).
+        """
+        slope_at_zero = self.penalty.slope(0.0)
+        if not slope_at_zero > 0.0:
+            return None
+        risk, zero, tangent = self.risk, self.zero_solution, self.solution_at(x)
+        if risk.loss_slope(zero.dual) <= slope_at_zero:
+            return zero
+        loss_slope, risk_at_zero = (
+            risk.loss_slope(tangent.dual),
+            risk.losses(zero.weights, zero.intercept),
+        )
+        gap = max(
+            risk_at_zero
+            - risk.losses(tangent.weights, tangent.intercept)
+            - loss_slope * tangent.norm,
+            0.0,
+        )
+        if loss_slope > slope_at_zero or gap > _TUNING.zero_tol * abs(risk_at_zero) + tangent.gap:
+            return None
+        return zero._replace(
+            dual=tangent.dual, report=replace(zero.report, certificate={"gap": gap})
+        )

@@ -1,0 +1,289 @@
+"""Whitened coordinates: f = Phi w with |f| = |w|, so that a problem in the RKHS is one in R^m.
+
+    f(x_i) = (F w)_i,     F F^T = K,     |f|^2 = |w|^2,     f = sum_s a_s k(x_s, .),   L^T a = w
+
+S is a set of m pivots, points that are linearly independent in feature space, with K_SS = L L^T and
+F = K_nS L^-T.  Cholesky's method with complete pivoting selects them.  If the residual K - F F^T is
+only rounding, the pivots span the images of all points.  By the representer theorem, the minimiser
+over w is then the minimiser over f.  With landmarks instead of pivots this is the Nyström
+approximation.
+
+The residual R = K - F F^T bounds the error of a minimum of sum_i loss_i + |f|^2 / 2 over w.  With
+a_i the slopes of the losses at this minimum, duality bounds the difference to the exact minimum by
+a^T R a / 2 <= (sum_i |a_i| sqrt(R_ii))^2 / 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..._core import (
+    NotPositiveDefiniteError,
+    budget_in_bytes,
+    check_budget,
+    doubled,
+    entry_point,
+    length,
+    not_finite,
+    sliceable,
+    take,
+    warn_caller,
+)
+from ..._core.linalg import lapack, solve_triangular
+from ...gram import RANK, Landmarks, NystroemMap, gram, significance
+from ...kernels import Kernel, on_indices, reads_all
+from .._choose_solver import MOST_EXACT
+
+__all__ = ["Whitened", "whiten"]
+
+_EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """Whitened coordinates F with F F^T = K, exactly or approximately.
+
+    `coefficients` converts weights w of the coordinates to coefficients of an expansion.  Create
+    objects with `Whitened.exact` or `Whitened.nystroem`.
+
+    Attributes
+    ----------
+    points : points
+        The m pivots or landmarks; their indices if the kernel is a precomputed matrix.
+    F : ndarray of shape (n, m)
+        Coordinates of the n points.
+    factor : ndarray of shape (m, m)
+        Lower triangular Cholesky factor L of the kernel matrix of `points`.
+    residual_diagonal : ndarray of shape (n,)
+        The diagonal of K - F F^T; only rounding if exact.
+    residual : float
+        The sum of `residual_diagonal` relative to the trace of K.
+    approximate : bool
+        Whether F comes from landmarks.
+    message : str
+        How F was computed, for reports.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Whitened
+    >>> X = np.arange(24.0)[:, None] % 8  # each point three times
+    >>> phi = Whitened.exact(RBF(), X)
+    >>> phi.F.shape
+    (24, 8)
+    >>> w = np.ones((8, 1))
+    >>> f = Expansion(RBF(), phi.points, phi.coefficients(w))
+    >>> bool(np.allclose(f(X), phi.F @ w)), f.norm().round(3)
+    (True, array([2.828]))
+    """
+
+    points: Any
+    F: np.ndarray
+    factor: np.ndarray
+    residual_diagonal: np.ndarray
+    residual: float
+    approximate: bool
+    message: str
+
+    @classmethod
+    def exact(cls, kernel: Kernel, X: Any, *, max_memory: Any = None) -> Self:
+        """Return coordinates from the factorisation of the full K, which may be singular.
+
+        Raises
+        ------
+        NotPositiveDefiniteError
+            If K is indefinite by more than rounding.
+        """
+        n = length(X)
+        check_budget(
+            24 * n * n, max_memory, f"the exact factor of {n} points (solver='nystroem' needs less)"
+        )
+        K = gram(kernel, doubled(sliceable(X)), storage="dense", max_memory=max_memory)
+        # The dtype of a precomputed matrix determines the precision of its values.
+        precision, (_, negative_tol) = float(np.finfo(K.dtype).eps), significance(K.dtype)
+        floor = max(n * _EPS, 100.0 * precision)
+        F, pivots, residual_diagonal = _pivoted_cholesky(
+            np.asarray(K.release(), dtype=float), floor, negative_tol, kernel
+        )
+        points = pivots if reads_all(kernel) else take(sliceable(doubled(X)), pivots)
+        text = f"exact: {len(pivots)} of {n} points span the others in feature space"
+        residual = float(
+            residual_diagonal.sum() / max(residual_diagonal.sum() + np.vdot(F, F), _TINY)
+        )
+        return cls(
+            points, F, np.asfortranarray(F[pivots]), residual_diagonal, residual, False, text
+        )
+
+    @classmethod
+    def nystroem(
+        cls, kernel: Kernel, X: Any, landmarks: Landmarks | None = None, *, max_memory: Any = None
+    ) -> Self:
+        """Return coordinates from the projection on the span of landmarks."""
+        landmarks, n = landmarks or Landmarks(), length(X)
+        m = landmarks.count(n)
+        text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
+        check_budget(8 * (n * m + 3 * m * m), max_memory, text)
+        kernel, X = on_indices(kernel, X)
+        uses_all_points = m == n and not landmarks.given
+        phi = NystroemMap.on(kernel, X) if uses_all_points else landmarks.map(kernel, X)
+        F = phi.features(X)
+        diagonal = kernel.diag(doubled(X))
+        residual_diagonal = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
+        residual = float(residual_diagonal.sum()) / max(float(diagonal.sum()), _TINY)
+        text = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
+        text = "; ".join([text, *phi.flaws])
+        return cls(phi.points, F, phi.factor, residual_diagonal, residual, True, text)
+
+    def approximation_bound(self, A: np.ndarray) -> float:
+        """Return an upper bound on tr(A^T (K - F F^T) A) / 2 for A of shape (n, q).
+
+        If A holds the slopes of the losses at the minimum over w, this bounds by how much the
+        minimum over all f is lower.
+        """
+        return 0.5 * float(np.square(np.sqrt(self.residual_diagonal) @ np.abs(A)).sum())
+
+    def coefficients(self, W: np.ndarray) -> np.ndarray:
+        """Return L^-T W, the coefficients of the functions Phi W on `points`."""
+        W = np.asarray(W, dtype=float)
+        if W.shape[:1] != (len(self.factor),):
+            raise ValueError(f"W has shape {W.shape}, but there are {len(self.factor)} coordinates")
+        return solve_triangular(self.factor, W, trans="T", lower=True) if W.size else W.copy()
+
+    def project(self, values: np.ndarray) -> np.ndarray:
+        """Return L^-1 f(points), the weights w of the projection of f, given f at `points`."""
+        values = np.asarray(values, dtype=float)
+        return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
+
+
+@entry_point
+def whiten(
+    kernel: Kernel,
+    X: Any,
+    spec: str,
+    landmarks: Landmarks,
+    needed: Callable[[str, int], int],
+    *,
+    exact: str,
+    what: str,
+    ordered: bool = False,
+    max_memory: Any = None,
+) -> Whitened:
+    """Return whitened coordinates, exact or from landmarks.
+
+    ============ ================================================================================
+    spec         coordinates
+    ============ ================================================================================
+    "nystroem"   from landmarks
+    "auto"       exact, if the number of points is within the limit of the solver `exact` and the
+                 problem fits into memory; else from landmarks, with a warning (as many landmarks
+                 as fit into memory, unless their number is fixed)
+    other        exact
+    ============ ================================================================================
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : points
+    spec : str
+        The `solver` parameter of the estimator; see the table.
+    landmarks : Landmarks
+        How to choose landmarks.
+    needed : function
+        `needed(solver, m)` returns the bytes that a solver needs for m coordinates.
+    exact : str
+        Name of the exact solver.
+    what : str
+        Description of the problem for error messages.
+    ordered : bool, default=False
+        Whether the outputs are ordered, which allows fewer points for "auto".
+    max_memory : int, str or None
+        Memory budget.
+
+    Returns
+    -------
+    Whitened
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import whiten
+    >>> X = np.arange(5.0)[:, None]
+    >>> found = whiten(
+    ...     RBF(), X, "exact", Landmarks(), lambda s, m: 8 * m * m, exact="exact", what="this"
+    ... )
+    >>> bool(np.allclose(found.F @ found.F.T, RBF()(X)))
+    True
+    """
+    n, budget = length(X), budget_in_bytes(max_memory)
+    max_exact = MOST_EXACT["ordered" if ordered else exact]
+    if spec == "auto":
+        solver = exact if n <= max_exact and needed(exact, n) <= budget else "nystroem"
+    else:
+        solver = spec
+    if solver != "nystroem":
+        text = f"{what} (solver='nystroem' needs less)"
+        check_budget(needed(solver, n), max_memory, text)
+        return Whitened.exact(kernel, X, max_memory=max_memory)
+    if spec == "auto" and landmarks.rank is None and not landmarks.given:
+        ranks = (m for m in range(min(n, RANK), 0, -1) if needed(solver, m) <= budget)
+        landmarks = replace(landmarks, rank=next(ranks, 1))
+    m = landmarks.count(n)
+    check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
+    phi = Whitened.nystroem(kernel, X, landmarks, max_memory=max_memory)
+    if spec == solver:
+        return phi
+    text = (
+        f"{n} points are too many for solver='auto' to be exact, because of their number or the "
+        f"memory budget; {phi.message}. Use solver={exact!r} for the exact solution, or "
+        f"solver='nystroem' to select this approximation without a warning"
+    )
+    warn_caller(text)
+    return replace(phi, message=text)
+
+
+def _pivoted_cholesky(
+    K: np.ndarray, floor: float, negative_tol: float, kernel: Kernel
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return F with K = F F^T, the pivots, and the diagonal of the residual; overwrites K."""
+    n, diagonal = len(K), K.diagonal().copy()
+    probe = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        product = K @ probe
+    if not np.all(np.isfinite(product)):
+        raise not_finite(kernel)
+    largest = float(np.abs(diagonal).max(initial=0.0))
+    # Scale K to a diagonal of about 1, so that points of small k(x, x) are not dropped as rounding.
+    # Scaling by powers of 2 is exact.
+    scale = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))
+    K /= scale
+    K /= scale[:, None]
+    C, order, rank, _ = lapack.dpstrf(K.T, tol=floor, lower=1, overwrite_a=1)
+    rank = rank if largest > 0 else 0
+    order = order.astype(np.intp) - 1
+    F = np.empty((n, rank))
+    F[order] = C[:, :rank]
+    for j, pivot in enumerate(order[:rank]):
+        F[pivot, j + 1 :] = 0.0
+    F *= scale[:, None]
+    residual_diagonal = diagonal - np.einsum("ij,ij->i", F, F)
+    # An entry c next to a zero diagonal means eigenvalues +c and -c.  The diagonal of the residual
+    # does not show them, but the product of K with random signs does.
+    excess = np.abs(product - F @ (F.T @ probe)).max() - max(float(residual_diagonal.sum()), 0.0)
+    lowest = min(float(residual_diagonal.min()), -excess / n)
+    if lowest < -negative_tol * largest:
+        raise NotPositiveDefiniteError(
+            f"after {rank} of {n} pivots the Schur complement has diagonal entries of about "
+            f"{lowest:.3g}, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
+            f"semidefinite on these points; choose a Mercer kernel"
+        )
+    # k(x, x) itself is rounded, so a residual below half a unit in its last place means nothing.
+    return F, order[:rank], np.maximum(residual_diagonal, 0.5 * _EPS * diagonal)

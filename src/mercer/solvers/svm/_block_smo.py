@@ -1,0 +1,600 @@
+"""Support vector machines by block-wise sequential minimal optimisation (SMO).
+
+    repeat  W: add the variables that violate the optimality conditions most
+            v_W by SMO on the block K[W, W]                     compiled, in the cache
+            f += K[:, W] dv_W                                   rows of K, read once
+    until   max g over v > lower  -  min g over v < upper  <= tol
+
+LIBSVM moves two variables and then updates all n values of f.  Here, thousands of steps stay inside
+a block that fits in the processor cache, and only their sum is applied to all points.  Rows of K
+are evaluated many at a time and cached in float32 (`KernelRows`), but f is in float64.  Before the
+end, f is recomputed with K in float64 wherever the float32 error could affect the result; this
+error is bounded by that of the kernel, times the sum of all |dv|.
+
+If K is too large for the row cache, points whose variables are at the correct bound are left out
+temporarily (shrinking): rows without their columns take less memory and time.  Afterwards, f is
+updated at these points, and the search continues with all points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core import Stopwatch, entry_point, one_blas_thread
+from ...gram import KernelRows, RowsView
+from .._report import Report, Status
+from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual, Duals, DualSolution
+from ._dual_solutions import DualSolutions, Reports
+from ._ovo_batched import BatchedSMO
+from ._ovo_streamed import StreamedSMO
+from ._refine_numpy import QPBatch, refine_numpy
+from ._smo_steps import solve_block
+from ._working_set import WorkingSet
+
+__all__ = ["BlockSMO", "Progress", "ProgressCallback"]
+
+
+@dataclass(frozen=True)
+class _SMOTuning:
+    """Tuning constants of block SMO."""
+
+    # Up to this many variables form a single block, for which all of K is stored.
+    max_single_block: int = 2200
+    # Fraction of the initial violation of a block at which the next block is chosen.
+    block_accuracy: float = 0.1
+    # Steps per variable of a block after which the next block is chosen.
+    steps_per_variable: int = 100
+    # Steps per variable before the free variables of a single block are first solved for jointly.
+    steps_per_refinement: int = 10
+    # Steps between two progress reports; an interrupt takes effect only then.
+    steps_per_report: int = 100_000
+    # Refinements of a converged small problem towards full precision.
+    max_refinements: int = 5
+    # Smallest step limit of max_iter=-1.
+    min_step_limit: int = 10**7
+    # Progress reports before a search without progress may be given up.
+    min_reports: int = 10
+    # The search is given up if all remaining steps would reduce the gap by less than this fraction.
+    min_relative_gain: float = 0.1
+    # Violation, relative to the gradient, at which a small problem is not refined further.
+    exact_violation: float = 1e-11
+    # Blocks between two attempts to leave points out.
+    blocks_per_shrinking: int = 20
+    # Points are left out only if at most this fraction of them is active.
+    max_active_fraction: float = 0.5
+    # Error of f, relative to tol, up to which f is not recomputed.
+    harmless_error: float = 1e-3
+
+
+_TUNING = _SMOTuning()
+
+
+class Progress(NamedTuple):
+    """The progress of a solver, passed to the callback `follow`.
+
+    Attributes
+    ----------
+    n_iter : int
+        Number of steps so far.
+    seconds : float
+        Elapsed time.
+    violation : float
+        Violation of the optimality conditions.
+    objective : float
+        The dual objective, which is maximised.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Progress
+    >>> Progress(n_iter=10, seconds=0.1, violation=1e-3, objective=-2.0).violation
+    0.001
+    """
+
+    n_iter: int
+    seconds: float
+    violation: float
+    objective: float
+
+
+ProgressCallback = Callable[[Progress], None] | None
+
+
+@entry_point
+@dataclass(frozen=True)
+class BlockSMO:
+    """Solve the dual of a support vector machine by block-wise SMO on rows of K.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Stop when no pair of variables violates the optimality conditions by more than this, in
+        units of f.  Rounding may hide a violation of at most ten times this value.  The search
+        ends earlier only because of `max_iter`, or because rounding prevents further steps.
+    max_iter : int, default=-1
+        Largest number of steps, each of which moves two variables.  -1 allows 10^7 steps, or 100
+        per point if that is more.  It also ends a search without progress: after at least 10^6
+        steps, if the later half of them has halved neither the violation nor the duality gap, and
+        all remaining steps would at this rate reduce the gap by less than a tenth.
+    shrinking : bool, default=True
+        Leave out points temporarily if not all of K fits in the row cache.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import KernelRows
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers.svm import Dual
+    >>> from mercer.solvers.svm import BlockSMO
+    >>> X, signs = np.array([[-1.0], [1.0], [3.0]]), np.array([-1.0, 1.0, 1.0])
+    >>> found = BlockSMO().minimize(KernelRows(Linear(), X), Dual.classify(signs, np.ones(3)))
+    >>> found.coefficients
+    array([-0.5,  0.5,  0. ])
+    >>> print(found.report.status.value, found.report.certificate["n_free"])
+    converged 2
+    """
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    shrinking: bool = True
+
+    @one_blas_thread  # blocks are too small for several threads
+    def minimize(
+        self, rows: KernelRows | RowsView, dual: Dual, follow: ProgressCallback = None
+    ) -> DualSolution:
+        """Return the minimum of a dual problem.
+
+        No warning is issued: the report of the solution contains the status.
+
+        Parameters
+        ----------
+        rows : KernelRows or RowsView
+            The rows of K of the points.
+        dual : Dual
+        follow : callable, optional
+            Called with a `Progress` from time to time.
+
+        Returns
+        -------
+        solution : DualSolution
+        """
+        view = rows.view() if isinstance(rows, KernelRows) else rows
+        if view.n < view.rows.n:
+            return self._minimize_one(view, dual, follow)
+        duals = Duals.of([dual], np.arange(dual.n))
+        callbacks = (lambda p: follow) if follow else None
+        return self.minimize_all(view.rows, duals, lambda p: view, callbacks)[0]
+
+    def _minimize_one(self, view: RowsView, dual: Dual, follow: ProgressCallback) -> DualSolution:
+        search = _SMOState(self, view, dual, follow)
+        if len(dual) <= _TUNING.max_single_block and view.holds(len(dual)):
+            search.solve_whole()
+        else:
+            search.solve_in_blocks()
+        return search.solution()
+
+    @one_blas_thread
+    def minimize_all(
+        self,
+        rows: KernelRows,
+        duals: Duals,
+        view: Callable[[int], RowsView],
+        follow: Callable[[int], ProgressCallback] | None = None,
+    ) -> DualSolutions:
+        """Return the minima of several dual problems; small ones are solved together.
+
+        Parameters
+        ----------
+        rows : KernelRows
+            The rows of K of the whole sample.
+        duals : Duals
+        view : callable
+            Function p -> RowsView with the rows and columns of the points of problem p.
+        follow : callable, optional
+            Function p -> progress callback of problem p, or None.
+
+        Returns
+        -------
+        solutions : DualSolutions
+        """
+        largest, entries_before = int(np.diff(duals.ends).max()), rows.entries
+        K = rows.whole(largest) if largest <= _TUNING.max_single_block else None
+        watch, all_duals = Stopwatch(), duals.all
+        programs = QPBatch(
+            duals.rows, duals.starts, all_duals.linear, all_duals.lower, all_duals.upper
+        )
+        batch: BatchedSMO | StreamedSMO
+        if K is not None:
+            batch = BatchedSMO(K, programs, all_duals.start, self.tol, self.max_iter)
+        elif (
+            largest <= _TUNING.max_single_block
+            and (pairs := duals.class_pairs(rows.ends)) is not None
+            and (n_lanes := rows.lanes(pairs))
+        ):
+            batch = StreamedSMO(
+                rows, pairs, n_lanes, programs, all_duals.start, self.tol, self.max_iter
+            )
+        else:
+            numbered = enumerate(duals)
+            one_by_one = (
+                self._minimize_one(view(p), dual, follow(p) if follow else None)
+                for p, dual in numbered
+            )
+            return DualSolutions.of(one_by_one, duals)
+        size_v = np.add.reduceat(np.abs(batch.v), duals.ends[:-1])
+        rounding = 4.0 * np.finfo(float).eps * rows.largest * size_v
+        violation = np.where(rounding > MAX_HIDDEN_VIOLATION * self.tol, rounding, -np.inf)
+        violation = np.maximum(batch.violation, violation)
+        n, fraction = len(duals), 1.0 / len(duals)
+        entries = (rows.entries - entries_before) * fraction
+        reports = Reports(
+            repr(self),
+            [Status.CONVERGED] * n,
+            batch.steps,
+            violation,
+            np.full(n, watch.seconds * fraction),
+            [""] * n,
+            {
+                "entries": np.full(n, int(entries)),
+                "cache_hits": np.full(n, np.nan),
+                "curvature": batch.curvature,
+            },
+        )
+        solutions = DualSolutions.with_certificates(
+            duals, batch.v, batch.g, batch.multipliers, reports
+        )
+        for p in np.flatnonzero(~(violation <= self.tol)).tolist():
+            search = _SMOState(self, view(p), duals[p], follow(p) if follow else None)
+            solutions.put(p, search.continue_from(solutions[p].variables, batch, p))
+        if follow is not None:
+            for p, solution in enumerate(solutions):
+                report = solution.report
+                progress = report.n_iter, report.seconds, report.residual
+                callback = follow(p)
+                if callback is not None:
+                    callback(Progress(*progress, report.certificate["dual"]))
+        return solutions
+
+
+class _SMOState:
+    """The state of block SMO on one dual problem: v, f = K v, and counters."""
+
+    def __init__(
+        self, solver: BlockSMO, view: RowsView, dual: Dual, follow: ProgressCallback
+    ) -> None:
+        self.solver, self.view, self.dual, self.follow = solver, view, dual, follow
+        self.watch, self.tol = Stopwatch(), solver.tol
+        self.limit = (
+            solver.max_iter if solver.max_iter >= 0 else max(_TUNING.min_step_limit, 100 * dual.n)
+        )
+        self.v = dual.start.copy()
+        self.f = view.product(dual.coefficients(self.v))
+        self.drift = 0.0  # the sum of |dv| since f was computed exactly
+        self.steps = self.negative_steps = 0
+        self.reason_given_up = ""  # the reason, if the search was given up
+        self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, objective
+        self.curvature = 0.0
+        self.K = np.empty((0, 0))  # the full matrix, for a small problem
+        # Objective, v and f at the start of a search over a subset of the points.
+        self.subset_origin: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def subset_search(self, subset: np.ndarray, members: np.ndarray) -> _SMOState:
+        """Return a search over a subset of the points, with all other variables fixed.
+
+        `members` are the variables of these points.
+        """
+        dual = self.dual
+        view = self.view.subset(subset)
+        subset_dual = replace(
+            dual,
+            n=len(subset),
+            points=np.searchsorted(subset, dual.points[members]),
+            linear=dual.linear[members],
+            lower=dual.lower[members],
+            upper=dual.upper[members],
+            groups=dual.groups[members],
+            start=np.zeros(len(members)),
+        )
+        search = _SMOState(self.solver, view, subset_dual, self.follow)
+        search.watch, search.limit, search.steps = self.watch, self.limit, self.steps
+        search.v, search.f = self.v[members], self.f[subset]
+        search.subset_origin = self._objective(), search.v.copy(), search.f.copy()
+        return search
+
+    def continue_from(self, v: np.ndarray, batch: BatchedSMO | StreamedSMO, p: int) -> DualSolution:
+        """Return the minimum, starting from the unfinished result of a batch for problem p."""
+        self.v = v.copy()
+        self.f = self.view.product(self.dual.coefficients(v))
+        self.steps, self.negative_steps = int(batch.steps[p]), int(batch.negative_steps[p])
+        self.curvature = float(batch.curvature[p])
+        self.solve_whole()
+        return self.solution()
+
+    # ------------------------------------------------------------------ small problems
+
+    def solve_whole(self) -> None:
+        """Solve a small problem with the full K; to full precision if K is in float64."""
+        dual = self.dual
+        self.K = K = self.view.matrix()
+        if not np.array_equal(dual.points, np.arange(dual.n)):
+            K = K[np.ix_(dual.points, dual.points)]
+        if K.dtype == np.float64:
+            self._refine(K, self._take_steps(K, self.tol))
+            return
+        self._take_steps(K, 0.5 * self.tol)
+        while self._refresh() and dual.violation(self.v, dual.gradient(self.f)) > self.tol:
+            before = self.steps
+            self._take_steps(K, 0.5 * self.tol)
+            if self.steps in (before, self.limit):
+                break
+
+    def _refine(self, K: np.ndarray, violation: float) -> None:
+        """Refine the solution from tol to full precision.
+
+        This may take about as many steps as the solution to tol did.
+        """
+        dual, best, limit = self.dual, (violation, self.v), self.limit
+        self.limit = min(limit, 2 * self.steps + 10 * len(dual))
+        for _ in range(_TUNING.max_refinements):
+            goal = _TUNING.exact_violation * (
+                1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max())
+            )
+            if self.negative_steps or self.steps >= self.limit or best[0] <= goal:
+                break
+            violation = self._set_variables(self._refined_variables(K))
+            best = min(best, (violation, self.v), key=lambda result: result[0])
+            if best[0] > goal:
+                self._set_variables(best[1])
+                violation = self._take_steps(K, max(0.01 * best[0], goal))
+                best = min(best, (violation, self.v), key=lambda result: result[0])
+        self.limit = limit
+        self._set_variables(best[1])  # the last one may be worse, because the violation can grow
+
+    def _refined_variables(self, K: np.ndarray) -> np.ndarray:
+        """Return v with its free variables moved to where their gradients are equal."""
+        dual = self.dual
+        starts = np.append(dual.starts, len(dual))[:3]
+        programs = QPBatch(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
+        return refine_numpy(K, programs, self.v, dual.gradient(self.f), np.array([True]))
+
+    def _take_steps(self, K: np.ndarray, accuracy: float) -> float:
+        """Take steps until the violation is at most `accuracy`, or the step limit is reached.
+
+        Steps of two variables zigzag in a narrow valley.  Therefore, from time to time the minimum
+        over all free variables is computed, and used if its objective is better.
+        """
+        dual, max_steps = self.dual, _TUNING.steps_per_refinement * len(self.dual)
+        box = dual.lower, dual.upper, dual.starts
+        while True:
+            old_v, g, v = self.v, dual.gradient(self.f), self.v.copy()
+            step_limit = min(max_steps, _TUNING.steps_per_report, self.limit - self.steps)
+            max_steps *= 2
+            violation = self._move(K, g, v, *box, accuracy, 0.0, step_limit)
+            if K.dtype == np.float64:
+                violation = self._set_variables(v)
+                if violation > accuracy and not self.negative_steps and self.steps < self.limit:
+                    objective, refined_violation = (
+                        self._objective(),
+                        self._set_variables(self._refined_variables(K)),
+                    )
+                    violation = (
+                        refined_violation
+                        if self._objective() > objective
+                        else self._set_variables(v)
+                    )
+            else:
+                self.v, self.drift = v, self.drift + float(np.abs(v - old_v).sum())
+                self.f[dual.points] = g - dual.linear
+            self._report_progress(violation)
+            if violation <= accuracy or self.steps >= self.limit or not np.any(v != old_v):
+                return violation
+
+    def _set_variables(self, v: np.ndarray) -> float:
+        """Set v, compute f with the full float64 K, and return the violation."""
+        self.v, self.drift = v, 0.0
+        self.f = self.K @ self.dual.coefficients(v)
+        return self.dual.violation(v, self.dual.gradient(self.f))
+
+    # ------------------------------------------------------------------ large problems
+
+    def solve_in_blocks(self) -> None:
+        """Solve a large problem, one working set at a time."""
+        dual, view = self.dual, self.view
+        working = WorkingSet(view, dual)
+        # Solve to tol / 2, because the final check considers all free variables.
+        tol, max_block_steps = 0.5 * self.tol, _TUNING.steps_per_variable * working.size
+        checked, rounds = False, 0
+        while True:
+            g = dual.gradient(self.f)
+            violation = dual.violation(self.v, g)
+            self._report_progress(violation)
+            rounds += 1
+            if (
+                rounds % _TUNING.blocks_per_shrinking == 0
+                and violation > tol
+                and self._shrink(g, working)
+            ):
+                checked = False
+                continue
+            if (violation <= tol or self.steps >= self.limit) and not checked:
+                checked = True
+                if self._refresh():
+                    continue
+            if violation <= tol or self.steps >= self.limit:
+                return
+            W = working.choose(g, self.v)
+            v, occupied = np.where(W < 0, 0.0, self.v[W]), W >= 0
+            lower, upper = (
+                np.where(occupied, dual.lower[W], 0.0),
+                np.where(occupied, dual.upper[W], 0.0),
+            )
+            limit = min(max_block_steps, self.limit - self.steps)
+            g = np.where(occupied, g[W], 0.0)
+            self._move(
+                working.K,
+                g,
+                v,
+                lower,
+                upper,
+                working.starts,
+                0.5 * tol,
+                _TUNING.block_accuracy,
+                limit,
+            )
+            moved = np.flatnonzero(occupied & (v != self.v[W]))
+            if not len(moved):  # no progress is possible because of rounding
+                self._refresh()
+                return
+            points = dual.points[W[moved]]
+            change = v[moved] - self.v[W[moved]]
+            self.v[W[moved]] = v[moved]
+            if len(dual) > dual.n:
+                points, inverse = np.unique(points, return_inverse=True)
+                change = np.bincount(inverse, change)
+            for first in range(0, len(points), view.capacity):
+                chunk = slice(first, first + view.capacity)
+                view.fetch(points[chunk])
+                view.add(points[chunk], change[chunk], self.f)
+            self.drift += float(np.abs(change).sum())
+            checked = False
+
+    def _shrink(self, g: np.ndarray, working: WorkingSet) -> bool:
+        """Solve for the active points only, if they are few; return whether that was done."""
+        dual, view = self.dual, self.view
+        if not (self.solver.shrinking and view.capacity < dual.n):
+            return False
+        active = np.zeros(len(dual), dtype=bool)
+        for members, low, up in dual.multiplier_bounds(self.v, g):
+            active |= members & (self.v < dual.upper) & (g <= low)
+            active |= members & (self.v > dual.lower) & (g >= up)
+        subset = np.unique(dual.points[active])
+        if len(subset) > _TUNING.max_active_fraction * dual.n:
+            return False
+        members = np.flatnonzero(np.isin(dual.points, subset))
+        if len(np.unique(dual.groups[members])) < dual.n_groups:
+            return False
+        working.clear()  # frees memory: the search over the subset has its own block
+        search = self.subset_search(subset, members)
+        try:
+            search.solve_in_blocks()
+        finally:
+            view.restore(search.view)
+        old_coefficients = dual.coefficients(self.v)
+        self.v[members], self.f[subset] = search.v, search.f
+        self.steps, self.negative_steps = search.steps, self.negative_steps + search.negative_steps
+        self.curvature = min(self.curvature, search.curvature)
+        self.limit, self.reason_given_up = search.limit, search.reason_given_up
+        self.drift += search.drift
+        others = np.setdiff1d(np.arange(dual.n), subset)
+        self.f[others] += view.product(dual.coefficients(self.v) - old_coefficients, others)
+        return True
+
+    def _refresh(self) -> bool:
+        """Recompute f with K in float64 where its error could affect the certificate.
+
+        These are the support vectors, which determine both objectives, and the points whose g is
+        within the error of the largest violation.  Returns whether f was recomputed.
+        """
+        if self.subset_origin is not None:  # the search over all points recomputes f
+            return False
+        dual, rows = self.dual, self.view.rows
+        error = rows.error * rows.largest * self.drift
+        if error <= _TUNING.harmless_error * self.tol:
+            return False
+        g = dual.gradient(self.f)
+        affected = self.v != 0.0
+        for members, low, up in dual.multiplier_bounds(self.v, g):
+            affected |= members & (self.v < dual.upper) & (g <= up + 2.0 * error)
+            affected |= members & (self.v > dual.lower) & (g >= low - 2.0 * error)
+        points = np.unique(dual.points[affected])
+        coefficients = dual.coefficients(self.v)
+        if 2 * len(points) > dual.n:
+            self.f, self.drift = self.view.product(coefficients), 0.0
+        else:
+            self.f[points] = self.view.product(coefficients, points)
+        return True
+
+    # ------------------------------------------------------------------ small and large problems
+
+    def _move(self, K: np.ndarray, g: np.ndarray, *rest: Any) -> float:
+        """Run SMO inside a block, update the counters, and return the violation."""
+        if not np.isfinite(g).all():
+            raise ValueError(
+                "The dual coefficients or intercepts are not finite: values of f overflow. The "
+                "usual cause is huge features or kernel values; scale the features"
+            )
+        steps, violation, curvature, negative_steps = solve_block(K, g, *rest)
+        self.steps += steps
+        self.negative_steps += negative_steps
+        self.curvature = min(self.curvature, curvature)
+        return violation
+
+    def _report_progress(self, violation: float) -> None:
+        self._stop_if_no_progress(violation)
+        if self.follow is not None:
+            self.follow(Progress(self.steps, self.watch.seconds, violation, self._objective()))
+
+    def _stop_if_no_progress(self, violation: float) -> None:
+        """Stop the search if it makes no progress; see `max_iter` of BlockSMO."""
+        new_steps = self.steps - self.history[-1][0] if self.history else self.steps
+        if (
+            self.solver.max_iter >= 0
+            or violation <= self.tol
+            or new_steps < _TUNING.steps_per_report
+        ):
+            return
+        gap = self.dual.gap(self.v, self.f)
+        self.history.append((self.steps, violation, gap, self._objective()))
+        half = len(self.history) // 2
+        early, later = self.history[:half], self.history[half:]
+        if len(self.history) < _TUNING.min_reports or any(
+            min(entry[k] for entry in later) < 0.5 * min(entry[k] for entry in early)
+            for k in (1, 2)
+        ):
+            return
+        (first_step, *_, first_objective), (last_step, *_, last_objective) = later[0], later[-1]
+        gain = (
+            (last_objective - first_objective)
+            / (last_step - first_step)
+            * (self.limit - self.steps)
+        )
+        gap = min(entry[2] for entry in later)
+        if gain < _TUNING.min_relative_gain * gap:
+            self.reason_given_up = (
+                f"given up for lack of progress: at this rate, all {self.limit} steps that "
+                f"max_iter=-1 allows would reduce the gap of {gap:.1e} by {gain:.1e}"
+            )
+            self.limit = self.steps
+
+    def _objective(self) -> float:
+        """Return the dual objective; also in a search over a subset, that of all points."""
+        if self.subset_origin is None:
+            return self.dual.objective(self.v, self.f)
+        objective, v, f = self.subset_origin
+        g = self.dual.gradient(0.5 * (f + self.f))
+        return objective - float((self.v - v) @ g)
+
+    def solution(self) -> DualSolution:
+        """Return the solution with its certificate."""
+        dual, v, f = self.dual, self.v, self.f
+        rounding = dual.hidden_violation(v, self.view.rows.largest, self.tol)
+        violation = max(dual.violation(v, dual.gradient(f)), rounding)
+        status, message = Status.CONVERGED, ""
+        if not violation <= self.tol:
+            status = Status.NOT_CONVERGED
+            reason = (
+                "the limit of max_iter" if self.steps >= self.limit else "the limit of rounding"
+            )
+            message = f"stopped after {self.steps} steps, {self.reason_given_up or reason}"
+        seconds, name = self.watch.seconds, repr(self.solver)
+        report = Report(name, status, self.steps, violation, seconds, message)
+        entries, hits, requests = self.view.counts
+        details = {
+            "entries": entries,
+            "cache_hits": hits / requests if requests else float("nan"),
+            "curvature": self.curvature,
+        }
+        return dual.solution(v, f, violation, report, details)

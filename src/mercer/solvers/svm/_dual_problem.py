@@ -1,0 +1,431 @@
+"""The dual problems of support vector machines, all as one box-constrained quadratic program.
+
+    min_v  1/2 v^T K v + q^T v,     lower <= v <= upper,     the sum of v in each group is fixed
+
+The variable v_s belongs to the point p_s, and K_st = k(x_{p_s}, x_{p_t}).  The solution is the
+function f = sum_s v_s k(x_{p_s}, .).  Class labels appear in the boxes and not in K: a point of
+class -1 has v <= 0.
+
+=============  ==========================  ===========  ==================  ====================
+               box                         q            groups              sum
+=============  ==========================  ===========  ==================  ====================
+classify       [0, C_i] or [-C_i, 0]       -y_i         one                 0
+nu_classify    [0, w_i] or [-w_i, 0]       0            one for each class  +nu W/2 and -nu W/2
+regress        [0, C_i] and [-C_i, 0]      -y_i +- eps  one                 0
+nu_regress     [0, C_i] and [-C_i, 0]      -y_i         one for each sign   +-nu sum(C) / 2
+one_class      [0, w_i]                    0            one                 nu W
+=============  ==========================  ===========  ==================  ====================
+
+Here W is the sum of the sample weights w.  Let g = K v + q be the gradient.  At the minimum, each
+group has a multiplier m such that g_s > m only if v_s = lower_s, and g_s < m only if
+v_s = upper_s.  For any v in the box and any m,
+
+    sum_s (g_s - m)_+ (v_s - lower_s) + (m - g_s)_+ (upper_s - v_s)
+
+is exactly the duality gap, the primal minus the dual objective: zero at the minimum, and never
+negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from .._report import Report
+
+__all__ = ["MAX_HIDDEN_VIOLATION", "Dual", "DualSolution", "Duals", "fill_in_order"]
+
+# A solution counts as converged only if rounding hides a violation of at most this times tol.
+MAX_HIDDEN_VIOLATION = 10.0
+
+
+class DualSolution(NamedTuple):
+    """The solution of a `Dual`, with its report.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> model.dual_coef_, model.at_bound_
+    (array([[-0.5,  0.5]]), array([False, False]))
+    """
+
+    variables: np.ndarray  # v
+    at_bound: np.ndarray  # support vectors all of whose variables are at a bound
+    coefficients: np.ndarray  # one for each point: f = sum_i coefficients_i k(x_i, .)
+    values: np.ndarray  # f at the points, in float64
+    multipliers: np.ndarray  # m, one for each group; the intercept is minus their mean
+    report: Report
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """The dual problem of one support vector machine; see the module docstring.
+
+    Create it with one of the class methods.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    points : ndarray of int
+        p_s, the point that each variable belongs to.
+    linear : ndarray
+        The linear term q.
+    lower, upper : ndarray
+        The bounds of v, which may be infinite.
+    groups : ndarray of int
+        The group of each variable, 0 or 1, in ascending order.
+    start : ndarray
+        A feasible v; its sums over the groups are the required ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers.svm import Dual
+    >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([10.0, 10.0]))
+    >>> dual.gap(np.zeros(2), np.zeros(2))  # K v = 0: both losses are 1, weighted by C
+    20.0
+    """
+
+    n: int
+    points: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    groups: np.ndarray
+    start: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @classmethod
+    def classify(cls, signs: np.ndarray, C: np.ndarray) -> Self:
+        """Dual of the C-SVM: min 1/2 |f|^2 + sum_i C_i max(0, 1 - y_i (f(x_i) + b))."""
+        n = len(signs)
+        lower, upper = _boxes(signs, C)
+        return cls(n, np.arange(n), -signs, lower, upper, _zeros(n), np.zeros(n))
+
+    @classmethod
+    def nu_classify(cls, signs: np.ndarray, weights: np.ndarray, nu: Any, ends: Any = None) -> Self:
+        """Dual of the nu-SVM for classification.
+
+        At most a fraction nu of the points are margin errors, and at least a fraction nu are
+        support vectors.
+
+        Parameters
+        ----------
+        signs : ndarray
+            The classes, +1 or -1.
+        weights : ndarray
+            Sample weights.
+        nu : float or ndarray
+            One value for each problem.
+        ends : ndarray of int, optional
+            Creates several problems side by side, as in `Duals`: the index of the first point of
+            each, followed by the number of points.
+        """
+        ends = np.array([0, len(signs)] if ends is None else ends)
+        group_numbers = np.repeat(2 * np.arange(len(ends) - 1), np.diff(ends)) + (signs < 0)
+        points = np.argsort(group_numbers, kind="stable")  # by group
+        lower, upper = _boxes(signs[points], weights[points])
+        group_sums = 0.5 * nu * np.add.reduceat(weights, ends[:-1])
+        sizes = np.bincount(group_numbers, minlength=2 * len(group_sums))
+        start = fill_in_order(upper - lower, np.repeat(group_sums, 2), sizes) * signs[points]
+        return cls(
+            len(signs), points, np.zeros(len(signs)), lower, upper, group_numbers[points] % 2, start
+        )
+
+    @classmethod
+    def regress(cls, y: np.ndarray, C: np.ndarray, epsilon: float) -> Self:
+        """Dual of epsilon-SVR: min 1/2 |f|^2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)."""
+        n, zero = len(y), np.zeros(len(y))
+        return cls(
+            n,
+            np.tile(np.arange(n), 2),
+            np.concatenate([epsilon - y, -epsilon - y]),
+            np.concatenate([zero, -C]),
+            np.concatenate([C, zero]),
+            _zeros(2 * n),
+            np.zeros(2 * n),
+        )
+
+    @classmethod
+    def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
+        """Dual of nu-SVR, where epsilon is such that a fraction nu of the points lie outside."""
+        dual = cls.regress(y, C, 0.0)
+        start = fill_in_order(C, 0.5 * nu * C.sum())
+        groups = np.repeat(np.arange(2), len(y))
+        return replace(dual, groups=groups, start=np.concatenate([start, -start]))
+
+    @classmethod
+    def one_class(cls, weights: np.ndarray, nu: float) -> Self:
+        """Dual of the one-class SVM: a fraction nu of the weight may lie outside {f >= m}."""
+        n = len(weights)
+        start = fill_in_order(weights, nu * weights.sum())
+        return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
+
+    # ------------------------------------------------------------------ functions of v
+
+    def free(self, v: np.ndarray) -> np.ndarray:
+        """Return a mask of the variables strictly between their bounds."""
+        return (v > self.lower) & (v < self.upper)
+
+    def coefficients(self, v: np.ndarray) -> np.ndarray:
+        """Return the coefficient of each point: the sum of its variables."""
+        return np.bincount(self.points, v, minlength=self.n)
+
+    def gradient(self, values: np.ndarray) -> np.ndarray:
+        """Return g = K v + q, from the values f = K v at the points."""
+        return values[self.points] + self.linear
+
+    def objective(self, v: np.ndarray, values: np.ndarray) -> float:
+        """Return the dual objective, which is maximised: -(1/2 v^T K v + q^T v)."""
+        return float(-v @ (0.5 * values[self.points] + self.linear))
+
+    def violation(self, v: np.ndarray, g: np.ndarray) -> float:
+        """Return the largest violation of the optimality conditions over the groups.
+
+        It is max g over v > lower, minus min g over v < upper, and at most 0 at a minimum.  The
+        parameter `tol` of the solvers bounds it.
+        """
+        return max(low - up for _, low, up in self.multiplier_bounds(v, g))
+
+    def multipliers(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the multiplier m of each group.
+
+        It is the mean of g over the free variables, or the middle of the admissible interval if no
+        variable is free.
+        """
+        out = []
+        for members, low, up in self.multiplier_bounds(v, g):
+            free = members & self.free(v)
+            if free.any():
+                out.append(float(g[free].mean()))
+            elif np.isfinite(low) and np.isfinite(up):
+                out.append(0.5 * (low + up))
+            else:
+                out.append(low if np.isfinite(low) else up)
+        return np.array(out)
+
+    def gap(self, v: np.ndarray, values: np.ndarray, multipliers: Any = None) -> float:
+        """Return the duality gap, the primal minus the dual objective."""
+        g = self.gradient(values)
+        m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
+        return float(self.gap_terms(v, g, m[self.groups]).sum())
+
+    def gap_terms(self, v: np.ndarray, g: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """Return the contribution of each variable to the duality gap.
+
+        `m` contains the multiplier of the group of each variable.
+        """
+        difference = g - m
+        if np.isfinite((self.upper - self.lower).sum()):
+            return np.where(
+                difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
+            )
+        # In an infinite box, differences that are 0 up to rounding must not be multiplied by inf.
+        tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
+        difference[np.isinf(self.upper - self.lower) & (np.abs(difference) <= tiny)] = 0.0
+        with np.errstate(invalid="ignore"):  # 0 * inf, replaced below
+            terms = np.where(
+                difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
+            )
+        terms[difference == 0] = 0.0
+        return terms
+
+    @staticmethod
+    def hidden_violation(v: np.ndarray, largest: float, tol: float) -> float:
+        """Return how much of the violation rounding of f may hide, or -inf if that is acceptable.
+
+        The terms of f have rounding errors of a few eps times the `largest` k(x, x), times |v|.
+        Up to ten times `tol` is acceptable.
+        """
+        rounding = float(4.0 * np.finfo(float).eps * largest * np.abs(v).sum())
+        return rounding if rounding > MAX_HIDDEN_VIOLATION * tol else -np.inf
+
+    def bound(self, violation: float) -> float:
+        """Return an upper bound on the duality gap of a v with this violation."""
+        if violation <= 0:
+            return 0.0
+        return float(violation * np.sum(self.upper - self.lower))
+
+    def solution(
+        self,
+        v: np.ndarray,
+        values: np.ndarray,
+        violation: float,
+        report: Report,
+        details: dict[str, Any],
+    ) -> DualSolution:
+        """Return the solution with its certificate.
+
+        `details` contains further entries of the certificate, such as the work of the solver.
+        """
+        m = self.multipliers(v, self.gradient(values))
+        gap, objective = self.gap(v, values, m), self.objective(v, values)
+        coefficients = self.coefficients(v)
+        free = np.zeros(self.n, dtype=bool)
+        free[self.points[self.free(v)]] = True
+        at_bound = (coefficients != 0.0) & ~free
+        certificate = {
+            "primal": objective + gap,
+            "dual": objective,
+            "gap": gap,
+            "bound": self.bound(violation),
+            "violation": violation,
+            "n_free": int(np.count_nonzero(free & (coefficients != 0.0))),
+            "n_bound": int(np.count_nonzero(at_bound)),
+            **details,
+        }
+        report = replace(report, certificate=certificate)
+        return DualSolution(v, at_bound, coefficients, values, m, report)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The index of the first variable of each group, followed by the number of variables."""
+        return np.searchsorted(self.groups, np.arange(self.n_groups + 1))
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, one or two."""
+        return int(self.groups[-1]) + 1
+
+    def multiplier_bounds(
+        self, v: np.ndarray, g: np.ndarray
+    ) -> list[tuple[np.ndarray, float, float]]:
+        """Return the members of each group, and the interval of admissible multipliers m.
+
+        Each item is (mask of the members, lower end, upper end).  The violation of the group is
+        the lower minus the upper end.
+        """
+        out = []
+        for k in range(self.n_groups):
+            members = self.groups == k
+            low = g[members & (v > self.lower)].max(initial=-np.inf)
+            up = g[members & (v < self.upper)].min(initial=np.inf)
+            out.append((members, float(low), float(up)))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Duals:
+    """Several dual problems on subsets of one sample, concatenated.
+
+    Parameters
+    ----------
+    all : Dual
+        The variables and the points of all problems, one problem after the other.
+    members : ndarray of int
+        The index in the sample of each of these points.
+    ends, point_ends : ndarray of int
+        The index of the first variable and of the first point of each problem, followed by the
+        total number of variables and of points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers.svm import Dual, Duals
+    >>> one, two = Dual.one_class(np.ones(3), 0.5), Dual.one_class(np.ones(2), 0.5)
+    >>> both = Duals.of([one, two], np.array([0, 1, 2, 0, 2]))
+    >>> len(both), both[1].points, both.rows
+    (2, array([0, 1]), array([0, 1, 2, 0, 2]))
+    """
+
+    all: Dual
+    members: np.ndarray
+    ends: np.ndarray
+    point_ends: np.ndarray
+
+    @classmethod
+    def of(cls, duals: Sequence[Dual], members: np.ndarray) -> Self:
+        """Concatenate dual problems; `members` contains the sample indices of their points."""
+        ends = np.cumsum([0, *map(len, duals)])
+        point_ends = np.cumsum([0, *(dual.n for dual in duals)])
+        if len(duals) == 1:
+            return cls(duals[0], members, ends, point_ends)
+        arrays = [[getattr(dual, name) for dual in duals] for name in _ARRAY_FIELDS]
+        arrays[0] = [p + first for p, first in zip(arrays[0], point_ends, strict=False)]
+        return cls(Dual(len(members), *map(np.concatenate, arrays)), members, ends, point_ends)
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def __getitem__(self, p: int) -> Dual:
+        if len(self) == 1:
+            return self.all
+        own = slice(self.ends[p], self.ends[p + 1])
+        points, *arrays = (getattr(self.all, name)[own] for name in _ARRAY_FIELDS)
+        first, last = self.point_ends[p : p + 2]
+        return Dual(int(last - first), points - first, *arrays)
+
+    def __iter__(self) -> Iterator[Dual]:
+        return (self[p] for p in range(len(self)))
+
+    def started(self, start: np.ndarray) -> Self:
+        """Return the same problems with another feasible start."""
+        return replace(self, all=replace(self.all, start=start))
+
+    def class_pairs(self, ends: np.ndarray) -> np.ndarray | None:
+        """Return the pair of classes of each problem, of shape (problems, 2).
+
+        None unless each problem has exactly one variable for each point of two classes, in the
+        order of the sample.  `ends` contains the index of the first point of each class in the
+        sample, followed by the number of points.
+        """
+        rows, sizes = self.rows, np.diff(ends)
+        first_and_last = np.stack([rows[self.ends[:-1]], rows[self.ends[1:] - 1]], axis=1)
+        pairs = np.searchsorted(ends, first_and_last, side="right") - 1
+        counts = sizes[pairs]
+        if len(ends) <= 3 or not np.array_equal(counts.sum(axis=1), np.diff(self.ends)):
+            return None
+        starts = np.cumsum(counts.ravel()) - counts.ravel()
+        expected = np.repeat(ends[pairs].ravel() - starts, counts.ravel()) + np.arange(len(rows))
+        return pairs if np.array_equal(rows, expected) else None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The sample index of the point that each variable belongs to."""
+        return self.members[self.all.points]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The first variables of both groups of each problem, and the number of variables.
+
+        The second group of a problem may be empty.
+        """
+        second_sizes = np.add.reduceat(self.all.groups, self.ends[:-1])
+        starts = np.repeat(self.ends, 2)[:-1]
+        starts[1::2] = self.ends[1:] - second_sizes
+        return starts
+
+
+_ARRAY_FIELDS = ("points", "linear", "lower", "upper", "groups", "start")
+
+
+def _boxes(signs: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounds: [0, C_i] for class +1, [-C_i, 0] for class -1."""
+    return np.where(signs < 0, -C, 0.0), np.where(signs > 0, C, 0.0)
+
+
+def _zeros(n: int) -> np.ndarray:
+    return np.zeros(n, dtype=np.int64)
+
+
+def fill_in_order(room: np.ndarray, total: Any, sizes: Any = None) -> np.ndarray:
+    """Return v with 0 <= v <= room and this total, filled from the front.
+
+    With `sizes`, v is split into consecutive parts of these sizes, and `total` has one value for
+    each part.
+    """
+    if sizes is None or len(sizes) == 1:
+        before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+        return np.clip(total - before, 0.0, room)
+    # Cumulative sums run over all parts, so that differences within a part need extended precision.
+    sums = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(room, dtype=np.longdouble)])
+    begins = np.cumsum(sizes) - sizes
+    before = (sums[:-1] - np.repeat(sums[begins], sizes)).astype(float)
+    return np.clip(np.repeat(total, sizes) - before, 0.0, room)

@@ -1,0 +1,323 @@
+"""Sequential minimal optimisation (SMO) inside a working set whose block of K is in memory.
+
+Two variables of a group move by t in opposite directions, so that their sum does not change:
+
+    i = argmin g over v < upper,     j = argmax (g_j - g_i)^2 / c_ij  over v > lower, g_j > g_i,
+    c_ij = K_ii + K_jj - 2 K_ij,     t = min((g_j - g_i) / c_ij, upper_i - v_i, v_j - lower_j)
+
+and g += t (K_i - K_j).  The choice of j maximises the decrease of the objective (second-order
+working set selection, Fan, Chen & Lin 2005).
+
+A step takes two passes over the working set: the first updates g and finds i, the second finds j.
+Variables that cannot move are excluded by adding infinity to g.  Both passes first find the
+extreme value of each run of 32 entries, with vector instructions, and then its index within the
+best run.  Among equal values the last one is taken, as in LIBSVM.
+
+All of this is one flat function, `take_steps`, which compiles fast.  It solves many problems in one
+call, because a small problem takes less time than a call.  In a large block, only some variables
+take part in a round of steps: the free ones, and those at a bound with the largest violations.
+They are copied to contiguous memory, so that the cost of a step depends only on their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core import jit, larger, smaller
+from ...gram import add_rows
+
+__all__ = ["solve_block", "take_steps"]
+
+_RUN = 32  # entries per run of the vectorised search for an extreme value
+_MAX_ALWAYS_ACTIVE = 640  # up to this many variables, all take part in every round
+_STEPS_PER_ROUND = 256  # smallest number of steps between two choices of the active variables
+_MAX_ACTIVE_AT_BOUND = 128  # active variables at the lower, and at the upper bound of each group
+_LEAST_CURVATURE = 1e-12  # relative to the diagonal of K; replaces a smaller or negative c_ij
+
+
+def solve_block(
+    K: np.ndarray,
+    g: np.ndarray,
+    v: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    starts: np.ndarray,
+    accuracy: float,
+    fraction: float,
+    max_steps: int,
+) -> tuple[int, float, float, int]:
+    """Minimise over the variables of a working set.
+
+    Steps are taken until the violation is at most `accuracy`, or at most `fraction` times the
+    initial violation.
+
+    Parameters
+    ----------
+    K : ndarray of shape (s, s)
+    g, v : ndarray of shape (s,)
+        Gradients and variables; overwritten.
+    lower, upper : ndarray of shape (s,)
+        Bounds.
+    starts : ndarray of int
+        The first variable of each of the one or two groups, followed by s.
+    accuracy, fraction : float
+    max_steps : int
+
+    Returns
+    -------
+    steps : int
+        Number of steps taken.
+    violation : float
+        The remaining violation.
+    curvature : float
+        The most negative c_ij, or 0.
+    negative_steps : int
+        Number of steps in which c_ij was more negative than rounding explains.
+    """
+    steps, negative_steps, curvature, goal, charged_steps = 0, 0, 0.0, -1.0, 0
+    all_active = len(g) <= _MAX_ALWAYS_ACTIVE
+    while True:
+        W, ends, violation = _choose_active(g, v, lower, upper, starts, all_active)
+        if goal < 0.0:
+            goal = max(accuracy, fraction * violation)
+        # Each round counts as at least _STEPS_PER_ROUND steps towards the limit, so that rounds of
+        # few steps do not delay an interrupt for long.
+        if violation <= goal or max(steps, charged_steps) >= max_steps:
+            return steps, violation, curvature, negative_steps
+        step_limit = max_steps - steps
+        if not all_active:
+            step_limit = min(max(_STEPS_PER_ROUND, len(W)), step_limit)
+        g_active, v_active = g[W], v[W]
+        n_steps, smallest, n_negative, _ = run_steps(
+            K, W, ends, g_active, v_active, lower[W], upper[W], goal, step_limit
+        )[0]
+        steps, negative_steps, curvature = (
+            steps + int(n_steps),
+            negative_steps + int(n_negative),
+            min(curvature, float(smallest)),
+        )
+        charged_steps += max(int(n_steps), min(_STEPS_PER_ROUND, max_steps - steps))
+        if n_steps == 0:  # no progress is possible because of rounding
+            return steps, violation, curvature, negative_steps
+        if all_active:
+            g[:], v[:] = g_active, v_active
+        else:
+            moved = np.flatnonzero(v_active != v[W])
+            add_rows(K, W[moved], v_active[moved] - v[W[moved]], g)
+            v[W] = v_active
+
+
+def _choose_active(
+    g: np.ndarray,
+    v: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    starts: np.ndarray,
+    all_active: bool,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the active variables, the starts of their groups, and the violation."""
+    can_increase, can_decrease = v < upper, v > lower
+    violation, active = -np.inf, []
+    for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        group = slice(first, last)
+        g_group, up, down = g[group], can_increase[group], can_decrease[group]
+        max_decreasing, min_increasing = (
+            g_group[down].max(initial=-np.inf),
+            g_group[up].min(initial=np.inf),
+        )
+        violation = max(violation, float(max_decreasing - min_increasing))
+        if all_active:
+            continue
+        chosen = [np.flatnonzero(up & down)]
+        for candidates, order in (
+            (up & ~down & (g_group < max_decreasing), g_group),
+            (down & ~up & (g_group > min_increasing), -g_group),
+        ):
+            at_bound = np.flatnonzero(candidates)
+            if len(at_bound) > _MAX_ACTIVE_AT_BOUND:
+                at_bound = at_bound[
+                    np.argpartition(order[at_bound], _MAX_ACTIVE_AT_BOUND - 1)[
+                        :_MAX_ACTIVE_AT_BOUND
+                    ]
+                ]
+            chosen.append(at_bound)
+        active.append(np.sort(np.concatenate(chosen)) + first)
+    if all_active:
+        return np.arange(len(g)), starts, violation
+    return np.concatenate(active), np.cumsum([0, *map(len, active)]), violation
+
+
+def run_steps(
+    K: np.ndarray,
+    points: np.ndarray,
+    starts: np.ndarray,
+    g: np.ndarray,
+    v: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    goal: float,
+    max_steps: int,
+) -> np.ndarray:
+    """Take SMO steps for one or several problems.
+
+    Each problem has two groups, the second of which may be empty.
+
+    Returns
+    -------
+    results : ndarray of shape (problems, 4)
+        The number of steps, the most negative c_ij, the number of steps in which c_ij was more
+        negative than rounding explains, and the remaining violation.
+    """
+    if len(starts) == 2:
+        starts = starts[[0, 1, 1]]
+    max_size = int(np.max(starts[2::2] - starts[:-2:2]))
+    is_whole = len(K) == len(points) == max_size and K.flags.writeable and K.flags.c_contiguous
+    if is_whole and np.array_equal(points, np.arange(max_size)):
+        inner = K  # copied onto itself, which is faster than allocating memory
+    else:
+        inner = np.empty((max_size, max_size), dtype=K.dtype)
+    work = np.empty((5, max_size))
+    results = np.zeros((len(starts) // 2, 4))
+    rounding = 1e-5 if K.itemsize == 4 else 1e-12
+    limits = goal, max_steps, rounding
+    take_steps(K, points, starts, g, v, lower, upper, *limits, inner, work, results, True)
+    return results
+
+
+@jit("nnan", "nsz", "reassoc")
+def take_steps(
+    K: Any,
+    points: Any,
+    starts: Any,
+    g: Any,
+    v: Any,
+    lower: Any,
+    upper: Any,
+    goal: float,
+    max_steps: int,
+    rounding: float,
+    inner: Any,
+    work: Any,
+    results: Any,
+    begins: bool,
+) -> int:
+    """Take SMO steps for several problems until their violations are at most `goal`.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+    points : ndarray of int
+        The row of K of each variable.
+    starts : ndarray of int
+        The first variables of both groups of each problem, followed by the number of variables.
+    g, v : ndarray
+        Gradients and variables; overwritten.
+    lower, upper : ndarray
+        Bounds.
+    goal : float
+    max_steps : int
+    rounding : float
+        c_ij is counted as negative if it is below minus this times the diagonal of K.
+    inner : ndarray
+        Workspace for the block of K of a problem.
+    work : ndarray of shape (5, size)
+        Workspace: gradients, masks of variables that cannot increase or decrease (0 or inf), the
+        diagonal of K, and which rows of `inner` are known (0 or 1).
+    results : ndarray of shape (problems, 4)
+        Updated; see `run_steps`.
+    begins : bool
+        Whether `inner` and `work` are filled from K first.  If False, for a single problem, the
+        caller has filled `work`, and may fill rows of `inner` on demand.
+
+    Returns
+    -------
+    row : int
+        The number of a row of `inner` that is needed but not known: the caller fills it, and calls
+        again.  -1 if all problems are finished.
+    """
+    G, blocked_up, blocked_down, diagonal, known = work[0], work[1], work[2], work[3], work[4]
+    for p in range(len(results)):
+        first = starts[2 * p]
+        middle, size = starts[2 * p + 1] - first, starts[2 * p + 2] - first
+        own_v, own_lower, own_upper = v[first:], lower[first:], upper[first:]
+        if begins:
+            for a in range(size):
+                row, out = K[points[first + a]], inner[a]
+                for b in range(size):
+                    out[b] = row[points[first + b]]
+                G[a], diagonal[a], known[a] = g[first + a], out[a], 1.0
+                blocked_up[a] = 0.0 if own_v[a] < own_upper[a] else np.inf
+                blocked_down[a] = 0.0 if own_v[a] > own_lower[a] else np.inf
+        flat = 1e-280
+        for a in range(size):
+            flat = larger(flat, abs(diagonal[a]))
+        flat *= _LEAST_CURVATURE
+        i, j, t = 0, 0, 0.0
+        while True:
+            violation, gain, to_i, to_j, wanted = -np.inf, 0.0, 0, -1, -1
+            begin, end = 0, middle
+            for _ in range(2):
+                least, at = np.inf, begin
+                for start in range(begin, end, _RUN):
+                    stop = min(start + _RUN, end)
+                    H, A = G[start:stop], blocked_up[start:stop]
+                    Ki, Kj = inner[i, start:stop], inner[j, start:stop]
+                    m = np.inf
+                    for k in range(len(H)):
+                        x = H[k] + t * (Ki[k] - Kj[k])
+                        H[k] = x
+                        m = smaller(m, x + A[k])
+                    if m <= least:
+                        least, at = m, start
+                if least < np.inf:
+                    leader = min(at + _RUN, end) - 1
+                    while leader > at and G[leader] + blocked_up[leader] > least:
+                        leader -= 1
+                    if known[leader] == 0.0:
+                        wanted = leader
+                    d, best = diagonal[leader], 0.0
+                    for start in range(begin, end, _RUN):
+                        stop = min(start + _RUN, end)
+                        H, B = G[start:stop], blocked_down[start:stop]
+                        R, D = inner[leader, start:stop], diagonal[start:stop]
+                        m = 0.0
+                        for k in range(len(H)):
+                            x = H[k] - B[k] - least
+                            violation = larger(violation, x)
+                            x = larger(x, 0.0)
+                            m = larger(m, x * x / larger(d + D[k] - 2.0 * R[k], flat))
+                        if m >= best:
+                            best, at = m, start
+                    if best > gain:
+                        gain, best, to_i = best, 0.0, leader
+                        for k in range(at, min(at + _RUN, end)):
+                            x = larger(G[k] - blocked_down[k] - least, 0.0)
+                            x = x * x / larger(d + diagonal[k] - 2.0 * inner[leader, k], flat)
+                            if x >= best:
+                                best, to_j = x, k
+                begin, end = middle, size
+            if violation <= goal or results[p, 0] >= max_steps or (wanted < 0 and to_j < 0):
+                break
+            if wanted < 0 and known[to_j] == 0.0:
+                wanted = to_j
+            if wanted >= 0:
+                return wanted
+            i, j = to_i, to_j
+            c = diagonal[i] + diagonal[j] - 2.0 * inner[i, j]
+            if c < -rounding * (abs(diagonal[i]) + abs(diagonal[j])):
+                results[p, 1] = smaller(results[p, 1], c)
+                results[p, 2] += 1.0
+            room_i, room_j = own_upper[i] - own_v[i], own_v[j] - own_lower[j]
+            t = smaller((G[j] - G[i]) / larger(c, flat), smaller(room_i, room_j))
+            own_v[i] = own_upper[i] if t == room_i else own_v[i] + t
+            own_v[j] = own_lower[j] if t == room_j else own_v[j] - t
+            for k in (i, j):
+                blocked_up[k] = 0.0 if own_v[k] < own_upper[k] else np.inf
+                blocked_down[k] = 0.0 if own_v[k] > own_lower[k] else np.inf
+            results[p, 0] += 1.0
+        results[p, 3] = violation
+        for a in range(size):
+            g[first + a] = G[a]
+    return -1

@@ -1,0 +1,153 @@
+"""Kernel partial least squares (PLS): directions of two views with the largest covariance.
+
+    max  cov(f(x), g(y))      with      |f| = |g| = 1
+
+In whitened coordinates f = Phi w, g = Psi v the solution is the largest singular value of M = C_xy.
+Before the next pair is computed, the views are deflated (Rosipal and Trejo 2001).  Let P be the
+projection on the previous scores t of x, and Q the projection on
+
+    mode "regression": the same t          mode "canonical": the previous scores of y.
+
+Then F becomes (1 - P) F, G becomes (1 - Q) G, and M becomes F^T (1 - P) (1 - Q) G.  This is a
+change of rank one or three, so that neither K nor F is modified.  Scores of x are uncorrelated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._core import Stopwatch, entry_point, warn_caller
+from ..._core.linalg import solve_triangular
+from .._report import Report, Status, judged
+from ..eigen import signs_of
+from ._views import Relation, View, check_views, leading_singular_vectors
+
+__all__ = ["PartialLeastSquares"]
+
+
+@entry_point
+@dataclass(frozen=True)
+class PartialLeastSquares:
+    """Kernel PLS: find pairs of directions with the largest covariance, one after the other.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of pairs.
+    mode : {"regression", "canonical"}, default="regression"
+        How y is deflated after each pair: by its regression on the score of x, or on the score
+        of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import PartialLeastSquares, View
+    >>> rng = np.random.default_rng(0)
+    >>> F = rng.normal(size=(100, 3))
+    >>> y = F @ [[1.0], [2.0], [0.0]] + 5.0
+    >>> found = PartialLeastSquares(3).relate(View.of(F), View.of(y))
+    >>> B, b = found.regression(y)
+    >>> (found.x @ B)[:, 0].round(6) + 0.0
+    array([1., 2., 0.])
+    """
+
+    n_components: int = 2
+    mode: str = "regression"
+
+    @staticmethod
+    def workspace(n: int, m: int, m_y: int, k: int) -> int:
+        """Return the memory in bytes for covariances, their squares and scores.
+
+        The coordinates of the two views are not included.
+        """
+        return 8 * (5 * m * m_y + 2 * min(m, m_y) ** 2 + 8 * n * k + (1 << 19))
+
+    def relate(self, x: View, y: View) -> Relation:
+        """Return the directions and their covariances.
+
+        The scores are (F - mean) times the directions.  The directions of y are singular vectors
+        of M in the regression mode.  In the canonical mode they are corrected for the deflation.
+        """
+        watch, k, deflate_both = Stopwatch(), self.n_components, self.mode == "canonical"
+        check_views(x, y)
+        self._check(x, y)
+        M, values, V = x.covariance(y), np.zeros(k), np.zeros((y.F.shape[1], k))
+        floor = float(np.sqrt(x.rounding_variance * y.rounding_variance))
+        X, Y = _DeflatedView(x), _DeflatedView(y)
+        for j in range(k):
+            w, s, v = (part[..., 0] for part in leading_singular_vectors(M, 1))
+            if s <= floor:
+                break
+            values[j], V[:, j] = s, v
+            t, a = X.add_component(w)
+            M -= np.outer(a, y.weighted_adjoint(Y.orthogonalise(t)))
+            if deflate_both:
+                u, b = Y.add_component(v)
+                M -= np.outer(x.weighted_adjoint(X.orthogonalise(u)), b)
+        n_found = len(X.loadings)
+        U, V = X.rotations(), Y.rotations() if deflate_both else V[:, :n_found]
+        signs = signs_of(x.scores(U))
+        residual = X.residual(U)
+        status, message = judged(Status.DIRECT, "", residual)
+        if n_found < k:
+            message = (
+                f"only {n_found} of n_components={k} components exist: after them there is no "
+                f"covariance left between the views. Use a smaller n_components"
+            )
+        if message:
+            warn_caller(message)
+        report = Report(
+            repr(self), status, residual=residual, seconds=watch.seconds, message=message
+        )
+        return Relation.of(x, y, U * signs, V * signs, values=values[:n_found], report=report)
+
+    def _check(self, x: View, y: View) -> None:
+        """Raise ValueError if n_components exceeds the rank that the views can have."""
+        n, k = x.F.shape[0], self.n_components
+        max_components = min(n - 1, x.F.shape[1], y.F.shape[1] if self.mode == "canonical" else n)
+        if k > max_components:
+            raise ValueError(
+                f"n_components={k}, but {n} points with {x.F.shape[1]} coordinates in X and "
+                f"{y.F.shape[1]} in y have at most {max_components} components; use fewer"
+            )
+
+
+class _DeflatedView:
+    """A view together with the scores by which it has been deflated."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.directions: list[np.ndarray] = []
+        self.scores: list[np.ndarray] = []  # unit variance, uncorrelated
+        self.scales: list[float] = []  # standard deviations before normalisation
+        self.loadings: list[np.ndarray] = []
+
+    def orthogonalise(self, t: np.ndarray) -> np.ndarray:
+        """Return t minus its projection on the previous scores."""
+        for previous in self.scores:
+            t = t - previous * float(self.view.weights @ (previous * t))
+        return t
+
+    def add_component(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add a direction; return its score t of unit variance, and its loadings F^T diag(c) t."""
+        t = self.orthogonalise(self.orthogonalise(self.view.scores(w)))  # twice, for full accuracy
+        scale = float(np.sqrt(self.view.weights @ np.square(t)))
+        t /= scale
+        a = self.view.weighted_adjoint(t)
+        self.directions.append(w)
+        self.scores.append(t)
+        self.scales.append(scale)
+        self.loadings.append(a / scale)
+        return t, a
+
+    def rotations(self) -> np.ndarray:
+        """Return R = W (P^T W)^-1, so that (F - mean) R are the scores of the deflated views."""
+        W, P = np.column_stack(self.directions), np.column_stack(self.loadings)
+        return np.asarray(solve_triangular(P.T @ W, W.T, trans="T").T)
+
+    def residual(self, R: np.ndarray) -> float:
+        """Return the largest RMS difference between the scores of R and those of the deflation."""
+        difference = self.view.scores(R) / self.scales - np.column_stack(self.scores)
+        return float(np.sqrt(self.view.weights @ np.square(difference)).max())

@@ -1,0 +1,285 @@
+"""Centred coordinates of one view of the points, and the relation between two views.
+
+Let F be the whitened coordinates of n points, F F^T = K, c their weights (which sum to 1), and
+m = F^T c the mean.  A direction u is the function f = Phi u of the RKHS, and
+
+    f(x_i) - mean = ((F - 1 m^T) u)_i,    var f = u^T C u,    C = (F - 1 m^T)^T diag(c) (F - 1 m^T)
+
+The mean is subtracted from products with F, so that F need not be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from ..._core import check_threads, entry_point, length
+from ..._core.linalg import eigh, svd
+from ...gram import Landmarks, working_bytes
+from ...kernels import Kernel
+from .._blocked_products import cross_gram, pulled, row_norms, weighted_gram
+from .._report import Report
+from ..risk import Whitened, whiten
+
+__all__ = [
+    "Relation",
+    "View",
+    "check_views",
+    "coordinates",
+    "correlations",
+    "leading_singular_vectors",
+]
+
+
+_EPS = float(np.finfo(float).eps)
+# Up to this size, computing all singular values with LAPACK is as fast as computing a few.
+_MAX_FULL_SVD = 500
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class View:
+    """Weighted and centred coordinates of n points.
+
+    Attributes
+    ----------
+    F : ndarray of shape (n, m)
+        Whitened coordinates, not centred.
+    weights : ndarray of shape (n,)
+        Weights c of the points, which sum to 1.
+    mean : ndarray of shape (m,)
+        Weighted mean of the rows of F.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import View
+    >>> x, y = View.of(np.array([[1.0], [3.0]])), View.of(np.array([[2.0, 0.0], [0.0, 1.0]]))
+    >>> x.scores(np.ones((1, 1)))[:, 0], x.covariance(y)
+    (array([-1.,  1.]), array([[-1. ,  0.5]]))
+    """
+
+    F: np.ndarray
+    weights: np.ndarray
+    mean: np.ndarray
+
+    @classmethod
+    def of(cls, F: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Return the view of points with these weights, which are normalised to sum to 1."""
+        weights = np.full(len(F), 1.0 / len(F)) if weights is None else weights / weights.sum()
+        return cls(F, weights, pulled(F, weights))
+
+    def scores(self, W: np.ndarray) -> np.ndarray:
+        """Return the scores (F - 1 m^T) W, which have mean 0."""
+        return self.F @ W - self.mean @ W
+
+    def weighted_adjoint(self, T: np.ndarray) -> np.ndarray:
+        """Return (F - 1 m^T)^T diag(c) T."""
+        T = (self.weights * T.T).T
+        return pulled(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
+
+    def covariance(self, other: View) -> np.ndarray:
+        """Return the covariance of the coordinates of two views, (m, m')."""
+        return cross_gram(self.F, self.weights, other.F, self.mean, other.mean)
+
+    def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the variances of this view that exceed rounding, and their directions."""
+        C = weighted_gram(self.F, self.weights, self.mean)
+        values, Q = eigh(C, lower=True, overwrite_a=True)
+        significant = values > self.rounding_variance
+        return values[significant], Q[:, significant]
+
+    @cached_property
+    def mean_squared_norm(self) -> float:
+        """The weighted mean of |F_i|^2, which is the mean of k(x, x) if F is exact."""
+        return float(self.weights @ row_norms(self.F))
+
+    @property
+    def rounding_variance(self) -> float:
+        """The largest variance that may be caused by rounding of K alone."""
+        return max(16, *self.F.shape) * _EPS * self.mean_squared_norm
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the points differ by no more than rounding."""
+        return self.mean_squared_norm - float(self.mean @ self.mean) <= self.rounding_variance
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Result of CCA or PLS: k pairs of directions, one for each view.
+
+    Attributes
+    ----------
+    x, y : ndarray of shape (m, k) and (m', k)
+        The directions, in the coordinates of each view.
+    values : ndarray of shape (k,)
+        The maximised quantity of each pair: correlation (CCA) or covariance (PLS).
+    offset, offset_y : ndarray of shape (k,)
+        The means of the functions; scores are function values minus these.
+    view : View
+        The first view.
+    report : Report
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import CanonicalCorrelations, View
+    >>> F = np.random.default_rng(0).normal(size=(50, 2))
+    >>> found = CanonicalCorrelations(1, 1e-9, 1e-9).relate(View.of(F), View.of(F[:, :1]))
+    >>> found.values.round(6)
+    array([1.])
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    values: np.ndarray
+    offset: np.ndarray
+    offset_y: np.ndarray
+    view: View
+    report: Report
+
+    @classmethod
+    def of(cls, x: View, y: View, U: np.ndarray, V: np.ndarray, **attributes: Any) -> Self:
+        """Return the relation of two views with directions U and V."""
+        return cls(U, V, offset=x.mean @ U, offset_y=y.mean @ V, view=x, **attributes)
+
+    def regression(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return B and b of the least-squares regression targets ~ T B + b on the scores T.
+
+        The scores must be uncorrelated, as those of partial least squares are.
+        """
+        c, T = self.view.weights, self.view.scores(self.x)
+        mean = c @ targets
+        variances = c @ np.square(T)
+        return T.T @ (c[:, None] * (targets - mean)) / variances[:, None], mean
+
+
+@entry_point
+def correlations(S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return the correlation of each column of S with the same column of T.
+
+    The correlation is 0 if one of the two columns is constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import correlations
+    >>> correlations(np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])).round(6)
+    array([1.])
+    """
+    c = None if weights is None else weights / weights.sum()
+    S, T = (A - np.average(A, axis=0, weights=c) for A in (S, T))
+    covariance, variance_s, variance_t = (
+        np.average(A, axis=0, weights=c) for A in (S * T, S * S, T * T)
+    )
+    scale = np.sqrt(variance_s) * np.sqrt(variance_t)
+    return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+
+
+def check_views(x: View, y: View) -> None:
+    """Raise ValueError for views of different lengths, of fewer than two points, or constant."""
+    n, n_y = len(x.F), len(y.F)
+    if n != n_y:
+        raise ValueError(f"the views have {n} and {n_y} points; each point must be in both views")
+    if n < 2:
+        raise ValueError(f"two views of n_samples = {n} have no covariance; use at least 2 points")
+    for name, view in (("X", x), ("y", y)):
+        if view.is_constant:
+            raise ValueError(
+                f"{name} is constant: its {n} points differ in feature space by less than the "
+                f"rounding error of k(x, x), which is {view.mean_squared_norm:.3g} on average. The "
+                f"usual cause is a length scale that is far too large, or a linear kernel on "
+                f"features far from 0: centre or scale the features"
+            )
+
+
+def leading_singular_vectors(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return U, s and V of the k largest singular values of M: M V = U diag(s)."""
+    if min(M.shape) <= _MAX_FULL_SVD:
+        U, s, Vt = svd(M, full_matrices=False)
+        return U[:, :k], s[:k], Vt[:k].T
+    if M.shape[0] < M.shape[1]:
+        V, s, U = leading_singular_vectors(M.T, k)
+        return U, s, V
+    m = M.shape[1]
+    _, V = eigh(M.T @ M, subset_by_index=[m - k, m - 1], overwrite_a=True)
+    # M^T M squares the condition number: recompute the singular values in this subspace from M.
+    U, s, Rt = svd(M @ V, full_matrices=False)
+    return U, s, V @ Rt.T
+
+
+# --- Whitened coordinates of two views, exact or from landmarks, within one memory budget.
+
+
+@entry_point
+def coordinates(
+    kernels: tuple[Kernel, Kernel],
+    points: tuple[Any, Any],
+    spec: str,
+    landmarks: tuple[Landmarks, Landmarks],
+    workspace: Callable[[int, int, int], int],
+    *,
+    max_memory: Any = None,
+) -> tuple[Whitened, Whitened]:
+    """Return the whitened coordinates of both views.
+
+    Parameters
+    ----------
+    kernels : pair of Kernel
+    points : pair of points
+    spec : str
+        "auto", "nystroem" or the name of an exact solver; see `whiten`.
+    landmarks : pair of Landmarks
+    workspace : function
+        `workspace(n, m, m_y)` returns the bytes that the solver needs in addition to the
+        coordinates, for n points with m and m_y coordinates.
+    max_memory : int, str or None
+        Memory budget.
+
+    Returns
+    -------
+    phi, psi : Whitened
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF, Linear
+    >>> from mercer.solvers import coordinates
+    >>> X = np.arange(5.0)[:, None]
+    >>> spec, marks = "exact", (Landmarks(), Landmarks())
+    >>> phi, psi = coordinates((RBF(), Linear()), (X, X), spec, marks, lambda n, m, m_y: 0)
+    >>> phi.F.shape, psi.F.shape
+    ((5, 5), (5, 1))
+    """
+    n, threads = length(points[0]), check_threads(None)
+    tile_bytes = max(
+        working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, points, strict=True)
+    )
+
+    def needed(solver: str, m: int, m_y: int) -> int:
+        """Return the peak memory in bytes.
+
+        The peak occurs while the second view is computed (the first is already in memory), or
+        while the solver uses both.
+        """
+        if solver == "nystroem":
+            selection_bytes = replace(landmarks[1], rank=m_y).workspace(n)
+            whitening_bytes = selection_bytes + 8 * (n * m_y + 3 * m_y * m_y)
+        else:
+            whitening_bytes = 24 * n * n
+        solving_bytes = 8 * (n * m_y + m_y * m_y) + workspace(n, m, m_y)
+        return tile_bytes + 8 * (n * m + m * m) + max(whitening_bytes, solving_bytes)
+
+    common: dict[str, Any] = {"exact": "exact", "max_memory": max_memory}
+    common["what"] = f"two views of {n} points"
+    (k_x, k_y), (X, Y), (landmarks_x, landmarks_y) = kernels, points, landmarks
+    phi = whiten(k_x, X, spec, landmarks_x, lambda s, m: needed(s, m, m), **common)
+    m = phi.F.shape[1]
+    return phi, whiten(k_y, Y, spec, landmarks_y, lambda s, m_y: needed(s, m, m_y), **common)

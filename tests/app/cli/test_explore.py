@@ -1,0 +1,172 @@
+"""mercer explore: a page, a server, and what cannot be shown."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from shell import ENVIRONMENT
+
+
+@pytest.fixture
+def flowers(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["kind,a,b,c"]
+    for i in range(60):
+        a, b, c = rng.normal(size=3) + 2 * (i % 3)
+        lines.append(f"{'xyz'[i % 3]},{a:.3f},{b:.3f},{c:.3f}")
+    path = tmp_path / "flowers.csv"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+def test_a_page(mercer, flowers, tmp_path):
+    done = mercer("explore", flowers, "--color", "kind", "--export", "page.html")
+    assert done.code == 0 and "wrote page.html" in done.err, done
+    text = (tmp_path / "page.html").read_text("utf-8")
+    assert "<title>flowers.csv</title>" in text
+    assert set(re.findall("https?://[^\"']*", text)) == {"http://www.w3.org/2000/svg"}  # a name
+    again = mercer("explore", flowers, "--color", "kind", "--export", "-")
+    assert again.out == text
+    told = mercer("explore", flowers, "--color", "kind", "--export", "page.html", "--json")
+    assert f'"bytes": {len(text.encode())}' in told.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--color", "kin"), "has no column 'kin'; did you mean 'kind'?"),
+        ((), "column 'kind': contains text"),
+        (("--ignore", "kind", "--image-shape", "2x2"), "images of 2x2 have 4 pixels, but points"),
+        (
+            ("--ignore", "kind", "--second", "gtm"),
+            "there is no second embedding 'gtm' of these points",
+        ),
+        (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
+        (("--ignore", "kind", "--kernel", "RBF(1e9)"), "does not distinguish any of the"),
+        (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv does not exist"),
+        (("--image-shape", "8by8"), "'8by8' is not of the form 8x8"),
+    ],
+    ids=["color", "text", "pixels", "second", "kernel", "constant", "new", "shape"],
+)
+def test_what_cannot_be_shown(mercer, flowers, options, words):
+    done = mercer("explore", flowers, *options, "--export", "page.html")
+    assert done.code in (1, 2) and words in done.err, done
+
+
+def test_missing_values_and_a_port_in_use(mercer, flowers):
+    flowers.write_text(flowers.read_text("utf-8") + "x,,1.0,2.0\n", "utf-8")
+    done = mercer("explore", flowers, "--color", "kind", "--export", "page.html")
+    assert done.code == 1 and "1 of 61 values are missing" in done.err
+    options = ("--color", "kind", "--impute", "drop")
+    done = mercer("explore", flowers, *options, "--new", flowers, "--export", "page.html")
+    assert done.code == 0 and "1 of 61 rows left out" in done.err
+    pytest.importorskip("tornado")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = mercer("explore", flowers, *options, "--port", port, "--no-browser")
+    assert done.code == 1 and f"port {port} is in use" in done.err
+
+
+def test_a_server(mercer, flowers, monkeypatch):
+    given = {}
+
+    class Serving:
+        url = "http://127.0.0.1:1234/?token=secret"
+
+        def start(self):
+            return self
+
+        def wait(self):
+            given["waited"] = True
+
+    def serve(scene, **options):
+        given.update(options, scene=scene())
+        return Serving()
+
+    monkeypatch.setattr("mercer.app.explorer.serve", serve)
+    monkeypatch.setattr("webbrowser.open", lambda url: given.update(opened=url))
+    done = mercer("explore", flowers, "--color", "kind", "--second", "mds", "--port", "1234")
+    assert done.code == 0 and done.out == f"The explorer is at {Serving.url}\n"
+    assert given["waited"] and given["opened"] == Serving.url and given["port"] == 1234
+    assert given["watched"] == flowers and given["scene"].embeddings[1].title == "metric MDS"
+    flowers.write_text("\n".join(flowers.read_text("utf-8").splitlines()[:31]), "utf-8")
+    assert len(given["reload"]()) == 30
+
+
+@pytest.mark.long
+def test_a_server_until_it_is_interrupted(flowers):
+    pytest.importorskip("tornado")
+    code = "from mercer.app.cli import main; main()"
+    command = [sys.executable, "-c", code, "explore", str(flowers), "--color", "kind"]
+    with subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as run:
+        line = run.stdout.readline()
+        url = line.removeprefix("The explorer is at ").strip()
+        assert url.startswith("http://127.0.0.1:"), line + run.stderr.read()
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                assert answer.status == 200
+        finally:
+            os.kill(run.pid, signal.SIGINT)
+        said = run.communicate(timeout=20)[1]
+    assert run.returncode == 130 and "Traceback" not in said
+
+
+@pytest.mark.long
+def test_ctrl_c_ends_the_server_while_a_column_is_computed(flowers, tmp_path):
+    pytest.importorskip("tornado")
+    code = """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from mercer.app.explorer._scene import Scene
+
+def slow(self, one):  # as a column of many points, in threads that the interpreter waits for
+    print("computing", flush=True)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(time.sleep, 60).result()
+
+Scene._trustworthiness = slow
+from mercer.app.cli import main
+main()
+"""
+    command = [sys.executable, "-c", code, "explore", str(flowers), "--color", "kind"]
+    with subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    ) as run:
+        url = urlsplit(run.stdout.readline().removeprefix("The explorer is at ").strip())
+        with socket.create_connection((url.hostname, url.port), timeout=20) as line:
+            ask = json.dumps({"type": "column", "name": "trustworthiness in kernel PCA"}).encode()
+            line.sendall(
+                f"GET /ws?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\n"
+                f"Origin: http://{url.netloc}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==\r\n\r\n"
+                "".encode()
+                + bytes([0x81, 0x80 | len(ask), 0, 0, 0, 0])
+                + ask
+            )
+            try:
+                assert run.stdout.readline() == "computing\n"
+            finally:
+                os.kill(run.pid, signal.SIGINT)
+            said = run.communicate(timeout=20)[1]
+    assert run.returncode == 130 and "Traceback" not in said
+    assert "interrupted; the running computation was cancelled" in said

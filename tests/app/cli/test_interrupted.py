@@ -1,0 +1,71 @@
+"""A killed run leaves no broken file, and a resumed run gives identical results."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+from shell import ENVIRONMENT
+
+from mercer.app.tables import load_trained
+
+RUN = (
+    "from mercer.app.cli import main; import mercer.app.tables._table_source as s; "
+    "s._MAX_BLOCK_ROWS = 256; s._MIN_BLOCK_ROWS = 1; main()"
+)
+OPTIONS = ["--method", "nystroem", "--rank", "50", "-k", "2", "-q"]
+FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
+
+
+def start(arguments, cwd):
+    command = [sys.executable, "-c", RUN, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=ENVIRONMENT)
+
+
+def outputs(folder):
+    return {name: (folder / name).read_bytes() for name in FILES if (folder / name).exists()}
+
+
+def test_killed_and_resumed_runs_end_with_the_same_bits(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20_000, 5))
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "a.npy", X)
+    arguments = ["pca", "a.npy", *OPTIONS, "-o", "out"]
+    begun = time.monotonic()
+    assert start(arguments, tmp_path / "whole").wait() == 0
+    took = time.monotonic() - begun
+    wanted = outputs(tmp_path / "whole" / "out")
+    assert list(wanted) == list(FILES)
+    draw, out = random.Random(0), tmp_path / "killed" / "out"
+    for _ in range(3):
+        run = start([*arguments, "--resume"], tmp_path / "killed")
+        time.sleep(took * draw.uniform(0.3, 0.95))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        for name, data in outputs(out).items():
+            assert data == wanted[name]
+        checkpoint = out / ".unfinished" / "checkpoint.mercer"
+        if checkpoint.exists():
+            load_trained(checkpoint)  # complete, whenever the run was killed
+    assert start([*arguments, "--resume"], tmp_path / "killed").wait() == 0
+    assert outputs(out) == wanted
+    assert sorted(os.listdir(out)) == sorted(FILES)
+
+
+def test_a_checkpoint_of_other_options_is_refused(mercer, tmp_path):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(20_000, 5)))
+    run = start(["pca", "a.npy", *OPTIONS, "-o", "out"], tmp_path)
+    place = tmp_path / "out" / ".unfinished" / "checkpoint.mercer"
+    while run.poll() is None and not place.exists():
+        time.sleep(0.005)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    if place.exists():
+        done = mercer("pca", "a.npy", *OPTIONS, "-k", "3", "-o", "out", "--resume")
+        assert done.code == 1 and "had a different input or different options" in done.err
+    done = mercer("pca", "a.npy", *OPTIONS, "-o", "out")
+    assert done.code == 0 and not place.exists()

@@ -1,0 +1,400 @@
+"""The explorer session replies to every request, and a newer request replaces older ones."""
+
+import base64
+import tempfile
+import threading
+import time
+
+import numpy as np
+import pytest
+from wire import unpack
+
+from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
+from mercer._core import hearing
+from mercer.app.explorer._controller import Controller, Superseded
+from mercer.app.explorer._file_watch import WatchedScene
+from mercer.datasets import circles
+
+
+def as_text(data):
+    return base64.b64encode(data).decode()
+
+
+class Talk:
+    """A session and the messages that it has sent."""
+
+    def __init__(self, scene, **options):
+        self.said = []
+        self.came = threading.Condition()
+        self.controller = Controller(scene, self.hear, **options)
+
+    def hear(self, data):
+        with self.came:
+            self.said.append(unpack(data))
+            self.came.notify_all()
+
+    def ask(self, **question):
+        self.controller.handle(question)
+
+    def next(self, kind):
+        """Wait for a message of a type, and return the last one."""
+        with self.came:
+            assert self.came.wait_for(lambda: self.all(kind), timeout=20), self.said
+            found = self.all(kind)[-1]
+            self.said.clear()
+        return found
+
+    def all(self, kind):
+        return [one for one in self.said if one["kind"] == kind]
+
+
+@pytest.fixture
+def blobs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5)) + 3.0 * np.eye(5)[np.arange(90) % 3]
+    model = KernelPCA(3, kernel="RBF(2.0)").fit(X)
+    return model, X
+
+
+@pytest.fixture
+def talk(blobs):
+    talk = Talk(explore(*blobs, title="blobs").scene)
+    yield talk
+    talk.controller.close()
+
+
+def test_the_scene(talk, blobs):
+    talk.ask(type="scene")
+    message = talk.next("scene")
+    assert message["rows"] == 90 and [pane["title"] for pane in message["panes"]] == [
+        "kernel PCA",
+        "probabilistic PCA",
+    ]
+    model, _ = blobs
+    np.testing.assert_allclose(message["panes"][0]["x"], model.training_scores_[:, 0], rtol=1e-6)
+    spectrum = message["panes"][0]["spectrum"]
+    assert spectrum["values"] == model.eigenvalues_.tolist()
+    assert spectrum["upper"] == model.eigenvalue_bounds_[:, 1].tolist()
+    assert message["controls"]["kernel"] == "RBF(length_scale=2.0)"
+    assert message["controls"]["parameters"] == [
+        {"name": "length_scale", "value": 2.0, "centre": 2.0}
+    ]
+    lines = [name for name, _ in message["panes"][1]["overlays"]]
+    assert lines == ["eigenfunction 1", "eigenfunction 2", "eigenfunction 3", "magnification"]
+
+
+def test_what_would_be_here(talk, blobs):
+    model, X = blobs
+    talk.ask(type="preimage", pane=0, x=0.1, y=-0.2, token=7)
+    message = talk.next("preimage")
+    expected = model.decode([[0.1, -0.2, 0.0]]).preimage()
+    assert message["token"] == 7 and message["residual"] == expected.residuals[0]
+    assert message["record"] == [[f"x{j + 1}", f"{expected.points[0, j]:.5g}"] for j in range(5)]
+    assert "(0 in the dimensions that are not shown)" in message["text"]
+    talk.ask(type="preimage", pane=1, x=1.0, y=0.5, token=8)
+    message = talk.next("preimage")
+    back = ProbabilisticPCA(2).fit(X).inverse_transform([[1.0, 0.5]])[0]
+    np.testing.assert_allclose([float(v) for _, v in message["record"]], back, rtol=1e-4)
+    talk.ask(type="preimage", pane=0, x=float("nan"), y=0.0, token=9)
+    assert "not finite" in talk.next("preimage")["text"]
+
+
+def test_columns_that_models_give(talk, blobs):
+    model, X = blobs
+    talk.ask(type="column", name="trustworthiness in kernel PCA")
+    message = talk.next("column")
+    shown = model.training_scores_[:, :2].astype(np.float32)
+    trust = embedding_quality(X, shown).points.trustworthiness
+    np.testing.assert_allclose(message["data"], trust, rtol=1e-6)
+    talk.ask(type="column", name="reconstruction error")
+    np.testing.assert_allclose(
+        talk.next("column")["data"], model.reconstruction_error(X), rtol=1e-5, atol=1e-7
+    )
+    talk.ask(type="column", name="nothing of the kind")
+    assert "nothing of the kind" in talk.next("column")["error"]
+
+
+def test_lines(talk, blobs):
+    model, X = blobs
+    talk.ask(type="field", pane=1, name="eigenfunction 2")
+    message = talk.next("field")
+    m = message["columns"]
+    x, y = message["left"], message["high"]  # the first of the last row
+    point = ProbabilisticPCA(2).fit(X).inverse_transform([[x, y]])
+    np.testing.assert_allclose(
+        message["values"][(m - 1) * m], model.transform(point)[0, 1], atol=1e-5
+    )
+    assert 3 < len(message["levels"]) < 15 and 0.0 in message["levels"]
+    talk.ask(type="field", pane=1, name="magnification")
+    message = talk.next("field")
+    W = ProbabilisticPCA(2).fit(X).loadings_
+    expected = 0.5 * np.log10(np.linalg.det(W.T @ W))
+    np.testing.assert_allclose(message["values"], expected, atol=1e-4)
+    assert message["levels"] == [] and "everywhere" in message["text"]
+
+
+def test_the_newest_question_wins(talk):
+    gate = threading.Event()
+    talk.controller._fits.submit(gate.wait, 20)
+    for length in (0.5, 1.0, 4.0):
+        talk.ask(type="fit", kernel=f"RBF({length})")
+    gate.set()
+    assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=4.0)"
+    talk.controller._fits.close(drop=False)
+    talk.controller._fits.join(20)
+    assert talk.all("embeddings") == []  # the other two were dropped
+    assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 4.0
+
+
+def test_a_fit_that_is_overtaken_ends_at_its_next_step():
+    X, _ = circles(400, random_state=0)
+
+    def stop(text):
+        raise Superseded
+
+    model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1)
+    with hearing(stop), pytest.raises(Superseded):
+        model.fit(X)
+    assert not hasattr(model, "eigenvalues_")
+
+
+def test_what_takes_long_waits_for_run(talk, monkeypatch):
+    monkeypatch.setattr("mercer.app.explorer._controller.MAX_UNCONFIRMED_SECONDS", 0.0)
+    talk.ask(type="fit", kernel="RBF(3.0)")
+    message = talk.next("state")
+    assert message["run"] and message["text"].startswith("This fit takes about 0 s")
+    time.sleep(0.1)
+    assert talk.all("embeddings") == []
+    talk.ask(type="fit", run=True)
+    assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=3.0)"
+
+
+def test_parameters_components_axes_and_the_second_map(talk):
+    talk.ask(type="fit", parameter=0, value=2.5)
+    assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=2.5)"
+    talk.ask(type="fit", components=4)
+    message = talk.next("embeddings")
+    assert (
+        message["controls"]["components"] == 4
+        and len(message["panes"][0]["spectrum"]["values"]) == 4
+    )
+    talk.ask(type="axes", axes=[0, 3])
+    assert talk.next("embeddings")["panes"][0]["axes"][1].startswith("component 4")
+    talk.ask(type="axes", axes=[0, 9])
+    assert talk.next("notice")["text"] == "the embedding has 4 dimensions"
+    talk.ask(type="fit", second="data")
+    assert talk.next("embeddings")["panes"][1]["title"] == "the data"
+    talk.ask(type="fit", second="none")
+    assert len(talk.next("embeddings")["panes"]) == 1
+    talk.ask(type="fit", second="gtm")
+    error = "there is no second embedding 'gtm' of these points; the options are none, data"
+    talk.said.clear()
+    while not any("error" in one and one["error"] for one in talk.all("state")):
+        time.sleep(0.01)
+    assert talk.next("state")["error"].startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"kernel": "RBF(("}, "RBF(("),
+        ({"kernel": "RBF(-1)"}, "length_scale"),
+        ({"kernel": "WeisfeilerLehman()"}, "graph"),
+        ({"kernel": ""}, "empty"),
+        ({"parameter": 0, "value": 0.0}, ""),
+    ],
+    ids=["brackets", "negative", "graphs", "empty", "zero"],
+)
+def test_a_mistake_is_told_and_the_map_stays(talk, question, words):
+    before = talk.controller.scene.embeddings
+    talk.ask(type="fit", **question)
+    deadline = time.monotonic() + 10
+    while not any(one.get("error") for one in talk.all("state")):
+        assert time.monotonic() < deadline, talk.said
+        time.sleep(0.01)
+    errors = [one["error"] for one in talk.all("state") if one.get("error")]
+    assert words in errors[-1]
+    assert talk.controller.scene.embeddings is before
+
+
+@pytest.mark.parametrize(
+    "question", [None, 3, "fit", {}, {"type": "no such thing"}, {"type": ["fit"]}], ids=str
+)
+def test_what_is_no_question_is_not_heard(talk, question):
+    talk.controller.handle(question)
+    assert talk.said == []
+
+
+def test_the_selection(talk):
+    talk.ask(type="select", rows=as_text(np.array([3, 5, 4_000_000], dtype="<u4").tobytes()))
+    assert talk.controller.selection.tolist() == [3, 5]
+
+
+def test_new_rows_stay_in_the_maps_of_a_new_fit(talk, blobs):
+    _, X = blobs
+    lines = ["x1,x2,x3,x4,x5", *(",".join(map(repr, row)) for row in X[:4].tolist())]
+    talk.ask(type="project", name="new.csv", bytes=as_text("\n".join(lines).encode()))
+    message = talk.next("scene")
+    assert (
+        message["rows"] == 94
+        and message["color"] == "set"
+        and message["ids"][-4:].tolist() == [1, 2, 3, 4]
+    )
+    np.testing.assert_allclose(
+        message["panes"][0]["x"][90:], message["panes"][0]["x"][:4], atol=1e-6
+    )
+    talk.ask(type="fit", kernel="RBF(3.0)")
+    message = talk.next("embeddings")
+    again = KernelPCA(3, kernel="RBF(3.0)").fit(X)  # and not of 94 points
+    np.testing.assert_allclose(
+        message["panes"][0]["x"][90:], again.transform(X[:4])[:, 0], atol=1e-6
+    )
+    talk.ask(type="project", name="other.csv", bytes=as_text(b"a,b\n1,2\n"))
+    assert "other.csv has no column 'x1'" in talk.next("notice")["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("table.xyz", b"x1\n1\n"),
+        ("empty.csv", b""),
+        ("broken.npz", b"PK\x03\x04 nothing"),
+        ("broken.parquet", b"PAR1 nothing"),
+        ("broken.csv.gz", b"not gzip"),
+        ("graphs.zip", b"PK nothing"),
+        ("none.fasta", b""),
+        ("sheet.xlsx", b"PK"),
+        ("nul\0.csv", b"x1\n1\n"),
+        ("", b"x1\n"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
+    talk.ask(type="project", name=name, bytes=as_text(data))
+    text = talk.next("notice")["text"]
+    assert tempfile.gettempdir() not in text and "/new" not in text, text
+    assert name in text or "\0" in name, text
+
+
+def test_an_invalid_kernel_replaces_a_running_fit(talk):
+    gate = threading.Event()
+    talk.controller._fits.submit(gate.wait, 20)
+    talk.ask(type="fit", kernel="RBF(4.0)", token=1)
+    talk.ask(type="fit", kernel="RBF(4.0", token=2)
+    gate.set()
+    talk.controller._fits.close(drop=False)
+    talk.controller._fits.join(20)
+    assert talk.all("embeddings") == []
+    assert [(one["token"], bool(one["error"])) for one in talk.all("state")] == [(2, True)]
+    assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 2.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "domain"),
+    [("Spectrum(3)", "strings"), ("2 * Mismatch()", "strings"), ("BagOfWords()", "texts")],
+)
+def test_a_kernel_on_strings_is_refused_for_vectors(talk, kernel, domain):
+    talk.ask(type="fit", kernel=kernel, token=1)
+    error = talk.next("state")["error"]
+    assert f"compares {domain}, but the points are vectors of 5 numbers; use a kernel on " in error
+    assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 2.0
+
+
+def test_a_kernel_on_strings_is_taken_for_texts():
+    words = ["spam", "spam ham", "ham", "eggs", "egg and ham", "and spam"]
+    talk = Talk(explore(KernelPCA(2, kernel="Spectrum(2)").fit(words), words, second=None).scene)
+    talk.ask(type="fit", kernel="Spectrum(1)", token=1)
+    assert talk.next("embeddings")["controls"]["kernel"].startswith("Spectrum(p=1")
+    talk.controller.close()
+
+
+def test_a_file_that_changes(blobs, tmp_path):
+    scene, path = explore(*blobs).scene, tmp_path / "data.csv"
+    path.write_text("1\n")
+    other = explore(*blobs, title="read again").scene
+    talk = Talk(scene, source=WatchedScene(lambda: scene, path, lambda: other))
+    talk.controller.check_file()
+    assert talk.said == []
+    path.write_text("1\n2\n")
+    talk.controller.check_file()
+    talk.controller.check_file()
+    assert [(one["text"], one["action"]) for one in talk.all("notice")] == [
+        ("data.csv has changed since it was read.", "reload")
+    ]
+    talk.ask(type="reload")
+    assert talk.next("scene")["title"] == "read again"
+    talk.controller.check_file()
+    assert talk.said == []
+    talk.controller.close()
+
+
+def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
+    scene, path = explore(*blobs, title="old").scene, tmp_path / "data.csv"
+    path.write_text("1\n")
+    titles = iter(["second", "third"])
+
+    def read():
+        if path.read_text() == "broken\n":
+            raise ValueError("line 1 is broken")
+        return explore(*blobs, title=next(titles)).scene
+
+    source = WatchedScene(lambda: scene, path, read)
+
+    def opened():
+        talk = Talk(source.scene, source=source)
+        talk.ask(type="scene")
+        talk.title = talk.next("scene")["title"]
+        return talk
+
+    assert opened().title == "old"
+    path.write_text("1\n2\n")
+    second = opened()
+    assert second.title == "second"
+    second.controller.check_file()
+    assert second.all("notice") == []
+    assert opened().title == "second"  # no file is read
+    path.write_text("broken\n")
+    talk = Talk(source.scene, source=source)
+    talk.ask(type="scene")
+    notice = talk.next("notice")
+    assert notice["text"] == "data.csv has changed, but cannot be read: line 1 is broken"
+    assert notice["action"] == "reload"
+    path.write_text("1\n2\n3\n")
+    talk.ask(type="reload")
+    assert talk.next("scene")["title"] == "third"
+    second.controller.check_file()  # another page, which still shows the rows before that
+    second.ask(type="reload")
+    assert second.next("scene")["title"] == "third"
+    path.unlink()
+    last = opened()
+    assert last.title == "third"
+    last.controller.check_file()
+    assert (
+        last.next("notice")["text"] == "data.csv no longer exists; the rows shown were read before."
+    )
+
+
+def test_a_gplvm_beside_it(talk):
+    talk.ask(type="fit", second="gplvm")
+    message = talk.next("embeddings")
+    assert message["panes"][1]["title"] == "GPLVM"
+    model, X = talk.controller.scene.embeddings[1].model, talk.controller.scene.points
+    np.testing.assert_allclose(message["panes"][1]["x"], model.embedding_[:, 0], rtol=1e-6)
+    talk.ask(type="preimage", pane=1, x=0.3, y=-0.4, token=1)
+    expected = model.inverse_transform([[0.3, -0.4]])[0]
+    found = [float(value) for _, value in talk.next("preimage")["record"]]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    talk.ask(type="field", pane=1, name="magnification")
+    message = talk.next("field")
+    assert len(message["levels"]) > 2  # it stretches some places more than others
+    k, m = 24 * message["columns"] + 24, message["columns"]
+    x = message["left"] + (message["right"] - message["left"]) * 24 / (m - 1)
+    y = message["low"] + (message["high"] - message["low"]) * 24 / (m - 1)
+    h = 1e-5
+    J = [
+        (model.inverse_transform([[x + a, y + b]]) - model.inverse_transform([[x - a, y - b]]))[0]
+        for a, b in ((h, 0), (0, h))
+    ]
+    area = np.sqrt(np.linalg.det(np.array(J) @ np.array(J).T)) / (2 * h) ** 2
+    np.testing.assert_allclose(message["values"][k], np.log10(area), atol=1e-3)
+    assert len(X) == 90

@@ -1,0 +1,75 @@
+"""Messages to the browser: the same numbers, bit for bit, in few bytes."""
+
+import numpy as np
+import pytest
+from wire import unpack
+
+from mercer.app.explorer._serialize import column_message, pack
+
+
+def restored(message):
+    """Return the values of a column, as the view reads them."""
+    message = unpack(pack(message))
+    data = message["data"]
+    absent = (
+        np.zeros(len(data), dtype=bool)
+        if message.get("missing") is None
+        else data == message["missing"]
+    )
+    if message["type"] == "text":
+        return [
+            None if gone else message["values"][code]
+            for code, gone in zip(data, absent, strict=True)
+        ]
+    values = data / message["divisor"] if message.get("divisor", 1) != 1 else data.astype(float)
+    return np.where(absent, np.nan, values)
+
+
+def test_values_of_all_kinds():
+    value = {
+        "a": [1, None, "x\u2028</script>"],
+        "b": np.arange(3, dtype="f4"),
+        "c": np.float64(2.5),
+        "d": np.nan,
+    }
+    found = unpack(pack(value))
+    assert found["a"] == value["a"] and found["c"] == 2.5 and found["d"] is None
+    np.testing.assert_array_equal(found["b"], value["b"])
+
+
+rng = np.random.default_rng(0)
+NUMBERS = {
+    "digits": (np.arange(200.0) % 10, 1),
+    "negative": (np.arange(-100.0, 28.0), 1),
+    "years": (np.arange(1900.0, 2026.0), 2),
+    "missing": (np.array([1.0, np.nan, 3.0]), 1),
+    "full": (np.append(np.arange(256.0), np.nan), 2),
+    "cents": (np.round(rng.normal(size=300) * 100, 2), 2),
+    "tenths": (np.array([0.1, 0.2, 0.3, -0.7]), 1),
+    "floats": (rng.normal(size=50), 8),
+    "singles": (rng.normal(size=50).astype(np.float32).astype(float), 4),
+    "large": (np.array([1e300, -1e-300, np.nan]), 8),
+    "empty": (np.full(5, np.nan), 1),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_come_back_to_the_last_bit(name):
+    values, size = NUMBERS[name]
+    message = column_message("x", values)
+    assert message["data"].itemsize == size
+    np.testing.assert_array_equal(restored(message), values)
+
+
+def test_integers_beyond_float64_are_exact():
+    for dtype in ("int64", "uint64"):
+        values = np.array([2**60 + 1, 2**60 + 2, 3], dtype=dtype)
+        assert restored(column_message("id", values)) == [str(value) for value in values]
+    assert column_message("id", np.array([2**53, -(2**53)]))["type"] == "numbers"
+
+
+def test_texts_by_codes():
+    values = np.array(["b", None, "a", "b", ""], dtype=object)
+    message = column_message("t", values)
+    assert message["data"].itemsize == 1
+    assert restored(message) == values.tolist()
