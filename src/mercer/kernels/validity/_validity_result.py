@@ -108,8 +108,8 @@ def _walk(kernel: Kernel, depth: int) -> Iterator[tuple[int, Kernel, Claims]]:
 def _tree(kernel: Kernel, prefix: str = "", child_prefix: str = "") -> Iterator[str]:
     """Yield one line per node: the kernel, the rule that proves it, and other known properties."""
     claims = kernel.claims
-    properties = f"  [{', '.join(claims.words)}]" if claims.words else ""
-    yield f"{prefix}{kernel}: {claims.rule}{properties}"
+    details = f"  [{', '.join(claims.words)}]" if claims.words else ""
+    yield f"{prefix}{kernel}: {claims.rule}{details}"
     children = [child for _, child in kernel._children()]
     for i, child in enumerate(children):
         last = i == len(children) - 1
