@@ -50,7 +50,7 @@ X = np.concatenate([X[y == digit][:each] for digit in range(10)])
 T = np.concatenate([T[t == digit][:10] for digit in range(10)])
 rng = np.random.default_rng(0)
 uniform = rng.random(T.shape)
-noises = {
+noise_mask = {
     "Gaussian, σ = 0.5": T + 0.5 * rng.normal(size=T.shape),
     "speckle, p = 0.4": np.where(uniform < 0.2, -1.0, np.where(uniform < 0.4, 1.0, T)),
 }
@@ -76,7 +76,7 @@ def best_size(denoise, sizes):
 
 # %% Denoise with each method at its best number of components.
 rows = {}
-for noise, noisy in noises.items():
+for noise, noisy in noise_mask.items():
     linear, scores = pca.transform(noisy), model.transform(noisy)
 
     def pca_denoise(q, linear=linear):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mercer.compile import Compiled, compile_loops
+from mercer.compile import CompileResult, compile_loops
 
 FIT = """
 import sys; sys.path.insert(0, "tests")
@@ -52,7 +52,7 @@ def test_the_function():
 
 
 def test_str():
-    some = Compiled(3, 4, 2, 1.5, ("mercer.a",), None, 0)
+    some = CompileResult(3, 4, 2, 1.5, ("mercer.a",), None, 0)
     assert str(some) == (
         "4 signatures of 3 loops: 2 compiled in 1.5 s; not stored, because no cache folder is "
         "writable; not called: mercer.a"

@@ -16,12 +16,12 @@ from mercer.kernels import RBF, Linear, Matern, Polynomial, White
 from mercer.solvers import (
     BoxInterior,
     Dual,
-    Machine,
-    NewtonInPasses,
+    NormPenaltySolver,
+    OutOfCoreNewton,
     Penalty,
+    ReducedExpansionRisk,
     RegularisedRisk,
-    Relay,
-    ShortExpansionRisk,
+    SMOThenInteriorPoint,
     Squared,
     Status,
     View,
@@ -45,7 +45,7 @@ def test_every_gram_and_solver_is_in_the_zoo():
     assert grams - {GramOperator} == {*zoo.GRAMS, LowRankGram}
     solvers = {c for c in public(mercer.solvers) if any(hasattr(c, verb) for verb in VERBS)}
     # `Dual.regress` names a type of problem; out-of-core solvers have separate tests
-    assert solvers - {Dual, NewtonInPasses} == {type(solver) for solver in zoo.SOLVERS}
+    assert solvers - {Dual, OutOfCoreNewton} == {type(solver) for solver in zoo.SOLVERS}
 
 
 # ---------------------------------------------------------------------- Grams
@@ -158,7 +158,7 @@ def test_solvers_of_risks(solver, loss, intercept):
     def J(w, b):
         return risk.losses(w, b) + 0.5 * shift * np.sum(w * w)
 
-    more = (Penalty.of("ridge", 0.5 * shift),) if isinstance(solver, Machine) else ()
+    more = (Penalty.of("ridge", 0.5 * shift),) if isinstance(solver, NormPenaltySolver) else ()
     found, again = solver.minimize(risk, *more), solver.minimize(risk, *more)
     w, b = found.weights, found.intercept
     np.testing.assert_array_equal(again.weights, w)
@@ -177,7 +177,7 @@ def test_solvers_of_vectors(solver):
     """J is not above its initial value, and the weights are optimal for the learned vectors."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
-    risk = ShortExpansionRisk(RBF(), X, np.sin(X), Squared(), np.full(40, 1 / 40), alpha=1e-3)
+    risk = ReducedExpansionRisk(RBF(), X, np.sin(X), Squared(), np.full(40, 1 / 40), alpha=1e-3)
     with warnings.catch_warnings():
         # with so few iterations, the solver warns that J still decreases
         warnings.simplefilter("ignore")
@@ -199,7 +199,7 @@ def test_solvers_of_duals(solver, kind):
     dual = getattr(Dual, kind)(*given[kind])
     data: tuple = (F,) if isinstance(solver, BoxInterior) else (KernelRows(Linear(), F),)
     # this solver needs K in both storage formats
-    data = (*data, F) if isinstance(solver, Relay) else data
+    data = (*data, F) if isinstance(solver, SMOThenInteriorPoint) else data
     found, again = (solver.minimize(*data, dual) for _ in range(2))
     v = found.variables
     np.testing.assert_array_equal(again.variables, v)

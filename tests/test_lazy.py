@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer._core import foreign
+from mercer._core import optional_type
 
 PACKAGE = Path(mercer.__file__).parent
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
@@ -43,8 +43,8 @@ def test_a_fit_imports_only_what_it_needs():
 
 
 def test_optional_type_of_a_module_not_imported():
-    assert not isinstance(1, foreign("a_module_that_is_not_there", "Number"))
-    number = foreign("fractions", "Fraction")
+    assert not isinstance(1, optional_type("a_module_that_is_not_there", "Number"))
+    number = optional_type("fractions", "Fraction")
     assert isinstance(Fraction(1, 2), number)
     assert not isinstance(0.5, number)
 

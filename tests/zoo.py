@@ -137,11 +137,11 @@ from mercer.solvers import (
     BlockSMO,
     BoxInterior,
     CanonicalCorrelations,
-    Cascade,
     Cholesky,
     ConjugateGradient,
     DenseEigen,
     EpsilonInsensitive,
+    FallbackSolver,
     FourierEigen,
     GradientDescent,
     Huber,
@@ -151,15 +151,15 @@ from mercer.solvers import (
     LeastSquares,
     Logistic,
     LowRankEigen,
-    Machine,
     MixedCholesky,
     Newton,
+    NormPenaltySolver,
     PartialLeastSquares,
     Poisson,
-    PowerPeeling,
+    PowerDeflation,
     Quantile,
     RandomizedEigen,
-    Relay,
+    SMOThenInteriorPoint,
     Softmax,
     Squared,
     SquaredHinge,
@@ -537,12 +537,12 @@ LINEAR_SOLVERS = [
     MixedCholesky(),
     ConjugateGradient(),
     ConjugateGradient(rank=0),
-    Cascade((ConjugateGradient(rank=1, max_iter=2), Cholesky())),
+    FallbackSolver((ConjugateGradient(rank=1, max_iter=2), Cholesky())),
 ]
 EIGEN_SOLVERS = [
     DenseEigen(),
     BlockKrylov(random_state=0),
-    PowerPeeling(tol=5e-8, max_iter=5000, random_state=0),
+    PowerDeflation(tol=5e-8, max_iter=5000, random_state=0),
     LowRankEigen(landmarks="rpcholesky", random_state=0),  # exact, with all points as landmarks
     Arpack(random_state=0),
     RandomizedEigen(n_iter=200, random_state=0),
@@ -555,11 +555,11 @@ RISK_SOLVERS = [  # with the losses that they can minimise
     (Newton(path=0.1), SMOOTH),
     (GradientDescent(), [Logistic(), Softmax()]),
     (InteriorPoint(), BOUNDED),
-    (Machine(), SMOOTH + BOUNDED),
+    (NormPenaltySolver(), SMOOTH + BOUNDED),
 ]
 VECTOR_SOLVERS = [LearnedVectors(), LearnedVectors(max_iter=20, learn_kernel=True)]
 DUAL_SOLVERS = [BlockSMO(), BlockSMO(tol=1e-8, shrinking=False), BoxInterior(tol=1e-6)]
-DUAL_SOLVERS += [Relay(BlockSMO(), BoxInterior(tol=1e-3))]
+DUAL_SOLVERS += [SMOThenInteriorPoint(BlockSMO(), BoxInterior(tol=1e-3))]
 RIDGE_SOLVERS = [Krill(), Krill(20, "uniform", random_state=1)]
 VIEW_SOLVERS = [
     CanonicalCorrelations(),

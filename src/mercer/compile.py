@@ -28,16 +28,16 @@ from ._core import (
     JIT_FUNCTIONS,
     NotDifferentiableError,
     Progress,
-    Step,
+    ProgressStep,
     compile_seconds,
-    in_words,
+    format_bytes,
     report_compilation,
     take,
 )
 from .gram import gram
 from .models import mean_embedding as means
 
-__all__ = ["Compiled", "compile_loops", "main"]
+__all__ = ["CompileResult", "compile_loops", "main"]
 
 _PACKAGES = (
     "kernels",
@@ -56,7 +56,7 @@ _STRINGS = ["ACGTACGTAC", "ACGTTTGACC", "CCGATTACAG", "GATTACAGAT"]
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileResult:
     """Result of `compile_loops`.
 
     Attributes
@@ -92,12 +92,12 @@ class Compiled:
             work = f"{self.fresh} compiled in {self.seconds:.1f} s"
         cache = "not stored, because no cache folder is writable"
         if self.folder is not None:
-            cache = f"{in_words(self.size)} in {self.folder}"
+            cache = f"{format_bytes(self.size)} in {self.folder}"
         missing = f"; not called: {', '.join(self.missing)}" if self.missing else ""
         return f"{head}: {work}; {cache}{missing}"
 
 
-def compile_loops(log: Callable[[str], None] | None = None) -> Compiled:
+def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
     """Compile all numba functions for the types that the library uses, and store them on disk.
 
     Parameters
@@ -123,9 +123,9 @@ def compile_loops(log: Callable[[str], None] | None = None) -> Compiled:
             task()
             if log is not None:
                 text = f"{done} of {len(tasks)} fits, {len(fresh)} loops compiled: {name}"
-                log(Step(text, done, len(tasks)))
+                log(ProgressStep(text, done, len(tasks)))
     files = [file for loop in loops for file in loop.files]
-    return Compiled(
+    return CompileResult(
         len(loops),
         len(files) or sum(len(loop.signatures) for loop in loops),
         len(fresh),

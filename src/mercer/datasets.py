@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import make_circles, make_moons, make_swiss_roll
 
-from ._core import generator
+from ._core import as_generator
 from .kernels import Graphs
 
 __all__ = [
@@ -100,7 +100,7 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
     (array([0, 1, 2]), array([30, 30, 30]))
     """
     _check(n_samples, random_state, std=std)
-    rng = generator(random_state)
+    rng = as_generator(random_state)
     cluster = rng.permutation(np.arange(n_samples) % len(_CENTRES))
     return _noisy(_CENTRES[cluster], std, rng), cluster
 
@@ -493,7 +493,7 @@ def _lines(path: str | PathLike[str]) -> list[str]:
 
 def _noisy(exact: Points, scale: float, random_state: Seed) -> Points:
     """Add Gaussian noise with standard deviation `scale` to each entry of an array."""
-    return exact + float(scale) * generator(random_state).standard_normal(exact.shape)
+    return exact + float(scale) * as_generator(random_state).standard_normal(exact.shape)
 
 
 def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercer import Blocks
-from mercer.blocks import as_blocks, beside, concatenated, draw, in_blocks, tree
+from mercer.blocks import (
+    as_blocks,
+    concatenate_blocks,
+    is_chunked,
+    sample_rows,
+    tree_reduce,
+    with_targets,
+)
 
 X = np.random.default_rng(0).standard_normal((1000, 3))
 
@@ -32,7 +39,7 @@ def levels(values, merge):
 def test_the_tree_merges_neighbours_level_by_level(n):
     words = [str(i) for i in range(n)]
     join = "({} {})".format
-    assert tree(iter(words), join) == levels(words, join)
+    assert tree_reduce(iter(words), join) == levels(words, join)
 
 
 def test_no_more_than_a_logarithm_of_partial_sums_waits():
@@ -49,13 +56,13 @@ def test_no_more_than_a_logarithm_of_partial_sums_waits():
         alive.discard(a.key), alive.discard(b.key)
         return Part()
 
-    tree((Part() for _ in range(1024)), merge)
+    tree_reduce((Part() for _ in range(1024)), merge)
     assert most <= 12
 
 
 def test_nothing_has_no_tree():
     with pytest.raises(ValueError, match="nothing to merge: no blocks"):
-        tree([], operator.add)
+        tree_reduce([], operator.add)
 
 
 def test_blocks_are_what_they_say():
@@ -67,13 +74,13 @@ def test_blocks_are_what_they_say():
     assert np.array_equal(blocks.to_array(), X)
     assert np.array_equal(blocks[[2, 0]].to_array(), X[:, [2, 0]])
     assert np.array_equal(blocks[1].to_array(), X[:, 1])
-    assert in_blocks(blocks)
-    assert not in_blocks(X)
+    assert is_chunked(blocks)
+    assert not is_chunked(X)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_bits_depend_on_the_blocks_alone(threads):
-    from mercer._core import threads as using
+    from mercer._core import default_threads as using
 
     with using(threads):
         found = Blocks.of(X, rows=130).reduce(total, operator.add, 2.0)
@@ -86,20 +93,22 @@ def test_targets_and_weights_go_with_their_rows():
         return np.column_stack([rows.X[:, 0], rows.y, rows.weights])
 
     w = np.arange(1000.0)
-    blocks = beside(Blocks.of(X, rows=300), Blocks.of(X[:, 1], rows=300), w)
-    assert np.array_equal(concatenated(blocks, seen), np.column_stack([X[:, :2], w]))
+    blocks = with_targets(Blocks.of(X, rows=300), Blocks.of(X[:, 1], rows=300), w)
+    assert np.array_equal(concatenate_blocks(blocks, seen), np.column_stack([X[:, :2], w]))
 
 
 def test_labels_may_be_texts_of_any_length():
     y = np.array(["a"] * 300 + ["longer"] * 700, dtype=object)
-    assert concatenated(beside(Blocks.of(X, rows=300), y), lambda rows: rows.y).tolist() == list(y)
+    assert concatenate_blocks(
+        with_targets(Blocks.of(X, rows=300), y), lambda rows: rows.y
+    ).tolist() == list(y)
 
 
 @pytest.mark.parametrize("rows", [7, 100, 999, 5000])
 def test_a_sample_does_not_know_how_rows_are_cut(rows):
-    found = draw(Blocks.of(X, rows=rows), 50, seed=3)
+    found = sample_rows(Blocks.of(X, rows=rows), 50, seed=3)
     assert np.array_equal(found.X, X[found.places])
-    assert np.array_equal(found.places, draw(Blocks.of(X, rows=64), 50, seed=3).places)
+    assert np.array_equal(found.places, sample_rows(Blocks.of(X, rows=64), 50, seed=3).places)
     assert len(np.unique(found.places)) == 50
 
 
@@ -107,7 +116,7 @@ def test_a_sample_is_uniform():
     index = np.arange(200.0)[:, None]
     counts = np.zeros(200)
     for seed in range(400):
-        counts[draw(Blocks.of(index, rows=50), 20, seed).places] += 1
+        counts[sample_rows(Blocks.of(index, rows=50), 20, seed).places] += 1
     # each row is drawn 40 times on average, with a standard deviation of 6
     assert np.abs(counts - 40.0).max() < 5 * 6
     assert abs(np.corrcoef(counts, np.arange(200))[0, 1]) < 0.25
@@ -115,7 +124,7 @@ def test_a_sample_is_uniform():
 
 def test_rows_without_weight_are_not_drawn():
     w = np.where(np.arange(1000) % 2, 1.0, 0.0)
-    found = draw(beside(Blocks.of(X, rows=128), None, w), 400)
+    found = sample_rows(with_targets(Blocks.of(X, rows=128), None, w), 400)
     assert np.all(found.places % 2 == 1)
 
 
@@ -138,23 +147,23 @@ def test_a_value_that_is_not_a_number_is_named_by_block_and_row(value):
 def test_so_are_targets_and_weights():
     blocks = Blocks.of(X, rows=300)
     with pytest.raises(ValueError, match=r"y contains nan in block 2, row 177 \(row 777 of all\)"):
-        beside(blocks, with_value(np.nan)[:, 1]).reduce(total, operator.add)
+        with_targets(blocks, with_value(np.nan)[:, 1]).reduce(total, operator.add)
     w = np.ones(1000)
     w[301] = -1.0
     with pytest.raises(ValueError, match=r"non-negative, got -1 in block 1, row 1 \(row 301"):
-        beside(blocks, None, w).reduce(total, operator.add)
+        with_targets(blocks, None, w).reduce(total, operator.add)
 
 
 def test_targets_must_have_the_same_rows():
     blocks = Blocks.of(X, rows=300)
     with pytest.raises(ValueError, match=r"y has the shape \(999,\), but X has 1000 rows"):
-        beside(blocks, np.zeros(999))
+        with_targets(blocks, np.zeros(999))
     with pytest.raises(ValueError, match="y has 999 rows, but X has 1000"):
-        beside(blocks, Blocks.of(np.zeros(999), rows=300))
+        with_targets(blocks, Blocks.of(np.zeros(999), rows=300))
     with pytest.raises(
         ValueError, match=r"y is split into 5 blocks, and X into 4; block 0 has 200"
     ):
-        beside(blocks, Blocks.of(np.zeros(1000), rows=200))
+        with_targets(blocks, Blocks.of(np.zeros(1000), rows=200))
 
 
 def test_arrays_below_each_other_have_the_same_width():
@@ -237,7 +246,7 @@ def test_a_label_that_is_missing_is_named():
     for nothing in (None, np.nan):
         labels[7] = nothing
         with pytest.raises(ValueError, match=rf"y contains {nothing} in block 1, row 3 \(row 7 of"):
-            beside(Blocks.of(np.zeros((10, 2)), rows=4), labels).map(total)
+            with_targets(Blocks.of(np.zeros((10, 2)), rows=4), labels).map(total)
 
 
 def test_names_of_columns_are_texts():
@@ -249,4 +258,4 @@ def test_names_of_columns_are_texts():
 def test_points_in_this_process_do_not_take_targets_from_dask():
     da = pytest.importorskip("dask.array")
     with pytest.raises(ValueError, match=r"this process reads the points.* is a Dask collection"):
-        beside(Blocks.of(np.zeros((10, 2)), rows=5), da.zeros(10, chunks=5)).map(total)
+        with_targets(Blocks.of(np.zeros((10, 2)), rows=5), da.zeros(10, chunks=5)).map(total)

@@ -7,27 +7,27 @@ import tempfile
 import numpy as np
 import pytest
 
-from mercer._core import jit, larger, number, smaller, word
+from mercer._core import bitcast_float, bitcast_int, fmax, fmin, jit
 
 
 @jit()
 def _clipped(x, out):
     for i in range(len(x)):
-        out[i] = larger(smaller(x[i], 1.0), -1.0)
+        out[i] = fmax(fmin(x[i], 1.0), -1.0)
 
 
 @jit()
 def _there_and_back(x, words, out):
     for i in range(len(x)):
-        words[i] = word(x[i])
-        out[i] = number(words[i])
+        words[i] = bitcast_int(x[i])
+        out[i] = bitcast_float(words[i])
 
 
 def test_bounds_pass_over_what_is_not_a_number():
     x, out = np.array([-3.0, 0.5, 2.0, np.nan]), np.empty(4)
     _clipped(x, out)
     assert out.tolist() == [-1.0, 0.5, 1.0, 1.0]
-    assert (smaller(1.0, 2.0), larger(1.0, 2.0)) == (1.0, 2.0)
+    assert (fmin(1.0, 2.0), fmax(1.0, 2.0)) == (1.0, 2.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -37,8 +37,8 @@ def test_bits_of_numbers(dtype):
     _there_and_back(x, words, out)
     np.testing.assert_array_equal(words, x.view(words.dtype))
     np.testing.assert_array_equal(out, x)
-    assert [word(value) for value in x] == words.tolist()
-    assert [number(value) for value in words] == x.tolist()
+    assert [bitcast_int(value) for value in x] == words.tolist()
+    assert [bitcast_float(value) for value in words] == x.tolist()
 
 
 def test_a_cache_that_cannot_be_written_to_is_read(tmp_path, monkeypatch):

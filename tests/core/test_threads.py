@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mercer._core import cut, ordered_sum, run
+from mercer._core import ordered_sum, run_in_threads, split_evenly
 
 
 def test_an_error_in_a_thread_is_raised_and_stops_the_others():
@@ -23,7 +23,7 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_others():
             seen.append((job, step))
 
     with pytest.raises(ZeroDivisionError, match="job 0"):
-        run(task, range(6), n_threads=2)
+        run_in_threads(task, range(6), n_threads=2)
     assert len(seen) < 100
     assert threading.active_count() < 50
 
@@ -33,10 +33,10 @@ def test_pools_do_not_nest():
 
     def outer(job):
         names = set()
-        run(lambda _: names.add(threading.current_thread().name), range(8), n_threads=4)
+        run_in_threads(lambda _: names.add(threading.current_thread().name), range(8), n_threads=4)
         deepest.append(len(names))
 
-    run(outer, range(3), n_threads=2)
+    run_in_threads(outer, range(3), n_threads=2)
     assert deepest == [1, 1, 1]
 
 
@@ -53,10 +53,14 @@ def test_overlapping_calls_give_the_blas_its_threads_back():
             inside.wait(10)
             leave.wait(10)
 
-    thread = threading.Thread(target=run, args=(first, range(2)), kwargs={"n_threads": 2})
+    thread = threading.Thread(
+        target=run_in_threads, args=(first, range(2)), kwargs={"n_threads": 2}
+    )
     thread.start()
     inside.wait(10)  # the first call limits the BLAS ...
-    run(lambda job: leave.set(), range(2), n_threads=2)  # ... and a second one starts and ends
+    run_in_threads(
+        lambda job: leave.set(), range(2), n_threads=2
+    )  # ... and a second one starts and ends
     thread.join(10)
     assert blas_threads() == before
 
@@ -67,14 +71,14 @@ def test_what_overflows_in_a_task_is_for_the_caller_to_say():
     def task(i):
         out[i] = np.exp(np.array([1000.0]))[0]
 
-    run(task, range(4), n_threads=2)
+    run_in_threads(task, range(4), n_threads=2)
     assert np.all(np.isinf(out))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_a_sum_has_the_same_bits_whatever_the_threads(n_threads):
     values = np.random.default_rng(0).normal(size=1000) * 10.0 ** np.arange(-5, 5).repeat(100)
-    parts = cut(1000, 37)
+    parts = split_evenly(1000, 37)
     assert sum(part.stop - part.start for part in parts) == 1000
     want = ordered_sum(lambda part: values[part].sum(), parts, 5, n_threads=1)
     assert ordered_sum(lambda part: values[part].sum(), parts, 5, n_threads=n_threads) == want
@@ -98,7 +102,7 @@ def test_threads_are_kept_and_a_call_inside_of_another_thread_does_not_wait():
         time.sleep(0.001)
 
     for _ in range(20):
-        run(task, range(4), n_threads=2)
+        run_in_threads(task, range(4), n_threads=2)
     assert len(names) == 2 and threading.current_thread() in names
     busy, done = threading.Event(), threading.Event()
 
@@ -106,11 +110,13 @@ def test_threads_are_kept_and_a_call_inside_of_another_thread_does_not_wait():
         busy.set()
         done.wait(10)
 
-    thread = threading.Thread(target=run, args=(long, range(2)), kwargs={"n_threads": 2})
+    thread = threading.Thread(target=run_in_threads, args=(long, range(2)), kwargs={"n_threads": 2})
     thread.start()
     busy.wait(10)
     seen = []
-    run(seen.append, range(4), n_threads=2)  # the pool is busy, so the calling thread does all jobs
+    run_in_threads(
+        seen.append, range(4), n_threads=2
+    )  # the pool is busy, so the calling thread does all jobs
     assert sorted(seen) == [0, 1, 2, 3] and not done.is_set()
     done.set()
     thread.join(10)
@@ -118,14 +124,14 @@ def test_threads_are_kept_and_a_call_inside_of_another_thread_does_not_wait():
 
 def test_an_index_error_of_a_task_is_not_lost():
     with pytest.raises(IndexError):
-        run(lambda job: [][job], range(4), n_threads=2)
+        run_in_threads(lambda job: [][job], range(4), n_threads=2)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not support fork")
 def test_a_forked_child_has_its_own_threads():
     def total():
         out = np.zeros(8)
-        run(lambda i: out.__setitem__(i, i), range(8), n_threads=2)
+        run_in_threads(lambda i: out.__setitem__(i, i), range(8), n_threads=2)
         return out.sum()
 
     assert total() == 28

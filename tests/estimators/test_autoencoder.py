@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import Autoencoder, embedding_quality
-from mercer.models.embedding import Layers, LostVariance, autoencode
+from mercer.models.embedding import MLP, ReconstructionLoss, fit_autoencoder
 
 rng = np.random.default_rng(0)
 t = rng.uniform(-2.0, 2.0, size=(150, 1))
@@ -26,7 +26,7 @@ def model():
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 3)], ids=str)
 def test_slopes_are_those_of_differences(activation, hidden):
     Y = np.random.default_rng(1).normal(size=(20, 4))
-    E = LostVariance(Y, (4, *hidden, 2), activation, alpha=0.03)
+    E = ReconstructionLoss(Y, (4, *hidden, 2), activation, alpha=0.03)
     theta = E.start(np.random.default_rng(2))
     found = E(theta)[1]
     h = 1e-5
@@ -36,7 +36,7 @@ def test_slopes_are_those_of_differences(activation, hidden):
 
 def test_loss_is_its_formula():
     Y = rng.normal(size=(30, 3))
-    E = LostVariance(Y, (3, 4, 2), "tanh", alpha=0.1)
+    E = ReconstructionLoss(Y, (3, 4, 2), "tanh", alpha=0.1)
     theta = E.start(np.random.default_rng(0))
     encoder, decoder = E.halves(theta)
     (A, B), (a, b) = encoder.weights, encoder.biases
@@ -98,18 +98,18 @@ def test_the_seed_decides(model):
 
 def test_threads_and_blocks_change_nothing(monkeypatch):
     Y = np.repeat(X, 10, axis=0) + 0.01 * rng.normal(size=(1500, 4))
-    E = LostVariance(Y, (4, 6, 1), "tanh", 1e-4)
+    E = ReconstructionLoss(Y, (4, 6, 1), "tanh", 1e-4)
     theta = E.start(np.random.default_rng(0))
     value, slope = E(theta)
-    from mercer._core import threads
+    from mercer._core import default_threads
 
     for count in (1, 2):
-        with threads(count):
+        with default_threads(count):
             again = E(theta)
             assert again[0] == value and again[1].tobytes() == slope.tobytes()
     monkeypatch.setattr("mercer.models.embedding._autoencoder_training._ROWS_PER_BLOCK", 100)
     monkeypatch.setattr("mercer.models.embedding._mlp._VALUES_PER_BLOCK", 100)
-    smaller = LostVariance(Y, (4, 6, 1), "tanh", 1e-4)
+    smaller = ReconstructionLoss(Y, (4, 6, 1), "tanh", 1e-4)
     np.testing.assert_allclose(smaller(theta)[1], slope, atol=1e-12)
     encoder, _ = E.halves(theta)
     np.testing.assert_allclose(encoder(Y), encoder.values(Y)[-1], rtol=1e-12)
@@ -172,8 +172,8 @@ def test_places_of_another_size(model):
 
 
 def test_the_function_is_the_estimator(model):
-    found = autoencode(X, 1, (10,), tol=1e-3, rng=np.random.default_rng(0))
-    assert isinstance(found.encoder, Layers)
+    found = fit_autoencoder(X, 1, (10,), tol=1e-3, rng=np.random.default_rng(0))
+    assert isinstance(found.encoder, MLP)
     np.testing.assert_array_equal(found.encoder(X), model.transform(X))
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import BayesianGPLVM, MemoryBudgetError, load, save
 from mercer.kernels import Linear
-from mercer.models.embedding import principal_places
+from mercer.models.embedding import pca_scores
 from mercer.solvers import Status
 
 rng = np.random.default_rng(0)
@@ -49,12 +49,14 @@ def test_new_points_are_placed_and_brought_back(curve):
 def test_places_bound_the_density_best(curve):
     mu, S = curve.model_.posterior(X[::7] + 0.02)
     Y = (X[::7] + 0.02 - curve.model_.mean) / curve.model_.unit
-    best = curve.model_._row_bound.value_and_slopes(Y, mu, S)[0]
+    best = curve.model_._row_bound.value_and_gradients(Y, mu, S)[0]
     of_unit = 4 * np.log(curve.model_.unit)
     np.testing.assert_allclose(curve.score_samples(X[::7] + 0.02), best - of_unit)
     for step in (1e-2, -1e-2):
-        assert np.all(curve.model_._row_bound.value_and_slopes(Y, mu + step, S)[0] < best)
-        assert np.all(curve.model_._row_bound.value_and_slopes(Y, mu, S * np.exp(step))[0] < best)
+        assert np.all(curve.model_._row_bound.value_and_gradients(Y, mu + step, S)[0] < best)
+        assert np.all(
+            curve.model_._row_bound.value_and_gradients(Y, mu, S * np.exp(step))[0] < best
+        )
     assert curve.score(X) > curve.score(X + 0.3)
 
 
@@ -86,7 +88,7 @@ def test_a_linear_kernel_has_the_plane_of_pca():
     model = BayesianGPLVM(4, kernel=Linear(), n_inducing=4, tol=1e-5).fit(data)
     assert model.n_active_ == 2 and model.noise_variance_ == pytest.approx(0.01, rel=0.2)
     planes = [
-        np.linalg.qr(Z - Z.mean(0))[0] for Z in (model.embedding_[:, :2], principal_places(data, 2))
+        np.linalg.qr(Z - Z.mean(0))[0] for Z in (model.embedding_[:, :2], pca_scores(data, 2))
     ]
     np.testing.assert_allclose(np.linalg.svd(planes[0].T @ planes[1])[1], 1.0, atol=1e-3)
 

@@ -251,7 +251,7 @@ def test_a_noise_that_vanishes_takes_few_steps():
     y = np.linalg.cholesky(C) @ rng.normal(size=600)
     kernel = gp.WhiteKernel() + gp.ConstantKernel() * gp.Matern(nu=2.5)
     model = GaussianProcessRegressor(kernel).fit(X, y)
-    assert model._spelled.noises.tolist() == [True, False, False]
+    assert model._spelled.noise_mask.tolist() == [True, False, False]
     assert model.kernel_.k1.noise_level < 0.02
     assert model.report_.n_iter <= 6, model.kernel_
 

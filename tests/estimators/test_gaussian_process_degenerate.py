@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import GaussianProcessClassifier, GaussianProcessRegressor
-from mercer.estimators import KernelTranslation, SpelledObjective
+from mercer.estimators import ReparametrisedObjective, ThetaMap
 from mercer.kernels import RBF, Linear, Matern, Normalized, RandomWalk, White
 from mercer.models.gp import (
     InducingBound,
@@ -137,14 +137,14 @@ def objectives():
         TargetAlignment(kernel, X, y[:, None]),
     ]
     spelled = [
-        SpelledObjective(one, KernelTranslation(one.kernel, X)) for one in (*found[:2], *found[3:6])
+        ReparametrisedObjective(one, ThetaMap(one.kernel, X)) for one in (*found[:2], *found[3:6])
     ]
     return [*found, *spelled]
 
 
 @pytest.mark.parametrize("objective", objectives(), ids=lambda o: type(o).__name__)
 def test_an_objective_has_the_methods_that_its_capabilities_list(objective):
-    spelled = isinstance(objective, SpelledObjective)
+    spelled = isinstance(objective, ReparametrisedObjective)
     theta = objective.translation.theta if spelled else objective.start
     known = objective.capabilities
     value, gradient = objective.value_and_gradient(theta)
@@ -155,7 +155,7 @@ def test_an_objective_has_the_methods_that_its_capabilities_list(objective):
     if known.standard_error:
         assert objective.standard_error(theta) >= 0.0
     if known.information:
-        assert objective.noises.shape == theta.shape
+        assert objective.noise_mask.shape == theta.shape
         same, _, B = objective.with_information(theta)
         assert same == value and B.shape == 2 * theta.shape
     assert known.information or not known.cheap_information
@@ -179,7 +179,7 @@ def test_a_search_calls_no_method_that_the_capabilities_do_not_list():
         def with_information(self, theta, above):
             raise AssertionError("not listed in the capabilities")
 
-        standard_error = subset = noises = with_information
+        standard_error = subset = noise_mask = with_information
 
     found = maximise(Stalled(), np.zeros(1), np.array([[-5.0, 5.0]]))
     assert not found.converged

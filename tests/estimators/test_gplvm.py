@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import GPLVM, NotPositiveDefiniteError, compress, load, save
 from mercer.kernels import RBF, Linear, White
-from mercer.models.embedding import principal_places
+from mercer.models.embedding import pca_scores
 from mercer.solvers import Status
 
 rng = np.random.default_rng(0)
@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_is_reported(curve):
 @pytest.mark.long
 def test_oil_flow():
     data, labels = oil_flow()
-    assert errors(principal_places(data, 2), labels) == 162
+    assert errors(pca_scores(data, 2), labels) == 162
     model = GPLVM(2).fit(data)
     assert errors(model.embedding_, labels) <= 5
     again = model.transform(data)

@@ -228,7 +228,7 @@ def test_landmarks():
 
 
 def test_auto_says_when_it_takes_landmarks(monkeypatch):
-    monkeypatch.setitem(_kmeans_solver.MOST_EXACT, "clusters", 100)
+    monkeypatch.setitem(_kmeans_solver.MAX_EXACT_POINTS, "clusters", 100)
     with pytest.warns(UserWarning, match=r"300 points, more than 100: .*landmarks"):
         model = KernelKMeans(2, kernel=RBF(), rank=20).fit(X)
     assert len(model.X_fit_) == 20

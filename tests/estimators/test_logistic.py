@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, StratifiedKF
 
 from mercer import KernelLogisticRegression, KernelLogisticRegressionCV, MemoryBudgetError, compress
 from mercer.kernels import RBF, Callable, Features, Linear, PolynomialBasis, Precomputed
-from mercer.solvers import MOST_EXACT, Status
+from mercer.solvers import MAX_EXACT_POINTS, Status
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 3))
@@ -135,7 +135,7 @@ def test_auto_says_that_it_approximates(monkeypatch):
     assert seen[0].filename == __file__
     assert small.report_.status is Status.APPROXIMATE and 20 < len(small.X_fit_) < 110
     assert "120 points are too many for solver='auto' to be exact" in small.report_.message
-    monkeypatch.setitem(MOST_EXACT, "newton", 100)
+    monkeypatch.setitem(MAX_EXACT_POINTS, "newton", 100)
     with pytest.warns(UserWarning, match=said):
         many = KernelLogisticRegression(rank=50).fit(X, LABELS[2])
     assert many.report_.status is Status.APPROXIMATE and len(many.X_fit_) == 50

@@ -10,9 +10,16 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.manifold import MDS
 
 from mercer import KernelPCA, MemoryBudgetError, MetricMDS, compress
-from mercer._core import threads
+from mercer._core import default_threads
 from mercer.kernels import RBF, Linear, Spectrum
-from mercer.models.embedding import Stress, classical, of_pairs, place, scale, stress_at
+from mercer.models.embedding import (
+    Stress,
+    classical_mds,
+    embed_new_points,
+    feature_space_pdist,
+    metric_mds,
+    stress_of_points,
+)
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 5)) * [3.0, 2.0, 1.0, 0.5, 0.2]
@@ -57,7 +64,7 @@ def test_parts_and_threads(monkeypatch):
     assert len(small._rows) > 10 and small._rows[0][0] == 0 and small._rows[-1][1] == 700
     found = []
     for count in (1, 2):
-        with threads(count):
+        with default_threads(count):
             found.append(small(Z))
     assert found[0][0] == found[1][0] and found[0][1].tobytes() == found[1][1].tobytes()
     assert found[0][0] == pytest.approx(value, rel=1e-12)
@@ -68,7 +75,7 @@ def test_classical_scaling_is_kernel_pca():
     for n in (60, 400):  # all eigenvectors, or few
         A = rng.normal(size=(n, 5)) * [3.0, 2.0, 1.0, 0.5, 0.2]
         theirs = KernelPCA(2, kernel="linear").fit_transform(A)
-        ours = classical(pdist(A), 2)
+        ours = classical_mds(pdist(A), 2)
         np.testing.assert_allclose(np.abs(ours), np.abs(theirs), atol=1e-3)
 
 
@@ -153,11 +160,11 @@ def test_training_points_return_to_their_places(stress):
 def test_new_points_have_the_least_stress(model):
     Z, delta = model.transform(NEW), cdist(NEW, X)
     w = np.ones_like(delta)
-    found = stress_at(Z, delta, model.embedding_, w)
+    found = stress_of_points(Z, delta, model.embedding_, w)
     assert model.score(NEW) == pytest.approx(-found.sum() / np.sum(delta**2))
     for _ in range(300):
         other = Z + rng.normal(size=Z.shape) * 10.0 ** rng.uniform(-5, 1)
-        assert np.all(stress_at(other, delta, model.embedding_, w) > found - 1e-9)
+        assert np.all(stress_of_points(other, delta, model.embedding_, w) > found - 1e-9)
 
 
 def test_new_points_where_the_map_is_exact():
@@ -198,7 +205,7 @@ def test_weights_of_pairs():
 def test_kernels_and_matrices_agree():
     kernel = RBF(3.0)
     K, K_new = kernel(X), kernel(NEW, X)
-    D = squareform(of_pairs(kernel, X))
+    D = squareform(feature_space_pdist(kernel, X))
     np.testing.assert_allclose(D, np.sqrt(np.maximum(2.0 - 2.0 * K, 0.0)), atol=1e-7)
     by_kernel = MetricMDS(2, kernel=kernel).fit(X)
     by_values = MetricMDS(2, kernel="precomputed").fit(K)
@@ -215,7 +222,7 @@ def test_kernels_and_matrices_agree():
 
 def test_words_have_places():
     model = MetricMDS(2, kernel=Spectrum(2)).fit(WORDS)
-    delta = of_pairs(Spectrum(2), WORDS)
+    delta = feature_space_pdist(Spectrum(2), WORDS)
     lost = np.sum((pdist(model.embedding_) - delta) ** 2) / np.sum(delta**2)
     assert model.stress_ == pytest.approx(lost)
     np.testing.assert_allclose(model.transform(WORDS[:3]), model.embedding_[:3])
@@ -299,10 +306,10 @@ def test_a_constant_column_changes_nothing(model):
 
 
 def test_the_function_is_the_estimator(model):
-    found = scale(Stress(pdist(X)), 2)
+    found = metric_mds(Stress(pdist(X)), 2)
     np.testing.assert_allclose(found.Z, model.embedding_, atol=1e-3)
     np.testing.assert_allclose(
-        place(cdist(NEW, X), model.embedding_), model.transform(NEW), atol=1e-9
+        embed_new_points(cdist(NEW, X), model.embedding_), model.transform(NEW), atol=1e-9
     )
 
 
@@ -326,10 +333,12 @@ def test_new_points_leave_the_local_minimum_of_their_nearest_neighbour():
         Z = rng.normal(size=(40, 2))
         delta = np.linalg.norm(rng.normal(size=(1, 2)) - Z, axis=1) * rng.uniform(0.3, 1.5)
         delta = (delta + np.abs(rng.normal(size=40)))[None]
-        found = float(stress_at(place(delta, Z), delta, Z, np.ones_like(delta))[0])
+        found = float(
+            stress_of_points(embed_new_points(delta, Z), delta, Z, np.ones_like(delta))[0]
+        )
 
         def cost(z, delta=delta, Z=Z):
-            return float(stress_at(z[None], delta, Z, np.ones_like(delta))[0])
+            return float(stress_of_points(z[None], delta, Z, np.ones_like(delta))[0])
 
         best = min(
             minimize(cost, start, method="BFGS").fun for start in 2 * rng.normal(size=(6, 2))

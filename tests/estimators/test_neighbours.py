@@ -19,7 +19,7 @@ from mercer import (
     KernelRadiusNeighborsClassifier,
     compress,
 )
-from mercer.gram import nearest, within
+from mercer.gram import nearest_neighbors, radius_neighbors
 from mercer.kernels import RBF, Distance, Laplacian, Linear, Matern, Precomputed, Radial, Spectrum
 
 rng = np.random.default_rng(0)
@@ -144,10 +144,10 @@ def test_copies_are_at_distance_0_and_the_first_is_nearest():
 
 def test_same_bits_for_any_number_of_threads():
     norms, own = Linear().diag(X), Linear().diag(Q)
-    one, two = (nearest(Linear(), Q, X, 9, norms, own, n) for n in (1, 2))
+    one, two = (nearest_neighbors(Linear(), Q, X, 9, norms, own, n) for n in (1, 2))
     np.testing.assert_array_equal(one[0], two[0])
     np.testing.assert_array_equal(one[1], two[1])
-    one, two = (within(Linear(), Q, X, 2.0, norms, own, n) for n in (1, 2))
+    one, two = (radius_neighbors(Linear(), Q, X, 2.0, norms, own, n) for n in (1, 2))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
 

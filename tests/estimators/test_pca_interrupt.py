@@ -125,19 +125,19 @@ def test_an_exception_inside_a_fit_leaves_nothing_behind(solver, monkeypatch):
     A = np.random.default_rng(1).normal(size=(300, 4))
     options = {"rank": 50} if solver in ("nystroem", "features") else {}
     model = KernelPCA(2, kernel="rbf", eigen_solver=solver, verbose=1, **options)
-    monkeypatch.setattr(KernelPCA, "_say", lambda self, text: None)
+    monkeypatch.setattr(KernelPCA, "_log_progress", lambda self, text: None)
     before = model.fit(A).transform(A)
 
     def interrupt(self, text):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(KernelPCA, "_say", interrupt)
+    monkeypatch.setattr(KernelPCA, "_log_progress", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(A[:200])
     assert not any(
         hasattr(model, name) for name in ("eigenvalues_", "components_", "offset_", "kernel_")
     )
-    monkeypatch.setattr(KernelPCA, "_say", lambda self, text: None)
+    monkeypatch.setattr(KernelPCA, "_log_progress", lambda self, text: None)
     assert np.array_equal(model.fit(A).transform(A), before)
 
 
@@ -168,7 +168,7 @@ def test_an_interrupted_block_leaves_the_stream_as_it_was(monkeypatch):
     model = KernelPCA(
         2, kernel="rbf", eigen_solver="nystroem", landmarks=A[:50], gamma=0.2, verbose=1
     )
-    monkeypatch.setattr(KernelPCA, "_say", lambda self, text: None)
+    monkeypatch.setattr(KernelPCA, "_log_progress", lambda self, text: None)
     before = model.partial_fit(A[:300]).transform(A)
     import mercer.models.kpca._component_search as streams
 

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer import ProbabilisticPCA
-from mercer.models.embedding import LinearGaussian, principal, with_gaps
+from mercer.models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
 
 rng = np.random.default_rng(0)
 W = rng.normal(size=(6, 2)) * [3.0, 1.5]
@@ -65,8 +65,8 @@ def test_gaps_are_integrated_out(gaps):
 
 
 def test_em_finds_the_closed_form_where_there_are_no_gaps():
-    model, likelihoods = with_gaps(X, 2, tol=1e-13)
-    exact = principal(X, 2)
+    model, likelihoods = fit_ppca_missing(X, 2, tol=1e-13)
+    exact = fit_ppca(X, 2)
     assert likelihoods[-1] == pytest.approx(exact.log_likelihoods[0], abs=1e-10)
     assert model.noise == pytest.approx(exact.model.noise, rel=1e-6)
     np.testing.assert_allclose(model.loadings, exact.model.loadings, rtol=1e-4, atol=1e-4)

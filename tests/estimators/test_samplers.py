@@ -14,7 +14,7 @@ from mercer import (
     SkewedChi2Sampler,
 )
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Spectrum
-from mercer.kernels.vectors._fast_math import waves
+from mercer.kernels.vectors._fast_math import scaled_sincos
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def test_waves_are_cosines_and_sines(size):
     P = np.linspace(-size, size, 1001 * 7).reshape(-1, 7)
     P[0, :4] = [0.0, np.pi / 2, np.pi, -np.pi / 4]
     a, out = np.arange(1.0, 8.0), np.empty((len(P), 14))
-    waves(P, a, out)
+    scaled_sincos(P, a, out)
     np.testing.assert_allclose(out, np.hstack([a * np.cos(P), a * np.sin(P)]), atol=4e-15)
 
 
 def test_waves_of_what_is_not_finite():
     out = np.empty((1, 4))
     with np.errstate(invalid="ignore"):
-        waves(np.array([[np.nan, np.inf]]), np.ones(2), out)
+        scaled_sincos(np.array([[np.nan, np.inf]]), np.ones(2), out)
     assert np.isnan(out).all()
 
 

@@ -40,7 +40,7 @@ from mercer.kernels import (
 from mercer.solvers import (
     LearnedVectors,
     Logistic,
-    ShortExpansionRisk,
+    ReducedExpansionRisk,
     Softmax,
     Squared,
     SquaredHinge,
@@ -79,7 +79,7 @@ def targets(loss, n, q, seed=0):
 def risk_of(loss, kernel=KERNELS[0], n=60, q=3, **options):
     w = np.random.default_rng(1).uniform(0.2, 1.0, size=n)
     options = {"alpha": 1e-2, "intercept": True, **options}
-    return ShortExpansionRisk(kernel, X[:n], targets(loss, n, q), loss, w / w.sum(), **options)
+    return ReducedExpansionRisk(kernel, X[:n], targets(loss, n, q), loss, w / w.sum(), **options)
 
 
 # ---------------------------------------------------------------------- derivatives
@@ -196,7 +196,7 @@ def test_the_speed_along_many_columns():
     points = np.random.default_rng(0).normal(size=(80, 50))
     share = np.full(80, 1 / 80)
     for kernel, want in [(RBF(scales), 1 / np.array(scales)), (Linear(), np.ones(50))]:
-        risk = ShortExpansionRisk(kernel, points, np.ones((80, 1)), Squared(), share, alpha=1.0)
+        risk = ReducedExpansionRisk(kernel, points, np.ones((80, 1)), Squared(), share, alpha=1.0)
         np.testing.assert_allclose(risk.rkhs_speed(points[:20]), want, rtol=1e-3)
 
 

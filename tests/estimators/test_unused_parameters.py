@@ -7,13 +7,15 @@ from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF as TheirRBF
 
 from mercer import SVC, KernelCCA, KernelPCA, KernelRidge, Nystroem, tune
-from mercer.estimators._kernel_estimator import NamedKernel
+from mercer.estimators._kernel_estimator import NamedKernelEstimator
 from mercer.kernels import RBF, Laplacian, Matern, Polynomial, Precomputed
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20, 2))
 y = np.arange(20) % 2
-NAMED = list({type(m): m for m in reversed(zoo.ESTIMATORS) if isinstance(m, NamedKernel)}.values())
+NAMED = list(
+    {type(m): m for m in reversed(zoo.ESTIMATORS) if isinstance(m, NamedKernelEstimator)}.values()
+)
 
 
 def values_of(X, Z):
@@ -22,7 +24,7 @@ def values_of(X, Z):
 
 def given(model, kernel, **params):
     both = {"kernel_y": kernel} if "kernel_y" in model.get_params() else {}
-    defaults = model._defaults_of_names()
+    defaults = model._named_kernel_defaults()
     return clone(model).set_params(**{**defaults, "kernel": kernel, **both, **params})
 
 

@@ -11,15 +11,15 @@ from sklearn.utils._param_validation import InvalidParameterError
 import mercer.estimators
 from mercer import Autoencoder, ParzenDensity, ProbabilisticPCA
 from mercer.solvers import (
-    MOST_EXACT,
+    MAX_EXACT_POINTS,
     BlockSMO,
     BoxInterior,
     Cholesky,
     DenseEigen,
     GradientDescent,
     Lloyd,
-    Machine,
     Newton,
+    NormPenaltySolver,
     Status,
 )
 
@@ -43,8 +43,8 @@ OBJECTS = {
     "KernelKMeans": [Lloyd(8, n_init=10)],
     "KernelLogisticRegression": [Newton(), GradientDescent(1e-8)],
     "KernelLogisticRegressionCV": [Newton()],
-    "KernelMachineRegressor": [Machine()],
-    "KernelMachineClassifier": [Machine()],
+    "KernelMachineRegressor": [NormPenaltySolver()],
+    "KernelMachineClassifier": [NormPenaltySolver()],
     **{name: [BlockSMO(1e-6), BoxInterior(1e-6)] for name in ("SVC", "SVR", "NuSVR")},
     **{name: [BlockSMO(1e-6)] for name in ("NuSVC", "OneClassSVM")},
 }
@@ -67,8 +67,8 @@ y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
 def many(monkeypatch):
     """Let 60 points count as many."""
     monkeypatch.setattr("mercer.models.gp.objectives._choose_objective._MAX_EXACT_POINTS", 10)
-    for name in MOST_EXACT:
-        monkeypatch.setitem(MOST_EXACT, name, 10)
+    for name in MAX_EXACT_POINTS:
+        monkeypatch.setitem(MAX_EXACT_POINTS, name, 10)
 
 
 def points(model):

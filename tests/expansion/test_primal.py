@@ -49,7 +49,7 @@ from mercer import (
     to_dual,
     to_primal,
 )
-from mercer.expansion import Sizes
+from mercer.expansion import PrimalDualSizes
 from mercer.kernels import (
     RBF,
     Features,
@@ -62,7 +62,7 @@ from mercer.kernels import (
     White,
     finite_features,
 )
-from mercer.solvers import minimum_norm
+from mercer.solvers import minimum_norm_solution
 from mercer.testing import check_primal
 
 rng = np.random.default_rng(0)
@@ -205,19 +205,19 @@ def test_minimum_norm(shape):
     W = F.T @ np.random.default_rng(2).normal(size=(shape[0], 2))
     want = np.linalg.pinv(F.T) @ W
     for rows in (F, sp.csr_array(F)):
-        A, left = minimum_norm(rows, W)
+        A, left = minimum_norm_solution(rows, W)
         assert_allclose(A, want, atol=1e-9)
         assert_allclose(left, 0.0, atol=1e-9)
     for rows in (F, sp.csr_array(F)):
         with pytest.raises(MemoryBudgetError, match=r"rows of|products of features"):
-            minimum_norm(rows, W, max_memory=100)
+            minimum_norm_solution(rows, W, max_memory=100)
 
 
 def test_minimum_norm_of_ill_conditioned_counts():
     rng = np.random.default_rng(0)
     F = rng.normal(size=(30, 8)) * 10.0 ** -np.arange(0, 5.6, 0.7)
     W = F.T @ rng.normal(size=(30, 1))
-    assert minimum_norm(sp.csr_array(F), W)[1][0] < 1e-12 * np.linalg.norm(W)
+    assert minimum_norm_solution(sp.csr_array(F), W)[1][0] < 1e-12 * np.linalg.norm(W)
 
 
 # ---------------------------------------------------------------------- estimators
@@ -384,12 +384,12 @@ def test_what_has_no_dual():
 
 def test_sizes_are_those_of_the_model():
     sizes = primal_or_dual(QUADRATIC, X, 2)
-    assert sizes == Sizes(60, 10, 2, 10.0, 3.0)
+    assert sizes == PrimalDualSizes(60, 10, 2, 10.0, 3.0)
     f = Expansion(QUADRATIC, X, np.column_stack([y, y]))
     assert sizes.stored.dual == f.points.size + f.coefficients.size
     assert sizes.stored.primal == f.to_primal().weights.size
     words = primal_or_dual(Spectrum(2), ["abba", "cab"])  # ab, ba, bb; ab, ca
-    assert words == Sizes(2, 4, 1, 2.5, 2.5)
+    assert words == PrimalDualSizes(2, 4, 1, 2.5, 2.5)
     assert primal_or_dual(QUADRATIC + Linear(), X).numbers == 2 * COLUMNS
     assert primal_or_dual(Features(GaussianBasis(X[:7])), X).numbers == 7
     assert primal_or_dual(Linear(), sp.csr_array([[1.0, 0, 0], [0, 0, 0]])).entries == 0.5
@@ -402,13 +402,13 @@ def test_sizes_are_those_of_the_model():
 )
 def test_costs_are_equal_at_the_crossover(M, s, m, share):
     for name in ("stored", "prediction", "training"):
-        n = getattr(Sizes(1, M, m, share * M, s), name).crossover
-        at = getattr(Sizes(n, M, m, share * M, s), name)
+        n = getattr(PrimalDualSizes(1, M, m, share * M, s), name).crossover
+        at = getattr(PrimalDualSizes(n, M, m, share * M, s), name)
         assert at.dual == pytest.approx(at.primal, rel=1e-6)
-        more = getattr(Sizes(1.1 * n, M, m, share * M, s), name)
-        less = getattr(Sizes(0.9 * n, M, m, share * M, s), name)
+        more = getattr(PrimalDualSizes(1.1 * n, M, m, share * M, s), name)
+        less = getattr(PrimalDualSizes(0.9 * n, M, m, share * M, s), name)
         assert (more.cheaper, less.cheaper) == ("primal", "dual")
-    dense = Sizes(1, M, m, M, min(s, M)).training.crossover
+    dense = PrimalDualSizes(1, M, m, M, min(s, M)).training.crossover
     assert 0.999 < dense / M < 1.88  # between s = M and s = 0: t^3 = 3 t + 1
 
 

@@ -25,7 +25,7 @@ from mercer import (
     hsic,
     mmd,
 )
-from mercer.gram import gram, nearest, within
+from mercer.gram import gram, nearest_neighbors, radius_neighbors
 from mercer.kernels import (
     RBF,
     Bilinear,
@@ -162,7 +162,7 @@ def test_points_within_a_radius_of_sparse_rows(rng):
     import scipy.sparse as sp
 
     X = rng.integers(-64, 64, (30, 3)) / 16.0 + 1e8
-    _, squared, places = within(
+    _, squared, places = radius_neighbors(
         Linear(), sp.csr_array(X), None, 3.0, Linear().diag(X), Linear().diag(X)
     )
     exact = np.square(X[:, None] - X[None]).sum(axis=2)
@@ -218,11 +218,11 @@ def test_distances_that_are_zero_are_not_reported(rng):
     rays = np.outer(
         rng.uniform(1.0, 2.0, 30), [1.0, 2.0, 3.0]
     )  # the cosine kernel treats them as one point
-    found, _ = nearest(Cosine(), rays, None, 4, np.ones(30), np.ones(30))
+    found, _ = nearest_neighbors(Cosine(), rays, None, 4, np.ones(30), np.ones(30))
     assert not found.any()
     unseen = np.column_stack([np.repeat([1.0, 2.0, 3.0], 10), rng.normal(size=30)])
     own = Select(Polynomial(2), [0]).diag(unseen)
-    assert not nearest(Select(Polynomial(2), [0]), unseen, None, 4, own, own)[0].any()
+    assert not nearest_neighbors(Select(Polynomial(2), [0]), unseen, None, 4, own, own)[0].any()
 
 
 def test_ordinary_points_keep_their_kernel(rng):

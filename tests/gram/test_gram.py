@@ -9,7 +9,7 @@ from scipy.sparse.linalg import cg, eigsh
 from sklearn.gaussian_process.kernels import ExpSineSquared
 
 from mercer import MemoryBudgetError
-from mercer._core import budget_in_bytes, in_words
+from mercer._core import budget_in_bytes, format_bytes
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
 from mercer.gram import _tiled as tiled_module
 from mercer.kernels import RBF, Linear, Matern, Polynomial, Precomputed, SklearnKernel, White
@@ -154,7 +154,7 @@ def test_budgets_as_text(text, size):
 
 
 def test_format_of_sizes():
-    assert [in_words(s) for s in (5, 2048, 3 * 2**20, 2**31, 2**42)] == [
+    assert [format_bytes(s) for s in (5, 2048, 3 * 2**20, 2**31, 2**42)] == [
         "5 bytes",
         "2.0 KiB",
         "3.0 MiB",

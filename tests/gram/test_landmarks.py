@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mercer import NotPositiveDefiniteError
-from mercer._core import doubled, sliceable
+from mercer._core import as_csr, as_float64
 from mercer.gram import DenseGram, Landmarks, TiledGram, choose_landmarks, gram, rpcholesky
 from mercer.gram import _triangular_solve as triangular
 from mercer.kernels import (
@@ -422,16 +422,16 @@ def test_landmarks_that_make_no_sense():
 
 def test_points_are_doubled_only_where_needed():
     pd = pytest.importorskip("pandas")
-    assert doubled(X) is X
-    assert doubled(X.astype(np.float32)).dtype == np.float64
-    assert doubled(sp.csr_array(X.astype(np.float32))).dtype == np.float64
+    assert as_float64(X) is X
+    assert as_float64(X.astype(np.float32)).dtype == np.float64
+    assert as_float64(sp.csr_array(X.astype(np.float32))).dtype == np.float64
     words = ["a", "b"]
-    assert doubled(words) is words
+    assert as_float64(words) is words
     frame = pd.DataFrame({"x": np.ones(3, dtype=np.float32), "name": list("abc")})
-    assert doubled(frame)["x"].dtype == np.float64
-    assert doubled(frame)["name"].tolist() == list("abc")
-    assert doubled(frame["x"]) is not None
-    assert sliceable(words) is words
+    assert as_float64(frame)["x"].dtype == np.float64
+    assert as_float64(frame)["name"].tolist() == list("abc")
+    assert as_float64(frame["x"]) is not None
+    assert as_csr(words) is words
 
 
 @pytest.mark.parametrize("locked", [False, True])
@@ -442,13 +442,13 @@ def test_triangular_solves(locked, monkeypatch):
     for B in (rng.normal(size=(30, 7)), rng.normal(size=(1, 7)), rng.normal(size=(30, 9))[:, 1:8]):
         wanted = np.linalg.solve(L, B.T).T
         before = B.copy()
-        triangular.solve_rows(L, B)
+        triangular.solve_triangular_rows(L, B)
         np.testing.assert_allclose(B, wanted, rtol=1e-12)
-        triangular.multiply_rows(L, B)
+        triangular.multiply_triangular_rows(L, B)
         np.testing.assert_allclose(B, before, rtol=1e-12)
-    triangular.solve_rows(L, np.empty((0, 7)))
+    triangular.solve_triangular_rows(L, np.empty((0, 7)))
     with pytest.raises(ValueError, match="L in Fortran order and contiguous rows"):
-        triangular.solve_rows(np.ascontiguousarray(L), B)
+        triangular.solve_triangular_rows(np.ascontiguousarray(L), B)
 
 
 def test_signatures_are_read_before_a_routine_is_called():

@@ -5,7 +5,7 @@ import pytest
 
 from mercer import NotPositiveDefiniteError
 from mercer.gram import DenseGram, rpcholesky
-from mercer.gram.landmarks._landmark_selection import choose_by_residual
+from mercer.gram.landmarks._landmark_selection import choose_with_residual
 from mercer.gram.landmarks._pivoted_cholesky import sequential_rpcholesky
 from mercer.kernels import RBF, Callable
 
@@ -38,15 +38,15 @@ def test_the_law_of_the_first_and_of_the_rest():
 
 def test_fewer_if_nothing_is_left():
     twice = np.vstack([X[:3], X[:3]])
-    pivots, left = choose_by_residual(RBF(), twice, 5, np.random.default_rng(0))
+    pivots, left = choose_with_residual(RBF(), twice, 5, np.random.default_rng(0))
     assert len(pivots) == 3
     assert left < 1e-12
 
 
 def test_few_points_and_many_have_one_meaning():
     many = rng.normal(size=(700, 2))
-    _, few = choose_by_residual(RBF(), many[:400], 20, np.random.default_rng(0))
-    _, more = choose_by_residual(RBF(), many, 20, np.random.default_rng(0))
+    _, few = choose_with_residual(RBF(), many[:400], 20, np.random.default_rng(0))
+    _, more = choose_with_residual(RBF(), many, 20, np.random.default_rng(0))
     assert 0.3 < few / more < 3.0
 
 
@@ -55,4 +55,4 @@ def test_what_is_not_a_kernel_is_refused():
         return np.exp(((A[:, None] - B) ** 2).sum(axis=2))
 
     with pytest.raises(NotPositiveDefiniteError, match="not positive semidefinite"):
-        choose_by_residual(Callable(mirrored, contract="matrix"), X, 5, np.random.default_rng(0))
+        choose_with_residual(Callable(mirrored, contract="matrix"), X, 5, np.random.default_rng(0))

@@ -26,7 +26,7 @@ from mercer.kernels import (
     WeisfeilerLehman,
     node,
 )
-from mercer.kernels._sparse_features import Terms, codes_of, mix
+from mercer.kernels._sparse_features import FeatureTerms, hash_codes, splitmix64
 
 
 @node
@@ -35,7 +35,9 @@ class Letters(Explicit):
 
     def _terms(self, X):
         owner = np.repeat(np.arange(len(X)), [len(s) for s in X])
-        return Terms.counted(len(X), owner, codes_of([c for s in X for c in s], "Letters", "them"))
+        return FeatureTerms.counted(
+            len(X), owner, hash_codes([c for s in X for c in s], "Letters", "them")
+        )
 
 
 WORDS = ["banana", "", "ban", "cab"]
@@ -66,16 +68,16 @@ def test_no_points_and_no_features():
 
 def test_codes_are_the_same_in_every_process_and_for_equal_values():
     values = [3, "a", b"a", None, (1, "b"), frozenset({1, 2}), 2.5, -1]
-    here = codes_of(values, "", "")
+    here = hash_codes(values, "", "")
     assert len(set(here.tolist())) == len(values)
     assert (
-        codes_of([3.0, np.int8(3), True, 1], "", "").tolist()
-        == [here[0]] * 2 + [int(mix(np.array([1]))[0])] * 2
+        hash_codes([3.0, np.int8(3), True, 1], "", "").tolist()
+        == [here[0]] * 2 + [int(splitmix64(np.array([1]))[0])] * 2
     )
-    np.testing.assert_array_equal(codes_of(np.array([3, -1]), "", ""), here[[0, 7]])
+    np.testing.assert_array_equal(hash_codes(np.array([3, -1]), "", ""), here[[0, 7]])
     script = (
-        "from mercer.kernels._sparse_features import codes_of\n"
-        "print(codes_of([3, 'a', b'a', None, (1, 'b'), frozenset([2, 1]), 2.5, -1], '', '')"
+        "from mercer.kernels._sparse_features import hash_codes\n"
+        "print(hash_codes([3, 'a', b'a', None, (1, 'b'), frozenset([2, 1]), 2.5, -1], '', '')"
         ".tolist())"
     )
     there = subprocess.run(
@@ -86,7 +88,7 @@ def test_codes_are_the_same_in_every_process_and_for_equal_values():
 
 def test_a_value_without_a_code_is_named():
     with pytest.raises(TypeError, match=r"Letters: them must be .* number 1 is \[2\]"):
-        codes_of([1, [2]], "Letters", "them")
+        hash_codes([1, [2]], "Letters", "them")
 
 
 @pytest.mark.parametrize("points", [["ab", "b"], np.array(["ab", "b"]), [{"a"}, {"b"}]])
@@ -175,9 +177,9 @@ def is_symbol(value):
 @example(float("inf"))
 def test_equal_values_have_equal_codes_whatever_their_classes(value):
     equal = forms(value)
-    codes = {codes_of([form], "", "").item() for form in equal}
+    codes = {hash_codes([form], "", "").item() for form in equal}
     assert len(codes) == 1
-    assert set(codes_of(equal, "", "").tolist()) == codes
+    assert set(hash_codes(equal, "", "").tolist()) == codes
 
 
 @settings(deadline=None, max_examples=40)
@@ -214,7 +216,7 @@ def test_kernels_compare_values_as_python_does(value):
 def test_different_values_have_different_codes():
     values = [2**63, 2**63 + 1, -(2**63) - 1, 0.1, Fraction(1, 10), "1", b"1", 1, (1,), ((1,),)]
     values += [frozenset({1}), (), frozenset(), None, "None", float("inf"), Decimal("1e-400")]
-    assert len(set(codes_of(values, "", "").tolist())) == len(values)
+    assert len(set(hash_codes(values, "", "").tolist())) == len(values)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_different_values_have_different_codes():
 )
 def test_values_without_a_code_are_named(value):
     with pytest.raises(TypeError, match=r"K: them must be numbers, strings or tuples of them, but"):
-        codes_of([1, value], "K", "them")
+        hash_codes([1, value], "K", "them")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from mercer.kernels import (
     Overlap,
     Subsets,
 )
-from mercer.kernels.sets._set_encoding import Elements
+from mercer.kernels.sets._set_encoding import SetEncoding
 
 DEFINITIONS = {
     Intersection(): lambda A, B: len(A & B),
@@ -262,5 +262,5 @@ def test_refusals(call, error, text):
 
 
 def test_columns_are_elements():
-    matrix = Elements(np.array([[1, 0, 1]]), "")
-    assert sorted(matrix.columns.tolist()) == sorted(Elements([{0, 1, 2}], "").columns.tolist())
+    matrix = SetEncoding(np.array([[1, 0, 1]]), "")
+    assert sorted(matrix.columns.tolist()) == sorted(SetEncoding([{0, 1, 2}], "").columns.tolist())

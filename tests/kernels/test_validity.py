@@ -31,7 +31,6 @@ from mercer.kernels import (
     Callable,
     Cauchy,
     Chi2,
-    Claims,
     Constant,
     Cosine,
     Distance,
@@ -49,6 +48,7 @@ from mercer.kernels import (
     Periodic,
     Polynomial,
     Precomputed,
+    Properties,
     Radial,
     RationalQuadratic,
     Select,
@@ -61,7 +61,7 @@ from mercer.kernels import (
     White,
     node,
 )
-from mercer.kernels.validity import declared_witness
+from mercer.kernels.validity import known_counterexample
 from mercer.kernels.validity._counterexample import counterexample_at
 from mercer.kernels.validity._counterexample_search import _CounterexampleSearch
 
@@ -78,22 +78,22 @@ def smallest(K):
 
 @pytest.mark.parametrize("entry", **zoo.every())
 def test_the_zoo(entry):
-    claims = entry.kernel.claims
-    if claims.order is not None:  # the known properties agree with the zoo
-        assert claims.order == (0 if entry.psd else entry.cpd_order)
+    properties = entry.kernel.properties
+    if properties.order is not None:  # the known properties agree with the zoo
+        assert properties.order == (0 if entry.psd else entry.cpd_order)
     X = entry.points(12)
-    if claims.order is None and entry.psd:  # functions and matrices of the user
+    if properties.order is None and entry.psd:  # functions and matrices of the user
         opaque = ("Callable", "Precomputed", "Conditioned")
         assert any(word in repr(entry.kernel) for word in opaque)
         assert entry.kernel.validity(X, n_grams=4).status == "unknown"
     K = entry.kernel(X)
-    assert not claims.nonnegative or K.min() >= 0
-    assert not claims.unit_diagonal or np.allclose(K.diagonal(), 1)
-    if claims.strict and claims.order == 0 and not entry.kernel.tells_observations_apart:
+    assert not properties.nonnegative or K.min() >= 0
+    assert not properties.unit_diagonal or np.allclose(K.diagonal(), 1)
+    if properties.strict and properties.order == 0 and not entry.kernel.distinguishes_observations:
         assert smallest(K) > 0
-    if claims.stationary and entry.domain == "vectors" and claims.order is not None:
+    if properties.stationary and entry.domain == "vectors" and properties.order is not None:
         np.testing.assert_allclose(entry.kernel(X + 0.5), K, atol=1e-9)
-    if claims.infinitely_divisible:
+    if properties.infinitely_divisible:
         assert smallest(K**0.3) > -1e-12
 
 
@@ -148,13 +148,13 @@ def random_kernel(rng, depth=3):
 def test_500_random_expressions_are_proved():
     rng = np.random.default_rng(0)
     kernels = [random_kernel(rng) for _ in range(500)]
-    proved = [k.claims.order == 0 for k in kernels]
+    proved = [k.properties.order == 0 for k in kernels]
     assert np.mean(proved) >= 0.95
     for k in kernels:
         K = k(rng.normal(size=(10, 3)))
         assert smallest(K) > -1e-11, k
-        assert not k.claims.unit_diagonal or np.allclose(K.diagonal(), 1)
-        assert not k.claims.nonnegative or K.min() >= -1e-15 * np.abs(K).max()
+        assert not k.properties.unit_diagonal or np.allclose(K.diagonal(), 1)
+        assert not k.properties.nonnegative or K.min() >= -1e-15 * np.abs(K).max()
 
 
 def test_random_expressions_with_something_else_inside_are_not_proved():
@@ -164,7 +164,7 @@ def test_random_expressions_with_something_else_inside_are_not_proved():
     for _ in range(25):
         k, bad = random_kernel(rng, 2), wrong[rng.integers(len(wrong))]
         for inside in (k + bad, k * bad, Normalized(bad), Stretch(bad), 2.0 * bad, bad**2):
-            assert inside.claims.order != 0
+            assert inside.properties.order != 0
         verdict = (0.01 * k + bad).validity(n_grams=12)
         if verdict.status == "refuted":
             check_again(verdict.counterexample)
@@ -195,18 +195,18 @@ def test_the_tree_names_every_rule():
 
 
 def test_what_follows_and_what_does_not():
-    assert (RBF() + Linear()).claims.strict
-    assert not (RBF() * Linear()).claims.strict  # k(0, 0) = 0
-    assert (RBF() * Periodic()).claims.strict  # by Oppenheim's inequality
+    assert (RBF() + Linear()).properties.strict
+    assert not (RBF() * Linear()).properties.strict  # k(0, 0) = 0
+    assert (RBF() * Periodic()).properties.strict  # by Oppenheim's inequality
     assert not (RBF() + RBF()).infinitely_divisible
     assert (RBF() * Matern()).infinitely_divisible and Exp(Linear()).infinitely_divisible
-    assert Exp(Distance()).claims.order == 0 and Exp(ThinPlate()).claims.order is None
-    assert Map(Distance(), np.tanh).claims.order == 1
+    assert Exp(Distance()).properties.order == 0 and Exp(ThinPlate()).properties.order is None
+    assert Map(Distance(), np.tanh).properties.order == 1
     # polynomials of tanh x are different functions
-    assert Map(ThinPlate(), np.tanh).claims.order is None
-    assert Stretch(ThinPlate(), 2.0).claims.order == 2
-    assert not Select(RBF(), [0]).claims.strict
-    assert (0.0 * Sigmoid()).claims.order == 0
+    assert Map(ThinPlate(), np.tanh).properties.order is None
+    assert Stretch(ThinPlate(), 2.0).properties.order == 2
+    assert not Select(RBF(), [0]).properties.strict
+    assert (0.0 * Sigmoid()).properties.order == 0
     assert RBF("median").validity().status == "proved"
     assert Callable(np.dot, order=0).validity().status == "proved"
     assert "declared by the user" in str(Callable(np.dot, order=0).validity())
@@ -222,10 +222,10 @@ def test_claims_that_hold_for_one_column():
     refuted = theirs.validity(plane)
     assert refuted.status == "refuted" and len(refuted.counterexample) == 3
     assert Select(theirs, [1]).validity(plane).status == "proved"
-    assert Select(theirs, [0, 1]).claims.order is None
-    assert MeanOf(theirs).claims.order is None
-    assert Map(theirs, np.tanh).claims.order is None
-    assert SklearnKernel(GPDotProduct() ** 2).claims.order == 0
+    assert Select(theirs, [0, 1]).properties.order is None
+    assert MeanOf(theirs).properties.order is None
+    assert Map(theirs, np.tanh).properties.order is None
+    assert SklearnKernel(GPDotProduct() ** 2).properties.order == 0
 
 
 def test_a_kernel_of_ones_own_is_unknown_until_it_says_more():
@@ -243,8 +243,8 @@ def test_a_kernel_of_ones_own_is_unknown_until_it_says_more():
 
     @node
     class Known(Bump):
-        def _claims(self, *inner):
-            return Claims("Askey (1973)", 0, columns=3)
+        def _properties(self, *inner):
+            return Properties("Askey (1973)", 0, columns=3)
 
     assert Known().validity().status == "proved"
     assert "Askey" in str(Known().validity())
@@ -258,7 +258,7 @@ def test_no_proved_kernel_has_a_negative_eigenvalue(seed):
 def lowest_of_random_grams(count, seed):
     """Return the smallest relative eigenvalue over random Gram matrices of proved kernels."""
     rng = np.random.default_rng(seed)
-    entries = [e for e in zoo.KERNELS if e.kernel.claims.order == 0]
+    entries = [e for e in zoo.KERNELS if e.kernel.properties.order == 0]
     worst = 0.0
     for i in range(count):
         if i % 2:
@@ -562,7 +562,7 @@ def test_a_class_that_changes_methods_is_not_proved_by_the_other():
     class Named(RBF):
         """An object with only a name."""
 
-    assert Waves().claims == Claims() and Waves().validity().status == "refuted"
+    assert Waves().properties == Properties() and Waves().validity().status == "refuted"
     assert Named().validity().status == "proved"
 
 
@@ -626,7 +626,7 @@ REFUTED = [Sigmoid(), ThinPlate(), 2.0 * Sigmoid() + RBF(9.0), Sum((Distance(), 
 @pytest.mark.parametrize("model", [KernelRidge(1e3), SVC(), KernelPCA(1)], ids=str)
 def test_estimators_warn_once_with_the_witness(kernel, model):
     model = model.set_params(kernel=kernel)
-    if declared_witness(kernel, model._order) is None:
+    if known_counterexample(kernel, model._required_cpd_order) is None:
         return
     with pytest.warns(NotMercerWarning, match="is not a Mercer kernel") as record:
         try:

@@ -41,8 +41,8 @@ from mercer.solvers import (
     InteriorPoint,
     Logistic,
     LowRankEigen,
-    Machine,
     Newton,
+    NormPenaltySolver,
     Penalty,
     Poisson,
     Quantile,
@@ -427,7 +427,7 @@ def test_bounded_risks(drawn):
 @given(risks([*BOUNDED, "squared", "logistic"]), st.sampled_from(["ridge", "norm"]))
 def test_machines(drawn, penalty):
     F, Y, loss, weights, alpha, intercept = drawn
-    solver = Machine()
+    solver = NormPenaltySolver()
     made = Penalty.of(penalty, alpha)
     found, said = recorded(
         lambda: solver.minimize(RegularisedRisk(F, Y, loss, weights, intercept=intercept), made)

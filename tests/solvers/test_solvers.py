@@ -16,7 +16,7 @@ from mercer.solvers import (
     DenseEigen,
     LeastSquares,
     LowRankEigen,
-    PowerPeeling,
+    PowerDeflation,
     RandomizedEigen,
     Report,
     Status,
@@ -194,7 +194,7 @@ def test_the_table_of_solvers():
     assert choose(EIGEN, gram(kernel, X, storage="tiled"), k=2) == BlockKrylov()
     assert choose(EIGEN, CentredGram(large), k=3) == BlockKrylov()
     assert choose(EIGEN, small, "arpack", tol=1e-3) == Arpack(tol=1e-3)
-    assert choose(EIGEN, small, "power", max_iter=7) == PowerPeeling(max_iter=7)
+    assert choose(EIGEN, small, "power", max_iter=7) == PowerDeflation(max_iter=7)
     assert choose(EIGEN, small, "nystroem", rank=7) == LowRankEigen(rank=7)
     assert choose(EIGEN, small, DenseEigen()) == DenseEigen()
     with pytest.raises(ValueError, match="unknown solver 'qr'"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_choice", "generator", "is_count", "random_numbers"]
+__all__ = ["as_generator", "check_choice", "is_count", "seeded_generator"]
 
 
 def check_choice(name: str, value: Any, *options: str) -> None:
@@ -25,19 +25,19 @@ def is_count(value: Any, minimum: float = 1) -> bool:
 # --- Conversion of a `random_state` argument into a random number generator.
 
 
-def generator(random_state: Any) -> Any:
+def as_generator(random_state: Any) -> Any:
     """Return a generator for a seed; a Generator or RandomState is returned unchanged."""
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return random_state
     return np.random.default_rng(random_state)
 
 
-def random_numbers(random_state: Any) -> np.random.Generator:
+def seeded_generator(random_state: Any) -> np.random.Generator:
     """Return a `numpy.random.Generator` for a random_state; None means the fixed seed 0.
 
     A RandomState is used to draw the seed of the generator.
     """
-    rng = generator(0 if random_state is None else random_state)
+    rng = as_generator(0 if random_state is None else random_state)
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(2**31))
     return rng

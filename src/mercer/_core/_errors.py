@@ -22,7 +22,7 @@ __all__ = [
     "NotDifferentiableError",
     "NotMercerWarning",
     "NotPositiveDefiniteError",
-    "not_finite",
+    "not_finite_error",
     "warn_caller",
 ]
 
@@ -186,7 +186,7 @@ class DensifyWarning(UserWarning):
     """
 
 
-def not_finite(kernel: object, what: str = "K", where: str = "these points") -> ValueError:
+def not_finite_error(kernel: object, what: str = "K", where: str = "these points") -> ValueError:
     """Return the ValueError for a kernel matrix with infinite or NaN entries."""
     return ValueError(
         f"{what} has entries that are not finite; the usual cause is a kernel that overflows on "

@@ -25,13 +25,13 @@ __all__ = [
     "JIT_FUNCTIONS",
     "JitFunction",
     "Stopwatch",
+    "bitcast_float",
+    "bitcast_int",
     "compile_seconds",
+    "fmax",
+    "fmin",
     "jit",
-    "larger",
-    "number",
     "report_compilation",
-    "smaller",
-    "word",
 ]
 
 
@@ -97,7 +97,7 @@ def jit(*fastmath: str) -> Callable[[Callable], Any]:
     return lambda function: JitFunction(function, {"contract", *fastmath})
 
 
-def smaller(a: Any, b: Any) -> Any:
+def fmin(a: Any, b: Any) -> Any:
     """Return the smaller of two numbers, like `numpy.fmin`.
 
     Inside compiled functions this is a vectorisable LLVM instruction, whereas the builtin `min`
@@ -106,12 +106,12 @@ def smaller(a: Any, b: Any) -> Any:
     return b if b < a else a
 
 
-def larger(a: Any, b: Any) -> Any:
-    """Return the larger of two numbers, like `numpy.fmax`; see `smaller`."""
+def fmax(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers, like `numpy.fmax`; see `fmin`."""
     return b if b > a else a
 
 
-def word(x: Any) -> Any:
+def bitcast_int(x: Any) -> Any:
     """Return the bits of a floating-point number as an integer of the same width.
 
     NumPy's `view` does the same, but numba takes several times as long to compile it.
@@ -119,8 +119,8 @@ def word(x: Any) -> Any:
     return np.asarray(x).view(f"i{np.asarray(x).itemsize}")[()]
 
 
-def number(bits: Any) -> Any:
-    """Return the floating-point number with the bits of an integer; inverse of `word`."""
+def bitcast_float(bits: Any) -> Any:
+    """Return the floating-point number with the bits of an integer; inverse of `bitcast_int`."""
     return np.asarray(bits).view(f"f{np.asarray(bits).itemsize}")[()]
 
 
@@ -189,7 +189,7 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
 
 @cache
 def _numba() -> Any:
-    """Import numba, time its compiler, and register `smaller`, `larger`, `word` and `number`."""
+    """Import numba, time its compiler, and register the overloads of `fmin` and `bitcast_int`."""
     import numba
     from llvmlite import ir
     from numba.core import event
@@ -209,7 +209,7 @@ def _numba() -> Any:
 
     event.register("numba:compile", Compilations())
 
-    for function, name in ((smaller, "llvm.minnum"), (larger, "llvm.maxnum")):
+    for function, name in ((fmin, "llvm.minnum"), (fmax, "llvm.maxnum")):
         type_callable(function)(lambda context: lambda a, b: context.unify_types(a, b))
 
         def lowered(context: Any, builder: Any, sig: Any, args: Any, name: str = name) -> Any:
@@ -223,7 +223,7 @@ def _numba() -> Any:
 
     types = numba.types
     pairs = ((types.float64, types.int64), (types.float32, types.int32))
-    for bitcast, table in ((word, dict(pairs)), (number, {i: x for x, i in pairs})):
+    for bitcast, table in ((bitcast_int, dict(pairs)), (bitcast_float, {i: x for x, i in pairs})):
         type_callable(bitcast)(lambda context, get=table.get: get)  # type: ignore[misc]
 
         def cast(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ._deprecated import former_name
 
-__all__ = ["attach", "foreign"]
+__all__ = ["attach", "optional_type"]
 
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list]:
@@ -58,7 +58,7 @@ class _OptionalType(type):
 
 
 @cache
-def foreign(module: str, name: str) -> Any:
+def optional_type(module: str, name: str) -> Any:
     """Return a placeholder for a class of an optional dependency, for use in `isinstance`.
 
     The module is not imported.  As long as it has not been imported elsewhere, no object can be an
@@ -66,8 +66,8 @@ def foreign(module: str, name: str) -> Any:
 
     Examples
     --------
-    >>> from mercer._core._lazy import foreign
-    >>> Fraction = foreign("fractions", "Fraction")
+    >>> from mercer._core._lazy import optional_type
+    >>> Fraction = optional_type("fractions", "Fraction")
     >>> from fractions import Fraction as RealFraction
     >>> isinstance(RealFraction(1, 2), Fraction), isinstance(0.5, Fraction)
     (True, False)

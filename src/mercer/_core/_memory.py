@@ -14,7 +14,7 @@ import numpy as np
 
 from ._errors import MemoryBudgetError
 
-__all__ = ["budget_in_bytes", "check_budget", "in_words", "reserve", "reserving"]
+__all__ = ["budget_in_bytes", "check_budget", "format_bytes", "memory_scope", "reserve"]
 
 _REAL_TYPES = (int, float, np.integer, np.floating)
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -23,12 +23,13 @@ _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 _reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
 _releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # innermost scope only
-# The budget that max_memory=None means inside a `reserving` block; None if there is no such block.
+# The budget that max_memory=None means inside a `memory_scope` block; None if there is no such
+# block.
 _scope_budget: ContextVar[Any] = ContextVar("scope_budget", default=None)
 
 
 @contextmanager
-def reserving(max_memory: Any = None) -> Iterator[None]:
+def memory_scope(max_memory: Any = None) -> Iterator[None]:
     """Scope memory reservations to this block; inside it, `max_memory=None` means this budget.
 
     The memory reserved inside the block is released at its end.
@@ -47,7 +48,7 @@ def reserving(max_memory: Any = None) -> Iterator[None]:
 
 
 def reserve(size: int, release: Callable[[], None] | None = None) -> None:
-    """Subtract `size` bytes from all budgets until the enclosing `reserving` block ends.
+    """Subtract `size` bytes from all budgets until the enclosing `memory_scope` block ends.
 
     When the block ends, `release` is called to free the reserved memory.  Outside of such a block
     this function does nothing, and `release` is never called.
@@ -76,8 +77,8 @@ def budget_in_bytes(max_memory: Any) -> int:
     """Return the number of bytes that may still be allocated under `max_memory`.
 
     `max_memory` is a number of bytes, a string such as "2 GiB", or None.  None means the budget of
-    the enclosing `reserving` block or, without one, half of the physical memory.  Bytes that have
-    been reserved with `reserve` are subtracted.
+    the enclosing `memory_scope` block or, without one, half of the physical memory.  Bytes that
+    have been reserved with `reserve` are subtracted.
     """
     return max(1, _parse_bytes(max_memory) - (_reserved.get() or 0))
 
@@ -104,17 +105,17 @@ def check_budget(needed: int, max_memory: Any, what: str) -> None:
     """Raise a MemoryBudgetError if `needed` bytes exceed the budget; call it before allocating."""
     if needed > (budget := budget_in_bytes(max_memory)):
         raise MemoryBudgetError(
-            f"{what} needs {in_words(needed)}, but the budget is {in_words(budget)}; "
+            f"{what} needs {format_bytes(needed)}, but the budget is {format_bytes(budget)}; "
             f"choose another solver, request less, or raise max_memory"
         )
 
 
-def in_words(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Format a number of bytes in a readable unit.
 
     Examples
     --------
-    >>> in_words(3_435_973_837)
+    >>> format_bytes(3_435_973_837)
     '3.2 GiB'
     """
     for unit in ("bytes", "KiB", "MiB", "GiB"):

@@ -17,25 +17,25 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
 __all__ = [
-    "Collection",
+    "PointCollection",
+    "as_csr",
+    "as_float64",
     "as_numpy",
     "as_vectors",
-    "column",
     "concatenate",
-    "doubled",
+    "get_column",
     "is_table",
     "length",
-    "only_column",
-    "refuse_masked",
-    "refuse_structured",
+    "reject_masked",
+    "reject_structured",
     "same_points",
-    "sliceable",
+    "single_column",
     "snapshot",
     "take",
 ]
 
 
-class Collection(ABC):
+class PointCollection(ABC):
     """Base class of sequences that store all their points together in a few arrays.
 
     `X[i]` is one point.  `X[rows]` with a slice, an index array or a boolean mask is a new
@@ -78,16 +78,16 @@ def as_numpy(X: Any) -> Any:
 
     Other collections of points are returned unchanged.
     """
-    is_supported = isinstance(X, (np.ndarray, Collection)) or sp.issparse(X) or is_table(X)
+    is_supported = isinstance(X, (np.ndarray, PointCollection)) or sp.issparse(X) or is_table(X)
     return np.asarray(X) if hasattr(X, "__array__") and not is_supported else X
 
 
-def column(X: Any, position: int) -> Any:
+def get_column(X: Any, position: int) -> Any:
     """Return the column of a data frame at an integer position."""
     return X.iloc[:, position] if hasattr(X, "iloc") else X.to_series(position)
 
 
-def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
+def single_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
     """Return the single column of a table or of a 2-D array of objects, whose values are points.
 
     A table with several columns raises a TypeError.  With `matrix=True` rows of numbers are valid
@@ -98,7 +98,7 @@ def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
     if len(shape) != 2 or not (is_table(X) or X.dtype.kind in "OUST"):
         return X
     if shape[1] == 1:
-        one = column(X, 0) if is_table(X) else X[:, 0]
+        one = get_column(X, 0) if is_table(X) else X[:, 0]
         numeric = np.asarray(one[:0]).dtype.kind in "biuf"
         return X if numeric and matrix else one
     if is_table(X) and not matrix:
@@ -111,7 +111,7 @@ def only_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
 
 def take(X: Any, rows: Any) -> Any:
     """Return the points X[rows]; `rows` is a slice, an index array or a boolean mask."""
-    if isinstance(X, (np.ndarray, Collection)) or sp.issparse(X):
+    if isinstance(X, (np.ndarray, PointCollection)) or sp.issparse(X):
         return X[rows]
     if hasattr(X, "iloc"):
         return X.iloc[rows]
@@ -125,9 +125,9 @@ def take(X: Any, rows: Any) -> Any:
 
 def concatenate(X: Any, Z: Any) -> Any:
     """Return the points of X followed by those of Z."""
-    if isinstance(X, Collection):
+    if isinstance(X, PointCollection):
         return X.joined(Z)
-    if isinstance(Z, Collection):
+    if isinstance(Z, PointCollection):
         return Z[:0].joined(X).joined(Z)
     if hasattr(X, "iloc") and hasattr(Z, "iloc"):
         import pandas as pd  # certainly installed, because X and Z are pandas objects
@@ -150,7 +150,7 @@ def same_points(X: Any, Z: Any) -> bool:
         return True
     if length(X) != length(Z):
         return False
-    if isinstance(X, Collection) and isinstance(Z, Collection):
+    if isinstance(X, PointCollection) and isinstance(Z, PointCollection):
         return bool(X == Z)
     if sp.issparse(X) and sp.issparse(Z):
         return X.shape == Z.shape and (X != Z).nnz == 0
@@ -182,7 +182,7 @@ def as_vectors(X: Any, owner: str) -> Any:
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(np.sum(X)):  # all entries are finite, no conversion needed
                 return X
-    refuse_structured(X, owner)
+    reject_structured(X, owner)
     return check_array(
         X,
         accept_sparse="csr",
@@ -201,9 +201,9 @@ _ARRAY_LIKE = ("__len__", "__array__", "shape")  # an array-like has at least on
 _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
-def refuse_structured(X: Any, owner: str) -> None:
+def reject_structured(X: Any, owner: str) -> None:
     """Raise an error if X contains strings, sets or graphs; the message names kernels for them."""
-    refuse_masked(X, "X")
+    reject_masked(X, "X")
     if isinstance(X, Mapping) or not any(hasattr(X, name) for name in _ARRAY_LIKE):
         raise TypeError(
             f"{owner} takes an array of shape (n, d), but X is an object of type "
@@ -233,7 +233,7 @@ def refuse_structured(X: Any, owner: str) -> None:
         )
 
 
-def refuse_masked(values: Any, name: str) -> None:
+def reject_masked(values: Any, name: str) -> None:
     """Raise a ValueError for an array with masked values, which NumPy would treat as valid."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         count = int(np.ma.count_masked(values))
@@ -249,7 +249,7 @@ def _refuse_columns(X: Any, owner: str) -> None:
     if not (is_table(X) and len(X.shape) == 2 and X.shape[0]):
         return
     for position, name in enumerate(X.columns):
-        first = next(iter(column(X, position)))
+        first = next(iter(get_column(X, position)))
         if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
             raise ValueError(
                 f"{owner} takes vectors, but the column {name!r} holds {first!r}; use a "
@@ -285,7 +285,7 @@ def snapshot(X: Any, *, arrays: bool = True) -> Any:
     >>> Z
     [{1, 2}, {3}]
     """
-    if isinstance(X, Collection):
+    if isinstance(X, PointCollection):
         return deepcopy(X) if arrays else X
     if hasattr(X, "iloc"):
         return _snapshot_table(X)
@@ -332,12 +332,12 @@ def _copy_point(x: Any) -> Any:
     return x.copy() if is_mutable or is_networkx else x
 
 
-def sliceable(X: Any) -> Any:
+def as_csr(X: Any) -> Any:
     """Convert a sparse matrix to CSR, which supports row indexing; other points are unchanged."""
     return X.tocsr() if hasattr(X, "tocsr") else X
 
 
-def doubled(X: Any) -> Any:
+def as_float64(X: Any) -> Any:
     """Convert float32 points to float64, because factorisations of K need the precision.
 
     Other points are returned unchanged.

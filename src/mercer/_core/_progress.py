@@ -23,7 +23,7 @@ from typing import Any
 
 from ._jit import report_compilation
 
-__all__ = ["Progress", "Step", "hearing", "progress"]
+__all__ = ["Progress", "ProgressStep", "capture_progress", "progress"]
 
 _BAR_WIDTH = 20  # characters of the progress bar
 _REFRESH_SECONDS = 0.1  # minimum time between two updates of a line on a terminal
@@ -31,20 +31,22 @@ _lock = threading.RLock()  # shared by all instances, because they write to the 
 _current: ContextVar[Progress | None] = ContextVar("current_progress", default=None)
 
 
-class Step(str):
+class ProgressStep(str):
     """A progress line, which the next step overwrites on a terminal; it is an ordinary string.
 
     Examples
     --------
-    >>> from mercer._core import Step
-    >>> Step("300 of 1000 points", 300, 1000)
+    >>> from mercer._core import ProgressStep
+    >>> ProgressStep("300 of 1000 points", 300, 1000)
     '300 of 1000 points'
     """
 
     done: float | None
     total: float | None
 
-    def __new__(cls, text: str, done: float | None = None, total: float | None = None) -> Step:
+    def __new__(
+        cls, text: str, done: float | None = None, total: float | None = None
+    ) -> ProgressStep:
         """Create a step with its text and, if known, the work done so far and the total work."""
         self = super().__new__(cls, text)
         self.done, self.total = done, total
@@ -52,16 +54,16 @@ class Step(str):
 
 
 class Progress:
-    """Print the progress of one fit; call it with a string or a `Step`, from any thread.
+    """Print the progress of one fit; call it with a string or a `ProgressStep`, from any thread.
 
     Leaving the `with` block ends the line that is being updated, also after Ctrl-C.
 
     Examples
     --------
-    >>> from mercer._core import Progress, Step
+    >>> from mercer._core import Progress, ProgressStep
     >>> with Progress("Model") as log:
     ...     for done in range(25, 101, 25):
-    ...         log(Step(f"{done} of 100 points", done, 100))
+    ...         log(ProgressStep(f"{done} of 100 points", done, 100))
     [Model] 25 of 100 points
     [Model] 50 of 100 points
     [Model] 75 of 100 points
@@ -77,13 +79,13 @@ class Progress:
     def _restart(self) -> None:
         """Start a new sequence of steps: reset its clock and its counters."""
         self._start = time.perf_counter()
-        self._last: Step | None = None
+        self._last: ProgressStep | None = None
         self._count, self._next, self._printed, self._drawn_at = 0, 1, True, 0.0
 
     def __call__(self, text: str) -> None:
-        """Print a message, or update the progress line if `text` is a `Step`."""
+        """Print a message, or update the progress line if `text` is a `ProgressStep`."""
         with _lock:
-            if isinstance(text, Step):
+            if isinstance(text, ProgressStep):
                 self._step(text)
             else:
                 self.end()
@@ -108,7 +110,7 @@ class Progress:
                 self._write("\n")
             self._restart()
 
-    def _step(self, step: Step) -> None:
+    def _step(self, step: ProgressStep) -> None:
         previous = self._last
         if previous is not None and (
             previous.total != step.total or (step.done or 0) < (previous.done or 0)
@@ -131,11 +133,11 @@ class Progress:
             self._print(step)
             self._next = 2 * self._count
 
-    def _print(self, step: Step) -> None:
+    def _print(self, step: ProgressStep) -> None:
         self._printed = True
         self._write(f"[{self._name}] {step}\n")
 
-    def _draw(self, step: Step) -> None:
+    def _draw(self, step: ProgressStep) -> None:
         if Progress._open not in (None, self):
             Progress._open.end()
         Progress._open, self._printed = self, True
@@ -159,8 +161,8 @@ class Progress:
 def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
     """Provide a `Progress` inside the block; compilations by numba are reported to it as well.
 
-    Yields None if `enabled` is false.  Inside another block of the same name, or inside `hearing`,
-    the outer `Progress` is reused.
+    Yields None if `enabled` is false.  Inside another block of the same name, or inside
+    `capture_progress`, the outer `Progress` is reused.
     """
     outer = _current.get()
     captured = isinstance(outer, _CapturedProgress)
@@ -188,16 +190,16 @@ class _CapturedProgress(Progress):
 
 
 @contextmanager
-def hearing(callback: Callable[[str], None]) -> Iterator[None]:
+def capture_progress(callback: Callable[[str], None]) -> Iterator[None]:
     """Pass all progress output inside the block to a callback instead of printing it.
 
     An exception raised by the callback propagates into the computation and stops it.
 
     Examples
     --------
-    >>> from mercer._core import hearing, progress
+    >>> from mercer._core import capture_progress, progress
     >>> lines = []
-    >>> with hearing(lines.append), progress("Model") as log:
+    >>> with capture_progress(lines.append), progress("Model") as log:
     ...     log("1 of 2 passes")
     >>> lines
     ['1 of 2 passes']

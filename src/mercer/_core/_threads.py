@@ -28,25 +28,27 @@ __all__ = [
     "all_blas_threads",
     "blas_threads",
     "check_threads",
-    "cut",
+    "default_threads",
     "entry_point",
+    "ignore_overflow",
     "one_blas_thread",
     "ordered_sum",
-    "quiet",
-    "run",
+    "run_in_threads",
     "slices",
+    "split_evenly",
     "thread_count",
-    "threads",
 ]
 
 T = TypeVar("T")
 _pool_state = threading.local()  # its attribute `in_pool` is True in a thread that executes jobs
-# The number of threads that n_threads=None means, set by `threads`; None for all processors.
+# The number of threads that n_threads=None means, set by `default_threads`; None for all
+# processors.
 _default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
 _ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}  # called by f(x) and, through SciPy, by K @ V
 ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
-# Multiplications below which `run` uses one thread.  They take about 10 ms, which is several time
-# slices of a busy computer; a second thread might wait longer than that for a processor.
+# Multiplications below which `run_in_threads` uses one thread.  They take about 10 ms, which is
+# several time slices of a busy computer; a second thread might wait longer than that for a
+# processor.
 _MIN_PARALLEL_WORK = 2e7
 _MIN_BLAS_ROWS = 1500  # from this size on, a second BLAS thread makes a factorisation faster
 
@@ -61,7 +63,8 @@ def thread_count() -> int:
 def check_threads(n_threads: Any) -> int:
     """Validate `n_threads` and return the number of threads to use.
 
-    None means the number set by an enclosing `threads` block or, without one, all processors.
+    None means the number set by an enclosing `default_threads` block or, without one, all
+    processors.
     """
     if n_threads is None:
         n_threads = _default_threads.get()
@@ -73,16 +76,16 @@ def check_threads(n_threads: Any) -> int:
 
 
 @contextmanager
-def threads(n_threads: int | None) -> Iterator[None]:
+def default_threads(n_threads: int | None) -> Iterator[None]:
     """Set the number of threads that `n_threads=None` means inside the block.
 
     The setting applies only to the current context (see `contextvars`), not to other threads of
-    the caller.  `threads(None)` keeps the setting of the enclosing block.
+    the caller.  `default_threads(None)` keeps the setting of the enclosing block.
 
     Examples
     --------
-    >>> from mercer._core import check_threads, threads
-    >>> with threads(3):
+    >>> from mercer._core import check_threads, default_threads
+    >>> with default_threads(3):
     ...     check_threads(None), check_threads(2)
     (3, 2)
     """
@@ -222,7 +225,8 @@ def entry_point(target: T) -> T:
     OpenBLAS splits every product between its threads and then spins until the last one is done.
     If another process occupies a processor, this wait lasts for the rest of a time slice, in each
     of the thousands of small products of a fit.  Large products are therefore split into tiles for
-    the threads of `run`, and large factorisations may use all BLAS threads; see `blas_threads`.
+    the threads of `run_in_threads`, and large factorisations may use all BLAS threads; see
+    `blas_threads`.
 
     Calls between entry points cost a fraction of a microsecond, because only the outermost one
     sets the limit.  A test calls every public function and method and fails if a BLAS thread
@@ -284,10 +288,10 @@ def blas_threads(n: int) -> AbstractContextManager[None]:
 
 # Results are checked for inf and nan afterwards, with a better message than NumPy's warning.  Apply
 # it as a decorator to functions that run in threads, because threads do not inherit `errstate`.
-quiet = np.errstate(over="ignore", invalid="ignore")
+ignore_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
-def run(
+def run_in_threads(
     task: Callable[[Any], Any],
     jobs: Iterable[Any],
     n_threads: int | None = None,
@@ -322,7 +326,7 @@ def run(
         workers = 1
     stop = threading.Event()
 
-    @quiet
+    @ignore_overflow
     def run_job(job: Any) -> None:
         steps = task(job)
         if isinstance(steps, Iterator):
@@ -392,7 +396,7 @@ def slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def cut(n: int, parts: int) -> list[slice]:
+def split_evenly(n: int, parts: int) -> list[slice]:
     """Split n rows into `parts` slices of nearly equal length.
 
     The slices do not depend on the number of threads, so results do not either.
@@ -411,12 +415,12 @@ def ordered_sum(
     """Return the sum of term(part) over all parts, independent of the number of threads.
 
     Neighbouring parts form `groups` groups.  Each group is summed by one thread, and the sums of
-    the groups are added in order.  For `n_threads` and `work` see `run`.
+    the groups are added in order.  For `n_threads` and `work` see `run_in_threads`.
     """
     if len(parts) == 1:  # avoids overhead: with few points, a fit may need 10,000 such sums
         with one_blas_thread:
-            return 0.0 + quiet(term)(parts[0])
-    members = cut(len(parts), min(groups, len(parts)))
+            return 0.0 + ignore_overflow(term)(parts[0])
+    members = split_evenly(len(parts), min(groups, len(parts)))
     sums: list[Any] = [0.0] * len(members)
 
     def group(g: int) -> Iterator[None]:
@@ -424,5 +428,5 @@ def ordered_sum(
             sums[g] = sums[g] + term(part)
             yield
 
-    run(group, range(len(sums)), n_threads, work)
+    run_in_threads(group, range(len(sums)), n_threads, work)
     return sum(sums[1:], sums[0]) if sums else 0.0

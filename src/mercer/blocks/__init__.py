@@ -7,26 +7,26 @@ number of blocks.  Therefore results are bit-for-bit identical for the same bloc
 thread or worker processed which block.
 """
 
-from ._array_blocks import ArrayBlocks, LocalBlocks, rows_of_a_block
-from ._blocks import Blocks, Rows, checked, concatenated, tree
+from ._array_blocks import ArrayBlocks, LocalBlocks, rows_per_block
+from ._blocks import BlockRows, Blocks, concatenate_blocks, tree_reduce, validate_block
 from ._dask_blocks import DaskBlocks, is_dask
-from ._dispatch import as_blocks, beside, in_blocks
-from ._row_sample import Drawn, draw
+from ._dispatch import as_blocks, is_chunked, with_targets
+from ._row_sample import RowSample, sample_rows
 
 __all__ = [
     "ArrayBlocks",
+    "BlockRows",
     "Blocks",
     "DaskBlocks",
-    "Drawn",
     "LocalBlocks",
-    "Rows",
+    "RowSample",
     "as_blocks",
-    "beside",
-    "checked",
-    "concatenated",
-    "draw",
-    "in_blocks",
+    "concatenate_blocks",
+    "is_chunked",
     "is_dask",
-    "rows_of_a_block",
-    "tree",
+    "rows_per_block",
+    "sample_rows",
+    "tree_reduce",
+    "validate_block",
+    "with_targets",
 ]

@@ -11,16 +11,16 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import Step, check_threads, is_count, is_table, length, run
-from ._blocks import Blocks, Rows, checked, string_column_names, tree
+from .._core import ProgressStep, check_threads, is_count, is_table, length, run_in_threads
+from ._blocks import BlockRows, Blocks, string_column_names, tree_reduce, validate_block
 
-__all__ = ["ArrayBlocks", "LocalBlocks", "rows_of_a_block"]
+__all__ = ["ArrayBlocks", "LocalBlocks", "rows_per_block"]
 
 _BLOCK_BYTES = 2**24  # default size of a block of float64: large for the BLAS, small in memory
 _MIN_BLOCK_ROWS = 256  # minimum number of rows of a default block, for points with many columns
 
 
-def rows_of_a_block(width: int | None, rows: int | None) -> int:
+def rows_per_block(width: int | None, rows: int | None) -> int:
     """Return the number of rows of a block: `rows`, or about 16 MiB by default.
 
     `width` is the number of columns, or None for one value per row.
@@ -51,18 +51,18 @@ class LocalBlocks(Blocks):
         """Yield the blocks as arrays."""
         return self._parts()
 
-    def _iter_rows(self) -> Iterator[Rows]:
+    def _iter_rows(self) -> Iterator[BlockRows]:
         """Yield each block after validation, with its targets and weights."""
         extras = [_split_like_blocks(self, part) for part in (self.y, self.weights)]
         parts = zip(self.starts, self.sizes, self._parts(), *extras, strict=True)
         for place, (start, size, X, y, weights) in enumerate(parts):
-            yield checked(place, start, X, y, weights, self.width, size)
+            yield validate_block(place, start, X, y, weights, self.width, size)
 
     def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
+        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
     ) -> Iterator[Any]:
         done, total = 0, len(self)
-        window: list[Rows] = []
+        window: list[BlockRows] = []
         window_size = check_threads(None) if self.in_memory else 1
         for rows in self._iter_rows() if self.in_memory else _read_ahead(self._iter_rows()):
             window.append(rows)
@@ -70,8 +70,8 @@ class LocalBlocks(Blocks):
                 continue
             yield from _process_window(f, window, shared)
             done, window = rows.start + self.sizes[rows.place], []
-            if say is not None and done < total:
-                say(Step(f"{done} of {total} points", done, total))
+            if log is not None and done < total:
+                log(ProgressStep(f"{done} of {total} points", done, total))
 
     @property
     def cores(self) -> int:
@@ -90,8 +90,8 @@ class LocalBlocks(Blocks):
         def work(i: int) -> None:
             results[i] = f(static, inputs, jobs[i])
 
-        run(work, range(len(jobs)))
-        return tree(results, merge)
+        run_in_threads(work, range(len(jobs)))
+        return tree_reduce(results, merge)
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Blocks:
         width = like.shape[1] if like.ndim == 2 else None
@@ -154,7 +154,7 @@ class ArrayBlocks(LocalBlocks):
                     f"{shapes[0][1:]}; all arrays need the same number"
                 )
         width = shapes[0][1] if len(shapes[0]) == 2 else None
-        block_rows = rows_of_a_block(width, rows)
+        block_rows = rows_per_block(width, rows)
         if width is not None and columns is not None:
             width = None if np.ndim(columns) == 0 else len(columns)
         sizes = [
@@ -249,18 +249,20 @@ def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
         yield None if values is None else values[start : start + size]
 
 
-def _process_window(f: Callable[..., Any], window: list[Rows], shared: Sequence[Any]) -> list[Any]:
+def _process_window(
+    f: Callable[..., Any], window: list[BlockRows], shared: Sequence[Any]
+) -> list[Any]:
     """Return f for some blocks, in parallel; within a single block, f may use all threads."""
     results: list[Any] = [None] * len(window)
 
     def work(i: int) -> None:
         results[i] = f(window[i], *shared)
 
-    run(work, range(len(window)))
+    run_in_threads(work, range(len(window)))
     return results
 
 
-def _read_ahead(rows: Iterator[Rows]) -> Iterator[Rows]:
+def _read_ahead(rows: Iterator[BlockRows]) -> Iterator[BlockRows]:
     """Yield blocks, while the next one is read in a background thread."""
     with ThreadPoolExecutor(1, thread_name_prefix="mercer-reads") as reader:
         pending = reader.submit(next, rows, None)

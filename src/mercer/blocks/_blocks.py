@@ -10,10 +10,17 @@ import numpy as np
 
 from .._core import check_budget, length
 
-__all__ = ["Blocks", "Rows", "checked", "concatenated", "string_column_names", "tree"]
+__all__ = [
+    "BlockRows",
+    "Blocks",
+    "concatenate_blocks",
+    "string_column_names",
+    "tree_reduce",
+    "validate_block",
+]
 
 
-class Rows(NamedTuple):
+class BlockRows(NamedTuple):
     """The data of one block.
 
     Attributes
@@ -127,20 +134,20 @@ class Blocks(ABC):
         return list(self._map_blocks(f, shared))
 
     def reduce(
-        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, say: Any = None
+        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, log: Any = None
     ) -> Any:
         """Return ``f(rows, *shared)`` of all blocks, merged over a binary tree, in one pass.
 
         Parameters
         ----------
         f : callable
-            Called with the `Rows` of each block, followed by `shared`.
+            Called with the `BlockRows` of each block, followed by `shared`.
         merge : callable
             ``merge(a, b)`` combines two results.  Both functions must be defined in a module, so
             that other processes can import them, and must not modify their arguments.
         *shared : objects
             Arguments that are the same for all blocks.
-        say : callable, optional
+        log : callable, optional
             Called with progress messages.
 
         Returns
@@ -148,11 +155,11 @@ class Blocks(ABC):
         object
             The merged result.
         """
-        return tree(self._map_blocks(f, shared, say), merge)
+        return tree_reduce(self._map_blocks(f, shared, log), merge)
 
     @abstractmethod
     def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
+        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
     ) -> Iterator[Any]:
         """Yield ``f(rows, *shared)`` for each block."""
 
@@ -194,14 +201,14 @@ class Blocks(ABC):
         """
         needed = 16 * len(self) * (self.width or 1)
         check_budget(needed, max_memory, f"all {len(self)} rows in one array")
-        return concatenated(self, _points)
+        return concatenate_blocks(self, _points)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return all rows as an array, so that NumPy functions and metrics accept blocks."""
         return np.asarray(self.to_array(), dtype=dtype)
 
 
-def concatenated(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
+def concatenate_blocks(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
     """Return the vertically stacked arrays ``f(rows, *shared)`` of all blocks, in one pass."""
     out: Any = None
     for start, size, part in zip(blocks.starts, blocks.sizes, blocks.map(f, *shared), strict=True):
@@ -219,14 +226,14 @@ def string_column_names(table: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _points(rows: Rows) -> np.ndarray:
-    """Return the points of a block; passed to `concatenated`."""
+def _points(rows: BlockRows) -> np.ndarray:
+    """Return the points of a block; passed to `concatenate_blocks`."""
     return rows.X
 
 
-def checked(
+def validate_block(
     place: int, start: int, X: Any, y: Any, weights: Any, width: int | None, size: int
-) -> Rows:
+) -> BlockRows:
     """Validate the data of one block, and convert it to arrays.
 
     float32 and float64 are preserved; other numbers are converted to float64.  Errors name the
@@ -277,7 +284,7 @@ def checked(
                 f"sample_weight must be non-negative, got {weights[row]:g} in block {place}, row "
                 f"{row} (row {start + row} of all)"
             )
-    return Rows(place, start, X, y, weights)
+    return BlockRows(place, start, X, y, weights)
 
 
 def _as_array(X: Any) -> np.ndarray:
@@ -333,7 +340,7 @@ def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
 # --- Reduction over a fixed binary tree, with at most about log2(n) partial results in memory.
 
 
-def tree(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+def tree_reduce(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     """Reduce values pairwise: merge(merge(v0, v1), merge(v2, v3)), and so on.
 
     The merge order depends only on the number of values.  Values may also be lazy, such as Dask
@@ -341,8 +348,8 @@ def tree(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
 
     Examples
     --------
-    >>> from mercer.blocks import tree
-    >>> tree("abcdefg", lambda a, b: f"({a}{b})")
+    >>> from mercer.blocks import tree_reduce
+    >>> tree_reduce("abcdefg", lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
     """
     pending: list[tuple[int, Any]] = []  # height of each pending subtree, and its value

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._core import MemoryBudgetError, check_threads, in_words, one_blas_thread, threads
-from ._blocks import Blocks, checked, string_column_names, tree
+from .._core import MemoryBudgetError, check_threads, default_threads, format_bytes, one_blas_thread
+from ._blocks import Blocks, string_column_names, tree_reduce, validate_block
 
 __all__ = ["DaskBlocks", "is_dask"]
 
@@ -100,14 +100,14 @@ class DaskBlocks(Blocks):
         return compute(list(self._map_blocks(f, shared)))
 
     def reduce(
-        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, say: Any = None
+        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, log: Any = None
     ) -> Any:
         from dask.delayed import delayed
 
         merged = delayed(_in_one_thread, pure=False)
-        plan = tree(self._map_blocks(f, shared), lambda a, b: merged(merge, a, b))
-        if say is not None:
-            say(f"a pass over {len(self.sizes)} blocks with Dask")
+        plan = tree_reduce(self._map_blocks(f, shared), lambda a, b: merged(merge, a, b))
+        if log is not None:
+            log(f"a pass over {len(self.sizes)} blocks with Dask")
         return compute([plan])[0]
 
     @property
@@ -133,10 +133,10 @@ class DaskBlocks(Blocks):
         common = delayed(_Shared(inputs), pure=False, traverse=False)
         task, merged = delayed(_job, pure=False), delayed(_in_one_thread, pure=False)
         tasks = (task(f, self._sent["future"], common, job) for job in jobs)
-        return compute([tree(tasks, lambda a, b: merged(merge, a, b))])[0]
+        return compute([tree_reduce(tasks, lambda a, b: merged(merge, a, b))])[0]
 
     def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], say: Any = None
+        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
     ) -> Iterator[Any]:
         """Yield a Dask task ``f(rows, *shared)`` for each block."""
         from dask.delayed import delayed
@@ -217,17 +217,19 @@ def _checked_call(
     f: Any, shared: Any, place: int, start: int, X: Any, y: Any, w: Any, width: Any, size: int
 ) -> Any:
     """Return f of a validated block."""
-    return f(checked(place, start, X, y, w, width, size), *shared)
+    return f(validate_block(place, start, X, y, w, width, size), *shared)
 
 
 def _mapped(common: _Shared, place: int, start: int, X: Any, width: Any, size: int) -> Any:
     """Task of one block of `mapped`, in one thread."""
-    return _in_one_thread(common.parts[0], checked(place, start, X, None, None, width, size).X)
+    return _in_one_thread(
+        common.parts[0], validate_block(place, start, X, None, None, width, size).X
+    )
 
 
 def _in_one_thread(f: Callable[..., Any], *args: Any) -> Any:
     """Return f(*args), computed in one thread."""
-    with threads(1), one_blas_thread:
+    with default_threads(1), one_blas_thread:
         return f(*args)
 
 
@@ -254,8 +256,8 @@ def check_worker_memory(*parts: Any) -> None:
     limit = _min_worker_memory()
     if limit and 2 * needed > limit:
         raise MemoryBudgetError(
-            f"each worker would hold {in_words(needed)} of points and vectors, and has "
-            f"{in_words(limit)}: too large to broadcast. Use landmarks (solver or "
+            f"each worker would hold {format_bytes(needed)} of points and vectors, and has "
+            f"{format_bytes(limit)}: too large to broadcast. Use landmarks (solver or "
             f"eigen_solver='nystroem'), or workers with more memory"
         )
 

@@ -10,18 +10,18 @@ from .._core import length
 from ._blocks import Blocks
 from ._dask_blocks import DaskBlocks, is_dask
 
-__all__ = ["as_blocks", "beside", "in_blocks"]
+__all__ = ["as_blocks", "is_chunked", "with_targets"]
 
 
-def in_blocks(X: Any) -> bool:
+def is_chunked(X: Any) -> bool:
     """Whether X consists of blocks: an instance of `Blocks`, or a Dask collection.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer import Blocks
-    >>> from mercer.blocks import in_blocks
-    >>> in_blocks(np.zeros((3, 2))), in_blocks(Blocks.of(np.zeros((3, 2))))
+    >>> from mercer.blocks import is_chunked
+    >>> is_chunked(np.zeros((3, 2))), is_chunked(Blocks.of(np.zeros((3, 2))))
     (False, True)
     """
     return isinstance(X, Blocks) or is_dask(X)
@@ -35,7 +35,7 @@ def as_blocks(X: Any, what: str = "X") -> Blocks:
     return X if isinstance(X, Blocks) else DaskBlocks.from_dask(X, what)
 
 
-def beside(X: Any, y: Any = None, weights: Any = None) -> Blocks:
+def with_targets(X: Any, y: Any = None, weights: Any = None) -> Blocks:
     """Return the blocks of X with targets y and sample weights attached.
 
     Both may be blocks of the same sizes as those of X, or arrays in memory.
@@ -51,7 +51,7 @@ def _validated(blocks: Blocks, part: Any, what: str) -> Any:
     """Validate targets or weights: one value per row, and the same block sizes as the points."""
     if part is None:
         return None
-    if not in_blocks(part):
+    if not is_chunked(part):
         part = np.asarray(part)
         if part.ndim == 0 or length(part) != len(blocks):
             raise ValueError(f"{what} has the shape {part.shape}, but X has {len(blocks)} rows")

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._blocks import Blocks, Rows
+from ._blocks import BlockRows, Blocks
 
-__all__ = ["Drawn", "draw", "hashes"]
+__all__ = ["RowSample", "hash_rows", "sample_rows"]
 
 
-class Drawn(NamedTuple):
+class RowSample(NamedTuple):
     """A sample of rows.
 
     Attributes
@@ -38,7 +38,7 @@ class Drawn(NamedTuple):
     weights: Any = None
 
 
-def draw(blocks: Blocks, count: int, seed: int = 0) -> Drawn:
+def sample_rows(blocks: Blocks, count: int, seed: int = 0) -> RowSample:
     """Draw a uniform random sample of rows without replacement.
 
     Parameters
@@ -59,18 +59,18 @@ def draw(blocks: Blocks, count: int, seed: int = 0) -> Drawn:
     --------
     >>> import numpy as np
     >>> from mercer import Blocks
-    >>> from mercer.blocks import draw
+    >>> from mercer.blocks import sample_rows
     >>> X = np.arange(100.0)[:, None]
-    >>> sample = draw(Blocks.of(X, rows=7), 5)
-    >>> bool(np.array_equal(sample.places, draw(Blocks.of(X, rows=40), 5).places))
+    >>> sample = sample_rows(Blocks.of(X, rows=7), 5)
+    >>> bool(np.array_equal(sample.places, sample_rows(Blocks.of(X, rows=40), 5).places))
     True
     """
     sample = blocks.reduce(_block_sample, partial(_merge_samples, count, seed), count, seed)
     order = np.argsort(sample.places)
-    return Drawn(*(None if part is None else part[order] for part in sample))
+    return RowSample(*(None if part is None else part[order] for part in sample))
 
 
-def hashes(index: np.ndarray, seed: int) -> np.ndarray:
+def hash_rows(index: np.ndarray, seed: int) -> np.ndarray:
     """Return a 64-bit hash of each row index and the seed (splitmix64)."""
     with np.errstate(over="ignore"):
         z = index.astype(np.uint64) + np.uint64(1)
@@ -82,24 +82,24 @@ def hashes(index: np.ndarray, seed: int) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-def _block_sample(rows: Rows, count: int, seed: int) -> Drawn:
+def _block_sample(rows: BlockRows, count: int, seed: int) -> RowSample:
     """Return the sample of one block."""
     index = np.arange(len(rows.X))
     if rows.weights is not None:  # a row with weight 0 has no influence on a fit
         index = index[rows.weights > 0]
     selected = (None if part is None else part[index] for part in rows[2:])
-    return _with_smallest_hashes(Drawn(rows.start + index, *selected), count, seed)
+    return _with_smallest_hashes(RowSample(rows.start + index, *selected), count, seed)
 
 
-def _merge_samples(count: int, seed: int, one: Drawn, other: Drawn) -> Drawn:
+def _merge_samples(count: int, seed: int, one: RowSample, other: RowSample) -> RowSample:
     """Return the sample of two groups of blocks from their samples."""
     both = (None if a is None else np.concatenate([a, b]) for a, b in zip(one, other, strict=True))
-    return _with_smallest_hashes(Drawn(*both), count, seed)
+    return _with_smallest_hashes(RowSample(*both), count, seed)
 
 
-def _with_smallest_hashes(drawn: Drawn, count: int, seed: int) -> Drawn:
+def _with_smallest_hashes(drawn: RowSample, count: int, seed: int) -> RowSample:
     """Return the `count` rows with the smallest hashes."""
     if len(drawn.places) <= count:
         return drawn
-    order = np.lexsort((drawn.places, hashes(drawn.places, seed)))[:count]
-    return Drawn(*(None if part is None else part[order] for part in drawn))
+    order = np.lexsort((drawn.places, hash_rows(drawn.places, seed)))[:count]
+    return RowSample(*(None if part is None else part[order] for part in drawn))

@@ -43,10 +43,10 @@ from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 # parts of fitted estimators, for files that hold them
 from .gaussian_process._gp_classifier import LatentProcess as LatentProcess  # isort: skip
 from .gaussian_process._gp_kernel_parameters import (  # isort: skip
-    KernelTranslation as KernelTranslation,
+    ThetaMap as ThetaMap,
 )
 from .gaussian_process._gp_kernel_parameters import (  # isort: skip
-    SpelledObjective as SpelledObjective,
+    ReparametrisedObjective as ReparametrisedObjective,
 )
 from .decomposition._two_view_estimator import SecondView as SecondView  # isort: skip
 from .support_vector import PairExpansion as PairExpansion  # isort: skip

@@ -16,10 +16,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..blocks import Blocks, Drawn, as_blocks, beside, draw
-from ..gram import CANDIDATES, PER_LANDMARK, Landmarks, elsewhere
+from ..blocks import Blocks, RowSample, as_blocks, sample_rows, with_targets
+from ..gram import CANDIDATES_PER_LANDMARK, DEFAULT_CANDIDATES, Landmarks, distribute_products
 
-__all__ = ["answered", "exactly", "fitted", "gathered", "require_landmarks", "sampled"]
+__all__ = [
+    "call_on_blocks",
+    "distributed_exact_products",
+    "fit_on_blocks",
+    "gather_blocks",
+    "require_landmarks",
+    "sample_blocks",
+]
 
 _ROWWISE_METHODS = (  # methods whose result has one row per point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
@@ -32,7 +39,7 @@ _SUPPORTED_ESTIMATORS = (
 )
 
 
-def fitted(model: Any, method: str, X: Any, *args: Any, **params: Any) -> Any:
+def fit_on_blocks(model: Any, method: str, X: Any, *args: Any, **params: Any) -> Any:
     """Call `fit` or `fit_transform` of an estimator with data in blocks, and return the result.
 
     Parameters
@@ -66,13 +73,13 @@ def fitted(model: Any, method: str, X: Any, *args: Any, **params: Any) -> Any:
     return model if method == "fit" else model.transform(X)
 
 
-def sampled(
+def sample_blocks(
     X: Blocks,
     landmarks: Landmarks | None = None,
     y: Any = None,
     sample_weight: Any = None,
     rank: int | None = None,
-) -> tuple[Blocks, Drawn]:
+) -> tuple[Blocks, RowSample]:
     """Join X with targets and weights, and draw a sample of the rows.
 
     Parameters
@@ -91,16 +98,16 @@ def sampled(
     row_sample : Drawn
         The sampled rows of positive weight.
     """
-    blocks, count = beside(X, y, sample_weight), CANDIDATES
+    blocks, count = with_targets(X, y, sample_weight), DEFAULT_CANDIDATES
     if landmarks is not None and not landmarks.given:
-        count = max(count, PER_LANDMARK * landmarks.count(len(X)))
+        count = max(count, CANDIDATES_PER_LANDMARK * landmarks.count(len(X)))
     if rank is not None:
-        count = max(count, PER_LANDMARK * rank)
+        count = max(count, CANDIDATES_PER_LANDMARK * rank)
     seed = getattr(landmarks, "random_state", None)
     if isinstance(seed, np.random.RandomState):
         # Read the state without advancing the generator.
         seed = int(seed.get_state(legacy=False)["state"]["key"][0])
-    row_sample = draw(blocks, count, 0 if seed is None else int(seed))
+    row_sample = sample_rows(blocks, count, 0 if seed is None else int(seed))
     if not len(row_sample.places):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return blocks, row_sample
@@ -116,15 +123,19 @@ def require_landmarks(model: Any, name: str = "solver") -> None:
         )
 
 
-def gathered(model: Any, X: Blocks, y: Any = None, sample_weight: Any = None) -> tuple[Any, ...]:
+def gather_blocks(
+    model: Any, X: Blocks, y: Any = None, sample_weight: Any = None
+) -> tuple[Any, ...]:
     """Return points, targets and weights as arrays, if the points fit into the memory budget."""
-    blocks = beside(X, y, sample_weight)
+    blocks = with_targets(X, y, sample_weight)
     points = X.to_array(getattr(model, "max_memory", None))
     return points, _in_memory(blocks.y), _in_memory(blocks.weights)
 
 
 @contextmanager
-def exactly(model: Any, X: Blocks, name: str, supported: tuple[str, ...]) -> Iterator[None]:
+def distributed_exact_products(
+    model: Any, X: Blocks, name: str, supported: tuple[str, ...]
+) -> Iterator[None]:
     """Context in which products with the full kernel matrix K are computed where the blocks are.
 
     Each worker receives all points once.
@@ -144,7 +155,7 @@ def exactly(model: Any, X: Blocks, name: str, supported: tuple[str, ...]) -> Ite
             f"{type(model).__name__} supports data in blocks with {name}='nystroem' (landmarks) "
             f"and {name}='{supported[-1]}' (products with K); {name}={value!r} needs K in one array"
         )
-    with elsewhere(X.spread):
+    with distribute_products(X.spread):
         yield
 
 
@@ -153,7 +164,7 @@ def _in_memory(values: Any) -> Any:
     return values.to_array() if isinstance(values, Blocks) else values
 
 
-def answered(model: Any, name: str, X: Any, *args: Any, **params: Any) -> Any:
+def call_on_blocks(model: Any, name: str, X: Any, *args: Any, **params: Any) -> Any:
     """Call a method of a fitted estimator for data in blocks and return the result as lazy blocks.
 
     Parameters

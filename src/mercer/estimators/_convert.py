@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import entry_point, foreign, length
+from .._core import entry_point, length, optional_type
 from ..expansion import Expansion, Primal
 from ..kernels import Features, Kernel, Linear, Precomputed
 from ._kernel_estimator import KernelEstimator
@@ -130,7 +130,7 @@ def _kernel_with_matrix(estimator: KernelEstimator, K: Any) -> Any:
 # --- Conversion between dual expansions (kernel models) and primal weights (linear models).
 
 
-_Pipeline = foreign("sklearn.pipeline", "Pipeline")
+_Pipeline = optional_type("sklearn.pipeline", "Pipeline")
 
 
 @entry_point

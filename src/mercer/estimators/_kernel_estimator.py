@@ -1,7 +1,8 @@
 """Base classes of estimators with a kernel: kernel parameters, input validation, predictions.
 
 `KernelEstimator` converts the user's `kernel` parameter to a `Kernel` and validates X and y;
-`NamedKernel` adds the parameters of kernels given by name, and `Landmarked` those of landmarks.
+`NamedKernelEstimator` adds the parameters of kernels given by name, and `LandmarkMixin` those of
+landmarks.
 """
 
 from __future__ import annotations
@@ -22,39 +23,47 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._core import (
     KernelSyntaxError,
+    as_float64,
     as_numpy,
-    doubled,
-    foreign,
     is_table,
     length,
+    optional_type,
     progress,
-    refuse_structured,
+    reject_structured,
     snapshot,
 )
 from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
-from ..gram import METHODS, Landmarks
-from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, spelled_out
-from ._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, learned, parameter, threaded
+from ..gram import LANDMARK_METHODS, Landmarks
+from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, parse_if_expression
+from ._parameters import (
+    NON_NEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from ._training_sample import Sample, check_weights
 
 __all__ = [
     "NO_TARGETS",
-    "Explorable",
+    "ExploreMixin",
     "KernelEstimator",
     "KernelLike",
-    "Landmarked",
-    "NamedKernel",
+    "LandmarkMixin",
+    "NamedKernelEstimator",
     "Seed",
 ]
 
 
-__all__ += ["SklearnGPKernel", "is_ready", "taken"]
+__all__ += ["SklearnGPKernel", "points_need_no_validation", "record_n_features"]
 
 
 # Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
 NO_TARGETS = object()
-SklearnGPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
+SklearnGPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 KernelLike: TypeAlias = str | Kernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
 
@@ -90,9 +99,9 @@ class KernelEstimator(BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
-    expansion_: Any = learned()  # an Expansion; a Primal in models returned by `to_primal`
-    dual_coef_: np.ndarray = learned()
-    intercept_: Any = learned()
+    expansion_: Any = fitted_attribute()  # an Expansion; a Primal in models returned by `to_primal`
+    dual_coef_: np.ndarray = fitted_attribute()
+    intercept_: Any = fitted_attribute()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # names of the parameters that are kernels
     # Options of scikit-learn's `validate_data` for vectors, and for numeric targets.
@@ -100,7 +109,7 @@ class KernelEstimator(BaseEstimator):
     _target_validation: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         """The order of conditional positive definiteness that the estimator requires of its kernel.
 
         0 requires a Mercer kernel. 1 suffices for estimators that use only differences of feature
@@ -130,7 +139,7 @@ class KernelEstimator(BaseEstimator):
                 kernel_params[name][parameter_name] = params.pop(key)
         super().set_params(**params)
         for name, nested in kernel_params.items():
-            kernel = spelled_out(getattr(self, name)) if nested else None
+            kernel = parse_if_expression(getattr(self, name)) if nested else None
             if isinstance(kernel, Kernel):
                 setattr(self, name, kernel.set_params(**nested))
             elif isinstance(kernel, str):
@@ -151,16 +160,16 @@ class KernelEstimator(BaseEstimator):
     @property
     def _kernel_spec(self) -> Any:
         """The `kernel` parameter; a kernel expression given as text is parsed to a Kernel."""
-        return spelled_out(self.kernel)
+        return parse_if_expression(self.kernel)
 
     @property
     def _precomputed(self) -> bool:
         """Whether the rows of X are kernel values instead of points."""
         with suppress(KernelSyntaxError):  # `fit` reports invalid text
-            return self._reads_values(self._kernel_spec)
+            return self._is_precomputed_kernel(self._kernel_spec)
         return False
 
-    def _reads_values(self, kernel: Any) -> bool:
+    def _is_precomputed_kernel(self, kernel: Any) -> bool:
         """Return True if X is a matrix of kernel values for this kernel specification."""
         if isinstance(kernel, str):
             return kernel == "precomputed"
@@ -183,13 +192,13 @@ class KernelEstimator(BaseEstimator):
         or (n, q), or labels of shape (n,).
         """
         target_options = {} if labels else self._target_validation
-        is_valid = is_ready(self, X, reset) and self._takes(X)
+        is_valid = points_need_no_validation(self, X, reset) and self._expects_matrix(X)
         if is_valid and (not supervised or _targets_need_no_validation(y, len(X))):
-            X = taken(self, X, reset)
+            X = record_n_features(self, X, reset)
             X = X.copy() if copy else X
             return (X, y) if supervised else X
-        if self._takes(X):
-            refuse_structured(X, type(self).__name__)
+        if self._expects_matrix(X):
+            reject_structured(X, type(self).__name__)
             options = {**self._vector_validation, "reset": reset, "copy": copy}
             if not supervised:
                 return _as_float(validate_data(self, X, **options))
@@ -208,7 +217,9 @@ class KernelEstimator(BaseEstimator):
             if len(y) != length(X):
                 what = "labels" if labels else "targets"
                 raise ValueError(f"X has {length(X)} points, but y has {len(y)} {what}")
-        by_position = isinstance(kernel := self._kernel_spec, Kernel) and not kernel._reads_names()
+        by_position = (
+            isinstance(kernel := self._kernel_spec, Kernel) and not kernel._selects_by_name()
+        )
         if is_table(X) and len(X.shape) == 2 and by_position:
             _check_feature_names(self, X, reset=reset)
         return (X, y) if supervised else X
@@ -230,13 +241,13 @@ class KernelEstimator(BaseEstimator):
         )
         X, y = checked if supervised else (checked, None)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
-        sample = Sample.of(X, weights, precomputed=precomputed, order=self._order)
+        sample = Sample.of(X, weights, precomputed=precomputed, order=self._required_cpd_order)
         if labels:
             check_classification_targets(y)
             return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
         return sample.with_targets(y) if supervised else sample
 
-    def _takes(self, X: Any) -> bool:
+    def _expects_matrix(self, X: Any) -> bool:
         """Return True if X must be a numeric matrix.
 
         This is the case if the kernel is defined on vectors, or, for kernels that accept several
@@ -247,7 +258,7 @@ class KernelEstimator(BaseEstimator):
             return True
         if isinstance(kernel, Kernel) and kernel.on_vectors:
             return True
-        if isinstance(kernel, Kernel) and not kernel.reads_matrix:
+        if isinstance(kernel, Kernel) and not kernel.accepts_matrix:
             return False
         if is_table(X):  # kernels not defined on vectors read its columns by name
             return not isinstance(kernel, Kernel)
@@ -271,7 +282,7 @@ class KernelEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        return X if self._precomputed else doubled(X)
+        return X if self._precomputed else as_float64(X)
 
     def _self_kernel(self, X: Any, training_diagonal: Any, purpose: str) -> np.ndarray:
         """Return k(x, x) for each point, or raise an error if it is unknown.
@@ -298,7 +309,7 @@ class KernelEstimator(BaseEstimator):
                 )
         return np.asarray(self.kernel_.diag(X), dtype=np.float64)
 
-    @threaded
+    @predict_method
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x_i) + b for each point, of shape (n, q), evaluated in tiles."""
         check_is_fitted(self)
@@ -339,16 +350,16 @@ class KernelEstimator(BaseEstimator):
         self.intercept_ = float(intercept[0]) if flat else intercept
 
     @property
-    def _one_target(self) -> bool:
+    def _has_single_target(self) -> bool:
         """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
         return np.ndim(self.intercept_) == 0
 
     @property
-    def _teller(self) -> Function[[str], None] | None:
+    def _progress_callback(self) -> Function[[str], None] | None:
         """The function that solvers call with progress messages; None unless `verbose` is set."""
-        return self._say if self.verbose else None
+        return self._log_progress if self.verbose else None
 
-    def _say(self, text: str) -> None:
+    def _log_progress(self, text: str) -> None:
         """Print a progress message if `verbose` is set."""
         with progress(type(self).__name__, self.verbose) as log:
             if log is not None:
@@ -356,7 +367,7 @@ class KernelEstimator(BaseEstimator):
 
 
 @estimator(kw_only=True)
-class NamedKernel(KernelEstimator):
+class NamedKernelEstimator(KernelEstimator):
     """Base class of estimators whose kernel may be given by name.
 
     Parameters
@@ -375,7 +386,7 @@ class NamedKernel(KernelEstimator):
     """
 
     gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
-    degree: float = parameter(AT_LEAST_0, default=3)
+    degree: float = parameter(NON_NEGATIVE, default=3)
     coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)
 
@@ -383,20 +394,20 @@ class NamedKernel(KernelEstimator):
     _named_kernel_params: ClassVar[tuple[str, ...]] = ("gamma", "degree", "coef0", "kernel_params")
 
     @classmethod
-    def _defaults_of_names(cls) -> dict[str, Any]:
+    def _named_kernel_defaults(cls) -> dict[str, Any]:
         """Return the parameters of kernels given by name, with their defaults."""
         return {name: getattr(cls, name) for name in cls._named_kernel_params}
 
-    def _refuse_unused(self) -> None:
+    def _check_unused_params(self) -> None:
         """Raise an error if a parameter of named kernels is set but would be ignored."""
-        kernels = [spelled_out(getattr(self, name)) for name in self._kernels]
+        kernels = [parse_if_expression(getattr(self, name)) for name in self._kernels]
         if any(isinstance(kernel, str) for kernel in kernels):
             return
         has_callable = any(
             callable(kernel) and not isinstance(kernel, Kernel | SklearnGPKernel)
             for kernel in kernels
         )
-        for name, default in self._defaults_of_names().items():
+        for name, default in self._named_kernel_defaults().items():
             value = getattr(self, name)
             is_used = has_callable and name == "kernel_params"
             if value is default or is_used or (isinstance(value, str | Real) and value == default):
@@ -411,7 +422,7 @@ class NamedKernel(KernelEstimator):
 
     def _make_kernel(self, gamma: Any) -> Kernel:
         """Return the kernel as a `Kernel`, with this gamma if it was given by name."""
-        self._refuse_unused()
+        self._check_unused_params()
         return as_kernel(
             self.kernel,
             gamma=gamma,
@@ -433,7 +444,7 @@ class NamedKernel(KernelEstimator):
 
 
 @estimator(kw_only=True)
-class Landmarked(BaseEstimator):
+class LandmarkMixin(BaseEstimator):
     """Base class of estimators with a solver that approximates functions on landmarks.
 
     Parameters
@@ -450,9 +461,9 @@ class Landmarked(BaseEstimator):
         fits give the same result.
     """
 
-    rank: int | None = parameter(COUNT, None, default=None)
+    rank: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     landmarks: Any = parameter(
-        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
     )
     random_state: Seed = parameter("random_state", default=None)
 
@@ -478,7 +489,7 @@ def _remedy(kernel: Any, name: str, value: Any) -> str:
     return "Set the parameters of the kernel itself"
 
 
-def is_ready(model: BaseEstimator, X: Any, reset: bool) -> bool:
+def points_need_no_validation(model: BaseEstimator, X: Any, reset: bool) -> bool:
     """Return True if scikit-learn's validation would return the matrix X unchanged.
 
     The validation is slow compared with a prediction for a few points, so it is skipped then.
@@ -490,7 +501,7 @@ def is_ready(model: BaseEstimator, X: Any, reset: bool) -> bool:
     return (reset or same_columns) and X.flags.c_contiguous and _all_finite(X)
 
 
-def taken(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.ndarray:
+def record_n_features(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.ndarray:
     """Return validated vectors; with `reset`, record their number of columns in the model."""
     if reset:
         model.n_features_in_ = X.shape[1]
@@ -523,7 +534,7 @@ def _as_float(X: Any) -> Any:
 # --- The method `explore`, which opens the interactive explorer for a fitted embedding model.
 
 
-class Explorable:
+class ExploreMixin:
     """Mixin for models with an embedding that can be displayed interactively."""
 
     def explore(self, X: Any = None, **options: Any) -> Any:

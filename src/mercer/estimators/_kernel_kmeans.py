@@ -11,14 +11,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
 from .._core import as_vectors, length, warn_caller
-from ..blocks import Blocks, in_blocks
+from ..blocks import Blocks, is_chunked
 from ..expansion import Expansion
 from ..gram import Landmarks
 from ..kernels import Kernel
 from ..solvers import Lloyd, Status, cluster, cluster_blocks
-from ._blockwise import require_landmarks, sampled
-from ._kernel_estimator import KernelLike, Landmarked, NamedKernel
-from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, solver, threaded
+from ._blockwise import require_landmarks, sample_blocks
+from ._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from ._parameters import (
+    NON_NEGATIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+    solver,
+)
 from ._training_sample import Sample, check_weights
 
 __all__ = ["KernelKMeans"]
@@ -30,7 +39,11 @@ _DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps
 
 @estimator()
 class KernelKMeans(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Landmarked, NamedKernel
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    LandmarkMixin,
+    NamedKernelEstimator,
 ):
     """K-means clustering in the feature space of a kernel.
 
@@ -111,20 +124,20 @@ class KernelKMeans(
     1.0
     """
 
-    n_clusters: int = parameter(COUNT, default=8)
+    n_clusters: int = parameter(POSITIVE_INTEGER, default=8)
     _: KW_ONLY
     init: Any = parameter(
         StrOptions({"k-means++", "random"}), "array-like", "sparse matrix", default="k-means++"
     )
-    n_init: int | str = parameter(COUNT, StrOptions({"auto"}), default="auto")
-    max_iter: int = parameter(COUNT, default=300)
-    tol: float = parameter(AT_LEAST_0, default=1e-4)
+    n_init: int | str = parameter(POSITIVE_INTEGER, StrOptions({"auto"}), default="auto")
+    max_iter: int = parameter(POSITIVE_INTEGER, default=300)
+    tol: float = parameter(NON_NEGATIVE, default=1e-4)
     algorithm: str = parameter(StrOptions({"lloyd", "hartigan"}), default="lloyd")
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     solver: Any = solver("nystroem", given=[Lloyd], default="auto")
 
-    kernel_: Kernel = learned()
+    kernel_: Kernel = fitted_attribute()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -132,10 +145,10 @@ class KernelKMeans(
         return tags
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         return 1  # sufficient, because k-means uses only distances
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the points.
 
@@ -153,7 +166,7 @@ class KernelKMeans(
         """
         sample = self._sample(X, sample_weight=sample_weight).doubled()
         kernel, lloyd = (
-            sample.resolve_about(self._make_kernel(self.gamma), check=False),
+            sample.resolve_centred(self._make_kernel(self.gamma), check=False),
             self._make_lloyd(),
         )
         clustering = cluster(
@@ -164,7 +177,7 @@ class KernelKMeans(
             self._chosen,
             weights=sample.weights,
             start=self._start(sample, kernel),
-            say=self._teller,
+            log=self._progress_callback,
         )
         A = clustering.coefficients
         approximate = clustering.approximate
@@ -181,7 +194,7 @@ class KernelKMeans(
             self.labels_[zero_weight] = self._shifted_distances(sample.rows(zero_weight)).argmin(
                 axis=1
             )
-        self._say(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
+        self._log_progress(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
@@ -190,7 +203,7 @@ class KernelKMeans(
         Parameters are those of `fit`.
         """
         self.fit(X, y, **params)
-        return self.predict(X) if in_blocks(X) else self.labels_
+        return self.predict(X) if is_chunked(X) else self.labels_
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Cluster data in blocks with centroids on landmarks.
@@ -199,10 +212,10 @@ class KernelKMeans(
         iteration is one pass over the blocks.
         """
         require_landmarks(self)
-        blocks, row_sample = sampled(X, self._chosen, None, sample_weight)
+        blocks, row_sample = sample_blocks(X, self._chosen, None, sample_weight)
         sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False).doubled()
         kernel, lloyd = (
-            sample.resolve_about(self._make_kernel(self.gamma), check=False),
+            sample.resolve_centred(self._make_kernel(self.gamma), check=False),
             self._make_lloyd(),
         )
         start = self._start(sample, kernel)
@@ -215,13 +228,15 @@ class KernelKMeans(
             clustering = cluster(
                 *(kernel, sample.points, lloyd, "nystroem", landmarks),
                 weights=sample.weights,
-                say=self._teller,
+                log=self._progress_callback,
             )
             # Convert coefficients of landmarks to coordinates in the feature map phi.
             initial_coordinates = phi.factor.T @ clustering.coefficients
         else:
             initial_coordinates = phi.features(start).T
-        clustering = cluster_blocks(phi, blocks, lloyd, initial_coordinates, start, self._teller)
+        clustering = cluster_blocks(
+            phi, blocks, lloyd, initial_coordinates, start, self._progress_callback
+        )
         if clustering.report.status is Status.NOT_CONVERGED:
             warn_caller(
                 f"points still change clusters after {self.max_iter} iterations; increase "
@@ -284,7 +299,7 @@ class KernelKMeans(
         """Return |f_c|^2 - 2 f_c(x), the squared distances minus k(x, x)."""
         return self.squared_norms_ - 2.0 * self.expansion_(X)
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return the index of the nearest centroid of each point.
 
@@ -292,7 +307,7 @@ class KernelKMeans(
         """
         return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Return the distances |k(x, .) - f_c| to all centroids, of shape (n, n_clusters).
 
@@ -301,7 +316,7 @@ class KernelKMeans(
         """
         return np.sqrt(self._squared_distances(self._check_new(X)))
 
-    @threaded
+    @predict_method
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the inertia of points around the centroids; larger is better.
 

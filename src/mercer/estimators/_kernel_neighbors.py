@@ -15,11 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core import budget_in_bytes, is_count, length, slices, take, warn_caller
 from ..expansion import Expansion
-from ..gram import nearest, within
+from ..gram import nearest_neighbors, radius_neighbors
 from ..kernels import Kernel
 from ..solvers import Report, Status
-from ._kernel_estimator import NamedKernel
-from ._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, threaded
+from ._kernel_estimator import NamedKernelEstimator
+from ._parameters import (
+    NON_NEGATIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from ._training_sample import Sample
 
 __all__ = [
@@ -33,7 +41,7 @@ _BYTES_PER_PAIR = 128  # estimated memory for one pair of points within the radi
 
 
 @estimator(kw_only=True)
-class NeighborsEstimator(NamedKernel):
+class NeighborsEstimator(NamedKernelEstimator):
     """Base class of the estimators that store the training points and search for neighbours.
 
     Parameters
@@ -48,10 +56,10 @@ class NeighborsEstimator(NamedKernel):
         StrOptions({"uniform", "distance"}), callable, None, default="uniform"
     )
 
-    kernel_: Kernel = learned()
+    kernel_: Kernel = fitted_attribute()
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         return 1  # the model depends only on distances in feature space
 
     def _store_training_data(self, sample: Sample, Y: np.ndarray) -> None:
@@ -61,14 +69,14 @@ class NeighborsEstimator(NamedKernel):
         differences of large numbers.
         """
         sample = sample.doubled()
-        kernel = sample.resolve_about(self._make_kernel(self.gamma), check=False)
+        kernel = sample.resolve_centred(self._make_kernel(self.gamma), check=False)
         values = kernel if sample.values is None else sample.values
         self._norms = np.asarray(values.diag(sample.points), dtype=np.float64)
         f, self.kernel_ = Expansion(kernel, sample.points, Y), kernel
         self._set_expansion(f, np.zeros(Y.shape[1]), flat=False)
         self.n_samples_fit_ = len(sample)
         self.report_ = Report("none: the training points are stored", Status.DIRECT)
-        self._say(f"stored {self.n_samples_fit_} training points")
+        self._log_progress(f"stored {self.n_samples_fit_} training points")
 
     def _points_and_norms(self, X: Any, what: str) -> tuple[Any, Any, np.ndarray]:
         """Return the query points x, the training points z, and the values k(x, x).
@@ -126,9 +134,9 @@ class NeighborsEstimator(NamedKernel):
 class KNeighborsEstimator(NeighborsEstimator):
     """Base class of the estimators that use a fixed number of neighbours."""
 
-    n_neighbors: int = parameter(COUNT, default=5)
+    n_neighbors: int = parameter(POSITIVE_INTEGER, default=5)
 
-    @threaded
+    @predict_method
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
@@ -156,10 +164,10 @@ class KNeighborsEstimator(NeighborsEstimator):
         if not return_distance and self._precomputed and X is not None:
             X = self._check_new(X)
             k = self._check_n_neighbors(n_neighbors, self.n_samples_fit_, length(X))
-            return nearest(self.kernel_, X, self.X_fit_, k, self._norms)[1]
+            return nearest_neighbors(self.kernel_, X, self.X_fit_, k, self._norms)[1]
         X, Z, self_values = self._points_and_norms(X, "distances")
         k = self._check_n_neighbors(n_neighbors, self.n_samples_fit_ - (Z is None), length(X))
-        squared, index = nearest(self.kernel_, X, Z, k, self._norms, self_values)
+        squared, index = nearest_neighbors(self.kernel_, X, Z, k, self._norms, self_values)
         return (np.sqrt(squared), index) if return_distance else index
 
     def kneighbors_graph(
@@ -258,7 +266,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     n_neighbors: int = 5
     _: KW_ONLY
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
@@ -323,7 +331,7 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
     n_neighbors: int = 5
     _: KW_ONLY
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Store the training points X and their targets y, shape (n,) or (n, n_targets)."""
         sample = self._sample(X, y)
@@ -389,11 +397,11 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     array(['low', 'high', 'none'], dtype='<U4')
     """
 
-    radius: float = parameter(AT_LEAST_0, default=1.0)
+    radius: float = parameter(NON_NEGATIVE, default=1.0)
     _: KW_ONLY
     outlier_label: Any = parameter(str, Real, None, default=None)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
@@ -412,7 +420,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         self.outlier_label_ = label
         return self
 
-    @threaded
+    @predict_method
     def radius_neighbors(
         self, X: Any = None, radius: float | None = None, return_distance: bool = True
     ) -> Any:
@@ -479,9 +487,9 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     ) -> Any:
         """Return row ends, squared distances and indices of the neighbours within the radius."""
         r = self.radius if radius is None else radius
-        return within(self.kernel_, X, Z, float(r), self._norms, self_values)
+        return radius_neighbors(self.kernel_, X, Z, float(r), self._norms, self_values)
 
-    @threaded
+    @predict_method
     def _votes(self, X: Any) -> np.ndarray:
         """Return the sums of weights by class, (n, n_classes); NaN for points without neighbours.
 

@@ -11,19 +11,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..blocks import Blocks, Rows
-from ..solvers import Given, Logistic, Loss, Softmax, SquaredHinge
-from ._parameters import estimator, learned, parameter, threaded
+from ..blocks import BlockRows, Blocks
+from ..solvers import CustomLoss, Logistic, Loss, Softmax, SquaredHinge
+from ._parameters import estimator, fitted_attribute, parameter, predict_method
 from ._training_sample import Sample, class_weights
 
-__all__ = ["LOSSES", "DecisionMixin", "Decisions", "LabelEncoding", "coded"]
+__all__ = [
+    "CLASSIFICATION_LOSSES",
+    "DecisionMixin",
+    "LabelEncoding",
+    "WeightedClassifierMixin",
+    "encode_targets",
+]
 
 
 _LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
-LOSSES = {*_LOG_LOSS, "squared_hinge"}
+CLASSIFICATION_LOSSES = {*_LOG_LOSS, "squared_hinge"}
 
 
-def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[np.ndarray, Loss]:
+def encode_targets(
+    labels: np.ndarray, n_classes: int, loss: Any = "log_loss"
+) -> tuple[np.ndarray, Loss]:
     """Return the targets that encode class labels for a loss, and the loss object.
 
     Two classes are encoded in one column of +1 and -1. More classes have one such column per class
@@ -35,7 +43,7 @@ def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[n
         Class indices 0, 1, ..., n_classes - 1.
     n_classes : int
     loss : str or object
-        One of `LOSSES`, or a user-defined loss.
+        One of `CLASSIFICATION_LOSSES`, or a user-defined loss.
 
     Returns
     -------
@@ -48,7 +56,7 @@ def coded(labels: np.ndarray, n_classes: int, loss: Any = "log_loss") -> tuple[n
         return one_hot, Softmax()
     signs = 2.0 * (one_hot[:, 1:] if n_classes == 2 else one_hot) - 1.0
     if not is_name:
-        return signs, Given(loss)
+        return signs, CustomLoss(loss)
     return signs, Logistic() if loss in _LOG_LOSS else SquaredHinge()
 
 
@@ -61,7 +69,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
     log-odds and probabilities are available.
     """
 
-    classes_: np.ndarray = learned()
+    classes_: np.ndarray = fitted_attribute()
     _values: ClassVar[Any]
 
     def _has_probabilities(self) -> bool:
@@ -74,7 +82,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
             f"loss={loss!r} has no probabilities; use loss={default_loss!r}, or decision_function"
         )
 
-    @threaded
+    @predict_method
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values f(x) + b.
 
@@ -89,7 +97,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else values
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return the class with the largest decision value for each point."""
         values = self.decision_function(X)
@@ -97,7 +105,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
         return self.classes_[best]
 
     @available_if(lambda model: model._has_probabilities())
-    @threaded
+    @predict_method
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, of shape (n, n_classes).
 
@@ -109,7 +117,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
         return softmax(values, axis=1)
 
     @available_if(lambda model: model._has_probabilities())
-    @threaded
+    @predict_method
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the log-probability of each class, of shape (n, n_classes).
 
@@ -122,7 +130,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
 
 
 @estimator(kw_only=True)
-class Decisions(DecisionMixin):
+class WeightedClassifierMixin(DecisionMixin):
     """Classifier with class weights.
 
     Parameters
@@ -134,7 +142,7 @@ class Decisions(DecisionMixin):
 
     class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
 
-    intercept_: Any = learned()
+    intercept_: Any = fitted_attribute()
     _learn: ClassVar[Any]
 
     def _learn_labels(self, sample: Sample, spec: Any) -> None:
@@ -143,7 +151,7 @@ class Decisions(DecisionMixin):
         The labels are encoded for the loss `spec` and passed to `_learn`, which the subclass
         implements for targets and a loss.
         """
-        Y, loss = coded(sample.labels, len(sample.classes), spec)
+        Y, loss = encode_targets(sample.labels, len(sample.classes), spec)
         self._learn(sample, Y, loss)
         self.classes_ = sample.classes
         if isinstance(loss, Softmax):
@@ -158,8 +166,8 @@ class Decisions(DecisionMixin):
 class LabelEncoding:
     """The classes of labels in blocks, with the encoding of the labels of a block.
 
-    Calling the object with the rows of a block returns the targets that `coded` computes, and the
-    weights of the rows multiplied by their class weights.
+    Calling the object with the rows of a block returns the targets that `encode_targets` computes,
+    and the weights of the rows multiplied by their class weights.
     """
 
     classes: np.ndarray
@@ -204,7 +212,7 @@ class LabelEncoding:
     @property
     def outputs(self) -> tuple[int, Any]:
         """The number of functions to fit, and their loss."""
-        Y, loss = coded(np.zeros(1, dtype=int), len(self.classes))
+        Y, loss = encode_targets(np.zeros(1, dtype=int), len(self.classes))
         return Y.shape[1], loss
 
     def class_indices(self, y: np.ndarray) -> np.ndarray:
@@ -215,11 +223,11 @@ class LabelEncoding:
         """
         return np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
 
-    def __call__(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, rows: BlockRows) -> tuple[np.ndarray, np.ndarray]:
         """Return the targets of shape (n, q) and the weights of the rows of a block."""
         labels = self.class_indices(rows.y)
         w = np.ones(len(labels)) if rows.weights is None else rows.weights
-        return coded(labels, len(self.classes))[0], w * self.factors[labels]
+        return encode_targets(labels, len(self.classes))[0], w * self.factors[labels]
 
 
 def _class_weight_sums(blocks: Blocks) -> dict[Any, float]:
@@ -227,7 +235,7 @@ def _class_weight_sums(blocks: Blocks) -> dict[Any, float]:
     return dict(sorted(blocks.reduce(_block_weight_sums, _merge_weight_sums).items()))
 
 
-def _block_weight_sums(rows: Rows) -> dict[Any, float]:
+def _block_weight_sums(rows: BlockRows) -> dict[Any, float]:
     """Return the total weight of each class in one block, without classes of weight 0."""
     labels, indices = np.unique(rows.y, return_inverse=True)
     sums = np.bincount(indices, rows.weights, minlength=len(labels))

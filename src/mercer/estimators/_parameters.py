@@ -33,22 +33,22 @@ from sklearn.utils._param_validation import (
 
 from .._core import (
     budget_in_bytes,
+    default_threads,
     entry_point,
+    memory_scope,
     progress,
-    refuse_masked,
-    reserving,
+    reject_masked,
     thread_count,
-    threads,
 )
-from ..blocks import in_blocks
-from ._blockwise import answered, fitted
+from ..blocks import is_chunked
+from ._blockwise import call_on_blocks, fit_on_blocks
 
-__all__ = ["AT_LEAST_0", "COUNT", "POSITIVE", "estimator", "exact_as_auto"]
-__all__ += ["fitting", "learned", "parameter", "solver", "threaded"]
+__all__ = ["NON_NEGATIVE", "POSITIVE", "POSITIVE_INTEGER", "estimator", "exact_as_auto"]
+__all__ += ["fit_method", "fitted_attribute", "parameter", "predict_method", "solver"]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
-AT_LEAST_0 = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
+NON_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 
 _HASHABLE_TYPES = {str, int, float, bool, type(None), np.float64, np.int64}
 _MAX_VALIDATED = 1000  # limits the memory of `_validated` in searches over many parameter values
@@ -87,12 +87,12 @@ def exact_as_auto(spec: Any) -> Any:
     return "auto" if isinstance(spec, str) and spec == "exact" else spec
 
 
-def learned(*, init: Literal[False] = False) -> Any:
+def fitted_attribute(*, init: Literal[False] = False) -> Any:
     """Return the dataclass field of a fitted attribute, which is not a constructor parameter."""
     return dataclasses.field(init=init)
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, learned))
+@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, fitted_attribute))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Return a class decorator that adds a constructor with the declared parameters.
 
@@ -202,16 +202,16 @@ def _with_default(entry: str, field: dataclasses.Field) -> str:
     return f"{head}\n{body}" if body else head
 
 
-def threaded(method: Callable[..., Any]) -> Any:
+def predict_method(method: Callable[..., Any]) -> Any:
     """Decorate a method of a fitted estimator: it runs in `n_jobs` threads, and accepts blocks."""
     in_threads = _in_threads(method)
 
     @wraps(method)
     def run_method(self: Any, *args: Any, **params: Any) -> Any:
         X = (args or (params.get("X"),))[0]  # X may be passed by keyword
-        if in_blocks(X):
+        if is_chunked(X):
             other_params = {name: value for name, value in params.items() if name != "X"}
-            return answered(self, method.__name__, X, *args[1:], **other_params)
+            return call_on_blocks(self, method.__name__, X, *args[1:], **other_params)
         return in_threads(self, *args, **params)
 
     return run_method
@@ -224,19 +224,19 @@ def _in_threads(method: Callable[..., Any]) -> Any:
     def run(self: Any, *args: Any, **params: Any) -> Any:
         named = zip(("X", "y", "sample_weight"), args, strict=False)
         for name, value in (*named, *params.items()):
-            refuse_masked(value, name)
+            reject_masked(value, name)
         count = getattr(self, "n_jobs", None)
         if count == 0:
             raise ValueError("n_jobs == 0 has no meaning; use None or -1 for all processors")
         if count is not None and count < 0:
             count = max(1, thread_count() + 1 + count)
-        with threads(count):
+        with default_threads(count):
             return method(self, *args, **params)
 
     return run
 
 
-def fitting(method: Callable[..., Any]) -> Any:
+def fit_method(method: Callable[..., Any]) -> Any:
     """Decorate a method `fit(self, X, ...)`.
 
     The decorated method validates the parameters, limits memory reservations to `max_memory`,
@@ -245,10 +245,10 @@ def fitting(method: Callable[..., Any]) -> Any:
     Examples
     --------
     >>> from sklearn.base import BaseEstimator
-    >>> from mercer.estimators._parameters import fitting
+    >>> from mercer.estimators._parameters import fit_method
     >>> class Mean(BaseEstimator):
     ...     _parameter_constraints = {}
-    ...     @fitting
+    ...     @fit_method
     ...     def fit(self, X):
     ...         return sum(X) / len(X)
     >>> Mean().fit([1.0, 2.0])
@@ -257,8 +257,8 @@ def fitting(method: Callable[..., Any]) -> Any:
 
     @wraps(method)
     def dispatch(self: Any, X: Any, *args: Any, **params: Any) -> Any:
-        if in_blocks(X):
-            return fitted(self, method.__name__, X, *args, **params)
+        if is_chunked(X):
+            return fit_on_blocks(self, method.__name__, X, *args, **params)
         return method(self, X, *args, **params)
 
     checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(dispatch))
@@ -268,7 +268,7 @@ def fitting(method: Callable[..., Any]) -> Any:
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # raises an error if max_memory is not a valid size
         reporting = progress(type(self).__name__, getattr(self, "verbose", False))
-        with reserving(budget), reporting:
+        with memory_scope(budget), reporting:
             return checked(self, X, *args, **params)
 
     return fit

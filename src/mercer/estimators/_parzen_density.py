@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core import random_numbers, refuse_structured
+from .._core import reject_structured, seeded_generator
 from ..blocks import Blocks
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
-from ..models.mean_embedding import Window, choose_bandwidth, log_sums
-from ._blockwise import gathered
-from ._parameters import POSITIVE, estimator, fitting, parameter, threaded
+from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_sums
+from ._blockwise import gather_blocks
+from ._parameters import POSITIVE, estimator, fit_method, parameter, predict_method
 from ._training_sample import Sample, check_weights
 
 __all__ = ["ParzenDensity"]
@@ -83,7 +83,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     )
     kernel: str | Kernel = parameter(str, Kernel, default="gaussian")
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Store the points and their weights, and choose the bandwidth.
 
@@ -98,7 +98,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         -------
         self : ParzenDensity
         """
-        refuse_structured(X, type(self).__name__)
+        reject_structured(X, type(self).__name__)
         X = validate_data(self, X, dtype=np.float64, copy=True)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
         sample = Sample.of(X, weights)
@@ -110,7 +110,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         if isinstance(h, str):
             h = choose_bandwidth(h, kernel, self.X_fit_, self.weights_)
         self.bandwidth_ = h
-        self._window = Window.of(kernel, self.bandwidth_, X.shape[1])
+        self._window = DensityKernel.of(kernel, self.bandwidth_, X.shape[1])
         self.kernel_ = self._window.kernel
         return self
 
@@ -119,7 +119,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
 
         The density depends on every point, so the points must fit into the memory budget.
         """
-        self.fit(*gathered(self, X, None, sample_weight))
+        self.fit(*gather_blocks(self, X, None, sample_weight))
 
     @property
     def expansion_(self) -> Expansion:
@@ -134,12 +134,14 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         normalised = Scale(self.kernel_, float(np.exp(log_factor)))
         return Expansion.mean(normalised, self.X_fit_, self.weights_)
 
-    @threaded
+    @predict_method
     def score_samples(self, X: Any) -> np.ndarray:
         """Return log p(x) for each point, of shape (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return log_sums(self._window, X, self.X_fit_, self.weights_) - self._window.log_constant
+        return (
+            log_kernel_sums(self._window, X, self.X_fit_, self.weights_) - self._window.log_constant
+        )
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the total log likelihood, sum_i log p(x_i)."""
@@ -164,6 +166,6 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         is_integer = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
         if not is_integer or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
-        rng = random_numbers(random_state)
+        rng = seeded_generator(random_state)
         centre_indices = rng.choice(len(self.X_fit_), size=n_samples, p=self.weights_)
         return self.X_fit_[centre_indices] + self._window.draw(n_samples, rng)

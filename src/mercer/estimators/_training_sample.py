@@ -18,13 +18,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from .._core import NotMercerWarning, doubled, length, take, warn_caller
+from .._core import NotMercerWarning, as_float64, length, take, warn_caller
 from ..expansion import Expansion
 from ..gram import memoise_if_affordable, warn_if_cancelled
-from ..kernels import Kernel, Precomputed, on_indices
-from ..kernels.validity import declared_witness
+from ..kernels import Kernel, Precomputed, as_index_kernel
+from ..kernels.validity import known_counterexample
 
-__all__ = ["Sample", "check_weights", "class_weights", "warn_refuted", "weighted_quantile"]
+__all__ = ["Sample", "check_weights", "class_weights", "warn_if_indefinite", "weighted_quantile"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Sample:
         """Return the sample of the points X of positive weight; weights must be checked already."""
         values = None
         if precomputed:
-            values, X = on_indices(Precomputed(), X)
+            values, X = as_index_kernel(Precomputed(), X)
         kept = np.arange(length(X)) if weights is None else np.flatnonzero(weights)
         positive_weights = None if weights is None else weights[kept]
         return cls(X, kept, positive_weights, values=values, order=order)
@@ -124,7 +124,7 @@ class Sample:
 
     def doubled(self) -> Self:
         """Return the sample with its points converted to float64."""
-        return replace(self, given=doubled(self.given))
+        return replace(self, given=as_float64(self.given))
 
     def __len__(self) -> int:
         """Return the number of points of positive weight."""
@@ -160,7 +160,7 @@ class Sample:
         self.judge(kernel)
         return kernel
 
-    def resolve_about(self, kernel: Kernel, check: bool = True) -> Kernel:
+    def resolve_centred(self, kernel: Kernel, check: bool = True) -> Kernel:
         """Return the resolved kernel of a model that depends only on distances in feature space.
 
         If the points are far from the origin, its linear terms are evaluated at x - c, where c is
@@ -171,14 +171,14 @@ class Sample:
         kernel = self.resolve(kernel)
         if self.values is not None:
             return kernel
-        kernel = kernel._about(self.points)
+        kernel = kernel._shifted_to_data(self.points)
         if check:
             warn_if_cancelled(kernel, self.points)
         return kernel
 
     def judge(self, kernel: Kernel) -> None:
         """Warn, once per fit, if the kernel is known not to be positive definite as required."""
-        if not self.warned and warn_refuted(kernel, self.points, self.order):
+        if not self.warned and warn_if_indefinite(kernel, self.points, self.order):
             self.warned.append(kernel)
 
     @property
@@ -230,7 +230,7 @@ class Sample:
         return Expansion(kernel, self.given, self.scatter(A))
 
 
-def warn_refuted(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
+def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
     """Warn and return True if the kernel is known not to be positive definite.
 
     The check uses declared properties of the kernel expression only; it does not search for
@@ -248,7 +248,7 @@ def warn_refuted(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
     if order is None:
         return False
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else None
-    counterexample = declared_witness(kernel, order, columns)
+    counterexample = known_counterexample(kernel, order, columns)
     if counterexample is None:
         return False
     requirement = "a Mercer kernel"

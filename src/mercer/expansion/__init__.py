@@ -1,8 +1,8 @@
 """Functions of an RKHS: dual form sum_i a_i k(x_i, .) and primal form <w, phi(.)>."""
 
 from ._expansion import Expansion
-from ._prepared_cache import near
-from ._primal_dual_cost import Sizes, primal_or_dual
+from ._prepared_cache import cross_kernel_cached
+from ._primal_dual_cost import PrimalDualSizes, primal_or_dual
 from ._primal_form import Primal
 
-__all__ = ["Expansion", "Primal", "Sizes", "near", "primal_or_dual"]
+__all__ = ["Expansion", "Primal", "PrimalDualSizes", "cross_kernel_cached", "primal_or_dual"]

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._core import KernelMismatchError, concatenate, entry_point, length, same_points, slices, take
 from ..gram import GramOperator, gram
-from ..kernels import Kernel, reads_all
-from ._prepared_cache import near
+from ..kernels import Kernel, expects_precomputed_rows
+from ._prepared_cache import cross_kernel_cached
 from ._primal_form import Primal, to_weights
-from .preimage import Options, PreImages, preimage
-from .reduced_set import Reduction, Request, reduce
+from .preimage import PreImageOptions, PreImages, preimage
+from .reduced_set import CompressionRequest, Reduction, reduce
 
 __all__ = ["Expansion"]
 
@@ -115,8 +115,12 @@ class Expansion:
 
         k(X, points) is computed in tiles and never stored as a whole, unless it is small.
         """
-        if length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS and not reads_all(self.kernel):
-            return np.asarray(near(self, self.kernel, X, self.points) @ self.coefficients)
+        if length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS and not expects_precomputed_rows(
+            self.kernel
+        ):
+            return np.asarray(
+                cross_kernel_cached(self, self.kernel, X, self.points) @ self.coefficients
+            )
         return np.asarray(
             gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
         )
@@ -174,7 +178,9 @@ class Expansion:
             np.abs(difference.coefficients).sum(axis=0),
         )
         if np.all(sums <= _ZERO_SUM * magnitudes):
-            difference = replace(difference, kernel=difference.kernel._about(difference.points))
+            difference = replace(
+                difference, kernel=difference.kernel._shifted_to_data(difference.points)
+            )
         return difference.norm()
 
     def _gram_with(self, other: Expansion) -> GramOperator:
@@ -254,7 +260,9 @@ class Expansion:
         >>> bool(np.abs(f(X) - g(X)).max() <= g.reduction.sup_bound[0])
         True
         """
-        request = Request(n_points, max_error, method, max_iter, random_state, max_memory)
+        request = CompressionRequest(
+            n_points, max_error, method, max_iter, random_state, max_memory
+        )
         Z, B, reduction = reduce(self.kernel, self.points, self.coefficients, request)
         return Expansion(self.kernel, Z, B, reduction)
 
@@ -368,7 +376,7 @@ class Expansion:
         >>> centre.points.round(2)
         array([[0.33, 0.33]])
         """
-        options = Options(
+        options = PreImageOptions(
             start, candidates, neighbours, n_neighbors, regularization, tol, max_iter, max_memory
         )
         return preimage(self.kernel, self.points, self.coefficients, method, options)

@@ -15,7 +15,7 @@ import numpy as np
 from .._core import entry_point
 from ..kernels import Kernel, Prepared
 
-__all__ = ["near"]
+__all__ = ["cross_kernel_cached"]
 
 # Largest size of `points` that is cached: 32 MiB of float64, and as much for kernel tiles.
 _MAX_CACHED_ENTRIES = 2**22
@@ -41,7 +41,7 @@ _cache: WeakKeyDictionary[Any, _CacheEntry] = WeakKeyDictionary()
 
 
 @entry_point
-def near(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
+def cross_kernel_cached(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
     """Return k(X, points) for a few points X, with `points` prepared only once per owner.
 
     Parameters
@@ -60,10 +60,10 @@ def near(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from mercer import Expansion
-    >>> from mercer.expansion import near
+    >>> from mercer.expansion import cross_kernel_cached
     >>> from mercer.kernels import Linear
     >>> f = Expansion(Linear(), np.array([[1.0], [2.0]]), np.ones(2))
-    >>> near(f, f.kernel, np.array([[3.0]]), f.points)
+    >>> cross_kernel_cached(f, f.kernel, np.array([[3.0]]), f.points)
     array([[3., 6.]])
     """
     if not (

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import entry_point, length, sliceable, take
+from .._core import as_csr, entry_point, length, take
 from ..kernels import Kernel, Prepared, finite_features
 
-__all__ = ["PrimalDualCost", "Sizes", "primal_or_dual"]
+__all__ = ["PrimalDualCost", "PrimalDualSizes", "primal_or_dual"]
 
 
 class PrimalDualCost(NamedTuple):
@@ -41,7 +41,7 @@ class PrimalDualCost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sizes:
+class PrimalDualSizes:
     """Sizes of a model, and the costs of its primal and dual form that follow from them.
 
     ``print`` shows the costs as a table.
@@ -121,7 +121,7 @@ class Sizes:
 @entry_point
 def primal_or_dual(
     kernel: Kernel, X: Any, n_functions: int = 1, *, max_memory: Any = None
-) -> Sizes:
+) -> PrimalDualSizes:
     """Compare the costs of the primal and the dual form of a model on the points X.
 
     Nothing is fitted: the features of the kernel are only counted.  For structured points such as
@@ -154,14 +154,16 @@ def primal_or_dual(
       multiply-adds per prediction             2.2e+03       572   primal    52 points
       multiply-adds of ridge training         1.53e+06  1.21e+07   dual      524 points
     """
-    X, first = sliceable(X), slice(0, 1)
+    X, first = as_csr(X), slice(0, 1)
     phi, _ = finite_features(kernel, take(X, first), None, max_memory)
     if sp.issparse(phi):
         phi, _ = finite_features(kernel, X, None, max_memory)
         entries = phi.nnz / max(1, length(X))
-        return Sizes(length(X), phi.shape[1], n_functions, entries, entries)
+        return PrimalDualSizes(length(X), phi.shape[1], n_functions, entries, entries)
     M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)  # dense rows are alike
-    return Sizes(length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample)))
+    return PrimalDualSizes(
+        length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample))
+    )
 
 
 def _numbers_per_point(P: Prepared) -> float:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import KernelMismatchError, doubled, entry_point, length, sliceable, slices, take
+from .._core import KernelMismatchError, as_csr, as_float64, entry_point, length, slices, take
 from ..kernels import Kernel, finite_features
-from ..solvers import minimum_norm
+from ..solvers import minimum_norm_solution
 
 if TYPE_CHECKING:
     from ._expansion import Expansion
@@ -134,9 +134,9 @@ class Primal:
         """
         from ._expansion import Expansion  # here, because the two modules import each other
 
-        F, _ = finite_features(self.kernel, doubled(sliceable(X)), self.frame, max_memory)
+        F, _ = finite_features(self.kernel, as_float64(as_csr(X)), self.frame, max_memory)
         self._require_columns(F)
-        A, residual = minimum_norm(F, self.weights, max_memory)
+        A, residual = minimum_norm_solution(F, self.weights, max_memory)
         norms = self.norm()
         relative = np.divide(residual, norms, out=np.zeros_like(residual), where=norms > 0)
         if relative.max(initial=0.0) > tol:
@@ -168,17 +168,17 @@ def _feature_blocks(
     kernel: Kernel, X: Any, frame: Any, columns: int, max_memory: Any = None
 ) -> Iterator[tuple[slice, Any]]:
     """Yield pairs (rows, phi(X[rows])) in blocks of about 32 MiB; phi has `columns` columns."""
-    X = sliceable(X)
+    X = as_csr(X)
     for rows in slices(length(X), max(1, _FEATURE_BLOCK_BYTES // (8 * max(1, columns)))):
-        yield rows, finite_features(kernel, doubled(take(X, rows)), frame, max_memory)[0]
+        yield rows, finite_features(kernel, as_float64(take(X, rows)), frame, max_memory)[0]
 
 
 def to_weights(kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any) -> tuple[np.ndarray, Any]:
     """Return the primal weights Phi(X)^T A, and the frame that describes their features."""
-    phi, frame = finite_features(kernel, doubled(sliceable(take(X, slice(0, 1)))), None, max_memory)
+    phi, frame = finite_features(kernel, as_float64(as_csr(take(X, slice(0, 1)))), None, max_memory)
     # Sparse features depend on all points, and each point has few of them: no blocks are needed.
     if sp.issparse(phi):
-        phi, frame = finite_features(kernel, doubled(sliceable(X)), None, max_memory)
+        phi, frame = finite_features(kernel, as_float64(as_csr(X)), None, max_memory)
         return np.asarray(phi.T @ A), frame
     W = np.zeros((phi.shape[1], A.shape[1]))
     for rows, phi in _feature_blocks(kernel, X, frame, len(W), max_memory):

@@ -5,37 +5,41 @@ Other classes represent centred and low-rank matrices.
 """
 
 from .._core import former_names
-from ._cancellation import LOST as LOST
-from ._cancellation import ROUNDING as ROUNDING
-from ._cancellation import differ as differ
+from ._cancellation import MAX_CANCELLATION_ERROR as MAX_CANCELLATION_ERROR
+from ._cancellation import ROUNDING_UNITS as ROUNDING_UNITS
+from ._cancellation import points_differ as points_differ
+from ._cancellation import warn_about_cancellation as warn_about_cancellation
 from ._cancellation import warn_if_cancelled as warn_if_cancelled
-from ._cancellation import warn_of_cancellation as warn_of_cancellation
 from ._centred import CentredGram
 from ._dense import DenseGram
 from ._kernel_rows import KernelRows, RowsView
-from ._length_scale_grid import grams, share_distances
+from ._length_scale_grid import can_share_distances, iter_grams
 from ._low_rank import LowRankGram
 from ._make_gram import gram, memoise_if_affordable
-from ._neighbors import nearest, within
+from ._neighbors import nearest_neighbors, radius_neighbors
 from ._operator import GramOperator
-from ._row_cache import add_rows
-from ._tiled import TiledGram, elsewhere, fill, working_bytes
-from ._triangular_solve import solve_rows
+from ._row_cache import add_weighted_rows
+from ._tiled import TiledGram, distribute_products, fill_gram, working_bytes
+from ._triangular_solve import solve_triangular_rows
 from .feature_maps._feature_map import FeatureMap
 from .feature_maps._fourier_map import FourierMap
-from .feature_maps._nystroem_map import NystroemMap, factor_landmarks, without_rounding
-from .landmarks._kmeans_landmarks import has_centroids, lloyd, radial_inside
-from .landmarks._landmark_selection import CANDIDATES, PER_LANDMARK, choose_landmarks
-from .landmarks._landmark_settings import METHODS, RANK, Landmarks
-from .landmarks._pivoted_cholesky import PartialCholesky, rpcholesky, significance
+from .feature_maps._nystroem_map import NystroemMap, clip_negative_residual, factor_landmarks
+from .landmarks._kmeans_landmarks import euclidean_kmeans, supports_kmeans_landmarks, unwrap_radial
+from .landmarks._landmark_selection import (
+    CANDIDATES_PER_LANDMARK,
+    DEFAULT_CANDIDATES,
+    choose_landmarks,
+)
+from .landmarks._landmark_settings import DEFAULT_RANK, LANDMARK_METHODS, Landmarks
+from .landmarks._pivoted_cholesky import PartialCholesky, residual_tolerances, rpcholesky
 
 __getattr__ = former_names(__name__)
 
 __all__ = [
-    "CANDIDATES",
-    "METHODS",
-    "PER_LANDMARK",
-    "RANK",
+    "CANDIDATES_PER_LANDMARK",
+    "DEFAULT_CANDIDATES",
+    "DEFAULT_RANK",
+    "LANDMARK_METHODS",
     "CentredGram",
     "DenseGram",
     "FeatureMap",
@@ -48,23 +52,23 @@ __all__ = [
     "PartialCholesky",
     "RowsView",
     "TiledGram",
-    "add_rows",
+    "add_weighted_rows",
+    "can_share_distances",
     "choose_landmarks",
-    "elsewhere",
+    "clip_negative_residual",
+    "distribute_products",
+    "euclidean_kmeans",
     "factor_landmarks",
-    "fill",
+    "fill_gram",
     "gram",
-    "grams",
-    "has_centroids",
-    "lloyd",
+    "iter_grams",
     "memoise_if_affordable",
-    "nearest",
-    "radial_inside",
+    "nearest_neighbors",
+    "radius_neighbors",
+    "residual_tolerances",
     "rpcholesky",
-    "share_distances",
-    "significance",
-    "solve_rows",
-    "within",
-    "without_rounding",
+    "solve_triangular_rows",
+    "supports_kmeans_landmarks",
+    "unwrap_radial",
     "working_bytes",
 ]

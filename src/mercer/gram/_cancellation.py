@@ -16,13 +16,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import quiet, slices, take, warn_caller
+from .._core import ignore_overflow, slices, take, warn_caller
 from ..kernels import Kernel
 
-__all__ = ["LOST", "ROUNDING", "differ", "is_lost", "warn_if_cancelled", "warn_of_cancellation"]
+__all__ = [
+    "MAX_CANCELLATION_ERROR",
+    "ROUNDING_UNITS",
+    "is_cancelled",
+    "points_differ",
+    "warn_about_cancellation",
+    "warn_if_cancelled",
+]
 
-ROUNDING = 32  # bound on the error of a squared distance, in units of eps * k(x, x)
-LOST = 1e-3  # relative error of squared distances above which a warning is issued
+ROUNDING_UNITS = 32  # bound on the error of a squared distance, in units of eps * k(x, x)
+MAX_CANCELLATION_ERROR = 1e-3  # relative error of squared distances above which a warning is issued
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class _CancellationTuning:
 _TUNING = _CancellationTuning()
 
 
-def differ(X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def points_differ(X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return for each pair whether the vectors x_i and z_j differ.
 
     The result is False for points that are not vectors, such as strings or graphs.
@@ -67,8 +74,8 @@ def _are_vectors(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
 
 
-@quiet
-def is_lost(kernel: Kernel, X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> bool:
+@ignore_overflow
+def is_cancelled(kernel: Kernel, X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> bool:
     """Return whether small distances between different points x_i and z_j are due to rounding.
 
     The points x +- t (z - x) are evaluated for large t.  If the distance from x to z was lost to
@@ -92,7 +99,7 @@ def _visible(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         squared = own - 2.0 * np.diagonal(kernel(X, Z)) + norms
     except Exception:  # a point is outside the domain of the kernel, or too large
         return np.ones(len(X), dtype=bool)
-    error = ROUNDING * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
+    error = ROUNDING_UNITS * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
     return np.asarray(~(squared <= 10.0 * error))  # NaN, where k overflows, counts as True
 
 
@@ -101,7 +108,7 @@ def _dense(X: Any) -> np.ndarray:
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
-def warn_of_cancellation(kernel: Kernel, what: str, squared: float, error: float) -> None:
+def warn_about_cancellation(kernel: Kernel, what: str, squared: float, error: float) -> None:
     """Warn that distances in feature space are lost to rounding.
 
     `what` describes the consequence; `squared` and `error` are the size of the squared distances
@@ -115,7 +122,7 @@ def warn_of_cancellation(kernel: Kernel, what: str, squared: float, error: float
     )
 
 
-@quiet
+@ignore_overflow
 def warn_if_cancelled(kernel: Kernel, X: Any) -> None:
     """Warn if the distances between vectors in feature space are lost to rounding.
 
@@ -131,9 +138,9 @@ def warn_if_cancelled(kernel: Kernel, X: Any) -> None:
         return
     i, j = np.triu_indices(len(rows), 1)
     squared = own[i] + own[j] - 2.0 * K[i, j]
-    size, error = float(np.mean(squared)), ROUNDING * np.finfo(K.dtype).eps * float(own.max())
-    if not size * LOST < error:
+    size, error = float(np.mean(squared)), ROUNDING_UNITS * np.finfo(K.dtype).eps * float(own.max())
+    if not size * MAX_CANCELLATION_ERROR < error:
         return
-    distinct = np.flatnonzero(differ(S, S, i, j))
-    if len(distinct) and is_lost(kernel, S, S, i[distinct], j[distinct]):
-        warn_of_cancellation(kernel, "results depend on rounding", size, error)
+    distinct = np.flatnonzero(points_differ(S, S, i, j))
+    if len(distinct) and is_cancelled(kernel, S, S, i[distinct], j[distinct]):
+        warn_about_cancellation(kernel, "results depend on rounding", size, error)

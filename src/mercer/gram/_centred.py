@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._core import entry_point, not_finite, slices
+from .._core import entry_point, not_finite_error, slices
 from ._dense import DenseGram
 from ._operator import GramOperator
 
@@ -154,7 +154,7 @@ class CentredGram(LinearOperator):
     def _store_means(self, means: np.ndarray) -> None:
         """Store K w unless it is known; raise an error if it is not finite."""
         if not np.isfinite(self.weights @ means):
-            raise not_finite(self.gram.kernel)
+            raise not_finite_error(self.gram.kernel)
         if self._means is None:
             self._means = means
 

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._core import entry_point, run, slices
-from ..kernels import Kernel, pair
+from .._core import entry_point, run_in_threads, slices
+from ..kernels import Kernel, prepare_pair
 from ._operator import GramOperator
 from ._tile_products import weighted_squares
-from ._tiled import fill
+from ._tiled import fill_gram
 
 __all__ = ["DenseGram"]
 
@@ -45,9 +45,9 @@ class DenseGram(GramOperator):
     def __init__(
         self, kernel: Kernel, X: Any, Z: Any = None, *, n_threads: int | None = None
     ) -> None:
-        P, Q = pair(kernel, X, Z)
+        P, Q = prepare_pair(kernel, X, Z)
         array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
-        fill(kernel, P, Q, array, n_threads)
+        fill_gram(kernel, P, Q, array, n_threads)
         self.n_threads = n_threads
         self._initialise(kernel, X, Z, array, owned=True)
 
@@ -128,7 +128,9 @@ class DenseGram(GramOperator):
         def strip(rows: slice) -> None:
             np.matmul(K[rows], V, out=out[rows])
 
-        run(strip, slices(len(K), _STRIP_ROWS), self.n_threads, work=float(K.size) * V.shape[1])
+        run_in_threads(
+            strip, slices(len(K), _STRIP_ROWS), self.n_threads, work=float(K.size) * V.shape[1]
+        )
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core import budget_in_bytes, check_budget, check_threads, length, run, slices
+from .._core import budget_in_bytes, check_budget, check_threads, length, run_in_threads, slices
 from ..kernels import Kernel, Precomputed, Prepared
-from ._row_cache import RowCache, add_rows
+from ._row_cache import RowCache, add_weighted_rows
 from ._tiled import TiledGram, working_bytes
 
 __all__ = ["KernelRows", "RowsView"]
@@ -120,7 +120,7 @@ class KernelRows:
         small = 8 * self.n**2 <= min(_TUNING.small_matrix_bytes, (budget - fixed_bytes) // 2, limit)
         self._is_small = small
         self._whole: np.ndarray | None = None  # all of K, once `whole` has evaluated it
-        error = None if small else kernel._single_error(self.P)
+        error = None if small else kernel._float32_error_bound(self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
         self.error = 1e-15 if error is None else error  # relative error of an entry of K
         min_bytes = (
@@ -183,7 +183,7 @@ class KernelRows:
             self.entries += K.size
         return self._whole
 
-    def lanes(self, pairs: np.ndarray) -> int:
+    def concurrent_pairs(self, pairs: np.ndarray) -> int:
         """Return the number of pairs of classes that fit the cache memory at the same time.
 
         Each pair needs its complete matrix in float64.  The blocks k(X_a, X_a) of all classes are
@@ -313,7 +313,7 @@ class KernelRows:
                 ] = T
 
         work = self.kernel._evaluation_work(len(rows) * sum(map(len, runs)))
-        run(evaluate_runs, range(0, len(runs), 8), self.n_threads, work)
+        run_in_threads(evaluate_runs, range(0, len(runs), 8), self.n_threads, work)
 
 
 def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
@@ -436,7 +436,7 @@ class RowsView:
             local = points[inside] - self.ends[a]
             for b, cache in enumerate(self._caches[a]):
                 part = out[self.ends[b] : self.ends[b + 1]]
-                add_rows(cache.array, cache.slot[local], weights[inside], part)
+                add_weighted_rows(cache.array, cache.slot[local], weights[inside], part)
 
     def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return K[points][:, others].

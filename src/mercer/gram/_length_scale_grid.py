@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._core import ENTRY_WORK, run, slices
+from .._core import ENTRY_WORK, run_in_threads, slices
 from ..kernels import Kernel, Radial, node
 from ._dense import DenseGram
 
-__all__ = ["grams", "share_distances"]
+__all__ = ["can_share_distances", "iter_grams"]
 
 _STRIP_ROWS = 256  # rows that one task processes
 
@@ -26,7 +26,9 @@ _STRIP_ROWS = 256  # rows that one task processes
 class _SquaredDistance(Radial):
     """Squared distance |x - z|^2: not a kernel, but evaluated in the same way."""
 
-    _kink: ClassVar[bool] = True  # requests relative accuracy, because the result is scaled later
+    _has_kink_at_zero: ClassVar[bool] = (
+        True  # requests relative accuracy, because the result is scaled later
+    )
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return s
@@ -35,14 +37,14 @@ class _SquaredDistance(Radial):
         return np.ones_like(s)
 
 
-def share_distances(kernels: Sequence[Kernel]) -> bool:
+def can_share_distances(kernels: Sequence[Kernel]) -> bool:
     """Whether all kernels are the same radial kernel with different scalar length scales.
 
     Examples
     --------
-    >>> from mercer.gram import share_distances
+    >>> from mercer.gram import can_share_distances
     >>> from mercer.kernels import RBF, Matern
-    >>> share_distances([RBF(1.0), RBF(2.0)]), share_distances([RBF(1.0), Matern(1.0)])
+    >>> can_share_distances([RBF(1.0), RBF(2.0)]), can_share_distances([RBF(1.0), Matern(1.0)])
     (True, False)
     """
     first = kernels[0]
@@ -54,7 +56,7 @@ def share_distances(kernels: Sequence[Kernel]) -> bool:
     )
 
 
-def grams(
+def iter_grams(
     kernels: Sequence[Kernel], X: Any, *, n_threads: int | None = None
 ) -> Iterator[DenseGram]:
     """Yield k(X, X) for each kernel, computing the distances only once if possible.
@@ -64,7 +66,7 @@ def grams(
     Parameters
     ----------
     kernels : sequence of Kernel
-        They share distances if `share_distances(kernels)` is True.
+        They share distances if `can_share_distances(kernels)` is True.
     X : points
     n_threads : int, optional
         Number of threads; all processors by default.
@@ -76,13 +78,13 @@ def grams(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram._length_scale_grid import grams
+    >>> from mercer.gram._length_scale_grid import iter_grams
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [1.0]])
-    >>> [K.array[0, 1].round(4) for K in grams([RBF(1.0), RBF(2.0)], X)]
+    >>> [K.array[0, 1].round(4) for K in iter_grams([RBF(1.0), RBF(2.0)], X)]
     [np.float64(0.6065), np.float64(0.8825)]
     """
-    if not share_distances(kernels):
+    if not can_share_distances(kernels):
         for kernel in kernels:
             yield DenseGram(kernel, X, n_threads=n_threads)
         return
@@ -102,5 +104,5 @@ def _gram_from_distances(
         np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
         K[rows] = kernel.profile(K[rows])
 
-    run(strip, slices(len(S), _STRIP_ROWS), n_threads, work=ENTRY_WORK * S.size)
+    run_in_threads(strip, slices(len(S), _STRIP_ROWS), n_threads, work=ENTRY_WORK * S.size)
     return DenseGram.from_array(K, kernel, X, owned=True, n_threads=n_threads)

@@ -17,22 +17,22 @@ import numpy as np
 from .._core import (
     KernelMismatchError,
     MemoryBudgetError,
+    as_csr,
+    as_float64,
     budget_in_bytes,
-    doubled,
     entry_point,
-    in_words,
+    format_bytes,
     length,
     one_blas_thread,
     ordered_sum,
-    run,
-    sliceable,
+    run_in_threads,
     slices,
     take,
 )
 from .._core.linalg import solve_triangular
 from ..kernels import Kernel
 from ._operator import GramOperator
-from .feature_maps._nystroem_map import NystroemMap, without_rounding
+from .feature_maps._nystroem_map import NystroemMap, clip_negative_residual
 from .landmarks._landmark_selection import choose_landmarks
 
 __all__ = ["LowRankGram"]
@@ -111,7 +111,7 @@ class LowRankGram(GramOperator):
         if not isinstance(kernel, Kernel):
             raise TypeError(f"LowRankGram needs a Kernel, got {kernel!r}")
         self.n_threads, self._budget = n_threads, budget_in_bytes(max_memory)
-        self._points = sliceable(X)
+        self._points = as_csr(X)
         if isinstance(landmarks, str):
             count = min(_DEFAULT_LANDMARKS, length(X)) if n_landmarks is None else n_landmarks
             landmarks = choose_landmarks(
@@ -178,8 +178,9 @@ class LowRankGram(GramOperator):
         n = self.shape[0]
         if (needed := 8 * n * n) > self._budget:
             raise MemoryBudgetError(
-                f"the array of the {n} x {n} matrix F F^T needs {in_words(needed)}, but the budget "
-                f"is {in_words(self._budget)}; work with products or blocks, or raise max_memory"
+                f"the array of the {n} x {n} matrix F F^T needs {format_bytes(needed)}, but the "
+                f"budget is {format_bytes(self._budget)}; work with products or blocks, or raise "
+                f"max_memory"
             )
         F = self.features()
         return F @ F.T
@@ -219,7 +220,9 @@ class LowRankGram(GramOperator):
         """Call task(rows, F[rows]) for all strips of rows, in parallel."""
         strips = self.map._strips(slice(0, self.shape[0]))
         work = self.map._work(self.shape[0])
-        run(lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads, work)
+        run_in_threads(
+            lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads, work
+        )
 
     def _strip(self, rows: slice, whiten: bool) -> np.ndarray:
         """Return F[rows], or K_nS[rows] without `whiten`."""
@@ -252,9 +255,9 @@ class LowRankGram(GramOperator):
         """
         diagonal = np.empty(self.shape[0])
         for rows in slices(len(diagonal), _CHUNK_ROWS):
-            diagonal[rows] = self.kernel.diag(doubled(take(self._points, rows)))
+            diagonal[rows] = self.kernel.diag(as_float64(take(self._points, rows)))
         dtype = self.map._landmarks.dtype if len(self.map) else np.float64
-        return without_rounding(diagonal - self._squared_norms, diagonal, self.kernel, dtype)
+        return clip_negative_residual(diagonal - self._squared_norms, diagonal, self.kernel, dtype)
 
     @cached_property
     def residual_trace(self) -> float:
@@ -289,7 +292,7 @@ class LowRankGram(GramOperator):
         S = self.map.points
         for rows in slices(n, _CHUNK_ROWS):
             W = U[rows] @ AV.T + V[rows] @ AU.T
-            total += self.kernel.pullback(doubled(take(self._points, rows)), S, W)
+            total += self.kernel.pullback(as_float64(take(self._points, rows)), S, W)
         return total - self.kernel.pullback(S, None, AU @ AV.T)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core import MemoryBudgetError, budget_in_bytes, check_threads, entry_point, in_words
-from ..kernels import Kernel, Precomputed, as_kernel, memoise, on_indices, table_bytes
+from .._core import MemoryBudgetError, budget_in_bytes, check_threads, entry_point, format_bytes
+from ..kernels import Kernel, Precomputed, as_index_kernel, as_kernel, memoise, table_bytes
 from ._dense import DenseGram
 from ._operator import GramOperator, gram_shape
 from ._tiled import TiledGram, working_bytes
@@ -97,14 +97,15 @@ def gram(
     tiled_bytes = working_bytes(kernel, X, Z, 1, threads)
     if storage == "dense":
         raise MemoryBudgetError(
-            f"K is {n} x {m} and needs {in_words(dense_bytes)}, but the budget is "
-            f"{in_words(budget)}; storage='tiled' needs {in_words(tiled_bytes)}, or raise "
+            f"K is {n} x {m} and needs {format_bytes(dense_bytes)}, but the budget is "
+            f"{format_bytes(budget)}; storage='tiled' needs {format_bytes(tiled_bytes)}, or raise "
             f"max_memory"
         )
     if tiled_bytes > budget:
         raise MemoryBudgetError(
-            f"no plan for the {n} x {m} matrix K fits the budget of {in_words(budget)}: "
-            f"dense needs {in_words(dense_bytes)}, tiled {in_words(tiled_bytes)}; raise max_memory"
+            f"no plan for the {n} x {m} matrix K fits the budget of {format_bytes(budget)}: "
+            f"dense needs {format_bytes(dense_bytes)}, tiled {format_bytes(tiled_bytes)}; "
+            f"raise max_memory"
         )
     return TiledGram(kernel, X, Z, n_threads=n_threads, max_memory=budget)
 
@@ -113,7 +114,7 @@ def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None
     """Return a Gram of user-supplied values, without a copy if X is all points in order."""
     if Z is not None:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
-    values, index = on_indices(kernel, X)
+    values, index = as_index_kernel(kernel, X)
     if not np.array_equal(index, np.arange(len(values.matrix))):
         return DenseGram(values, index, n_threads=n_threads)
     return DenseGram.from_array(values.matrix, kernel, X, n_threads=n_threads)

@@ -9,7 +9,7 @@ for the nearest ones.
 
 The three terms cancel if d^2 is small compared with k(x, x).  Rows in which this happens are
 searched again with an equivalent kernel that computes distances from differences of points, if
-there is one (`Kernel._by_differences`).  Otherwise a warning reports the loss of precision.
+there is one (`Kernel._as_distance_kernel`).  Otherwise a warning reports the loss of precision.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from .._core import entry_point, jit, not_finite, quiet, run, slices
-from ..kernels import Kernel, Prepared, Radial, Scale, pair
-from ._cancellation import LOST, ROUNDING, differ, is_lost, warn_of_cancellation
+from .._core import entry_point, ignore_overflow, jit, not_finite_error, run_in_threads, slices
+from ..kernels import Kernel, Prepared, Radial, Scale, prepare_pair
+from ._cancellation import (
+    MAX_CANCELLATION_ERROR,
+    ROUNDING_UNITS,
+    is_cancelled,
+    points_differ,
+    warn_about_cancellation,
+)
 
-__all__ = ["nearest", "within"]
+__all__ = ["nearest_neighbors", "radius_neighbors"]
 
 # Number of entries of a row that are compared with the k-th neighbour in one vectorised step.  It
 # is read by compiled code, and therefore not a field of the tuning below.
@@ -50,8 +56,8 @@ _TUNING = _NeighborTuning()
 
 
 @entry_point
-@quiet
-def nearest(
+@ignore_overflow
+def nearest_neighbors(
     kernel: Kernel,
     X: Any,
     Z: Any,
@@ -89,10 +95,10 @@ def nearest(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import nearest
+    >>> from mercer.gram import nearest_neighbors
     >>> from mercer.kernels import Linear
     >>> Z = np.array([[0.0], [1.0], [5.0]])
-    >>> nearest(Linear(), np.array([[4.0]]), Z, 2, Linear().diag(Z), np.array([16.0]))
+    >>> nearest_neighbors(Linear(), np.array([[4.0]]), Z, 2, Linear().diag(Z), np.array([16.0]))
     (array([[1., 9.]]), array([[2, 1]]))
     """
     norms = np.asarray(norms, dtype=np.float64)
@@ -102,23 +108,23 @@ def nearest(
         and X.ndim == 2
         and X.shape[1] <= _TUNING.max_difference_features
     ):
-        stable = kernel._by_differences()
+        stable = kernel._as_distance_kernel()
         if stable is not kernel:
             kernel, norms = stable, np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
             own = norms if Z is None else np.asarray(stable.diag(X), dtype=np.float64)
-    P, Q = pair(kernel, X, Z)
+    P, Q = prepare_pair(kernel, X, Z)
     best, index = _scan(kernel, P, Q, k, norms, Z is None, n_threads)
     if not np.isfinite(best.sum() + (0.0 if own is None else own.sum())):
-        raise not_finite(kernel)
+        raise not_finite_error(kernel)
     if own is None:
         return best, index
     squared = _squared_distances(best, norms[index], own[:, None])
     rows = _inaccurate_rows(kernel, X, Z, squared, index, norms, own)
     if not len(rows):
         return squared, index
-    stable = kernel._by_differences()
+    stable = kernel._as_distance_kernel()
     if stable is not kernel:
-        P, Q = pair(stable, X, Z)
+        P, Q = prepare_pair(stable, X, Z)
         norms = np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
         own = np.asarray(norms if Z is None else stable.diag(X), dtype=np.float64)
         best, index[rows] = _scan(stable, P[rows], Q, k, norms, Z is None, n_threads)
@@ -164,7 +170,7 @@ def _scan(
                 T[Pi.coincidences(Qj)] = sign * np.inf  # sets the distance to infinity
             _insert(T, terms[cols], sign, cols.start, best[rows], index[rows])
 
-    run(
+    run_in_threads(
         strip,
         slices(len(P), _TUNING.tile_rows),
         n_threads,
@@ -188,8 +194,8 @@ def _decreasing(kernel: Kernel) -> tuple[float, Radial | None]:
 
 
 @entry_point
-@quiet
-def within(
+@ignore_overflow
+def radius_neighbors(
     kernel: Kernel,
     X: Any,
     Z: Any,
@@ -203,7 +209,7 @@ def within(
     Parameters
     ----------
     kernel, X, Z, norms, own, n_threads
-        As in `nearest`.
+        As in `nearest_neighbors`.
     radius : float
         Maximum distance d(x, z) in feature space.
 
@@ -219,21 +225,22 @@ def within(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import within
+    >>> from mercer.gram import radius_neighbors
     >>> from mercer.kernels import Linear
     >>> Z = np.array([[0.0], [1.0], [5.0]])
-    >>> within(Linear(), np.array([[4.0], [9.0]]), Z, 3.0, Linear().diag(Z), np.array([16.0, 81.0]))
+    >>> X = np.array([[4.0], [9.0]])
+    >>> radius_neighbors(Linear(), X, Z, 3.0, Linear().diag(Z), Linear().diag(X))
     (array([0, 2, 2]), array([9., 1.]), array([1, 2]))
     """
     norms, own = np.asarray(norms, dtype=np.float64), np.asarray(own, dtype=np.float64)
     counts, squared, index = _scan_within(
-        kernel, *pair(kernel, X, Z), radius, norms, own, Z is None, n_threads
+        kernel, *prepare_pair(kernel, X, Z), radius, norms, own, Z is None, n_threads
     )
     rows = _inaccurate_rows_within(kernel, X, Z, radius, counts, squared, index, norms, own)
     if len(rows):
-        stable, i = kernel._by_differences(), np.repeat(np.arange(len(counts)), counts)
+        stable, i = kernel._as_distance_kernel(), np.repeat(np.arange(len(counts)), counts)
         if stable is not kernel:
-            P, Q = pair(stable, X, Z)
+            P, Q = prepare_pair(stable, X, Z)
             norms = np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
             own = np.asarray(norms if Z is None else stable.diag(X), dtype=np.float64)
             new_counts, new_squared, new_index = _scan_within(
@@ -274,7 +281,7 @@ def _scan_within(
             T = scratch[: len(Pi) * len(Qj)].reshape(len(Pi), len(Qj))
             kernel._tile(Pi, Qj, T)
             if not np.isfinite(T.sum()):
-                raise not_finite(kernel)
+                raise not_finite_error(kernel)
             squared = _squared_distances(norms[cols] - 2.0 * T, norms[cols], own[rows, None])
             if exclude_self:
                 squared[Pi.coincidences(Qj)] = np.inf
@@ -284,7 +291,7 @@ def _scan_within(
         order = np.argsort(i, kind="stable")
         results[number] = np.bincount(i, minlength=len(Pi)), squared[order], j[order]
 
-    run(strip, range(len(strips)), n_threads, kernel._evaluation_work(len(P) * len(Q)))
+    run_in_threads(strip, range(len(strips)), n_threads, kernel._evaluation_work(len(P) * len(Q)))
     counts, squared, index = (np.concatenate(each) for each in zip(*results, strict=True))
     return counts, squared, index
 
@@ -307,7 +314,7 @@ def _inaccurate_rows(
     i, position = np.nonzero(
         squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[:, None])
     )
-    return np.unique(i[differ(X, X if Z is None else Z, i, index[i, position])])
+    return np.unique(i[points_differ(X, X if Z is None else Z, i, index[i, position])])
 
 
 def _inaccurate_rows_within(
@@ -328,7 +335,9 @@ def _inaccurate_rows_within(
     inaccurate = np.flatnonzero(
         squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[i])
     )
-    inaccurate = i[inaccurate][differ(X, X if Z is None else Z, i[inaccurate], index[inaccurate])]
+    inaccurate = i[inaccurate][
+        points_differ(X, X if Z is None else Z, i[inaccurate], index[inaccurate])
+    ]
     error = _rounding_of(np.abs(norms).max(initial=0.0), own)
     boundary = (
         np.flatnonzero(radius**2 * _TUNING.max_relative_error < error)
@@ -352,14 +361,16 @@ def _warn_if_lost(
     i, j = pairs
     Z = X if Z is None else Z
     error = _rounding_of(norms[j], own[i])
-    lost = np.flatnonzero(np.minimum(squared, radius**2) * LOST < error)
-    lost = lost[differ(X, Z, i[lost], j[lost])]
+    lost = np.flatnonzero(np.minimum(squared, radius**2) * MAX_CANCELLATION_ERROR < error)
+    lost = lost[points_differ(X, Z, i[lost], j[lost])]
     count = len(np.unique(i[lost]))
-    if not count > _TUNING.warn_fraction * len(own) or not is_lost(kernel, X, Z, i[lost], j[lost]):
+    if not count > _TUNING.warn_fraction * len(own) or not is_cancelled(
+        kernel, X, Z, i[lost], j[lost]
+    ):
         return
     what = f"the neighbours of {count} of {len(own)} points are decided by rounding"
     size = float(np.median(squared[lost]))
-    warn_of_cancellation(kernel, what, size, float(np.median(error[lost])))
+    warn_about_cancellation(kernel, what, size, float(np.median(error[lost])))
 
 
 def _squared_distances(partial: np.ndarray, norms: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -371,7 +382,7 @@ def _squared_distances(partial: np.ndarray, norms: np.ndarray, own: np.ndarray) 
 
 def _rounding_of(norms: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Return a bound on the rounding error of k(z, z) - 2 k(x, z) + k(x, x)."""
-    return np.asarray(ROUNDING * np.finfo(np.float64).eps * (np.abs(norms) + np.abs(own)))
+    return np.asarray(ROUNDING_UNITS * np.finfo(np.float64).eps * (np.abs(norms) + np.abs(own)))
 
 
 @jit()

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core import jit
 
-__all__ = ["RowCache", "add_rows"]
+__all__ = ["RowCache", "add_weighted_rows"]
 
 _STRIP_COLUMNS = 2048  # columns summed at a time; they stay in the first-level cache
 
@@ -87,7 +87,7 @@ class RowCache:
 
 
 @jit()
-def add_rows(array: Any, slots: Any, weights: Any, out: Any) -> None:
+def add_weighted_rows(array: Any, slots: Any, weights: Any, out: Any) -> None:
     """Add a weighted sum of cached rows to `out`, eight rows at a time.
 
     out_j <- out_j + sum_i weights_i array[slots_i, j]

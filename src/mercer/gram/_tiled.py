@@ -24,12 +24,12 @@ from .._core import (
     MemoryBudgetError,
     budget_in_bytes,
     entry_point,
-    in_words,
+    format_bytes,
     one_blas_thread,
-    run,
+    run_in_threads,
     slices,
 )
-from ..kernels import Kernel, Prepared, pair
+from ..kernels import Kernel, Prepared, prepare_pair
 from ._operator import GramOperator, gram_shape
 from ._tile_products import (
     is_faster_than_blas,
@@ -39,7 +39,7 @@ from ._tile_products import (
     weighted_squares,
 )
 
-__all__ = ["TiledGram", "elsewhere", "fill", "working_bytes"]
+__all__ = ["TiledGram", "distribute_products", "fill_gram", "working_bytes"]
 
 # Shape of a tile: about 1 MiB in float64, which fits the second-level cache.  With a power of two,
 # the entries of a column would compete for the same cache lines: at 512 columns the matrix product
@@ -69,7 +69,8 @@ class _TiledTuning:
 
 _TUNING = _TiledTuning()
 
-# Function that computes products with symmetric matrices, set by `elsewhere`; None means threads.
+# Function that computes products with symmetric matrices, set by `distribute_products`; None means
+# threads.
 _distribute: ContextVar[Any] = ContextVar("distributed products", default=None)
 
 
@@ -108,7 +109,9 @@ class TiledGram(GramOperator):
         n_threads: int | None = None,
         max_memory: Any = None,
     ) -> None:
-        self._initialise(kernel, X, Z, *pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory))
+        self._initialise(
+            kernel, X, Z, *prepare_pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory)
+        )
 
     @classmethod
     def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
@@ -149,12 +152,13 @@ class TiledGram(GramOperator):
         n, m = self.shape
         if (needed := n * m * self.dtype.itemsize) > self._budget:
             raise MemoryBudgetError(
-                f"the array of the {n} x {m} matrix K needs {in_words(needed)}, but the budget is "
-                f"{in_words(self._budget)}; choose a solver that works on tiles (for kernel PCA, "
+                f"the array of the {n} x {m} matrix K needs {format_bytes(needed)}, but the budget "
+                f"is {format_bytes(self._budget)}; choose a solver that works on tiles (for "
+                f"kernel PCA, "
                 f"eigen_solver='krylov' with n_components), or raise max_memory"
             )
         out = np.empty(self.shape, dtype=self.dtype)
-        fill(self.kernel, self._P, self._Q, out, self.n_threads)
+        fill_gram(self.kernel, self._P, self._Q, out, self.n_threads)
         return out
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
@@ -183,7 +187,7 @@ class TiledGram(GramOperator):
     def rounded(self) -> TiledGram | None:
         if _distribute.get() is not None or not self.symmetric or self.dtype != np.float64:
             return None  # other processes would need a second copy of the points
-        error = self.kernel._single_error(self._P)
+        error = self.kernel._float32_error_bound(self._P)
         if error is None or not error < _TUNING.max_float32_error:
             return None
         copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _count_leaves(self.kernel)
@@ -230,10 +234,10 @@ class TiledGram(GramOperator):
         parts: list[Any] = [None] * len(groups)
 
         def group(g: int) -> Iterator[None]:
-            parts[g] = yield from group_of_tiles(static, inputs, groups[g])
+            parts[g] = yield from tile_group_product(static, inputs, groups[g])
 
         work = self.kernel._evaluation_work(n * n // 2, V.shape[1])
-        run(group, range(len(groups)), self.n_threads, work)
+        run_in_threads(group, range(len(groups)), self.n_threads, work)
         total = np.zeros((n, c))
         for acc, _ in parts:
             total[: len(acc)] += acc[:, :c]
@@ -262,13 +266,13 @@ class TiledGram(GramOperator):
                     out[rows] += tile_product(T, Vt, direct[: len(T)]) if use_loops else T @ Vj
 
         work = self.kernel._evaluation_work(len(P) * len(Q), V.shape[1])
-        run(process_strip, slices(len(P), strip), self.n_threads, work)
+        run_in_threads(process_strip, slices(len(P), strip), self.n_threads, work)
         return out[:, :c]
 
 
 def _run_group(static: Any, inputs: Any, columns: tuple[int, int]) -> tuple[np.ndarray, float]:
-    """Return the result of `group_of_tiles` without yielding; runs in another process."""
-    tiles = group_of_tiles(static, inputs, columns)
+    """Return the result of `tile_group_product` without yielding; runs in another process."""
+    tiles = tile_group_product(static, inputs, columns)
     while True:
         try:
             next(tiles)
@@ -295,7 +299,7 @@ def _distributed_groups(n: int) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def elsewhere(work: Any) -> Iterator[None]:
+def distribute_products(work: Any) -> Iterator[None]:
     """Context manager in which a function distributes products with symmetric tiled matrices.
 
     Parameters
@@ -309,12 +313,12 @@ def elsewhere(work: Any) -> Iterator[None]:
     --------
     >>> from functools import reduce
     >>> import numpy as np
-    >>> from mercer.gram import TiledGram, elsewhere
+    >>> from mercer.gram import TiledGram, distribute_products
     >>> from mercer.kernels import RBF
     >>> K = TiledGram(RBF(), np.linspace(0, 1, 9)[:, None])
     >>> def sequential(f, merge, static, inputs, jobs):
     ...     return reduce(merge, [f(static, inputs, job) for job in jobs])
-    >>> with elsewhere(sequential):
+    >>> with distribute_products(sequential):
     ...     distributed = K @ np.ones(9)
     >>> np.allclose(distributed, K @ np.ones(9))
     True
@@ -326,7 +330,7 @@ def elsewhere(work: Any) -> Iterator[None]:
         _distribute.reset(token)
 
 
-def group_of_tiles(
+def tile_group_product(
     static: tuple[Kernel, Prepared], inputs: tuple[Any, ...], columns: tuple[int, int]
 ) -> Generator[None, None, tuple[np.ndarray, float]]:
     """Compute the contribution of a group of tile columns, and of their mirror images, to K V.
@@ -363,7 +367,7 @@ def group_of_tiles(
     return acc, squares_sum
 
 
-def fill(
+def fill_gram(
     kernel: Kernel, P: Prepared, Q: Prepared, out: np.ndarray, n_threads: int | None = None
 ) -> None:
     """Set out <- k(P, Q) in parallel; if P is Q, one half is evaluated and mirrored.
@@ -381,10 +385,10 @@ def fill(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import fill
-    >>> from mercer.kernels import RBF, pair
+    >>> from mercer.gram import fill_gram
+    >>> from mercer.kernels import RBF, prepare_pair
     >>> K = np.empty((2, 2))
-    >>> fill(RBF(), *pair(RBF(), [[0.0], [1.0]]), K)
+    >>> fill_gram(RBF(), *prepare_pair(RBF(), [[0.0], [1.0]]), K)
     >>> K.round(3)
     array([[1.   , 0.607],
            [0.607, 1.   ]])
@@ -406,7 +410,7 @@ def fill(
         with one_blas_thread:
             _tile(kernel, P, Q, out.reshape(-1))
     else:
-        run(
+        run_in_threads(
             column, reversed(slices(m, _TILE_COLUMNS)), n_threads, kernel._evaluation_work(out.size)
         )
     if symmetric:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import cython_blas
 from scipy.linalg.blas import dtrmm, dtrsm
 
-__all__ = ["multiply_rows", "solve_rows"]
+__all__ = ["multiply_triangular_rows", "solve_triangular_rows"]
 
 # Expected kinds of the arguments.  A BLAS with 64-bit integers has another signature.
 _EXPECTED_KINDS = (
@@ -33,7 +33,7 @@ _EXPECTED_KINDS = (
 )
 
 
-def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
+def solve_triangular_rows(L: np.ndarray, B: np.ndarray) -> None:
     """Set B <- B L^-T in place: each row b of B becomes the solution y of L y = b.
 
     Parameters
@@ -46,17 +46,17 @@ def solve_rows(L: np.ndarray, B: np.ndarray) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import solve_rows
+    >>> from mercer.gram import solve_triangular_rows
     >>> L, B = np.asfortranarray([[2.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 3.0]])
-    >>> solve_rows(L, B)
+    >>> solve_triangular_rows(L, B)
     >>> B
     array([[1., 2.]])
     """
     _apply("dtrsm", dtrsm, L, B)
 
 
-def multiply_rows(L: np.ndarray, B: np.ndarray) -> None:
-    """Set B <- B L^T in place; parameters as in `solve_rows`."""
+def multiply_triangular_rows(L: np.ndarray, B: np.ndarray) -> None:
+    """Set B <- B L^T in place; parameters as in `solve_triangular_rows`."""
     _apply("dtrmm", dtrmm, L, B)
 
 

@@ -4,13 +4,13 @@ Kernels are immutable values: `2 * RBF() + Linear()` is a new kernel.  `kernel(X
 matrix of the k(x_i, z_j), and `kernel.validity()` checks whether k is a Mercer kernel.
 """
 
-from ._as_kernel import KERNEL_NAMES, as_kernel, spelled_out
+from ._as_kernel import KERNEL_NAMES, as_kernel, parse_if_expression
 from ._base import Kernel, node, parameter
 from ._callable import Callable
 from ._memoised import memoise, table_bytes, unwrap
-from ._precomputed import Precomputed, on_indices, reads_all
-from ._prepared import Prepared, pair
-from ._properties import Claims
+from ._precomputed import Precomputed, as_index_kernel, expects_precomputed_rows
+from ._prepared import Prepared, prepare_pair
+from ._properties import Properties
 from ._sklearn_kernels import SklearnKernel, from_sklearn
 from ._sparse_features import Explicit
 from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
@@ -80,7 +80,6 @@ __all__ = [
     "Callable",
     "Cauchy",
     "Chi2",
-    "Claims",
     "Constant",
     "Cosine",
     "Dice",
@@ -126,6 +125,7 @@ __all__ = [
     "Precomputed",
     "Prepared",
     "Product",
+    "Properties",
     "QuadraticMap",
     "Radial",
     "RandomWalk",
@@ -151,20 +151,20 @@ __all__ = [
     "White",
     "Wrapper",
     "additive_chi2_features",
+    "as_index_kernel",
     "as_kernel",
     "exp_inplace",
+    "expects_precomputed_rows",
     "finite_features",
     "from_sklearn",
     "memoise",
     "node",
-    "on_indices",
-    "pair",
     "parameter",
+    "parse_if_expression",
     "parse_kernel",
+    "prepare_pair",
     "random_features",
-    "reads_all",
     "skewed_features",
-    "spelled_out",
     "table_bytes",
     "unwrap",
 ]

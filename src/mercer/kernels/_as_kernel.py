@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import foreign
+from .._core import optional_type
 from ._base import Kernel
 from ._callable import Callable
 from ._precomputed import Precomputed
 from ._sklearn_kernels import KERNEL_NAMES, from_name, from_sklearn
 from .language import parse_kernel
 
-__all__ = ["KERNEL_NAMES", "as_kernel", "spelled_out"]
+__all__ = ["KERNEL_NAMES", "as_kernel", "parse_if_expression"]
 
-_GPKernel = foreign("sklearn.gaussian_process.kernels", "Kernel")
+_GPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 
 
-def spelled_out(spec: Any) -> Any:
+def parse_if_expression(spec: Any) -> Any:
     """Parse a kernel expression in a string; return names and all other objects unchanged.
 
     Names are those of scikit-learn, such as "rbf", and "precomputed".
@@ -33,8 +33,8 @@ def spelled_out(spec: Any) -> Any:
 
     Examples
     --------
-    >>> from mercer.kernels import spelled_out
-    >>> spelled_out("rbf"), spelled_out("RBF() + 1")
+    >>> from mercer.kernels import parse_if_expression
+    >>> parse_if_expression("rbf"), parse_if_expression("RBF() + 1")
     ('rbf', RBF(length_scale=1.0) + 1.0)
     """
     named = spec in KERNEL_NAMES or spec == "precomputed" if isinstance(spec, str) else True
@@ -96,7 +96,7 @@ def as_kernel(
     >>> as_kernel("2*RBF(0.5) + White(0.1)")
     2.0*RBF(length_scale=0.5) + White(noise=0.1)
     """
-    if isinstance(spec := spelled_out(spec), Kernel):
+    if isinstance(spec := parse_if_expression(spec), Kernel):
         return spec
     if isinstance(spec, _GPKernel):
         return from_sklearn(spec)

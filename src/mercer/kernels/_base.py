@@ -15,7 +15,7 @@ A subclass only implements its mathematics, in six methods:
     _diag(X)                    k(x_i, x_i)
     _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
-    _claims(*inner)             known properties of k, given those of its children
+    _properties(*inner)             known properties of k, given those of its children
 
 A path is the name of a field, or `terms__0` for the first member of the tuple `terms`.
 
@@ -39,9 +39,9 @@ import numpy as np
 
 from .._core import ENTRY_WORK, NotDifferentiableError, entry_point, length, slices, take
 from ._dataclass import Value, frozen_parameter, node
-from ._jacobian import Linearised
-from ._prepared import Prepared, pair
-from ._properties import Claims
+from ._jacobian import KernelLinearisation
+from ._prepared import Prepared, prepare_pair
+from ._properties import Properties
 
 if TYPE_CHECKING:
     from .validity import Validity
@@ -129,7 +129,7 @@ class Kernel(Value, ABC):
         -------
         ndarray of shape (n, m)
         """
-        P, Q = pair(self, X, Z)
+        P, Q = prepare_pair(self, X, Z)
         out = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
         for rows in slices(len(P), _ROWS_PER_TILE):
             self._tile(P[rows], Q, out[rows])
@@ -160,13 +160,13 @@ class Kernel(Value, ABC):
         expression, so that the (n, m, p) array of all derivatives is never formed.  `Z=None` means
         the points X.
         """
-        if not self._freedom:
+        if not self._n_free_parameters:
             return np.zeros(0)
         W = self._check_weights(X, Z, W)
         gradient = self._pullback(X, Z, W)
         return np.concatenate([np.ravel(gradient[path]) for path, _ in self._parts])
 
-    def linearise(self, X: Any, Z: Any = None) -> Linearised:
+    def linearise(self, X: Any, Z: Any = None) -> KernelLinearisation:
         """Return the matrix k(X, Z) with its derivatives with respect to `theta`.
 
         `Z=None` means the points X.
@@ -238,8 +238,8 @@ class Kernel(Value, ABC):
             f"wrap it as Fixed(...) to exclude them from the search"
         )
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
-        return Linearised(self, X, Z)
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
+        return KernelLinearisation(self, X, Z)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d)."""
@@ -248,7 +248,7 @@ class Kernel(Value, ABC):
             f"choose a method that does not need input_gradient"
         )
 
-    def _single_error(self, P: Prepared) -> float | None:
+    def _float32_error_bound(self, P: Prepared) -> float | None:
         """Return a bound e of the relative error of float32 tiles of these points, or None.
 
         For k >= 0: |float32 tile - k| <= e k.  None means that no bound is known.
@@ -256,10 +256,10 @@ class Kernel(Value, ABC):
         return None
 
     @property
-    def _rounds(self) -> bool:
-        """Whether this node and all nodes below it implement `_single_error`."""
-        implemented = type(self)._single_error is not Kernel._single_error
-        return implemented and all(child._rounds for _, child in self._children())
+    def _has_float32_error_bound(self) -> bool:
+        """Whether this node and all nodes below it implement `_float32_error_bound`."""
+        implemented = type(self)._float32_error_bound is not Kernel._float32_error_bound
+        return implemented and all(child._has_float32_error_bound for _, child in self._children())
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return the pre-images z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, by a formula.
@@ -286,14 +286,14 @@ class Kernel(Value, ABC):
         return X
 
     # Whether distances in feature space depend only on those of the children, as for a sum.
-    _keeps_distances: ClassVar[bool] = False
+    _preserves_distances: ClassVar[bool] = False
 
     @property
     def _has_linear_part(self) -> bool:
         """Whether a term, such as <x, z>, changes under translation, but its distances do not."""
-        return self._keeps_distances and any(c._has_linear_part for _, c in self._children())
+        return self._preserves_distances and any(c._has_linear_part for _, c in self._children())
 
-    def _about(self, X: Any) -> Kernel:
+    def _shifted_to_data(self, X: Any) -> Kernel:
         """Return a kernel with the same distances in feature space whose values do not cancel.
 
         The distance k(x, x) - 2 k(x, z) + k(z, z) loses digits if the points X are far from the
@@ -302,9 +302,11 @@ class Kernel(Value, ABC):
         if not self._has_linear_part:
             return self
         inner = self._inner_points(X)
-        return self._with_children({path: c._about(inner) for path, c in self._children()})
+        return self._with_children(
+            {path: c._shifted_to_data(inner) for path, c in self._children()}
+        )
 
-    def _by_differences(self) -> Kernel:
+    def _as_distance_kernel(self) -> Kernel:
         """Return a kernel with the same distances in feature space, computed from differences.
 
         <x, z> becomes -|x - z|^2 / 2.  This is only conditionally positive definite, and costs
@@ -313,7 +315,7 @@ class Kernel(Value, ABC):
         """
         if not self._has_linear_part:
             return self
-        return self._with_children({path: c._by_differences() for path, c in self._children()})
+        return self._with_children({path: c._as_distance_kernel() for path, c in self._children()})
 
     def _with_children(self, children: dict[str, Kernel]) -> Kernel:
         """Return this node with other children, or itself if they are the same objects."""
@@ -324,30 +326,32 @@ class Kernel(Value, ABC):
         """Return the weights (or targets) of the points on which the children are evaluated."""
         return weights
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         """Return {field: value} for the rules, such as "median", in the fields of this node."""
         return {}
 
     @property
-    def _judges(self) -> bool:
+    def _checks_training_points(self) -> bool:
         """Whether `_judge` checks training points, in this node or in one below it."""
-        return any(child._judges for _, child in self._children())
+        return any(child._checks_training_points for _, child in self._children())
 
     def _judge(self, X: Any) -> None:
         """Raise an error for training points from which nothing can be learned."""
         inner = self._inner_points(X)
         for _, child in self._children():
-            if child._judges:
+            if child._checks_training_points:
                 child._judge(inner)
 
     @property
     def on_vectors(self) -> bool:
         """Whether the points must be rows of a matrix of numbers."""
-        return any(child.on_vectors for _, child in self._children()) and not self._reads_names()
+        return (
+            any(child.on_vectors for _, child in self._children()) and not self._selects_by_name()
+        )
 
-    def _reads_names(self) -> bool:
+    def _selects_by_name(self) -> bool:
         """Whether a node of the expression selects columns of a table by name."""
-        return any(child._reads_names() for _, child in self._children())
+        return any(child._selects_by_name() for _, child in self._children())
 
     @property
     def costly(self) -> bool:
@@ -365,9 +369,9 @@ class Kernel(Value, ABC):
         return entries * (ENTRY_WORK + columns) if cheap else np.inf
 
     @property
-    def reads_matrix(self) -> bool:
+    def accepts_matrix(self) -> bool:
         """Whether a numeric matrix is accepted, with its rows (finite numbers) as points."""
-        return all(child.reads_matrix for _, child in self._children())
+        return all(child.accepts_matrix for _, child in self._children())
 
     @property
     def discrete(self) -> bool:
@@ -376,25 +380,25 @@ class Kernel(Value, ABC):
 
     # ------------------------------------------------------------------ known properties
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         """Return the known properties of this node, given those of its children."""
-        return Claims()
+        return Properties()
 
     @cached_property
-    def claims(self) -> Claims:
+    def properties(self) -> Properties:
         """The known properties of the kernel, such as its order, and the rule that proves them.
 
         They are derived from the expression, without numerical evaluation.  If a user-defined
-        subclass overrides methods, but not `_claims`, nothing is known about it.
+        subclass overrides methods, but not `_properties`, nothing is known about it.
         """
         if _changes_methods(type(self)):
-            return Claims()
-        return self._claims(*(child.claims for _, child in self._children()))
+            return Properties()
+        return self._properties(*(child.properties for _, child in self._children()))
 
     @property
     def infinitely_divisible(self) -> bool:
         """Whether k**p is a Mercer kernel for every real p > 0 (log k is then CPD)."""
-        return self.claims.infinitely_divisible
+        return self.properties.infinitely_divisible
 
     @property
     def domain(self) -> str:
@@ -445,9 +449,9 @@ class Kernel(Value, ABC):
         return np.inf
 
     @property
-    def tells_observations_apart(self) -> bool:
+    def distinguishes_observations(self) -> bool:
         """Whether k(X, Z) can differ from k(X) if Z equals X, as for the noise of `White`."""
-        return any(child.tells_observations_apart for _, child in self._children())
+        return any(child.distinguishes_observations for _, child in self._children())
 
     @property
     def pullback_in_tiles(self) -> bool:
@@ -517,7 +521,7 @@ class Kernel(Value, ABC):
         return tuple((path, part.size) for path, part in self._free())
 
     @property
-    def _freedom(self) -> int:
+    def _n_free_parameters(self) -> int:
         """The number of entries of theta."""
         return sum(size for _, size in self._parts)
 
@@ -556,7 +560,7 @@ class Kernel(Value, ABC):
     def with_theta(self, theta: Any) -> Self:
         """Return this kernel with its free parameters set to exp(theta)."""
         theta = np.asarray(theta, dtype=float)
-        if theta.shape != (self._freedom,):
+        if theta.shape != (self._n_free_parameters,):
             raise ValueError(
                 f"theta has shape {theta.shape}, but {self!r} has {self.theta.size} free "
                 f"parameters: {self.theta_names}"
@@ -631,7 +635,7 @@ class Kernel(Value, ABC):
         targets : ndarray of shape (n, q), optional
             Used by kernels that learn from targets (`MultipleKernel`), but not by rules.
         """
-        if self._judges:
+        if self._checks_training_points:
             self._judge(X)
         if not self._unresolved:
             return self
@@ -647,7 +651,7 @@ class Kernel(Value, ABC):
                 self._inner_weights(X, targets),
             )
         children = {path: child.resolve(*inner) for path, child in self._children()}
-        resolved = self._with(self._resolve_own(X, weights) | children)
+        resolved = self._with(self._resolve_rules(X, weights) | children)
         return resolved._learned(X, weights, targets)
 
     def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
@@ -657,9 +661,9 @@ class Kernel(Value, ABC):
         """
         return self
 
-    def _untaught(self) -> Kernel:
+    def _without_targets(self) -> Kernel:
         """Return this kernel with parts that learn from targets replaced by rules that do not."""
-        return self._with({path: child._untaught() for path, child in self._children()})
+        return self._with({path: child._without_targets() for path, child in self._children()})
 
     def _rules(self) -> list[str]:
         """Return the names of the fields of this node that hold a rule such as "median"."""
@@ -710,7 +714,7 @@ class Kernel(Value, ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # The names of the cached properties, which are recomputed after loading.
-        cached = ("_slots", "_parts", "_theta", "_unresolved", "claims")
+        cached = ("_slots", "_parts", "_theta", "_unresolved", "properties")
         return {name: value for name, value in self.__dict__.items() if name not in cached}
 
     # ------------------------------------------------------------------ in notebooks
@@ -724,9 +728,9 @@ class Kernel(Value, ABC):
         return rf"$\displaystyle {formula(self)}$"
 
     def _repr_html_(self) -> str:
-        from .language import tree
+        from .language import html_tree
 
-        return f"<p>{escape(self._repr_latex_())}</p>{tree(self)}"
+        return f"<p>{escape(self._repr_latex_())}</p>{html_tree(self)}"
 
     # ------------------------------------------------------------------ checks
 
@@ -747,9 +751,9 @@ def _fields(kernel: type[Kernel]) -> tuple[tuple[str, bool], ...]:
 
 @cache
 def _changes_methods(kernel: type[Kernel]) -> bool:
-    """Return True if a class outside of mercer overrides methods, but not `_claims`."""
+    """Return True if a class outside of mercer overrides methods, but not `_properties`."""
     for cls in kernel.__mro__:
-        if "_claims" in vars(cls) or cls.__module__.startswith("mercer."):
+        if "_properties" in vars(cls) or cls.__module__.startswith("mercer."):
             return False
         members = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
         if any(callable(value) or isinstance(value, property) for value in members.values()):

@@ -10,11 +10,11 @@ import scipy.sparse as sp
 
 from .._core import is_count, length, take
 from ._base import Kernel, node
-from ._dataclass import name_of
+from ._dataclass import callable_name
 from ._prepared import Prepared
-from ._properties import Claims
+from ._properties import Properties
 
-__all__ = ["Callable", "point"]
+__all__ = ["Callable", "get_point"]
 
 _CONTRACTS = ("auto", "matrix", "pair")
 
@@ -71,8 +71,8 @@ class Callable(Kernel):
                 f"{self.order!r}"
             )
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims("" if self.order is None else "declared by the user", self.order)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties("" if self.order is None else "declared by the user", self.order)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         contract = like.frame if like is not None else None
@@ -87,7 +87,8 @@ class Callable(Kernel):
         if not np.all(np.isfinite(out)):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
-                f"Callable: {name_of(self.function)} returned {np.sum(~np.isfinite(out))} values "
+                f"Callable: {callable_name(self.function)} returned "
+                f"{np.sum(~np.isfinite(out))} values "
                 f"that are not finite, the first for the points {P.index[i]} and {Q.index[j]}"
             )
 
@@ -103,7 +104,9 @@ class Callable(Kernel):
             return super()._pairs(P, Q, i, j)
         X, Z = P.arrays[0], Q.arrays[0]
         pairs = zip(i.tolist(), j.tolist(), strict=True)
-        return np.array([self._value(point(X, a), point(Z, b)) for a, b in pairs], dtype=float)
+        return np.array(
+            [self._value(get_point(X, a), get_point(Z, b)) for a, b in pairs], dtype=float
+        )
 
     def _by_blocks(self, P: Prepared) -> bool:
         return P.frame == "matrix"
@@ -127,12 +130,12 @@ class Callable(Kernel):
             except Exception as error:  # a function may raise anything for unexpected input
                 as_matrix = error
             try:
-                self._value(point(X, 0), point(X, 0))
+                self._value(get_point(X, 0), get_point(X, 0))
                 return "pair"
             except Exception as error:
                 as_pair = error
         raise ValueError(
-            f"Callable: {name_of(self.function)} satisfies neither contract. Called with two "
+            f"Callable: {callable_name(self.function)} satisfies neither contract. Called with two "
             f"collections of points: {_describe(as_matrix)}. Called with two points: "
             f"{_describe(as_pair)}. Pass contract='matrix' or 'pair' to see where it fails"
         )
@@ -144,7 +147,8 @@ class Callable(Kernel):
         n, m = length(X), length(Z)
         if block.shape != (n, m):
             raise ValueError(
-                f"Callable: {name_of(self.function)} returned shape {block.shape} for {n} x {m} "
+                f"Callable: {callable_name(self.function)} returned shape {block.shape} "
+                f"for {n} x {m} "
                 f"points, not {(n, m)}; if it takes two points and returns a number, use "
                 f"contract='pair'"
             )
@@ -155,13 +159,14 @@ class Callable(Kernel):
         value = np.asarray(self.function(x, z, **(self.params or {})))
         if value.size != 1:
             raise ValueError(
-                f"Callable: {name_of(self.function)} returned shape {value.shape} for two points, "
+                f"Callable: {callable_name(self.function)} returned shape {value.shape} "
+                f"for two points, "
                 f"not a number; if it takes two collections of points, use contract='matrix'"
             )
         return float(value.item())
 
 
-def point(X: Any, i: int) -> Any:
+def get_point(X: Any, i: int) -> Any:
     """Return point i of a collection.
 
     This is a row of an array or table (a dictionary for polars), an entry of a list, or a matrix

@@ -12,26 +12,26 @@ import numpy as np
 from .._core import slices
 
 __all__ = [
-    "SYMMETRIC",
+    "SYMMETRY_TOLERANCE",
+    "FormattedExpression",
     "Value",
-    "Written",
     "asymmetry",
-    "brief",
+    "callable_name",
     "fields_equal",
+    "format_brief",
     "format_full",
+    "format_operand",
     "frozen_matrix",
     "frozen_parameter",
     "hashable_key",
-    "name_of",
     "node",
-    "written",
 ]
 
 T = TypeVar("T")
 
 # A matrix counts as symmetric if it differs from its transpose by at most this times its largest
 # entry.
-SYMMETRIC = 1e-8
+SYMMETRY_TOLERANCE = 1e-8
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -76,15 +76,15 @@ class Value:
         return self._written(format_full).text
 
     def __str__(self) -> str:
-        return self._written(brief).text
+        return self._written(format_brief).text
 
-    def _written(self, write: Function[[Any], str]) -> Written:
-        """Return the text of this value; `write`, `format_full` or `brief`, formats the fields."""
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
+        """Return the text of this value; `write` formats the fields, in full or briefly."""
         inside = [f"{name}={write(value)}" for name, value in self._items()]
-        return Written(f"{type(self).__name__}({', '.join(inside)})")
+        return FormattedExpression(f"{type(self).__name__}({', '.join(inside)})")
 
 
-class Written(NamedTuple):
+class FormattedExpression(NamedTuple):
     """An expression as text, with the precedence of its outermost operator."""
 
     text: str
@@ -95,7 +95,7 @@ class Written(NamedTuple):
         return self.text if self.level >= level else f"({self.text})"
 
 
-def written(value: Value, write: Function[[Any], str]) -> Written:
+def format_operand(value: Value, write: Function[[Any], str]) -> FormattedExpression:
     """Return the text of a value that is an operand of an expression.
 
     If its class overrides `__repr__` or `__str__`, the text is put in brackets, because its
@@ -103,10 +103,10 @@ def written(value: Value, write: Function[[Any], str]) -> Written:
     """
     default = Value.__repr__ if write is format_full else Value.__str__
     method = getattr(type(value), default.__name__)
-    return value._written(write) if method is default else Written(write(value), 0)
+    return value._written(write) if method is default else FormattedExpression(write(value), 0)
 
 
-def name_of(function: Any) -> str:
+def callable_name(function: Any) -> str:
     """Return the name of a function, or the repr of another callable object, for messages."""
     return getattr(function, "__name__", None) or repr(function)
 
@@ -141,7 +141,7 @@ def format_full(value: Any) -> str:
     return _write(value, format_full) or repr(value)
 
 
-def brief(value: Any) -> str:
+def format_brief(value: Any) -> str:
     """Return a short text of a field: numbers with six digits, long arrays by their shape."""
     if isinstance(value, dict) and len(value) > 12:
         return f"{{{len(value)} entries}}"
@@ -149,7 +149,9 @@ def brief(value: Any) -> str:
         return f"[{' x '.join(map(str, shape))} entries]"
     if isinstance(value, (float, np.floating)):
         return repr(float(f"{value:.6g}"))
-    return str(value) if _has_parameters(value) else _write(value, brief) or format_full(value)
+    return (
+        str(value) if _has_parameters(value) else _write(value, format_brief) or format_full(value)
+    )
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -229,7 +231,7 @@ def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
     if not np.all(np.isfinite(A)):
         raise ValueError(f"{owner}: {name} has entries that are not finite")
     gap, largest = asymmetry(A)
-    if gap > SYMMETRIC * largest:
+    if gap > SYMMETRY_TOLERANCE * largest:
         raise ValueError(
             f"{owner}: {name} must be symmetric, but it and its transpose differ by {gap:.3g}; "
             f"symmetrise it as (A + A.T) / 2"

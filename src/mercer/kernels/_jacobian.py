@@ -18,14 +18,14 @@ from .._core import length
 if TYPE_CHECKING:
     from ._base import Kernel
 
-__all__ = ["Linearised", "LinearisedScale", "LinearisedSum"]
+__all__ = ["KernelLinearisation", "ScaleLinearisation", "SumLinearisation"]
 
 # Step of the finite differences in theta (log parameters): a compromise between truncation error
 # and cancellation, which leaves about six digits.
 _STEP = 1e-6
 
 
-class Linearised:
+class KernelLinearisation:
     """The linearisation of k(X, Z) for any kernel.
 
     The tangents are finite differences with about six correct digits.  Subclasses compute them
@@ -62,16 +62,16 @@ class Linearised:
         rows = length(self.X) if self.Z is None or not transposed else length(self.Z)
         differences = np.empty((theta.size, rows, V.shape[1]))
         for i, step in enumerate(_STEP * np.eye(theta.size)):
-            shifted = Linearised(self.kernel.with_theta(theta + step), self.X, self.Z)
+            shifted = KernelLinearisation(self.kernel.with_theta(theta + step), self.X, self.Z)
             differences[i] = shifted.products(V, transposed) - self.products(V, transposed)
         return differences / _STEP
 
 
-class LinearisedSum(Linearised):
+class SumLinearisation(KernelLinearisation):
     """The linearisation of a sum k_1 + ... + k_m, in the concatenated theta of the terms."""
 
     @cached_property
-    def terms(self) -> list[Linearised]:
+    def terms(self) -> list[KernelLinearisation]:
         """The linearisations of the terms."""
         return [child.linearise(self.X, self.Z) for _, child in self.kernel._children()]
 
@@ -95,11 +95,11 @@ class LinearisedSum(Linearised):
         return np.concatenate([term.tangents(V, transposed) for term in self.terms])
 
 
-class LinearisedScale(Linearised):
+class ScaleLinearisation(KernelLinearisation):
     """The linearisation of c k_1; its derivative with respect to log c is c k_1 itself."""
 
     @cached_property
-    def inner(self) -> tuple[Linearised, float]:
+    def inner(self) -> tuple[KernelLinearisation, float]:
         """The linearisation of k_1, and the factor c."""
         kernel: Any = self.kernel
         return kernel.kernel.linearise(self.X, self.Z), kernel.factor

@@ -24,10 +24,10 @@ import scipy.sparse as sp
 
 from .._core import is_table, length, reserve
 from ._base import Kernel, node
-from ._callable import point
-from ._dataclass import Written, written
+from ._callable import get_point
+from ._dataclass import FormattedExpression, format_operand
 from ._prepared import Prepared
-from ._properties import SAME, Claims
+from ._properties import SAME, Properties
 from .algebra._wrappers import Wrapper
 from .graphs._graph_collection import Graph
 
@@ -58,7 +58,7 @@ class ValueTable:
             return rows
         with self.changed:
             for i in range(len(rows)):
-                x = point(X, i)
+                x = get_point(X, i)
                 key = _key(x)
                 if key not in self.positions and len(self.positions) < self.size:
                     self.positions[key] = len(self.positions)
@@ -120,7 +120,7 @@ class Memoised(Wrapper):
 
     tables: Any = None
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         return replace(inner[0], rule=SAME)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -233,8 +233,8 @@ class Memoised(Wrapper):
         """The names of the entries of theta, those of k_1."""
         return self.kernel.theta_names
 
-    def _written(self, write: Function[[Any], str]) -> Written:
-        return written(self.kernel, write)
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
+        return format_operand(self.kernel, write)
 
 
 def memoise(kernel: Kernel, n: int) -> Kernel:

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 
 from .._core import as_vectors, warn_caller
 from ._base import Kernel, node
-from ._dataclass import SYMMETRIC, asymmetry, frozen_matrix
+from ._dataclass import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
 from ._prepared import Prepared
 
-__all__ = ["Precomputed", "on_indices", "reads_all"]
+__all__ = ["Precomputed", "as_index_kernel", "expects_precomputed_rows"]
 
 
 class _Operand(NamedTuple):
@@ -160,7 +160,7 @@ def _is_square(shape: tuple[int, ...]) -> bool:
     return shape[0] == shape[1]
 
 
-def reads_all(kernel: Kernel) -> bool:
+def expects_precomputed_rows(kernel: Kernel) -> bool:
     """Return True if the points of the kernel are rows of precomputed values.
 
     Such a row has the values with *all* training points, so that a subset of the rows is not a Gram
@@ -168,16 +168,16 @@ def reads_all(kernel: Kernel) -> bool:
 
     Examples
     --------
-    >>> from mercer.kernels import RBF, Precomputed, reads_all
-    >>> reads_all(Precomputed()), reads_all(2.0 * RBF())
+    >>> from mercer.kernels import RBF, Precomputed, expects_precomputed_rows
+    >>> expects_precomputed_rows(Precomputed()), expects_precomputed_rows(2.0 * RBF())
     (True, False)
     """
     if isinstance(kernel, Precomputed):
         return kernel.matrix is None
-    return any(reads_all(child) for _, child in kernel._children())
+    return any(expects_precomputed_rows(child) for _, child in kernel._children())
 
 
-def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
+def as_index_kernel(kernel: Kernel, X: Any) -> tuple[Any, Any]:
     """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and its row indices.
 
     Indices can be split into subsets, but rows of K cannot.  Any other kernel is returned
@@ -192,8 +192,8 @@ def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
 
     Examples
     --------
-    >>> from mercer.kernels import Precomputed, on_indices
-    >>> k, X = on_indices(Precomputed(), [[2.0, 1.0], [1.0, 2.0]])
+    >>> from mercer.kernels import Precomputed, as_index_kernel
+    >>> k, X = as_index_kernel(Precomputed(), [[2.0, 1.0], [1.0, 2.0]])
     >>> X, k(X[:1])
     (array([0, 1]), array([[2.]]))
     """
@@ -202,7 +202,7 @@ def on_indices(kernel: Kernel, X: Any) -> tuple[Any, Any]:
     K = as_vectors(X.toarray() if hasattr(X, "toarray") else X, "Precomputed")
     _check_square(K.shape)
     gap, largest = asymmetry(K)
-    if gap > SYMMETRIC * largest:
+    if gap > SYMMETRY_TOLERANCE * largest:
         warn_caller(
             f"the precomputed matrix is not symmetric: K and its transpose differ by {gap:.3g}, "
             f"with entries up to {largest:.3g}; its symmetric part (K + K.T) / 2 is used. The "

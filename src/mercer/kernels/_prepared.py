@@ -13,7 +13,7 @@ from .._core import length, take
 if TYPE_CHECKING:
     from ._base import Kernel
 
-__all__ = ["Prepared", "pair"]
+__all__ = ["Prepared", "prepare_pair"]
 
 _NO_PAIRS = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
@@ -129,7 +129,7 @@ def _is_numeric(a: Any) -> bool:
     return hasattr(a, "dtype") and a.dtype in (np.float32, np.float64)
 
 
-def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
+def prepare_pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
     """Prepare both operands of k(X, Z) so that they share a frame; `Z=None` means X itself.
 
     Returns
@@ -139,8 +139,8 @@ def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
 
     Examples
     --------
-    >>> from mercer.kernels import RBF, pair
-    >>> P, Q = pair(RBF(), [[0.0], [1.0]], [[2.0]])
+    >>> from mercer.kernels import RBF, prepare_pair
+    >>> P, Q = prepare_pair(RBF(), [[0.0], [1.0]], [[2.0]])
     >>> len(P), len(Q)
     (2, 1)
     """
@@ -149,7 +149,7 @@ def pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
         return P, P
     if hasattr(Z, "tocsr") and not hasattr(X, "tocsr"):
         # A sparse operand cannot be centred, so it must determine the common frame.
-        Q, P = pair(kernel, Z, X)
+        Q, P = prepare_pair(kernel, Z, X)
         return P, Q
     P = kernel.prepare(X)
     Q = kernel.prepare(Z, like=P)

@@ -1,6 +1,7 @@
 """Known properties of kernels, and the rules that prove them.
 
-The method `_claims(*inner)` of a kernel returns its known properties, given those of its children:
+The method `_properties(*inner)` of a kernel returns its known properties, given those of its
+children:
 
     order                   0 for a Mercer kernel; m if k is conditionally positive definite of
                             order m, that is, c^T K c >= 0 for all c orthogonal to the polynomials
@@ -31,7 +32,7 @@ __all__ = [
     "SERIES",
     "SUM",
     "TENSOR",
-    "Claims",
+    "Properties",
 ]
 
 # Names of the rules, as printed in proofs.
@@ -51,7 +52,7 @@ SAME = "the same function"
 
 
 @dataclass(frozen=True)
-class Claims:
+class Properties:
     """Known properties of a kernel.
 
     Attributes
@@ -81,10 +82,10 @@ class Claims:
     Examples
     --------
     >>> from mercer.kernels import RBF, Distance, Linear
-    >>> claims = (RBF() + Linear()).claims
+    >>> claims = (RBF() + Linear()).properties
     >>> claims.rule, claims.order, claims.strict
     ('sum of kernels', 0, True)
-    >>> Distance().claims.words
+    >>> Distance().properties.words
     ['conditionally positive definite of order 1', 'stationary']
     """
 
@@ -99,7 +100,9 @@ class Claims:
     against: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, inner: Sequence[Claims], rule: str, order: int | None, **known: Any) -> Claims:
+    def of(
+        cls, inner: Sequence[Properties], rule: str, order: int | None, **known: Any
+    ) -> Properties:
         """Return the properties of a node; `columns` and `against` are taken from its children."""
         limits = [c.columns for c in inner if c.columns is not None]
         # The points of one child suit the others only if these are known kernels, not functions of
@@ -145,12 +148,12 @@ class Claims:
         return [text for text, is_known in holds.items() if is_known]
 
 
-def every(inner: Sequence[Claims], name: str) -> bool:
+def all_have(inner: Sequence[Properties], name: str) -> bool:
     """Return True if all children have the property with this name."""
     return all(getattr(c, name) for c in inner)
 
 
-def highest(inner: Sequence[Claims]) -> int | None:
+def highest_order(inner: Sequence[Properties]) -> int | None:
     """Return the highest order of the children, or None if the order of one is not known.
 
     All children have this order, because order m implies every higher order.

@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from .._core import NotDifferentiableError, as_vectors, foreign, length
+from .._core import NotDifferentiableError, as_vectors, length, optional_type
 from ._base import Kernel, node
-from ._jacobian import Linearised
+from ._jacobian import KernelLinearisation
 from ._prepared import Prepared
-from ._properties import Claims
-from .algebra._closure_rules import Power, power_claims
+from ._properties import Properties
+from .algebra._closure_rules import Power, power_properties
 from .algebra._wrappers import Bounded, Fixed
 from .vectors._constant import Constant, White
 from .vectors._dot_product import Cosine, Linear, Polynomial, Sigmoid
@@ -40,7 +40,10 @@ _FROM_NAME: dict[str, Function[..., Kernel]] = {
 KERNEL_NAMES = tuple(_FROM_NAME)
 
 _GP_MODULE = "sklearn.gaussian_process.kernels"
-_GPKernel, _CompoundKernel = foreign(_GP_MODULE, "Kernel"), foreign(_GP_MODULE, "CompoundKernel")
+_GPKernel, _CompoundKernel = (
+    optional_type(_GP_MODULE, "Kernel"),
+    optional_type(_GP_MODULE, "CompoundKernel"),
+)
 
 _DEFAULT_BOUNDS = (1e-5, 1e5)  # default bounds of all hyperparameters, in scikit-learn and mercer
 
@@ -241,7 +244,7 @@ class SklearnKernel(Kernel):
 
     kernel: Any = None
 
-    tells_observations_apart: ClassVar[bool] = True  # because it may contain a WhiteKernel
+    distinguishes_observations: ClassVar[bool] = True  # because it may contain a WhiteKernel
     pullback_in_tiles: ClassVar[bool] = False
 
     def _check(self) -> None:
@@ -253,12 +256,12 @@ class SklearnKernel(Kernel):
                 "use one of its `kernels`, or their sum"
             )
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         wrapped, name = self.kernel, _name(self.kernel)
         # Bounds do not matter here, so a kernel that was wrapped only for its bounds is converted.
         converted = _SIMPLE[name][0](wrapped) if name in _SIMPLE else from_sklearn(wrapped)
         if not isinstance(converted, SklearnKernel):
-            return replace(converted.claims, rule=f"{converted}: {converted.claims.rule}")
+            return replace(converted.properties, rule=f"{converted}: {converted.properties.rule}")
         if name == "ExpSineSquared":
             # Points at a distance of one period have k = 1.  In the plane there are two points at
             # a distance of half a period, where k < 1, and a third at one period from both.  These
@@ -267,16 +270,18 @@ class SklearnKernel(Kernel):
             plane = p * np.array([[0.0, 0.0], [0.5, 0.0], [0.25, np.sqrt(15.0) / 4.0]])
             known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
             rule = "k(phi(x), phi(z)), an RBF of points that phi maps to a circle"
-            return Claims(rule, 0, **known, stationary=True, columns=1, against=plane)
+            return Properties(rule, 0, **known, stationary=True, columns=1, against=plane)
         if name == "Exponentiation":
-            claims = power_claims(from_sklearn(wrapped.kernel).claims, float(wrapped.exponent))
-            if claims.order is None:
+            properties = power_properties(
+                from_sklearn(wrapped.kernel).properties, float(wrapped.exponent)
+            )
+            if properties.order is None:
                 points = np.array([[0.0], [0.5], [1.0], [2.0], [4.0], [8.0]])
                 return replace(
-                    claims, rule="a real power need not be a Mercer kernel", against=points
+                    properties, rule="a real power need not be a Mercer kernel", against=points
                 )
-            return claims
-        return Claims()
+            return properties
+        return Properties()
 
     # ------------------------------------------------------------------ evaluation
 
@@ -309,8 +314,12 @@ class SklearnKernel(Kernel):
             )
         return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
-        return Linearised(self, X, Z) if Z is not None else _SklearnLinearisation(self, X, None)
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
+        return (
+            KernelLinearisation(self, X, Z)
+            if Z is not None
+            else _SklearnLinearisation(self, X, None)
+        )
 
     @property
     def on_vectors(self) -> bool:
@@ -363,7 +372,7 @@ class SklearnKernel(Kernel):
         return type(self)(clone(changed.kernel).set_params(**inner)) if inner else changed
 
 
-class _SklearnLinearisation(Linearised):
+class _SklearnLinearisation(KernelLinearisation):
     """K and the array (n, n, p) of its derivatives, both from one call of the wrapped kernel."""
 
     kernel: SklearnKernel

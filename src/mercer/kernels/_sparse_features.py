@@ -21,14 +21,14 @@ import scipy.sparse as sp
 
 from ._base import Kernel, node
 from ._prepared import Prepared
-from ._properties import FEATURES, Claims
+from ._properties import FEATURES, Properties
 from .vectors._dot_product import squared_norms
 from .vectors._vector_kernel import inner_products
 
-__all__ = ["Explicit", "Terms", "codes_of", "mix"]
+__all__ = ["Explicit", "FeatureTerms", "hash_codes", "splitmix64"]
 
 
-class Terms(NamedTuple):
+class FeatureTerms(NamedTuple):
     """The features of n points as a list of terms, as in a sparse matrix in COO format.
 
     The term t adds value[t] to the feature with code[t] of the point owner[t].
@@ -41,12 +41,12 @@ class Terms(NamedTuple):
     kind: str = ""  # the kind of points, where points of different kinds cannot be compared
 
     @classmethod
-    def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> Terms:
+    def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> FeatureTerms:
         """Return terms that all have the value 1, so that the features are counts."""
         return cls(n, owner, code, np.ones(len(code)), kind)
 
     @classmethod
-    def joined(cls, *parts: Terms) -> Terms:
+    def joined(cls, *parts: FeatureTerms) -> FeatureTerms:
         """Return the concatenation of several groups of features of the same points.
 
         Different groups must not have codes in common.
@@ -96,11 +96,11 @@ class Explicit(Kernel):
     """
 
     @abstractmethod
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         """Return the features phi(X)."""
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(FEATURES, 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(FEATURES, 0)
 
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
         """Return the features phi(X) as a sparse matrix, one row per point.
@@ -125,7 +125,7 @@ class Explicit(Kernel):
         others = self._terms(like)
         return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
 
-    def _terms_like(self, X: Any, kind: str) -> Terms:
+    def _terms_like(self, X: Any, kind: str) -> FeatureTerms:
         """Return phi(X); raise TypeError if X cannot have features in common with this kind."""
         terms = self._terms(X)
         if terms.kind and kind and terms.kind != kind:
@@ -153,7 +153,7 @@ class Explicit(Kernel):
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # the increment of SplitMix64: 2^64 / golden ratio, odd
 
 
-def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
+def splitmix64(x: np.ndarray, salt: int = 0) -> np.ndarray:
     """Return a 64-bit hash of each integer in x: the bijective mixing function of SplitMix64.
 
     Different values of `salt` give different hash functions.
@@ -166,7 +166,7 @@ def mix(x: np.ndarray, salt: int = 0) -> np.ndarray:
     return x ^ (x >> np.uint64(31))
 
 
-def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:
+def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:
     """Return a 64-bit code for each value; equal values have equal codes, in every process.
 
     Values are numbers, strings, bytes, None, and tuples or frozensets of these.  Other values raise
@@ -175,7 +175,7 @@ def codes_of(values: Any, owner: str, what: str, *, reals: bool = True) -> np.nd
     are not integers raise TypeError, too.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "bi":
-        return mix(values.astype(np.int64).view(np.uint64))
+        return splitmix64(values.astype(np.int64).view(np.uint64))
     known: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.uint64)
     for i, value in enumerate(values.tolist() if isinstance(values, np.ndarray) else values):
@@ -212,7 +212,7 @@ def _code(value: Any) -> int | None:
     if _is_number(value):
         value = _plain_number(value)
     if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return int(mix(np.array([value], dtype=np.int64).view(np.uint64))[0])
+        return int(splitmix64(np.array([value], dtype=np.int64).view(np.uint64))[0])
     if isinstance(value, (tuple, frozenset)):
         inner = [_code(v) for v in value]
         if None in inner:

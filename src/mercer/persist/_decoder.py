@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import Collection, ModelFileError
+from .._core import ModelFileError, PointCollection
 from ..kernels import parse_kernel
 from ..solvers import Status
 from ._class_registry import MAX_KERNEL_CHARACTERS, StoredClass
@@ -104,7 +104,7 @@ class Decoder:
         if type(node["ref"]) is not int or node["ref"] not in self._by_id:
             raise self._error(where, "a reference to a value that does not precede it")
         value, size = self._by_id[node["ref"]]
-        if isinstance(value, Collection):
+        if isinstance(value, PointCollection):
             size = 1  # its points refer to it, but are traversed without entering it again
         self._count += size
         self._repeated += size

@@ -15,9 +15,9 @@ import numpy as np
 from ..expansion import Expansion, Primal
 from ..gram import FeatureMap
 from ..kernels import Kernel
-from ..models.embedding import BayesianMap, LatentMap, Layers, LinearGaussian
+from ..models.embedding import MLP, BayesianGPLVMModel, GPLVMModel, LinearGaussian
 from ..models.kpca import Components, LearnedInverse
-from ..models.mean_embedding import Window
+from ..models.mean_embedding import DensityKernel
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 
 __all__ = ["FITTED", "TYPES"]
@@ -127,14 +127,14 @@ TYPES: dict[str, Any] = {
     "_norms": np.ndarray | None,
     "_regression": tuple | None,
     "_ridge": ExactRidge | LandmarkRidge,
-    "_window": Window,
+    "_window": DensityKernel,
     "certificate_": Certificate,
     "component_indices_": np.ndarray | None,
     "covariance_": Kernel,
-    "decoder_": Layers,
-    "encoder_": Layers,
+    "decoder_": MLP,
+    "encoder_": MLP,
     "loss_": Loss,
-    "model_": BayesianMap | LatentMap | LinearGaussian,
+    "model_": BayesianGPLVMModel | GPLVMModel | LinearGaussian,
     "n_iter_": int | np.ndarray,
     "report_": Report,
     "reports_": list | Reports,

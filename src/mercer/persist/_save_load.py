@@ -126,7 +126,8 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[
             f"{place!s}: the model was fitted to columns that a recipe preprocesses ({changes}), "
             f"but mercer.load returns the estimator without its recipe, so predictions for raw "
             f"columns would be wrong - usually a model of `mercer fit` or `mercer pca` - use "
-            f"mercer.app.tables.load_trained({place!r}): its predict accepts the raw table and applies "
+            f"mercer.app.tables.load_trained({place!r}): its predict accepts the raw table and "
+            f"applies "
             f"the recipe, as `mercer predict` does, and its attribute model is the bare estimator"
         )
     return model

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._core import entry_point
 from ..expansion import Expansion
-from ..expansion.preimage import Target
+from ..expansion.preimage import PreImageTarget
 from ._axes import (
     PALETTE,
     Axes,
@@ -198,7 +198,7 @@ def preimage_path(
         )
     start = np.atleast_2d(np.asarray(start, dtype=float))
     window = plane_window(expansion.points, n_grid)
-    target = Target(expansion.kernel, window.points, expansion.coefficients.T)
+    target = PreImageTarget(expansion.kernel, window.points, expansion.coefficients.T)
     grid = window.grid if target.lower is None else np.maximum(window.grid, target.lower)
     squares = target.costs(grid, np.zeros(len(grid), dtype=int)) + target.squared_norms
     distance = np.sqrt(target.factor * np.maximum(squares, 0.0))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core import entry_point
-from ..kernels.validity import Validity, Witness
+from ..kernels.validity import Counterexample, Validity
 from ._axes import DIVERGING, PALETTE, Axes, Style, new_axes, require_matplotlib
 from ._plot_window import draw_function, plane_window, window_around
 
@@ -73,7 +73,7 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
     return ax
 
 
-def _text(witness: Witness, ax: Axes | None) -> Axes:
+def _text(witness: Counterexample, ax: Axes | None) -> Axes:
     """Write a counterexample without coefficients as text, such as that k is not symmetric."""
     lines = [wrap(line, 72, subsequent_indent="    ") for line in str(witness).splitlines()]
     text = "\n".join("\n".join(each) for each in lines)
@@ -115,7 +115,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."
 
 
-def _plane(witness: Witness, ax: Axes | None, n_grid: int) -> Axes:
+def _plane(witness: Counterexample, ax: Axes | None, n_grid: int) -> Axes:
     """Draw the function f of a counterexample in two dimensions."""
     low, high = witness.points.min(axis=0), witness.points.max(axis=0)
     # The window is a square, because a few points may lie on a line.
@@ -127,7 +127,7 @@ def _plane(witness: Witness, ax: Axes | None, n_grid: int) -> Axes:
     return ax
 
 
-def _line(witness: Witness, ax: Axes | None, n_grid: int) -> Axes:
+def _line(witness: Counterexample, ax: Axes | None, n_grid: int) -> Axes:
     """Draw the function f of a counterexample in one dimension."""
     window = window_around(witness.points, 4 * n_grid, 0.3)
     values, x = window.evaluate(witness), window.sides[0]
@@ -140,7 +140,9 @@ def _line(witness: Witness, ax: Axes | None, n_grid: int) -> Axes:
     return ax
 
 
-def _scatter(ax: Axes, witness: Witness, horizontal: np.ndarray, vertical: np.ndarray) -> None:
+def _scatter(
+    ax: Axes, witness: Counterexample, horizontal: np.ndarray, vertical: np.ndarray
+) -> None:
     """Draw the points in the colours of their coefficients, and label them with these."""
     c: Any = witness.coefficients
     largest = float(np.abs(c).max())
@@ -165,7 +167,7 @@ def _scatter(ax: Axes, witness: Witness, horizontal: np.ndarray, vertical: np.nd
         )
 
 
-def _bars(witness: Witness, ax: Axes | None, n_grid: int) -> Axes:
+def _bars(witness: Counterexample, ax: Axes | None, n_grid: int) -> Axes:
     """Draw the coefficients of a counterexample as bars, for points that are not vectors."""
     c: Any = witness.coefficients
     ax = new_axes(ax, (6.0, 0.8 + 0.4 * len(c)))

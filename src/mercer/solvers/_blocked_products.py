@@ -14,7 +14,7 @@ import numpy as np
 from .._core import all_blas_threads
 from .._core.linalg import blas
 
-__all__ = ["cross_gram", "pulled", "row_norms", "times", "weighted_gram"]
+__all__ = ["cross_gram", "matvec", "rmatvec", "squared_row_norms", "weighted_gram"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _BlockSizes:
 _SIZES = _BlockSizes()
 
 
-def times(F: np.ndarray, w: np.ndarray) -> np.ndarray:
+def matvec(F: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return F w."""
     out = np.zeros(len(F))
     for rows in _blocks(F, _SIZES.read_only_entries):
@@ -42,7 +42,7 @@ def times(F: np.ndarray, w: np.ndarray) -> np.ndarray:
     return out
 
 
-def pulled(F: np.ndarray, x: np.ndarray) -> np.ndarray:
+def rmatvec(F: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return F^T x, for a vector x or a matrix x with the same number of rows as F."""
     out = np.zeros((F.shape[1], *x.shape[1:]))
     for rows in _blocks(F, _SIZES.read_only_entries):
@@ -50,7 +50,7 @@ def pulled(F: np.ndarray, x: np.ndarray) -> np.ndarray:
     return out
 
 
-def row_norms(F: np.ndarray) -> np.ndarray:
+def squared_row_norms(F: np.ndarray) -> np.ndarray:
     """Return the squared norm |F_i|^2 of each row."""
     out = np.zeros(len(F))
     for rows in _blocks(F, _SIZES.cached_entries):

@@ -29,7 +29,7 @@ import numpy as np
 
 from .._core.linalg import lapack
 
-__all__ = ["BoxProgram", "Point", "factored"]
+__all__ = ["BoxQP", "PrimalDualPoint", "cholesky_or_none"]
 
 _BOUNDARY_FRACTION = 0.995  # a step goes at most this fraction of the way to the boundary
 # Iterative refinement steps of a direction, needed because h grows without bound where v is free.
@@ -38,7 +38,7 @@ _EXACT_RESIDUAL = 1e-9  # a step with this relative residual needs no refinement
 _TINY = float(np.finfo(float).tiny)
 
 
-class Point(NamedTuple):
+class PrimalDualPoint(NamedTuple):
     """An iterate of the interior-point method, or a direction between two iterates.
 
     For an iterate, the distances a, c and the multipliers z, y are positive, and the products a z
@@ -60,12 +60,12 @@ class Point(NamedTuple):
         """The sum of all products a z and c y, which is 0 at the minimum."""
         return float(self.a @ self.z + self.c @ self.y)
 
-    def advance(self, direction: Point, size: float) -> Point:
+    def advance(self, direction: PrimalDualPoint, size: float) -> PrimalDualPoint:
         """Return the next iterate, this one plus `size` times a direction."""
         fields = (x + size * dx for x, dx in zip(self[:-1], direction[:-1], strict=True))
-        return Point._make([*fields, self.n_iter + 1])
+        return PrimalDualPoint._make([*fields, self.n_iter + 1])
 
-    def max_step(self, direction: Point) -> float:
+    def max_step(self, direction: PrimalDualPoint) -> float:
         """Return the largest step size that keeps a, c, z and y non-negative.
 
         It is capped at 1 / _BOUNDARY_FRACTION.
@@ -75,7 +75,7 @@ class Point(NamedTuple):
         return 1.0 / max(steepest, _BOUNDARY_FRACTION)
 
 
-class BoxProgram(ABC):
+class BoxQP(ABC):
     """A box-constrained quadratic program, and the interior-point steps that solve it.
 
     Subclasses implement the products with A and the factorisation of the reduced system.
@@ -136,12 +136,12 @@ class BoxProgram(ABC):
         with np.errstate(invalid="ignore"):
             return np.where(from_lower, self.lower + a, self.upper - c)
 
-    def primal_residual(self, point: Point) -> np.ndarray:
+    def primal_residual(self, point: PrimalDualPoint) -> np.ndarray:
         """Return A^T v - R u - sums, which is 0 for a feasible point."""
         return point.pull - self.ridge * point.u - self.sums
 
     @np.errstate(all="ignore")  # values that are not finite end the iteration
-    def step(self, point: Point) -> Point | None:
+    def step(self, point: PrimalDualPoint) -> PrimalDualPoint | None:
         """Return the next iterate.
 
         None if the linear system is numerically singular, or if values overflow.
@@ -175,13 +175,13 @@ class BoxProgram(ABC):
 
     def _direction(
         self,
-        point: Point,
+        point: PrimalDualPoint,
         h: np.ndarray,
         solve: Callable[[np.ndarray], np.ndarray],
         target_z: np.ndarray,
         target_y: np.ndarray,
         refinements: int,
-    ) -> Point:
+    ) -> PrimalDualPoint:
         """Return the Newton direction with a dz + z da = target_z and c dy + y dc = target_y.
 
         All other optimality conditions are linear, and hold after a full step.
@@ -202,10 +202,10 @@ class BoxProgram(ABC):
             if not remaining or np.abs(right).max(initial=0.0) <= _EXACT_RESIDUAL * scale:
                 break
         dz, dy = below * (target_z - z * dv) / a, above * (target_y + y * dv) / c
-        return Point(du, below * dv, above * -dv, dz, dy, image, pull)
+        return PrimalDualPoint(du, below * dv, above * -dv, dz, dy, image, pull)
 
 
-def factored(A: np.ndarray) -> np.ndarray | None:
+def cholesky_or_none(A: np.ndarray) -> np.ndarray | None:
     """Return the Cholesky factor L of A from its lower triangle.
 
     None if A is numerically singular.  The diagonal of A may be changed.

@@ -9,38 +9,38 @@ from typing import Any
 import numpy as np
 
 from .._core import budget_in_bytes
-from ._cost_model import Cost, reading
+from ._cost_model import Cost, cost_of_storing_and_reading
 from .eigen import (
     Arpack,
     BlockKrylov,
     DenseEigen,
     FourierEigen,
     LowRankEigen,
-    PowerPeeling,
+    PowerDeflation,
     RandomizedEigen,
 )
-from .linear import Cascade, Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
-from .svm import BoxInterior, Relay
+from .linear import Cholesky, ConjugateGradient, FallbackSolver, LeastSquares, MixedCholesky
+from .svm import BoxInterior, SMOThenInteriorPoint
 
 __all__ = [
     "EIGEN",
     "LINEAR",
-    "MOST_EXACT",
-    "Problem",
+    "MAX_EXACT_POINTS",
+    "ProblemKind",
     "cheapest",
     "choose",
+    "choose_linear_svm_solver",
     "eigen_costs",
-    "linear_machine",
 ]
 
 
-class Problem(Enum):
+class ProblemKind(Enum):
     """The kinds of problems for which `choose` selects a solver.
 
     Examples
     --------
-    >>> from mercer.solvers import EIGEN, Problem
-    >>> EIGEN is Problem.EIGEN, EIGEN.value
+    >>> from mercer.solvers import EIGEN, ProblemKind
+    >>> EIGEN is ProblemKind.EIGEN, EIGEN.value
     (True, 'K u = l u')
     """
 
@@ -48,13 +48,13 @@ class Problem(Enum):
     EIGEN = "K u = l u"
 
 
-LINEAR, EIGEN = Problem.LINEAR, Problem.EIGEN
+LINEAR, EIGEN = ProblemKind.LINEAR, ProblemKind.EIGEN
 
 # Largest numbers of points for which solver="auto" stays exact.  "newton", "exact" and "ordered"
 # limit the minimisation of a risk over the whole RKHS, to about a minute on one core: by Newton's
 # method for log-losses, by any other method, and for ordered outputs (non-crossing quantiles).
 # "clusters" limits kernel k-means by passes over the exact K.
-MOST_EXACT = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
+MAX_EXACT_POINTS = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class _ChooserTuning:
 
 _TUNING = _ChooserTuning()
 
-_NAMES: dict[Problem, dict[str, Any]] = {
+_NAMES: dict[ProblemKind, dict[str, Any]] = {
     LINEAR: {
         "cholesky": Cholesky,
         "mixed": MixedCholesky,
@@ -87,7 +87,7 @@ _NAMES: dict[Problem, dict[str, Any]] = {
         "krylov": BlockKrylov,
         "nystroem": LowRankEigen,
         "features": FourierEigen,
-        "power": PowerPeeling,
+        "power": PowerDeflation,
         "arpack": Arpack,
         "randomized": RandomizedEigen,
     },
@@ -95,7 +95,7 @@ _NAMES: dict[Problem, dict[str, Any]] = {
 
 
 def choose(
-    problem: Problem,
+    problem: ProblemKind,
     gram: Any,
     spec: Any = "auto",
     *,
@@ -129,11 +129,11 @@ def choose(
     either    a solver                                                that solver
     ========= ========== ============================================ =================
 
-    "CG, mixed" stands for a `Cascade` of `ConjugateGradient` and `MixedCholesky`.  The pivoted
-    Cholesky factor that preconditions CG, which costs at most 5 % of a full factorisation, predicts
-    how many steps CG will take.  If these would cost more than a factorisation, the next solver is
-    used; `MixedCholesky` depends little on the spectrum.  All of them reach about the residual of a
-    float64 Cholesky factor, and this residual is checked.
+    "CG, mixed" stands for a `FallbackSolver` of `ConjugateGradient` and `MixedCholesky`.  The
+    pivoted Cholesky factor that preconditions CG, which costs at most 5 % of a full factorisation,
+    predicts how many steps CG will take.  If these would cost more than a factorisation, the next
+    solver is used; `MixedCholesky` depends little on the spectrum.  All of them reach about the
+    residual of a float64 Cholesky factor, and this residual is checked.
 
     Processor time including the evaluation of K, relative to `Cholesky` (RBF kernel, 20 columns,
     alpha = 1, single-threaded BLAS; medians of 5, 3 and 1 runs).  The first number is for a
@@ -232,7 +232,7 @@ def choose(
     trial, hold = _cg_trial_options(make("cg"), n or 0, make(sequence[1]), storing, reads, columns)
     trial = {name: value for name, value in trial.items() if name not in options}
     stages = tuple(make(name, **(trial if name == "cg" else {})) for name in sequence)
-    return Cascade(stages, hold if "cholesky" in sequence and "tiled" in reads else np.inf)
+    return FallbackSolver(stages, hold if "cholesky" in sequence and "tiled" in reads else np.inf)
 
 
 def _linear_solver_sequence(
@@ -254,8 +254,8 @@ def _linear_solver_sequence(
     """
     has_gram = gram is not None
     kernel, X = (gram.kernel, gram.X) if has_gram else (kernel, X)
-    storing, dense = reading(kernel, X, n, stored=True)
-    tiled = reading(kernel, X, n, stored=False)[1]
+    storing, dense = cost_of_storing_and_reading(kernel, X, n, stored=True)
+    tiled = cost_of_storing_and_reading(kernel, X, n, stored=False)[1]
     float32_bytes = MixedCholesky().workspace(n)
     use_array = hasattr(gram, "release") if has_gram else 8 * n * n <= budget
     if use_array and n <= _TUNING.max_direct_points:
@@ -364,14 +364,16 @@ def eigen_costs(
     solvers: dict[str, Any] = {"dense": DenseEigen(), "krylov": BlockKrylov()}
     costs = {}
     for name, storage in candidates:
-        storing, read = reading(kernel, X, n, stored=storage == "dense")
+        storing, read = cost_of_storing_and_reading(kernel, X, n, stored=storage == "dense")
         count = found or k if name == "dense" else k
-        options = {"rounds": kernel._rounds} if storage == "tiled" else {}
+        options = {"rounds": kernel._has_float32_error_bound} if storage == "tiled" else {}
         costs[name, storage] = storing + solvers[name].cost(n, count, read, **options)
     return costs
 
 
-def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any = None) -> str:
+def choose_linear_svm_solver(
+    n: int, m: int, largest: int | None = None, max_memory: Any = None
+) -> str:
     """Return the name of the best solver for a linear SVM on dense features.
 
     Parameters
@@ -389,16 +391,16 @@ def linear_machine(n: int, m: int, largest: int | None = None, max_memory: Any =
         "smo", which works on rows of K, for few points, more features than points, or too little
         memory for an interior-point method.  "primal", which works on the features, if SMO
         could not even start within its budget, a fraction of the cost of an interior-point method.
-        Otherwise "either", a `Relay` that tries SMO first.
+        Otherwise "either", a `SMOThenInteriorPoint` that tries SMO first.
 
     Examples
     --------
-    >>> from mercer.solvers import linear_machine
-    >>> linear_machine(200, 10), linear_machine(100_000, 10)
+    >>> from mercer.solvers import choose_linear_svm_solver
+    >>> choose_linear_svm_solver(200, 10), choose_linear_svm_solver(100_000, 10)
     ('smo', 'primal')
     """
     fits = BoxInterior.workspace(n, m, 2 * n) + 8 * n * m <= budget_in_bytes(max_memory)
     largest = n if largest is None else largest
     if largest <= _TUNING.max_smo_points or m >= largest or not fits:
         return "smo"
-    return "either" if largest < n or Relay.can_afford_smo(n, m) else "primal"
+    return "either" if largest < n or SMOThenInteriorPoint.can_afford_smo(n, m) else "primal"

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ..kernels import Kernel, Precomputed
 
-__all__ = ["Cost", "evaluating", "reading"]
+__all__ = ["Cost", "cost_of_entries", "cost_of_storing_and_reading"]
 
 _SECONDS_PER_UNIT = {  # in the order of the fields of Cost
     "products": 2.5e-11,  # per flop of a matrix product: 40 GFlop/s
@@ -30,7 +30,7 @@ _SECONDS_PER_UNIT = {  # in the order of the fields of Cost
     "moves": 1.6e-6,  # per SMO step (two variables) inside a block of a quadratic program
     "calls": 3e-5,  # per call of NumPy or LAPACK on a small array
 }
-CACHE = 2**25  # assumed size of the last-level cache, in bytes
+CACHE_BYTES = 2**25  # assumed size of the last-level cache, in bytes
 # Time per entry of a kernel on strings, graphs and the like, relative to one on vectors.
 _STRUCTURED_ENTRY_FACTOR = 1000
 
@@ -86,7 +86,7 @@ class Cost:
         return type(self)(*(times * amount for amount in vars(self).values()))
 
 
-def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
+def cost_of_entries(kernel: Kernel | None, X: Any, entries: float) -> Cost:
     """Return the cost of evaluating `entries` values k(x, z).
 
     For points that are vectors, each value takes an inner product and a function of it.
@@ -108,8 +108,8 @@ def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import evaluating
-    >>> evaluating(RBF(), np.zeros((10, 5)), entries=100.0).products
+    >>> from mercer.solvers import cost_of_entries
+    >>> cost_of_entries(RBF(), np.zeros((10, 5)), entries=100.0).products
     1000.0
     """
     if isinstance(kernel, Precomputed):
@@ -120,7 +120,9 @@ def evaluating(kernel: Kernel | None, X: Any, entries: float) -> Cost:
     return Cost(products=2.0 * columns * entries, entries=entries)
 
 
-def reading(kernel: Kernel | None, X: Any, n: int, *, stored: bool) -> tuple[Cost, Cost]:
+def cost_of_storing_and_reading(
+    kernel: Kernel | None, X: Any, n: int, *, stored: bool
+) -> tuple[Cost, Cost]:
     """Return the cost of storing K, and the cost of one pass over it.
 
     Without storage, each pass evaluates the entries of K again.  Because K is symmetric, it is
@@ -145,12 +147,12 @@ def reading(kernel: Kernel | None, X: Any, n: int, *, stored: bool) -> tuple[Cos
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import reading
-    >>> storing, read = reading(RBF(), np.zeros((10, 5)), 10, stored=True)
+    >>> from mercer.solvers import cost_of_storing_and_reading
+    >>> storing, read = cost_of_storing_and_reading(RBF(), np.zeros((10, 5)), 10, stored=True)
     >>> read.read  # bytes
     800.0
     """
-    half = evaluating(kernel, X, n * n / 2.0)
+    half = cost_of_entries(kernel, X, n * n / 2.0)
     if not stored:
         return Cost(), half
     storing = Cost() if isinstance(kernel, Precomputed) else half + Cost(written=8.0 * n * n)

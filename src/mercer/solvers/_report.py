@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Report", "Status", "enough", "judged", "worst"]
+__all__ = ["Report", "Status", "residual_floor", "status_of", "worst_report"]
 
 
 class Status(Enum):
@@ -103,7 +103,7 @@ class Report:
         return "\n".join(lines)
 
 
-def enough(dtype: Any) -> float:
+def residual_floor(dtype: Any) -> float:
     """Return the largest relative residual of a linear system that is attributed to rounding.
 
     A system with a larger residual is reported as inaccurate.
@@ -111,14 +111,14 @@ def enough(dtype: Any) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import enough
-    >>> enough(np.float64), enough(np.float32)
+    >>> from mercer.solvers import residual_floor
+    >>> residual_floor(np.float64), residual_floor(np.float32)
     (1e-06, 0.001)
     """
     return 1e-6 if np.finfo(dtype).bits == 64 else 1e-3
 
 
-def judged(
+def status_of(
     status: Status, message: str, residual: float, tol: float = 0.0, dtype: Any = float
 ) -> tuple[Status, str]:
     """Return the status and message of a linear system, given its true relative residual.
@@ -128,19 +128,19 @@ def judged(
 
     Examples
     --------
-    >>> from mercer.solvers import Status, judged
-    >>> status, message = judged(Status.DIRECT, "", residual=1e-3)
+    >>> from mercer.solvers import Status, status_of
+    >>> status, message = status_of(Status.DIRECT, "", residual=1e-3)
     >>> status.name, message
     ('INACCURATE', 'rounding leaves a relative residual of 1.0e-03, more than 1e-06')
     """
-    limit = max(tol, enough(dtype))
+    limit = max(tol, residual_floor(dtype))
     if status not in (Status.CONVERGED, Status.DIRECT) or residual <= limit:
         return status, message
     text = f"rounding leaves a relative residual of {residual:.1e}, more than {limit:.0e}"
     return Status.INACCURATE, "; ".join(filter(None, [text, message]))
 
 
-def worst(reports: Iterable[Report]) -> Report:
+def worst_report(reports: Iterable[Report]) -> Report:
     """Return the least favourable of several reports.
 
     NOT_CONVERGED is worse than INACCURATE, which is worse than any other status.  Among reports
@@ -148,9 +148,9 @@ def worst(reports: Iterable[Report]) -> Report:
 
     Examples
     --------
-    >>> from mercer.solvers import Report, Status, worst
+    >>> from mercer.solvers import Report, Status, worst_report
     >>> good = Report("a", Status.DIRECT, 0, 1e-15, 0.0)
-    >>> worst([good, Report("b", Status.INACCURATE, 0, 1e-3, 0.0)]).solver
+    >>> worst_report([good, Report("b", Status.INACCURATE, 0, 1e-3, 0.0)]).solver
     'b'
     """
     failed = (Status.INACCURATE, Status.NOT_CONVERGED)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core import NotPositiveDefiniteError
-from ..solvers import Status, enough
+from ..solvers import Status, residual_floor
 from ._law import Laws
 
 __all__ = ["check_status"]
@@ -90,7 +90,7 @@ def _check_system(laws: Laws, factor: Any, dtype: Any, A: np.ndarray, y: np.ndar
     laws.require("residual", excess <= 0.0 or not np.isfinite(true.max()), text)
     if report.status in (Status.CONVERGED, Status.DIRECT):
         tol = getattr(laws.subject, "tol", 0.0)
-        allowed = np.maximum(tol, np.minimum(rounding, 1.1 * enough(dtype))) + 8 * eps
+        allowed = np.maximum(tol, np.minimum(rounding, 1.1 * residual_floor(dtype))) + 8 * eps
         text = f"{report.status.name} with a relative residual of {true.max():.3e}, where tol is "
         text += f"{tol:.1e} and rounding explains {rounding[np.argmax(true)]:.1e}"
         laws.require("honest status", np.all(true <= allowed), text)

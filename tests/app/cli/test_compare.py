@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mercer import MetricMDS
-from mercer.app.comparison import KNOWN, Known
+from mercer.app.comparison import MODELS, ModelSpec
 
 TREATED = ("--impute", "median", "--onehot", "city", "--standardize", "--ignore", "price")
 MODEL_OPTIONS = ("--models", "PCA, Sammon")
@@ -104,7 +104,7 @@ def test_what_is_refused(mercer, people, tmp_path):
 
 def test_a_solver_that_does_not_converge_is_the_exit_code(mercer, tmp_path, monkeypatch):
     np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(30, 3)))
-    hasty = Known(lambda a: MetricMDS(a.q, max_iter=1))
-    monkeypatch.setitem(KNOWN, "MDS", hasty)
+    hasty = ModelSpec(lambda a: MetricMDS(a.q, max_iter=1))
+    monkeypatch.setitem(MODELS, "MDS", hasty)
     done = mercer("compare", "a.npy", "--models", "MDS")
     assert done.code == 3 and "warning: MDS: L-BFGS stopped after 1 steps" in done.err

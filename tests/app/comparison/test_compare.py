@@ -14,7 +14,7 @@ from sklearn.manifold import trustworthiness
 
 import mercer
 from mercer import Autoencoder, KernelPCA, MetricMDS, ProbabilisticPCA, compare
-from mercer.app.comparison import KNOWN, Asked, Known, chosen
+from mercer.app.comparison import MODELS, EmbeddingRequest, ModelSpec, choose_models
 from mercer.kernels import RBF, Spectrum
 
 matplotlib.use("Agg")
@@ -118,50 +118,50 @@ def test_warnings_have_the_name_of_their_model():
 
 
 def test_models_by_name_instance_and_dict():
-    asked = Asked(60, 2, "rbf")
+    asked = EmbeddingRequest(60, 2, "rbf")
     for name, cls in (("pca", PCA), ("Kernel-PCA", KernelPCA), ("MetricMDS", MetricMDS)):
-        (model,) = chosen([name], asked)[0].values()
+        (model,) = choose_models([name], asked)[0].values()
         assert type(model) is cls
-    two = chosen(["PCA", "PCA", FastICA(2)], asked)[0]
+    two = choose_models(["PCA", "PCA", FastICA(2)], asked)[0]
     assert list(two) == ["PCA", "PCA 2", "FastICA"]
     given = MetricMDS(2, stress="sammon")
-    named = chosen({"mine": given, "theirs": "MDS"}, asked)[0]
+    named = choose_models({"mine": given, "theirs": "MDS"}, asked)[0]
     assert list(named) == ["mine", "theirs"] and named["mine"] is not given
     assert named["mine"].stress == "sammon"
-    assert list(chosen("sammon", asked)[0]) == ["Sammon"]
+    assert list(choose_models("sammon", asked)[0]) == ["Sammon"]
     with pytest.raises(ValueError, match="no model 'Samon'; did you mean 'Sammon'"):
-        chosen(["Samon"], asked)
+        choose_models(["Samon"], asked)
     with pytest.raises(ValueError, match="models is empty"):
-        chosen([], asked)
+        choose_models([], asked)
     with pytest.raises(TypeError, match="names or estimators with fit_transform, got 3"):
-        chosen([3], asked)
+        choose_models([3], asked)
 
 
 def test_what_is_taken_by_default():
     for n, expected in ((100, 7), (2000, 6), (4000, 5), (20_000, 2)):
-        models, left_out = chosen(None, Asked(n, 2, "rbf"))
-        assert len(models) == expected and set(models) | set(left_out) == set(KNOWN)
+        models, left_out = choose_models(None, EmbeddingRequest(n, 2, "rbf"))
+        assert len(models) == expected and set(models) | set(left_out) == set(MODELS)
     assert left_out["MDS"] == "too slow for 20000 points (limit 10000)"
-    models, left_out = chosen(None, Asked(1000, 2, "rbf", d=784))
+    models, left_out = choose_models(None, EmbeddingRequest(1000, 2, "rbf", d=784))
     long = "too slow for 1000 x 784 values (limit 250000)"
     assert left_out["autoencoder"] == long and "GPLVM" in models
-    models, left_out = chosen(None, Asked(100, 2, Spectrum(2), vectors=False))
+    models, left_out = choose_models(None, EmbeddingRequest(100, 2, Spectrum(2), vectors=False))
     assert list(models) == ["kernel PCA", "MDS", "Sammon"]
     assert left_out["autoencoder"] == "it requires vectors"
-    models, left_out = chosen(None, Asked(100, 2, "rbf", has_missing=True))
+    models, left_out = choose_models(None, EmbeddingRequest(100, 2, "rbf", has_missing=True))
     assert list(models) == ["PPCA"] and left_out["PCA"] == "it does not support missing values"
 
 
 def test_the_table_of_models_can_grow(monkeypatch):
     """A model is one line there."""
-    monkeypatch.setitem(KNOWN, "ICA", Known(lambda a: FastICA(a.q), max_points=1000))
+    monkeypatch.setitem(MODELS, "ICA", ModelSpec(lambda a: FastICA(a.q), max_points=1000))
     found = compare(X, models=["ica"], random_state=3)
     assert found.models["ICA"].random_state == 3 and list(found.maps) == ["ICA"]
 
 
 def test_seed_and_budget_reach_named_models_alone():
-    asked = Asked(60, 2, RBF(1.0), seed=7, max_memory="1 GiB")
-    models = chosen(["autoencoder", "MDS", QUICK], asked)[0]
+    asked = EmbeddingRequest(60, 2, RBF(1.0), seed=7, max_memory="1 GiB")
+    models = choose_models(["autoencoder", "MDS", QUICK], asked)[0]
     assert models["autoencoder"].random_state == 7 and models["MDS"].max_memory == "1 GiB"
     assert models["Autoencoder"].random_state is None
 

@@ -10,7 +10,7 @@ import pytest
 from wire import unpack
 
 from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
-from mercer._core import hearing
+from mercer._core import capture_progress
 from mercer.app.explorer._controller import Controller, Superseded
 from mercer.app.explorer._file_watch import WatchedScene
 from mercer.datasets import circles
@@ -153,7 +153,7 @@ def test_a_fit_that_is_overtaken_ends_at_its_next_step():
         raise Superseded
 
     model = KernelPCA(3, kernel="rbf", eigen_solver="krylov", verbose=1)
-    with hearing(stop), pytest.raises(Superseded):
+    with capture_progress(stop), pytest.raises(Superseded):
         model.fit(X)
     assert not hasattr(model, "eigenvalues_")
 

@@ -382,12 +382,12 @@ def test_nearest_is_the_best_candidate():
 
 
 def test_the_learned_map_is_chosen_by_leaving_out():
-    from mercer.expansion.preimage import choose_map
+    from mercer.expansion.preimage import choose_regression_map
 
     rng = np.random.default_rng(8)
     T = rng.normal(size=(25, 2))
     X = np.column_stack([np.sin(T[:, 0]), T[:, 1] ** 2, T.sum(axis=1)])
-    choice = choose_map(T @ T.T, X, shift=0.01)
+    choice = choose_regression_map(T @ T.T, X, shift=0.01)
     kernel = RBF(choice.width)
     errors = []
     centred = X - X.mean(axis=0)
@@ -396,9 +396,9 @@ def test_the_learned_map_is_chosen_by_leaving_out():
         K = kernel(T[rest]) + 0.01 * np.eye(24)
         errors.append(centred[i] - kernel(T[[i]], T[rest])[0] @ np.linalg.solve(K, centred[rest]))
     np.testing.assert_allclose(choice.error, np.mean(np.square(errors)), rtol=1e-8)
-    assert choose_map(T @ T.T, X).error <= choice.error
+    assert choose_regression_map(T @ T.T, X).error <= choice.error
     T -= T.mean(axis=0)
-    line = choose_map(T @ T.T, T @ rng.normal(size=(2, 4)), shift=0.01)
+    line = choose_regression_map(T @ T.T, T @ rng.normal(size=(2, 4)), shift=0.01)
     assert line.width is None  # a linear map
 
 

@@ -10,12 +10,12 @@ from sklearn.manifold import trustworthiness
 
 from mercer import embedding_quality
 from mercer.kernels import RBF, Linear, Precomputed, Spectrum
-from mercer.models.embedding import Measures, _embedding_quality
+from mercer.models.embedding import QualityMeasures, _embedding_quality
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(41, 5)) * [3.0, 2.0, 1.0, 0.5, 0.1]
 Z = X[:, :2] + 0.1 * rng.normal(size=(41, 2))
-NAMES = [field.name for field in dataclasses.fields(Measures)]
+NAMES = [field.name for field in dataclasses.fields(QualityMeasures)]
 CURVES = [name for name in NAMES if name != "auc"]
 
 
@@ -38,7 +38,7 @@ def by_definition(X, Z):
         found["lcmc"][:, K - 1] = Q - K / (n - 1)
         found["r_nx"][:, K - 1] = ((n - 1) * Q - K) / (n - 1 - K)
     weights = 1.0 / np.arange(1, n - 1)
-    return Measures(**found, auc=found["r_nx"] @ weights / weights.sum())
+    return QualityMeasures(**found, auc=found["r_nx"] @ weights / weights.sum())
 
 
 def test_trustworthiness_is_that_of_scikit_learn():

@@ -114,7 +114,7 @@ def test_rows_add_up_to_the_bound():
     f, covariance = bound.posterior(state)
     L, B = covariance.factor, covariance.inner
     row = RowBound(expectations(kernel, Z), f.coefficients, L, B, 0.3)
-    rows, on_mu, on_log_S = row.value_and_slopes(Y, MU, S)
+    rows, on_mu, on_log_S = row.value_and_gradients(Y, MU, S)
     # Subtract the KL divergence of the inducing values, N(K alpha, L C^-1 L^T), from N(0, L L^T).
     C = np.linalg.inv(B @ B.T)
     inner = np.trace(C) - M - np.linalg.slogdet(C)[1]

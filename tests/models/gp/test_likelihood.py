@@ -304,7 +304,7 @@ def test_the_optimum_is_that_of_a_plain_search(kernel):
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=600)
     objective = MarginalLikelihood(kernel, X, y, 1e-10)
     lines = []
-    best = maximise(objective, kernel.theta, kernel.bounds, say=lines.append)
+    best = maximise(objective, kernel.theta, kernel.bounds, log=lines.append)
     assert best.converged and len(lines) == best.evaluations
     assert lines[0].startswith("evaluation 1: ")
 

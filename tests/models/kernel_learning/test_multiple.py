@@ -477,4 +477,4 @@ def test_a_sum_with_weights_to_be_learned_is_a_kernel():
     verdict = MultipleKernel([RBF(), Linear()]).validity()
     assert verdict.status == "proved"
     # depends on whether its weight is 0
-    assert MultipleKernel([RBF(), Sigmoid()]).claims.order is None
+    assert MultipleKernel([RBF(), Sigmoid()]).properties.order is None

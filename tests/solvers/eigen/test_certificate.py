@@ -24,11 +24,11 @@ from mercer.solvers import (
     BlockKrylov,
     DenseEigen,
     LowRankEigen,
-    PowerPeeling,
+    PowerDeflation,
     RandomizedEigen,
     Status,
 )
-from mercer.solvers.eigen import certify, sandwich, unknown
+from mercer.solvers.eigen import certify, unknown_certificate, weyl_certificate
 from mercer.solvers.eigen._certificate import largest_value_bound
 
 ROUNDING = 1e-14
@@ -159,7 +159,7 @@ def draw_solvers(rng, n, k):
         BlockKrylov(tol=tol, prove=prove, random_state=seed),
         BlockKrylov(tol=tol, prove=not prove, **few),
         BlockKrylov(max_iter=1 + seed % 2, **few),
-        PowerPeeling(tol=0.1 * tol, max_iter=1 + 200 // k**2, random_state=seed),
+        PowerDeflation(tol=0.1 * tol, max_iter=1 + 200 // k**2, random_state=seed),
         RandomizedEigen(n_iter=1, n_oversamples=int(rng.integers(4)), random_state=seed),
         LowRankEigen(random_state=seed, **landmarks),
     ]
@@ -222,7 +222,7 @@ def test_every_printed_bound_holds_in_single_precision(case):
         centred = CentredGram(hold(kernel, Y), weights)
         A, K, S = centred.to_array(), centred.gram.to_array(), centred.scale
         truth = Truth(A.astype(float), np.linalg.norm(S[:, None] * K * S, 2))
-        power = PowerPeeling(tol=1e-3, max_iter=20, random_state=0)
+        power = PowerDeflation(tol=1e-3, max_iter=20, random_state=0)
         randomized = RandomizedEigen(n_iter=1, random_state=0)
         solvers = [DenseEigen(), BlockKrylov(random_state=0), power, randomized]
         for solver in [*solvers, Arpack(tol=1e-3, random_state=0)]:
@@ -361,14 +361,14 @@ def test_the_sandwich_of_an_approximation_from_below(seed, n, data):
     t, U = np.linalg.eigh(below)
     t, U = np.maximum(t[::-1], 0.0), U[:, ::-1]
     size = np.linalg.norm(below + error, 2)
-    certificate = sandwich(t[:m], float(np.trace(error)), k, slack=1e-14 * size)
+    certificate = weyl_certificate(t[:m], float(np.trace(error)), k, slack=1e-14 * size)
     report = SimpleNamespace(status=Status.APPROXIMATE)
     pairs = SimpleNamespace(values=t[:k], vectors=U[:, :k], certificate=certificate, report=report)
     assert broken(pairs, Truth(below + error)) == []
 
 
 def test_of_the_unknown_nothing_is_certain():
-    c = unknown(np.array([3.0, 1.0]))
+    c = unknown_certificate(np.array([3.0, 1.0]))
     pairs = SimpleNamespace(
         values=np.array([3.0, 1.0]),
         vectors=np.eye(4, 2),
@@ -412,7 +412,7 @@ X = np.random.default_rng(3).normal(size=(300, 2))
         DenseEigen(),
         BlockKrylov(random_state=0),
         Arpack(random_state=0),
-        PowerPeeling(tol=1e-10, max_iter=5000, random_state=0),
+        PowerDeflation(tol=1e-10, max_iter=5000, random_state=0),
         LowRankEigen(rank=150, random_state=0),
     ],
     ids=repr,

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import DensifyWarning
 from mercer.gram import CentredGram, DenseGram, TiledGram, gram
 from mercer.kernels import RBF, Constant, Distance, Linear, Matern, Precomputed, Sigmoid
-from mercer.solvers import Arpack, BlockKrylov, DenseEigen, PowerPeeling, RandomizedEigen, Status
+from mercer.solvers import Arpack, BlockKrylov, DenseEigen, PowerDeflation, RandomizedEigen, Status
 from mercer.solvers.eigen._rayleigh_ritz import RitzBasis
 
 rng = np.random.default_rng(0)
@@ -129,7 +129,7 @@ def test_equal_eigenvalues_have_the_same_vectors_by_every_solver(name):
         Arpack(random_state=0),
         Arpack(random_state=5),
         RandomizedEigen(n_iter=50, random_state=0),
-        PowerPeeling(tol=1e-12, max_iter=5000, random_state=0),
+        PowerDeflation(tol=1e-12, max_iter=5000, random_state=0),
     ]
     for hold in zoo.GRAMS:
         for solver in solvers:
@@ -235,7 +235,7 @@ def test_a_start_of_any_width_and_of_no_use(columns):
 def test_each_pass_is_reported():
     said = []
     K = CentredGram(TiledGram(SLOW, X))
-    pairs = BlockKrylov(prove=False, random_state=0).eigenpairs(K, 4, say=said.append)
+    pairs = BlockKrylov(prove=False, random_state=0).eigenpairs(K, 4, log=said.append)
     pattern = (
         r"pass (\d+): (\d) of 4 components converged, largest relative residual (\d\.\de-\d\d)"
     )
@@ -248,7 +248,7 @@ def test_each_pass_is_reported():
 def test_the_proof_rides_along():
     said = []
     K = CentredGram(TiledGram(RBF(0.4), X))
-    proved = BlockKrylov(random_state=0).eigenpairs(K, 4, say=said.append)
+    proved = BlockKrylov(random_state=0).eigenpairs(K, 4, log=said.append)
     open_ = BlockKrylov(prove=False, random_state=0).eigenpairs(K, 4)
     assert not open_.certificate.nothing_missed and proved.certificate.nothing_missed
     assert proved.report.n_iter <= open_.report.n_iter
@@ -261,7 +261,7 @@ def test_the_proof_is_free_where_the_factor_knows_enough():
     values = RBF(0.7)(X)
     for gram_, free in ((TiledGram(RBF(0.7), X), True), (gram(Precomputed(), values), False)):
         said = []
-        pairs = BlockKrylov(random_state=0).eigenpairs(CentredGram(gram_), 4, say=said.append)
+        pairs = BlockKrylov(random_state=0).eigenpairs(CentredGram(gram_), 4, log=said.append)
         assert pairs.certificate.nothing_missed
         assert any("to prove" in line for line in said) is not free
 
@@ -277,7 +277,7 @@ def test_what_the_proof_brings_to_light_is_solved_for():
     for seed in range(12):
         said = []
         solver = BlockKrylov(block=1, rank=3, random_state=seed)
-        pairs = solver.eigenpairs(gram(Precomputed(), K), 1, say=said.append)
+        pairs = solver.eigenpairs(gram(Precomputed(), K), 1, log=said.append)
         assert pairs.report.status is Status.CONVERGED
         assert pairs.residuals[0] <= 1e-8 * pairs.values[0]
         if pairs.certificate.nothing_missed:

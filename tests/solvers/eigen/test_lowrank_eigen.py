@@ -260,7 +260,7 @@ def test_points_far_from_the_origin_are_bounded_with_their_rounding():
 def test_what_it_says():
     said = []
     solver = LowRankEigen(rank=20, landmarks="rpcholesky", random_state=0)
-    pairs = solver.eigenpairs(centred(RBF(), X), 2, say=said.append)
+    pairs = solver.eigenpairs(centred(RBF(), X), 2, log=said.append)
     assert said[0] == f"features by {pairs.basis.map!r}"
     left = pairs.basis.moments.residual
     assert pairs.report.message == f"20 landmarks leave {left:.3e} of the trace unexplained"
@@ -275,10 +275,10 @@ def test_what_it_says():
 def test_progress_through_many_points(monkeypatch):
     many, said = np.random.default_rng(0).normal(size=(3000, 2)), []
     solver = LowRankEigen(rank=30, landmarks="uniform", random_state=0)
-    whole = solver.eigenpairs(CentredGram(TiledGram(Laplacian(), many)), 2, say=said.append)
+    whole = solver.eigenpairs(CentredGram(TiledGram(Laplacian(), many)), 2, log=said.append)
     assert len(said) == 1  # one block
     monkeypatch.setattr(_feature_map, "_STRIP_BYTES", 2**16)
-    parts = solver.eigenpairs(CentredGram(TiledGram(Laplacian(), many)), 2, say=said.append)
+    parts = solver.eigenpairs(CentredGram(TiledGram(Laplacian(), many)), 2, log=said.append)
     told = [re.fullmatch(r"(\d+) of 3000 points", line) for line in said[2:]]
     assert told and all(told) and all(0 < int(t[1]) < 3000 for t in told)
     np.testing.assert_allclose(parts.values, whole.values, rtol=1e-12)

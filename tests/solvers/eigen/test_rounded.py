@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from mercer.gram import CentredGram, DenseGram, TiledGram, elsewhere
+from mercer.gram import CentredGram, DenseGram, TiledGram, distribute_products
 from mercer.kernels import RBF, Matern
 from mercer.solvers import BlockKrylov, Status
 from mercer.solvers.eigen import _float32_products
-from mercer.solvers.eigen._float32_products import Rounded
+from mercer.solvers.eigen._float32_products import Float32Products
 
 K_PAIRS = 6
 rng = np.random.default_rng(0)
@@ -32,13 +32,13 @@ def few_points_are_enough(monkeypatch):
 @pytest.fixture
 def quick(monkeypatch):
     """Record the number of columns of each product in float32."""
-    columns, times = [], Rounded.times
+    columns, times = [], Float32Products.times
 
     def counted(self, V):
         columns.append(V.shape[1])
         return times(self, V)
 
-    monkeypatch.setattr(Rounded, "times", counted)
+    monkeypatch.setattr(Float32Products, "times", counted)
     return columns
 
 
@@ -64,7 +64,7 @@ def test_passes_in_float32_change_nothing_that_counts(quick, weights):
 
 def test_what_float32_spoils_is_computed_again(quick, monkeypatch):
     """Corrections too large for float32 are declared small: the error estimates show it later."""
-    monkeypatch.setattr(Rounded, "expected_error", lambda self, V: np.zeros(V.shape[1]))
+    monkeypatch.setattr(Float32Products, "expected_error", lambda self, V: np.zeros(V.shape[1]))
     single = CentredGram.rounded
 
     def worse(self):
@@ -83,7 +83,7 @@ def test_what_float32_spoils_is_computed_again(quick, monkeypatch):
 
 def test_the_sample_tells_what_is_lost():
     A, V = centred(), np.linalg.qr(rng.normal(size=(len(X), 5)))[0]
-    rounded = Rounded.of(A, np.random.default_rng(1))
+    rounded = Float32Products.of(A, np.random.default_rng(1))
     Y, lost = rounded.times(V)
     true = np.linalg.norm(array() @ V - Y, axis=0)
     assert np.all(true > 0)
@@ -103,7 +103,7 @@ def test_bits_do_not_depend_on_the_threads(quick):
 
 def test_where_there_is_no_float32():
     draws = np.random.default_rng(0)
-    assert Rounded.of(centred(), draws) is not None
+    assert Float32Products.of(centred(), draws) is not None
     grams = [
         TiledGram(Matern(2.0, nu=0.5), X),  # not smooth
         TiledGram(KERNEL, X.astype(np.float32)),
@@ -112,9 +112,9 @@ def test_where_there_is_no_float32():
         TiledGram(KERNEL, X[:500]),  # too few points
         DenseGram(KERNEL, X),
     ]
-    assert all(Rounded.of(CentredGram(K), draws) is None for K in grams)
-    assert Rounded.of(np.eye(3000), draws) is None
-    with elsewhere(None):
+    assert all(Float32Products.of(CentredGram(K), draws) is None for K in grams)
+    assert Float32Products.of(np.eye(3000), draws) is None
+    with distribute_products(None):
         assert TiledGram(KERNEL, X).rounded() is not None
-    with elsewhere(lambda *_: None):
+    with distribute_products(lambda *_: None):
         assert TiledGram(KERNEL, X).rounded() is None

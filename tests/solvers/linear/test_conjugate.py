@@ -12,9 +12,9 @@ from mercer.gram import DenseGram, TiledGram, gram, rpcholesky
 from mercer.kernels import RBF, Polynomial, Precomputed, Sigmoid, White
 from mercer.solvers import (
     LINEAR,
-    Cascade,
     Cholesky,
     ConjugateGradient,
+    FallbackSolver,
     LeastSquares,
     MixedCholesky,
     ShiftedLowRank,
@@ -130,7 +130,7 @@ def test_noise_and_bits_and_threads():
 
 def test_progress_is_reported():
     told = []
-    ConjugateGradient(rank=5, say=told.append).factorize(gram(kernel, X), 0.1).solve(Y)
+    ConjugateGradient(rank=5, log=told.append).factorize(gram(kernel, X), 0.1).solve(Y)
     assert told[0].startswith("5 pivots; the trace of the residual is")
     assert told[1].startswith("step 20: relative residual")
 
@@ -143,7 +143,7 @@ def test_an_interrupt_leaves_no_mess():
         if text.startswith("step"):
             raise KeyboardInterrupt
 
-    factor = ConjugateGradient(rank=5, say=interrupt).factorize(held, 0.1)
+    factor = ConjugateGradient(rank=5, log=interrupt).factorize(held, 0.1)
     with pytest.raises(KeyboardInterrupt):
         factor.solve(Y)
     assert [pool["num_threads"] for pool in threadpool_info()] == before
@@ -192,7 +192,7 @@ def test_the_memory_is_known_beforehand():
 
 
 def test_the_next_solver_takes_over_and_the_report_says_so():
-    solver = Cascade((ConjugateGradient(rank=0, max_iter=20), MixedCholesky(), Cholesky()))
+    solver = FallbackSolver((ConjugateGradient(rank=0, max_iter=20), MixedCholesky(), Cholesky()))
     factor = solver.factorize(gram(kernel, X), 1e-4)
     a = factor.solve(Y)
     report = factor.report
@@ -210,21 +210,21 @@ def test_the_next_solver_takes_over_and_the_report_says_so():
 def test_a_breakdown_is_passed_on_and_the_last_one_raises():
     indefinite = gram(Sigmoid(), X)
     stages = (ConjugateGradient(), MixedCholesky(), LeastSquares())
-    factor = Cascade(stages).factorize(indefinite, 1e-3)
+    factor = FallbackSolver(stages).factorize(indefinite, 1e-3)
     factor.solve(Y)
     assert factor.report.solver == repr(LeastSquares())
     assert "MixedCholesky was given up: K + shift is not positive definite" in factor.report.message
     with pytest.raises(NotPositiveDefiniteError, match="is not positive"):
-        Cascade(stages[:2]).factorize(indefinite, 1e-3).solve(Y)
+        FallbackSolver(stages[:2]).factorize(indefinite, 1e-3).solve(Y)
     # Without a shift, only a factorisation detects a singular K, so it is tried first.
     with pytest.raises(NotPositiveDefiniteError, match="Try a larger alpha"):
         twice = gram(kernel, np.concatenate([X, X]))
-        Cascade((ConjugateGradient(), Cholesky())).factorize(twice, 0.0)
+        FallbackSolver((ConjugateGradient(), Cholesky())).factorize(twice, 0.0)
 
 
 def test_a_cascade_has_an_end():
     with pytest.raises(ValueError, match="at least one solver, got none"):
-        Cascade(())
+        FallbackSolver(())
 
 
 def test_the_table_of_linear_solvers():
@@ -233,7 +233,7 @@ def test_the_table_of_linear_solvers():
     assert choose(LINEAR, small, "mixed", tol=1e-6) == MixedCholesky(tol=1e-6)
     assert choose(LINEAR, small, "cg", rank=7) == ConjugateGradient(rank=7)
     assert choose(LINEAR, small, "mixed", max_memory="1 GiB") == MixedCholesky(max_memory="1 GiB")
-    assert choose(LINEAR, tiled) == Cascade(
+    assert choose(LINEAR, tiled) == FallbackSolver(
         (ConjugateGradient(rank=50, max_iter=20), MixedCholesky())
     )
     assert choose(LINEAR, tiled, max_memory="1 MB") == ConjugateGradient(max_memory="1 MB")
@@ -260,7 +260,7 @@ def test_the_steps_that_are_expected_decide():
     """The pivots estimate the spectrum beyond the preconditioner, so no iteration is wasted."""
     tiles, y = gram(RBF(1.0), X, storage="tiled"), Y[:, :1]
     smooth, rough = gram(RBF(5.0), X, storage="tiled"), gram(RBF(0.3), X, storage="tiled")
-    solver = Cascade((ConjugateGradient(rank=50, max_iter=60), Cholesky()), hold=10)
+    solver = FallbackSolver((ConjugateGradient(rank=50, max_iter=60), Cholesky()), hold=10)
     for K, shift, name, held in (
         (smooth, 1.0, "ConjugateGradient", False),
         (tiles, 5.0, "ConjugateGradient", True),

@@ -9,9 +9,9 @@ from mercer.gram import gram
 from mercer.kernels import RBF, Linear, Precomputed
 from mercer.solvers import (
     LINEAR,
-    Cascade,
     Cholesky,
     ConjugateGradient,
+    FallbackSolver,
     Krill,
     LeastSquares,
     MixedCholesky,
@@ -71,7 +71,7 @@ def test_a_report_before_anything_was_solved():
 
 def test_a_cascade_whose_last_stage_fails_can_be_asked_again():
     solvers = (ConjugateGradient(rank=2, max_iter=20), MixedCholesky(max_memory=1000))
-    factor = Cascade(solvers).factorize(gram(RBF(1.5), X), 1e-4)
+    factor = FallbackSolver(solvers).factorize(gram(RBF(1.5), X), 1e-4)
     for _ in range(2):
         with pytest.raises(MemoryBudgetError, match="a float32 factor of 150 points"):
             factor.solve(y)
@@ -79,27 +79,27 @@ def test_a_cascade_whose_last_stage_fails_can_be_asked_again():
 
 
 def test_a_cascade_knows_determinants():
-    singular = Cascade((LeastSquares(),)).factorize(gram(Linear(), X), 0.0, overwrite=True)
+    singular = FallbackSolver((LeastSquares(),)).factorize(gram(Linear(), X), 0.0, overwrite=True)
     singular.solve(y)
     np.testing.assert_allclose(
         singular.inverse_diagonal(), np.linalg.pinv(X @ X.T).diagonal(), rtol=1e-8
     )
-    tight = Cascade((ConjugateGradient(max_memory="150 KB", rank=5),))
+    tight = FallbackSolver((ConjugateGradient(max_memory="150 KB", rank=5),))
     with pytest.raises(MemoryBudgetError, match="logdet needs a float64 factor of 150 points"):
         tight.factorize(gram(RBF(1.5), X, storage="tiled"), 1.0).logdet()
-    free = Cascade((ConjugateGradient(),)).factorize(gram(RBF(1.5), X), 1.0)
+    free = FallbackSolver((ConjugateGradient(),)).factorize(gram(RBF(1.5), X), 1.0)
     assert free.logdet() == pytest.approx(np.linalg.slogdet(K + np.eye(150))[1])
 
 
 def test_a_tiny_shift_goes_to_the_last_stage_and_says_so():
     stages = (ConjugateGradient(), LeastSquares())
-    factor = Cascade(stages).factorize(gram(RBF(1.5), X), 1e-13)
+    factor = FallbackSolver(stages).factorize(gram(RBF(1.5), X), 1e-13)
     factor.solve(y)
     assert "is too small for iterative solvers" in factor.report.message
 
 
 def test_a_zero_column_does_not_make_it_patient():
-    solver = Cascade((ConjugateGradient(rank=0, max_iter=100), Cholesky()))
+    solver = FallbackSolver((ConjugateGradient(rank=0, max_iter=100), Cholesky()))
     for right in (y, np.c_[y, 0 * y]):
         factor = solver.factorize(gram(RBF(1.5), X), 1e-6)
         factor.solve(right)

@@ -73,7 +73,7 @@ def test_the_certificate_bounds_the_distance_from_the_minimum():
 
 def test_bits_progress_and_numbers_in_warnings():
     told = []
-    one = Krill(60, random_state=None).regress(RBF(), X, Y, 0.1, n_threads=1, say=told.append)[1]
+    one = Krill(60, random_state=None).regress(RBF(), X, Y, 0.1, n_threads=1, log=told.append)[1]
     two = Krill(60, random_state=0).regress(RBF(), X, Y, 0.1, n_threads=2)[1]
     assert np.array_equal(one, two)
     assert told[0] == "sketch of 1500 x 60 by 240 rows" and "relative residual" in told[-1]

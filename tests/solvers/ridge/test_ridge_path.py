@@ -9,7 +9,14 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import NotPositiveDefiniteError
 from mercer.gram import NystroemMap, gram
 from mercer.kernels import RBF, Linear, Precomputed
-from mercer.solvers import Bordered, Cholesky, ExactPath, LeastSquares, NystroemPath, Tridiagonal
+from mercer.solvers import (
+    BorderedSystem,
+    Cholesky,
+    ExactPath,
+    LeastSquares,
+    NystroemPath,
+    Tridiagonal,
+)
 
 rng = np.random.default_rng(5)
 X = rng.standard_normal((25, 2))
@@ -87,12 +94,16 @@ def test_gcv_is_the_error_at_the_mean_leverage(make, w, intercept):
 def test_a_bordered_system_agrees_with_the_path(w, intercept):
     path = exact(w, intercept)
     K = gram(KERNEL, X)
-    ways = [Bordered(Cholesky().factorize(K, 0.1 / (1 if w is None else w)), intercept=intercept)]
+    ways = [
+        BorderedSystem(Cholesky().factorize(K, 0.1 / (1 if w is None else w)), intercept=intercept)
+    ]
     if w is not None:
         root = np.sqrt(w)
         scaled = gram(KERNEL, X).scaled(root)
-        ways.append(Bordered(Cholesky().factorize(scaled, 0.1), root, intercept=intercept))
-        ways.append(Bordered(LeastSquares().factorize(scaled, 0.1), root, intercept=intercept))
+        ways.append(BorderedSystem(Cholesky().factorize(scaled, 0.1), root, intercept=intercept))
+        ways.append(
+            BorderedSystem(LeastSquares().factorize(scaled, 0.1), root, intercept=intercept)
+        )
     a, b = path.solve(0.1)
     (errors,) = path.leave_one_out(np.array([0.1]))
     for way in ways:

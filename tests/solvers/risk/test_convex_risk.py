@@ -9,12 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.solvers import (
     Absolute,
+    CustomLoss,
     EpsilonInsensitive,
-    Given,
     Huber,
     InteriorPoint,
     Logistic,
-    Machine,
+    NormPenaltySolver,
     Penalty,
     Poisson,
     Quantile,
@@ -56,7 +56,7 @@ LOSSES = [
     (Logistic(), SIGNS),
     (SquaredHinge(), SIGNS),
     (Softmax(), UNITS),
-    (Given(Cosh()), NUMBERS),
+    (CustomLoss(Cosh()), NUMBERS),
 ]
 every_loss = pytest.mark.parametrize(("loss", "Y"), LOSSES, ids=[repr(x) for x, _ in LOSSES])
 
@@ -113,14 +113,14 @@ def test_a_wrong_loss_is_refused(change, says):
     for name, function in change.items():
         setattr(own, name, function)
     with pytest.raises(ValueError, match=says):
-        Given(own).check(NUMBERS)
+        CustomLoss(own).check(NUMBERS)
 
 
 def test_a_loss_that_is_not_convex_is_refused():
     own = Cosh()
     own.curvature = lambda y, f: -np.cosh(f - y)
     with pytest.raises(ValueError, match=r"curvature of .* < 0 at y = .*not convex"):
-        Given(own)(NUMBERS, NUMBERS)
+        CustomLoss(own)(NUMBERS, NUMBERS)
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.4, 2.5])
@@ -128,10 +128,10 @@ def test_a_wrong_curvature_is_reported(factor):
     own = Cosh()
     own.curvature = lambda y, f: factor * np.cosh(f - y)
     with pytest.warns(UserWarning, match=r"curvature of Cosh\(\) is .*gradient give") as seen:
-        Given(own).check(NUMBERS)
+        CustomLoss(own).check(NUMBERS)
     assert seen[0].filename == __file__
     own.curvature = lambda y, f: 1.5 * np.cosh(f - y)  # a user-defined upper bound of the curvature
-    Given(own).check(NUMBERS)
+    CustomLoss(own).check(NUMBERS)
 
 
 def test_a_kink_of_the_gradient_is_not_an_error():
@@ -147,7 +147,7 @@ def test_a_kink_of_the_gradient_is_not_an_error():
         def curvature(self, y, f):
             return SquaredHinge()(f[:, None], y[:, None]).diagonal[:, 0]
 
-    Given(Hinge()).check(SIGNS)
+    CustomLoss(Hinge()).check(SIGNS)
 
 
 def test_a_loss_of_ones_own_cannot_change_the_data():
@@ -160,10 +160,10 @@ def test_a_loss_of_ones_own_cannot_change_the_data():
     own.value = value
     F, Y = NUMBERS.copy(), SIGNS.copy()
     with pytest.raises(ValueError, match="read-only"):
-        Given(own)(F, Y)
+        CustomLoss(own)(F, Y)
     F[0] = 1.0  # the arrays of the caller are still writeable
     with pytest.raises(TypeError, match=r"loss is the class Cosh, but must be an object: Cosh\(\)"):
-        Given(Cosh)
+        CustomLoss(Cosh)
 
 
 def test_a_loss_may_end_somewhere():
@@ -179,9 +179,9 @@ def test_a_loss_may_end_somewhere():
         def curvature(self, y, f):
             return 2.0 + 1.0 / (1.0 - f) ** 2
 
-    loss, Y = Given(Barrier()), np.array([[5.0], [-1.0], [9.0]])
+    loss, Y = CustomLoss(Barrier()), np.array([[5.0], [-1.0], [9.0]])
     loss.check(Y)
-    found = Machine().minimize(
+    found = NormPenaltySolver().minimize(
         RegularisedRisk(np.eye(3), Y, loss, np.ones(3)), Penalty.of("ridge", 1e-3)
     )
     f = found.weights[:, 0] + found.intercept
@@ -370,7 +370,7 @@ def test_too_few_steps_are_reported():
     assert found.gap > 0
     assert seen[0].filename == __file__
     with pytest.warns(ConvergenceWarning, match=says) as seen:
-        Machine(max_iter=2).minimize(
+        NormPenaltySolver(max_iter=2).minimize(
             RegularisedRisk(F, Y, Absolute(), np.ones(len(F))), Penalty.of("norm", 1.0)
         )
     assert seen[0].filename == __file__
@@ -384,7 +384,7 @@ PENALTIES = {
     "cosh": (np.cosh, np.sinh),
     "free up to 1": (lambda t: max(t - 1, 0) ** 2, lambda t: 2 * max(t - 1, 0)),
 }
-FITTED = [Squared(), Huber(0.4), Absolute(), Given(Cosh())]
+FITTED = [Squared(), Huber(0.4), Absolute(), CustomLoss(Cosh())]
 
 
 @pytest.mark.parametrize("loss", FITTED, ids=repr)
@@ -393,7 +393,9 @@ def test_any_penalty_is_minimised(loss, name):
     """The problem is convex: the objective is not lower along random rays and directions."""
     F, Y = problem(seed=8, m=3)
     penalty = Penalty.of(PENALTIES[name], 2.0)
-    found = Machine(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, np.ones(len(F))), penalty)
+    found = NormPenaltySolver(tol=1e-12).minimize(
+        RegularisedRisk(F, Y, loss, np.ones(len(F))), penalty
+    )
 
     def objective(w, b):
         return loss(F @ w + b, Y).values.sum() + penalty.value(np.linalg.norm(w))
@@ -416,13 +418,17 @@ def test_the_norm_makes_zero(loss):
     F, Y = problem(seed=9, m=3)
     ones = np.ones(len(F))
     b = (
-        Machine(tol=1e-13)
+        NormPenaltySolver(tol=1e-13)
         .minimize(RegularisedRisk(0 * F, Y, loss, ones), Penalty.of("ridge", 1.0))
         .intercept
     )
     edge = np.linalg.norm(F.T @ loss(np.zeros_like(Y) + b, Y).slopes)
-    above = Machine().minimize(RegularisedRisk(F, Y, loss, ones), Penalty.of("norm", 1.001 * edge))
-    below = Machine().minimize(RegularisedRisk(F, Y, loss, ones), Penalty.of("norm", 0.999 * edge))
+    above = NormPenaltySolver().minimize(
+        RegularisedRisk(F, Y, loss, ones), Penalty.of("norm", 1.001 * edge)
+    )
+    below = NormPenaltySolver().minimize(
+        RegularisedRisk(F, Y, loss, ones), Penalty.of("norm", 0.999 * edge)
+    )
     assert not above.weights.any()
     assert not above.dual.any()
     assert above.report.certificate["shift"] == np.inf
@@ -438,15 +444,17 @@ def test_a_small_norm_is_not_nothing(loss, intercept):
     F, Y = problem(seed=9, m=3)
     ones = np.ones(len(F))
     options = {"intercept": intercept}
-    one = Machine().minimize(RegularisedRisk(F, Y, loss, ones, **options), Penalty.of("norm", 1.0))
-    two = Machine().minimize(
+    one = NormPenaltySolver().minimize(
+        RegularisedRisk(F, Y, loss, ones, **options), Penalty.of("norm", 1.0)
+    )
+    two = NormPenaltySolver().minimize(
         RegularisedRisk(1e5 * F, Y, loss, ones, **options), Penalty.of("norm", 1e5)
     )
     np.testing.assert_allclose(1e5 * two.weights, one.weights, rtol=1e-4)
-    tiny = Machine().minimize(
+    tiny = NormPenaltySolver().minimize(
         RegularisedRisk(1e5 * F, Y, loss, ones, **options), Penalty.of("norm", 0.1)
     )
-    free = Machine().minimize(
+    free = NormPenaltySolver().minimize(
         RegularisedRisk(F, Y, loss, ones, **options), Penalty.of("ridge", 1e-7)
     )
     np.testing.assert_allclose(1e5 * tiny.weights, free.weights, rtol=1e-3)
@@ -471,7 +479,7 @@ def test_the_norm_makes_zero_at_a_kink(intercept):
     ).fun  # fmt: skip
     for factor, nothing in ((1.001, True), (0.99, False)):
         penalty = Penalty.of("norm", factor * least)
-        found = Machine().minimize(
+        found = NormPenaltySolver().minimize(
             RegularisedRisk(F, Y, Absolute(), np.ones(n), intercept=intercept), penalty
         )
         assert (found.report.certificate["norm"] == 0.0) == nothing
@@ -484,7 +492,9 @@ def test_the_norm_makes_zero_at_a_kink(intercept):
 def test_a_penalty_that_is_not_convex_has_a_local_minimum():
     F, Y = problem(seed=10, m=3)
     penalty = Penalty.of((lambda t: np.log1p(t * t), lambda t: 2 * t / (1 + t * t)), 5.0)
-    found = Machine(tol=1e-12).minimize(RegularisedRisk(F, Y, Squared(), np.ones(len(F))), penalty)
+    found = NormPenaltySolver(tol=1e-12).minimize(
+        RegularisedRisk(F, Y, Squared(), np.ones(len(F))), penalty
+    )
 
     def objective(w):
         return Squared()(F @ w + found.intercept, Y).values.sum() + penalty.value(np.linalg.norm(w))
@@ -507,7 +517,7 @@ def test_a_penalty_that_is_not_convex_has_a_local_minimum():
 def test_a_wrong_penalty_is_refused(penalty, says):
     F, Y = problem()
     with pytest.raises(ValueError, match=says):
-        Machine().minimize(
+        NormPenaltySolver().minimize(
             RegularisedRisk(F, Y, Squared(), np.ones(len(F))), Penalty.of(penalty, 1.0)
         )
 
@@ -518,6 +528,8 @@ def test_an_unbounded_penalty_is_reported():
     with pytest.warns(
         ConvergenceWarning, match="The usual cause is a penalty that is flat"
     ) as seen:
-        found = Machine().minimize(RegularisedRisk(F, Y, Squared(), np.ones(len(F))), flat)
+        found = NormPenaltySolver().minimize(
+            RegularisedRisk(F, Y, Squared(), np.ones(len(F))), flat
+        )
     assert found.report.status is Status.NOT_CONVERGED
     assert seen[0].filename == __file__

@@ -20,7 +20,7 @@ from mercer.solvers import (
     Squared,
     SquaredHinge,
     Status,
-    Whitened,
+    WhitenedCoordinates,
 )
 from mercer.solvers.risk import _newton
 
@@ -35,7 +35,7 @@ X = RNG.standard_normal((60, 3))
     ("kernel", "rank"), [(RBF(1.0), 60), (Linear(), 3), (RBF(30.0), None), (Linear() * 0.0, 0)]
 )
 def test_exact_factor(kernel, rank):
-    phi = Whitened.exact(kernel, X)
+    phi = WhitenedCoordinates.exact(kernel, X)
     assert np.allclose(phi.F @ phi.F.T, kernel(X), atol=1e-11)
     assert rank is None or phi.F.shape == (60, rank)
     assert phi.F.shape[1] < 61 and not phi.approximate
@@ -45,37 +45,39 @@ def test_points_of_all_sizes_count():
     """Points with small and large k(x, x) are spanned equally well; `left` is the residual."""
     Z = X * 10.0 ** np.linspace(-4, 4, 60)[:, None]
     K = Polynomial(2, gamma=1.0, coef0=1.0)
-    phi = Whitened.exact(K, Z)
+    phi = WhitenedCoordinates.exact(K, Z)
     d = np.sqrt(K.diag(Z))
     assert np.abs(phi.F @ phi.F.T - K(Z)).max() / d.max() ** 2 < 1e-14
     assert (np.abs(phi.F @ phi.F.T - K(Z)) / np.outer(d, d)).max() < 1e-12
     assert phi.F.shape[1] == 10 and phi.residual < 1e-14
-    assert Whitened.exact(RBF(30.0), X).residual_diagonal.max() < 5e-14  # nothing but rounding
+    assert (
+        WhitenedCoordinates.exact(RBF(30.0), X).residual_diagonal.max() < 5e-14
+    )  # nothing but rounding
     # one column of 1e10 hides one of 1 from K, but not from `left`
-    hidden = Whitened.exact(Linear(), X[:, :2] * [1.0, 1e10])
+    hidden = WhitenedCoordinates.exact(Linear(), X[:, :2] * [1.0, 1e10])
     assert np.all(hidden.residual_diagonal >= 1e-16 * np.square(1e10 * X[:, 1]))
 
 
 def test_what_is_missed_is_bounded():
-    phi = Whitened.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
+    phi = WhitenedCoordinates.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
     A = RNG.standard_normal((60, 2))
     R = RBF(0.5)(X) - phi.F @ phi.F.T
     assert 0.5 * np.trace(A.T @ R @ A) <= phi.approximation_bound(A)
     best = [
         Newton().minimize(RegularisedRisk(F, targets(Logistic()), Logistic(), np.ones(60), 1.0))
-        for F in (phi.F, Whitened.exact(RBF(0.5), X).F)
+        for F in (phi.F, WhitenedCoordinates.exact(RBF(0.5), X).F)
     ]
     slopes = Logistic()(phi.F @ best[0].weights + best[0].intercept, targets(Logistic())).slopes
     assert 0 < best[0].value - best[1].value <= phi.approximation_bound(slopes)
 
 
 def test_duplicates_are_spanned_once():
-    phi = Whitened.exact(RBF(), np.concatenate([X, X, X]))
+    phi = WhitenedCoordinates.exact(RBF(), np.concatenate([X, X, X]))
     assert phi.F.shape == (180, 60)
     assert np.array_equal(np.unique(phi.points, axis=0), np.unique(X, axis=0))
 
 
-@pytest.mark.parametrize("make", [Whitened.exact, Whitened.nystroem])
+@pytest.mark.parametrize("make", [WhitenedCoordinates.exact, WhitenedCoordinates.nystroem])
 @pytest.mark.parametrize("kernel", [RBF(1.5), Linear() + 1.0, RBF(1.5) + White(0.2)])
 def test_functions_and_norms(make, kernel):
     phi = make(kernel, X)
@@ -90,39 +92,39 @@ def test_functions_and_norms(make, kernel):
 def test_structured_and_precomputed_points():
     words = ["ab", "abc", "b", "cab", "ab"]
     count = Callable(lambda s, t: float(sum(s.count(c) * t.count(c) for c in set(s))), "pair")
-    phi = Whitened.exact(count, words)
+    phi = WhitenedCoordinates.exact(count, words)
     assert phi.F.shape[1] == len(phi.points) <= 3
     K = count(words)
-    given = Whitened.exact(Precomputed(), K)
+    given = WhitenedCoordinates.exact(Precomputed(), K)
     assert [words[i] for i in given.points] == phi.points
     assert np.array_equal(given.F, phi.F)
     kept = K.copy()
-    low = Whitened.nystroem(Precomputed(), K, Landmarks(5))
+    low = WhitenedCoordinates.nystroem(Precomputed(), K, Landmarks(5))
     assert np.allclose(low.F @ low.F.T, K) and np.array_equal(K, kept)
 
 
 def test_nystroem_says_what_it_leaves():
-    phi = Whitened.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
+    phi = WhitenedCoordinates.nystroem(RBF(0.5), X, Landmarks(10, "rpcholesky"))
     left = np.trace(RBF(0.5)(X) - phi.F @ phi.F.T) / 60
     assert phi.approximate and phi.residual == pytest.approx(left)
     assert "10 landmarks" in phi.message
-    given = Whitened.nystroem(RBF(0.5), X, Landmarks(method=X[:7]))
+    given = WhitenedCoordinates.nystroem(RBF(0.5), X, Landmarks(method=X[:7]))
     assert np.allclose(given.F @ given.F[:7].T, RBF(0.5)(X, X[:7]))
 
 
 def test_what_whitening_refuses():
     with pytest.raises(NotPositiveDefiniteError, match="is not positive semidefinite on these"):
-        Whitened.exact(Sigmoid(gamma=1.0, coef0=-2.0), X)
+        WhitenedCoordinates.exact(Sigmoid(gamma=1.0, coef0=-2.0), X)
     with pytest.raises(NotPositiveDefiniteError, match="after 0 of 2 pivots the Schur compl"):
-        Whitened.exact(Precomputed(), np.array([[0.0, 1.0], [1.0, 0.0]]))
+        WhitenedCoordinates.exact(Precomputed(), np.array([[0.0, 1.0], [1.0, 0.0]]))
     with pytest.raises(MemoryBudgetError, match=r"exact factor of 60 points .*'nystroem'"):
-        Whitened.exact(RBF(), X, max_memory="10 kB")
+        WhitenedCoordinates.exact(RBF(), X, max_memory="10 kB")
     with pytest.raises(MemoryBudgetError, match="features of 60 points"):
-        Whitened.nystroem(RBF(), X, Landmarks(), max_memory=1000)
+        WhitenedCoordinates.nystroem(RBF(), X, Landmarks(), max_memory=1000)
     with pytest.raises(ValueError, match="not finite; the usual cause is a kernel that overflows"):
-        Whitened.exact(Linear(), 1e200 * X)
+        WhitenedCoordinates.exact(Linear(), 1e200 * X)
     with pytest.raises(ValueError, match=r"W has shape \(2, 1\), but there are 60"):
-        Whitened.exact(RBF(), X).coefficients(np.ones((2, 1)))
+        WhitenedCoordinates.exact(RBF(), X).coefficients(np.ones((2, 1)))
 
 
 # ---------------------------------------------------------------------- Newton
@@ -144,7 +146,7 @@ LOSSES = [Logistic(), Softmax(), SquaredHinge(), Squared()]
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_newton_finds_what_scipy_finds(loss, intercept):
-    F, Y = Whitened.exact(RBF(1.5), X).F, targets(loss)
+    F, Y = WhitenedCoordinates.exact(RBF(1.5), X).F, targets(loss)
     v, mu, (m, q) = RNG.uniform(0.2, 2.0, 60), 0.1, (F.shape[1], Y.shape[1])
 
     def J(x):
@@ -166,7 +168,7 @@ def test_newton_finds_what_scipy_finds(loss, intercept):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradient_against_differences(loss):
-    F, Y, rng = Whitened.exact(RBF(1.5), X).F, targets(loss), np.random.default_rng(3)
+    F, Y, rng = WhitenedCoordinates.exact(RBF(1.5), X).F, targets(loss), np.random.default_rng(3)
     risk = RegularisedRisk(F, Y, loss, rng.uniform(0.2, 2.0, 60), 0.3, True)
     w, b = 0.3 * rng.standard_normal((F.shape[1], Y.shape[1])), rng.standard_normal(Y.shape[1])
     dw, db = rng.standard_normal(w.shape), rng.standard_normal(b.shape)
@@ -183,7 +185,7 @@ def test_gradient_against_differences(loss):
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()], ids=repr)
 def test_the_certificate_holds(loss):
     """The gap bounds the remaining error, also if Newton's method was stopped early."""
-    F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
     least = Newton(tol=1e-14).minimize(RegularisedRisk(F, Y, loss, v, 1e-6)).value
     for steps in (1, 2):
         with pytest.warns(ConvergenceWarning, match=rf"after {steps} steps \(max_iter={steps}\)"):
@@ -194,11 +196,11 @@ def test_the_certificate_holds(loss):
 
 def test_nothing_converges_against_its_certificate():
     """If |g|^2 underflows, or rounding stops the iteration far from the minimum."""
-    F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
     tiny = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-300))
     assert tiny.report.status is Status.CONVERGED
     assert 0 < tiny.report.certificate["gap"] <= 1e-6 * tiny.value
-    huge = Whitened.exact(Polynomial(3, gamma=1.0, coef0=1.0), 1e4 * X).F
+    huge = WhitenedCoordinates.exact(Polynomial(3, gamma=1.0, coef0=1.0), 1e4 * X).F
     with pytest.warns(ConvergenceWarning, match="rounding stopped Newton's method after") as seen:
         found = Newton().minimize(RegularisedRisk(huge, Y, Logistic(), v, 1.0))
     assert found.report.status is Status.NOT_CONVERGED and found.n_iter < 20
@@ -213,7 +215,7 @@ def test_exponential_losses_and_nothing_left():
         RegularisedRisk(F, np.full((5, 1), 100.0), Poisson(), np.ones(5), 2.0, False)
     )
     assert found.report.status is Status.CONVERGED and found.n_iter <= 3
-    F, Y = Whitened.exact(RBF(1.0), X).F, np.full((60, 1), 0.1)
+    F, Y = WhitenedCoordinates.exact(RBF(1.0), X).F, np.full((60, 1), 0.1)
     flat = Newton().minimize(RegularisedRisk(F, Y, Squared(), np.ones(60), 2.0))
     assert flat.report.status is Status.CONVERGED and flat.n_iter <= 2
     assert flat.intercept == pytest.approx(0.1) and flat.value < 1e-25
@@ -221,7 +223,7 @@ def test_exponential_losses_and_nothing_left():
 
 def test_intercepts_of_a_class_of_little_weight():
     """The intercepts are optimal for every class: sum_i v_i (y_ic - p_ic) = 0."""
-    F, Y = Whitened.exact(RBF(1.0), X).F, targets(Softmax())
+    F, Y = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(Softmax())
     v = np.where(Y[:, 2] == 1, 1e-13, 1.0)
     found = Newton().minimize(RegularisedRisk(F, Y, Softmax(), v, 1.0))
     slopes = Softmax()(F @ found.weights + found.intercept, Y).slopes
@@ -230,7 +232,11 @@ def test_intercepts_of_a_class_of_little_weight():
 
 def test_an_output_without_curvature():
     """All margins of one output are satisfied at the start, so that its Hessian is 0."""
-    F, Y, b = Whitened.exact(RBF(1.0), X).F, targets(SquaredHinge()), np.array([0.0, 2.0])
+    F, Y, b = (
+        WhitenedCoordinates.exact(RBF(1.0), X).F,
+        targets(SquaredHinge()),
+        np.array([0.0, 2.0]),
+    )
     Y[:, 1] = 1.0
     found = Newton().minimize(
         RegularisedRisk(F, Y, SquaredHinge(), np.ones(60), 1.0), start=(0 * F[:, :2], b)
@@ -241,7 +247,7 @@ def test_an_output_without_curvature():
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_path(loss):
-    F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(loss), np.ones(60)
     straight = Newton().minimize(RegularisedRisk(F, Y, loss, v, 1e-4))
     stages = Newton(path=0.1).minimize(RegularisedRisk(F, Y, loss, v, 1e-4))
     assert stages.report.status is Status.CONVERGED
@@ -268,7 +274,7 @@ def test_few_factors(q, noise, scale):
     z = rng.standard_normal(150) if noise == np.inf else z + noise * rng.standard_normal(150)
     labels = np.digitize(z, np.quantile(z, np.linspace(0, 1, q + 1)[1:-1]))
     Y, loss = (np.eye(3)[labels], Softmax()) if q == 3 else (2.0 * labels[:, None] - 1, Logistic())
-    F = Whitened.exact(RBF(scale), Z).F
+    F = WhitenedCoordinates.exact(RBF(scale), Z).F
     for C in 10.0 ** np.arange(-3, 7, 3):
         found = Newton().minimize(RegularisedRisk(F, Y, loss, np.ones(150), 1.0 / C))
         assert found.report.status is Status.CONVERGED
@@ -280,15 +286,15 @@ def test_few_factors(q, noise, scale):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_factored_as_a_whole(intercept, monkeypatch):
     """If blocks take many products, all outputs are factorised together, with the same minimum."""
-    F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
     monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=-1))
     by_whole = Newton().minimize(
-        RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), say=whole.append
+        RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), log=whole.append
     )
     monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=np.inf))
     by_parts = Newton().minimize(
-        RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), say=parts.append
+        RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), log=parts.append
     )
     assert by_whole.value == pytest.approx(by_parts.value, rel=1e-11)
     assert np.allclose(by_whole.weights, by_parts.weights, atol=1e-6)
@@ -301,14 +307,14 @@ def test_factored_as_a_whole(intercept, monkeypatch):
 def test_outputs_sum_to_zero():
     Y = targets(Softmax())
     found = Newton().minimize(
-        RegularisedRisk(Whitened.exact(RBF(1.0), X).F, Y, Softmax(), np.ones(60), 0.01)
+        RegularisedRisk(WhitenedCoordinates.exact(RBF(1.0), X).F, Y, Softmax(), np.ones(60), 0.01)
     )
     assert np.abs(found.weights.sum(axis=1)).max() < 1e-8
     assert abs(found.intercept.sum()) < 1e-8
 
 
 def test_start_and_nothing_to_do():
-    F, Y, v = Whitened.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(Logistic()), np.ones(60)
     cold = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-4))
     warm = Newton().minimize(
         RegularisedRisk(F, Y, Logistic(), v, 1e-4), start=(cold.weights, cold.intercept)
@@ -325,7 +331,7 @@ def test_start_and_nothing_to_do():
     share = np.mean(Y > 0)
     assert empty.intercept == pytest.approx(np.log(share / (1 - share)))
     said = []
-    Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1.0), say=said.append)
+    Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1.0), log=said.append)
     assert said[0].startswith("step 1.0: objective")
     again = Newton().minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-4))
     assert np.array_equal(again.weights, cold.weights)
@@ -348,7 +354,7 @@ def test_what_newton_refuses():
 
 @pytest.mark.parametrize("loss", [Logistic(), Softmax()], ids=repr)
 def test_descent_meets_newton(loss):
-    F, Y, v = Whitened.exact(RBF(1.5), X).F, targets(loss), RNG.uniform(0.2, 2.0, 60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.5), X).F, targets(loss), RNG.uniform(0.2, 2.0, 60)
     exact = Newton().minimize(RegularisedRisk(F, Y, loss, v, 0.5))
     slow = GradientDescent(tol=1e-12).minimize(RegularisedRisk(F, Y, loss, v, 0.5))
     assert slow.report.status is Status.CONVERGED
@@ -359,7 +365,7 @@ def test_descent_meets_newton(loss):
 
 
 def test_descent_says_when_it_fails():
-    F, Y, v = Whitened.exact(RBF(1.5), X).F, targets(Logistic()), np.ones(60)
+    F, Y, v = WhitenedCoordinates.exact(RBF(1.5), X).F, targets(Logistic()), np.ones(60)
     with pytest.warns(ConvergenceWarning, match=r"after 7 iterations \(max_iter=7\).*L / mu = "):
         found = GradientDescent(max_iter=7).minimize(RegularisedRisk(F, Y, Logistic(), v, 1e-5))
     assert found.report.status is Status.NOT_CONVERGED

@@ -18,7 +18,7 @@ from mercer.solvers.svm import (
     BlockSMO,
     BoxInterior,
     Dual,
-    Relay,
+    SMOThenInteriorPoint,
     _box_interior_point,
     _interior_point_qp,
 )
@@ -428,7 +428,7 @@ def test_auto_needs_no_more_than_the_budget():
     numbers = np.random.default_rng(0)
     X = numbers.normal(size=(1000, 90))
     y = classes(numbers, X)
-    assert isinstance(SVC(kernel="linear", C=0.01).fit(X, y).solver_, Relay)
+    assert isinstance(SVC(kernel="linear", C=0.01).fit(X, y).solver_, SMOThenInteriorPoint)
     small = {"kernel": "linear", "C": 0.01, "max_memory": "700 KiB"}
     with pytest.raises(MemoryError, match="1000 rows of 90 columns"):
         SVC(**small, solver="primal").fit(X, y)

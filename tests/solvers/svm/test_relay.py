@@ -6,7 +6,15 @@ import pytest
 from mercer import SVC, SVR
 from mercer.gram import KernelRows
 from mercer.kernels import Linear
-from mercer.solvers import BlockSMO, BoxInterior, Cost, Dual, Relay, Status, linear_machine
+from mercer.solvers import (
+    BlockSMO,
+    BoxInterior,
+    Cost,
+    Dual,
+    SMOThenInteriorPoint,
+    Status,
+    choose_linear_svm_solver,
+)
 
 
 def problem(n, m, shift):
@@ -18,7 +26,10 @@ def problem(n, m, shift):
 
 
 def solved(X, y, C=1.0, **options):
-    dual, relay = Dual.classify(y, np.full(len(y), C)), Relay(BlockSMO(**options), BoxInterior())
+    dual, relay = (
+        Dual.classify(y, np.full(len(y), C)),
+        SMOThenInteriorPoint(BlockSMO(**options), BoxInterior()),
+    )
     return relay.minimize(KernelRows(Linear(), X), X, dual)
 
 
@@ -61,18 +72,18 @@ def test_a_limit_on_steps_is_one_for_both():
     ],
 )
 def test_what_auto_takes(n, m, largest, name):
-    assert linear_machine(n, m, largest) == name
-    assert linear_machine(n, m, largest, max_memory="1 MiB") == "smo"
+    assert choose_linear_svm_solver(n, m, largest) == name
+    assert choose_linear_svm_solver(n, m, largest, max_memory="1 MiB") == "smo"
 
 
 def test_machines_agree_whoever_solved_them():
     X, y = problem(1200, 250, 0.5)
     auto, inside = (SVC(kernel="linear", solver=name).fit(X, y) for name in ("auto", "primal"))
-    assert isinstance(auto.solver_, Relay)
+    assert isinstance(auto.solver_, SMOThenInteriorPoint)
     assert np.abs(auto.decision_function(X) - inside.decision_function(X)).max() < 0.02
     labels = np.arange(1200) % 3
     model = SVC(kernel="linear", C=0.01).fit(X, labels)
-    assert isinstance(model.solver_, Relay) and len(model.reports_) == 3
+    assert isinstance(model.solver_, SMOThenInteriorPoint) and len(model.reports_) == 3
     target = X[:, 1] + 0.01 * y
     line = SVR(kernel="linear").fit(X, target)
     assert np.abs(line.predict(X) - target).max() < 0.2

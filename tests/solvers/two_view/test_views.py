@@ -6,7 +6,13 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.solvers import CanonicalCorrelations, PartialLeastSquares, Status, View, correlations
+from mercer.solvers import (
+    CanonicalCorrelations,
+    PartialLeastSquares,
+    Status,
+    View,
+    columnwise_correlations,
+)
 from mercer.solvers.two_view import _views
 
 
@@ -125,7 +131,7 @@ def test_laws(seed, k, alpha, mode):
     other = CanonicalCorrelations(k, alpha, alpha).relate(y, x)
     np.testing.assert_allclose(found.values, other.values, atol=1e-10)
     # alpha reduces correlations.
-    assert np.all(correlations(S, T, w) >= found.values - 1e-9)
+    assert np.all(columnwise_correlations(S, T, w) >= found.values - 1e-9)
     found = PartialLeastSquares(k, mode).relate(x, y)
     S = x.scores(found.x)
     spread = S.T @ (c * S)
@@ -147,11 +153,11 @@ def test_a_few_of_many_singular_values(shape, monkeypatch):
 
 def test_correlations_of_columns():
     S, T, w = pair(5)
-    weighted = correlations(S[:, :4], T, w)
+    weighted = columnwise_correlations(S[:, :4], T, w)
     rows = np.repeat(np.arange(40), w.astype(int))
     for j in range(4):
         assert weighted[j] == pytest.approx(np.corrcoef(S[rows, j], T[rows, j])[0, 1])
-    assert correlations(np.ones((3, 1)), np.ones((3, 1))).tolist() == [0.0]
+    assert columnwise_correlations(np.ones((3, 1)), np.ones((3, 1))).tolist() == [0.0]
 
 
 def test_what_is_not_there_is_refused():

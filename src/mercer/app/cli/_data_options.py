@@ -203,7 +203,7 @@ def parse_parameters(cls: Any, assignments: tuple[str, ...]) -> dict[str, Any]:
     """
     from inspect import signature
 
-    from ..tables import TableError, nearest
+    from ..tables import TableError, suggest_name
 
     known, parameters = list(signature(cls).parameters), {}
     for text in assignments:
@@ -212,7 +212,8 @@ def parse_parameters(cls: Any, assignments: tuple[str, ...]) -> dict[str, Any]:
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
         if name not in known:
             raise TableError(
-                f"{cls.__name__} has no parameter {name!r}{nearest(name, known)} its parameters "
+                f"{cls.__name__} has no parameter {name!r}{suggest_name(name, known)} its "
+                f"parameters "
                 f"are {', '.join(known)}"
             )
         try:

@@ -120,7 +120,7 @@ def explore(
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
     from ...estimators import KernelPCA
-    from ..explorer import Explorer, affordable, file_stamp, scene_of
+    from ..explorer import Explorer, affordable_kernel_pca, file_stamp, scene_from_table
 
     estimator_options = {"n_components": components, "kernel": kernel, "random_state": seed}
 
@@ -131,13 +131,13 @@ def explore(
         recipe = recipe.fit(table)
         report_dropped_rows(recipe, table, session)
         requested = KernelPCA(**estimator_options | parse_parameters(KernelPCA, more))
-        model, _ = affordable(requested, recipe.transform(table))
+        model, _ = affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
             session.note(
                 "exact components would take too long; using a Nyström approximation instead"
             )
         with session.progress("embeddings"), session.capture_warnings():
-            scene = scene_of(
+            scene = scene_from_table(
                 title=source.title,
                 table=table,
                 recipe=recipe,

@@ -166,9 +166,9 @@ def _rows_with_target(recipe: Any, table: Any, session: Session) -> Any:
     """Return the rows of a table whose target is not missing."""
     import numpy as np
 
-    from ..tables import missing
+    from ..tables import is_missing
 
-    rows = np.flatnonzero(~missing(table.column(recipe.target)))
+    rows = np.flatnonzero(~is_missing(table.column(recipe.target)))
     if len(rows) < len(table):
         session.warn(
             f"{len(table) - len(rows)} of {len(table)} rows have no target and are not scored"

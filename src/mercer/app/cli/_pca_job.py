@@ -116,7 +116,7 @@ class PCARun:
         overrides: dict[str, Any] = {"kernel": start.kernel_}
         if self.parameters["eigen_solver"] == "nystroem":
             overrides["landmarks"] = start.X_fit_
-        return KernelPCA(**{**self.parameters, **KernelPCA._defaults_of_names(), **overrides})
+        return KernelPCA(**{**self.parameters, **KernelPCA._named_kernel_defaults(), **overrides})
 
     def _blocks(self, description: str = "embedding") -> Iterator[Table]:
         """Yield the blocks of the file, with a progress bar."""

@@ -1,5 +1,13 @@
 from ._compare_models import compare
-from ._comparison_result import Compared, Comparison
-from ._model_registry import KNOWN, Asked, Known, chosen
+from ._comparison_result import Comparison, ModelResult
+from ._model_registry import MODELS, EmbeddingRequest, ModelSpec, choose_models
 
-__all__ = ["KNOWN", "Asked", "Compared", "Comparison", "Known", "chosen", "compare"]
+__all__ = [
+    "MODELS",
+    "Comparison",
+    "EmbeddingRequest",
+    "ModelResult",
+    "ModelSpec",
+    "choose_models",
+    "compare",
+]

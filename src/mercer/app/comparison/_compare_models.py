@@ -13,21 +13,21 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
 
 from ..._core import (
-    Step,
+    ProgressStep,
     Stopwatch,
     budget_in_bytes,
     entry_point,
     is_count,
     length,
     progress,
-    refuse_structured,
+    reject_structured,
     take,
     warn_caller,
 )
 from ...kernels import RBF, as_kernel
 from ...models.embedding import embedding_quality
-from ._comparison_result import Compared, Comparison
-from ._model_registry import Asked, chosen
+from ._comparison_result import Comparison, ModelResult
+from ._model_registry import EmbeddingRequest, choose_models
 
 __all__ = ["compare"]
 
@@ -110,7 +110,7 @@ def compare(
     budget_in_bytes(max_memory)  # raises a ValueError if max_memory is invalid
     on_vectors = kernel is None or as_kernel(kernel).on_vectors
     if on_vectors:
-        refuse_structured(X, "compare(kernel=None)")
+        reject_structured(X, "compare(kernel=None)")
         options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "estimator": "compare"}
         X = check_array(X, **options)
     n, d = length(X), X.shape[1] if on_vectors else None
@@ -127,17 +127,17 @@ def compare(
             f"all {len(complete)} rows of X are equal, so there is nothing to embed; the usual "
             f"cause is columns that are constant"
         )
-    request = Asked(
+    request = EmbeddingRequest(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
         *(len(complete) < n, random_state, max_memory, d or 1),
     )
-    estimators, left_out = chosen(models, request)
+    estimators, left_out = choose_models(models, request)
     evaluate = _Evaluation(X, y, complete, None if on_vectors else kernel, rows, random_state)
-    compared: list[Compared] = []
+    compared: list[ModelResult] = []
     with progress("compare", verbose) as log:
         for k, (name, model) in enumerate(estimators.items()):
             if log is not None:
-                log(Step(f"{name}, {k + 1} of {len(estimators)}", k + 1, len(estimators)))
+                log(ProgressStep(f"{name}, {k + 1} of {len(estimators)}", k + 1, len(estimators)))
             compared.append(_fit_and_evaluate(name, model, X, evaluate))
     if all(row.Z is None for row in compared):
         texts = "; ".join(f"{row.name} {row.note}" for row in compared)
@@ -147,14 +147,14 @@ def compare(
     return Comparison(tuple(compared), left_out, n, len(evaluated), K, y)
 
 
-def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> Compared:
+def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> ModelResult:
     """Fit and evaluate a model; return its result, or the reason for its failure."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = evaluate(_fit(name, model, X))
         except Exception as error:  # one model that fails must not stop the comparison
-            result = Compared(name, note=f"failed: {error}")
+            result = ModelResult(name, note=f"failed: {error}")
     if result.Z is None:
         warn_caller(f"{name} {result.note}; the others are compared without it")
         return result
@@ -163,13 +163,13 @@ def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> C
     return replace(result, note="; ".join(str(warning.message) for warning in caught))
 
 
-def _fit(name: str, model: Any, X: Any) -> Compared:
+def _fit(name: str, model: Any, X: Any) -> ModelResult:
     """Fit a model and return its embedding with the run time."""
     watch = Stopwatch()
     has_fit_transform = hasattr(model, "fit_transform")
     Z = model.fit_transform(X) if has_fit_transform else model.fit(X).transform(X)
     Z = np.asarray(check_array(Z, dtype=np.float64, input_name="the embedding"))
-    return Compared(name, model, Z, seconds=watch.seconds)
+    return ModelResult(name, model, Z, seconds=watch.seconds)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class _Evaluation:
     rows: int | None
     seed: int
 
-    def __call__(self, row: Compared) -> Compared:
+    def __call__(self, row: ModelResult) -> ModelResult:
         """Return a copy of the result with the quality measures of its embedding."""
         points, Z = take(self.X, self.complete), row.Z[self.complete]  # type: ignore[index]
         quality = embedding_quality(

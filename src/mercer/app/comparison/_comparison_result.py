@@ -11,13 +11,13 @@ import numpy as np
 from ..._core import entry_point
 from ...models.embedding import EmbeddingQuality
 
-__all__ = ["Compared", "Comparison"]
+__all__ = ["Comparison", "ModelResult"]
 
 _COLUMN_TITLES = ("model", "T", "C", "AUC", "1-NN errors", "MSE", "seconds")
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ModelResult:
     """The result of one model in a comparison.
 
     Attributes
@@ -84,7 +84,7 @@ class Comparison:
     Embeddings of 40 points in 2 dimensions; T and C with 10 neighbours
     """
 
-    rows: tuple[Compared, ...]
+    rows: tuple[ModelResult, ...]
     left_out: dict[str, str]
     n_points: int
     n_evaluated: int
@@ -205,7 +205,7 @@ class Comparison:
             rows.append((name, *(text if np.isfinite(value) else "-" for value, text in numbers)))
         return rows
 
-    def _panel_title(self, row: Compared) -> str:
+    def _panel_title(self, row: ModelResult) -> str:
         if row.quality is None:
             return row.name
         at = self.n_neighbors - 1

@@ -14,13 +14,13 @@ from sklearn.decomposition import PCA
 
 from ...estimators import GPLVM, Autoencoder, BayesianGPLVM, KernelPCA, MetricMDS, ProbabilisticPCA
 
-__all__ = ["KNOWN", "Asked", "Known", "chosen"]
+__all__ = ["MODELS", "EmbeddingRequest", "ModelSpec", "choose_models"]
 
 _MAX_INVERSE_POINTS = 5000  # more points make fitting an inverse transform take minutes
 
 
 @dataclass(frozen=True)
-class Asked:
+class EmbeddingRequest:
     """The size and kind of the data, and the options, for which models are created.
 
     Attributes
@@ -44,8 +44,8 @@ class Asked:
 
     Examples
     --------
-    >>> from mercer.app.comparison import Asked
-    >>> Asked(100, 2, "rbf").distance  # vectors have Euclidean distances
+    >>> from mercer.app.comparison import EmbeddingRequest
+    >>> EmbeddingRequest(100, 2, "rbf").distance  # vectors have Euclidean distances
     'linear'
     """
 
@@ -65,13 +65,13 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Known:
+class ModelSpec:
     """A named model: how to create it, and when it belongs to the default models.
 
     Attributes
     ----------
     make : function
-        Takes an `Asked` and returns the estimator.
+        Takes an `EmbeddingRequest` and returns the estimator.
     max_points : int or None
         Largest number of points for a default model; up to it, a fit takes about a minute.
     max_values : int or None
@@ -83,24 +83,24 @@ class Known:
 
     Examples
     --------
-    >>> from mercer.app.comparison import KNOWN, Asked
-    >>> KNOWN["autoencoder"].reason_excluded(Asked(20_000, 2, "rbf"))
+    >>> from mercer.app.comparison import MODELS, EmbeddingRequest
+    >>> MODELS["autoencoder"].reason_excluded(EmbeddingRequest(20_000, 2, "rbf"))
     'too slow for 20000 points (limit 5000)'
     """
 
-    make: Function[[Asked], Any]
+    make: Function[[EmbeddingRequest], Any]
     max_points: int | None = None
     max_values: int | None = None
     any_points: bool = False
     for_missing: bool = False
 
-    def build(self, request: Asked) -> Any:
+    def build(self, request: EmbeddingRequest) -> Any:
         """Return the estimator, with the seed and the memory limit if it has such parameters."""
         model = self.make(request)
         options = {"random_state": request.seed, "max_memory": request.max_memory}
         return model.set_params(**{k: v for k, v in options.items() if k in model.get_params()})
 
-    def reason_excluded(self, request: Asked) -> str:
+    def reason_excluded(self, request: EmbeddingRequest) -> str:
         """Return why this is not a default model for the request, or "" if it is one."""
         if not (request.vectors or self.any_points):
             return "it requires vectors"
@@ -118,38 +118,38 @@ class Known:
         return ""
 
 
-KNOWN: dict[str, Known] = {
-    "PCA": Known(lambda r: PCA(r.q)),
-    "PPCA": Known(lambda r: ProbabilisticPCA(r.q), for_missing=True),
-    "kernel PCA": Known(
+MODELS: dict[str, ModelSpec] = {
+    "PCA": ModelSpec(lambda r: PCA(r.q)),
+    "PPCA": ModelSpec(lambda r: ProbabilisticPCA(r.q), for_missing=True),
+    "kernel PCA": ModelSpec(
         lambda r: KernelPCA(
             r.q, kernel=r.kernel, fit_inverse_transform=r.vectors and r.n <= _MAX_INVERSE_POINTS
         ),
         any_points=True,
     ),
-    "MDS": Known(lambda r: MetricMDS(r.q, kernel=r.distance), 10_000, any_points=True),
-    "Sammon": Known(
+    "MDS": ModelSpec(lambda r: MetricMDS(r.q, kernel=r.distance), 10_000, any_points=True),
+    "Sammon": ModelSpec(
         lambda r: MetricMDS(r.q, stress="sammon", kernel=r.distance), 10_000, any_points=True
     ),
-    "autoencoder": Known(lambda r: Autoencoder(r.q), 5000, max_values=250_000),
-    "GPLVM": Known(lambda r: GPLVM(r.q), 1000),
-    "Bayesian GPLVM": Known(lambda r: BayesianGPLVM(r.q), 3000),
+    "autoencoder": ModelSpec(lambda r: Autoencoder(r.q), 5000, max_values=250_000),
+    "GPLVM": ModelSpec(lambda r: GPLVM(r.q), 1000),
+    "Bayesian GPLVM": ModelSpec(lambda r: BayesianGPLVM(r.q), 3000),
 }
 
 
-def chosen(models: Any, request: Asked) -> tuple[dict[str, Any], dict[str, str]]:
+def choose_models(models: Any, request: EmbeddingRequest) -> tuple[dict[str, Any], dict[str, str]]:
     """Return unfitted estimators by name, and the reasons for which others were left out.
 
     Examples
     --------
-    >>> from mercer.app.comparison import Asked, chosen
-    >>> models, left_out = chosen(None, Asked(20_000, 2, "rbf"))
+    >>> from mercer.app.comparison import EmbeddingRequest, choose_models
+    >>> models, left_out = choose_models(None, EmbeddingRequest(20_000, 2, "rbf"))
     >>> list(models), list(left_out)
     (['PCA', 'kernel PCA'], ['PPCA', 'MDS', 'Sammon', 'autoencoder', 'GPLVM', 'Bayesian GPLVM'])
     """
     if models is None:
-        reasons = {name: spec.reason_excluded(request) for name, spec in KNOWN.items()}
-        default = {name: KNOWN[name].build(request) for name, why in reasons.items() if not why}
+        reasons = {name: spec.reason_excluded(request) for name, spec in MODELS.items()}
+        default = {name: MODELS[name].build(request) for name, why in reasons.items() if not why}
         return default, {name: why for name, why in reasons.items() if why}
     if isinstance(models, Mapping):
         labelled = list(models.items())
@@ -160,7 +160,7 @@ def chosen(models: Any, request: Asked) -> tuple[dict[str, Any], dict[str, str]]
         name = _canonical_name(item) if isinstance(item, str) else type(item).__name__
         if not isinstance(item, str) and not _is_model(item):
             raise TypeError(f"models must be names or estimators with fit_transform, got {item!r}")
-        model = KNOWN[name].build(request) if isinstance(item, str) else clone(item)
+        model = MODELS[name].build(request) if isinstance(item, str) else clone(item)
         estimators[_unique_name(str(label or name), estimators)] = model
     if not estimators:
         raise ValueError("models is empty; give at least one model, or None for the default models")
@@ -179,14 +179,14 @@ def _unique_name(name: str, used: dict[str, Any]) -> str:
 
 
 def _canonical_name(name: str) -> str:
-    """Return the name of a model as in `KNOWN`, regardless of case, spaces and hyphens."""
-    names = {_normalised(known): known for known in KNOWN}
+    """Return the name of a model as in `MODELS`, regardless of case, spaces and hyphens."""
+    names = {_normalised(known): known for known in MODELS}
     names |= {"kernelpca": "kernel PCA", "metricmds": "MDS", "probabilisticpca": "PPCA"}
     if _normalised(name) in names:
         return names[_normalised(name)]
     matches = difflib.get_close_matches(_normalised(name), names, 1, cutoff=0.5)
     hint = f"; did you mean {names[matches[0]]!r}?" if matches else ";"
-    raise ValueError(f"there is no model {name!r}{hint} the models are {', '.join(KNOWN)}")
+    raise ValueError(f"there is no model {name!r}{hint} the models are {', '.join(MODELS)}")
 
 
 def _normalised(name: str) -> str:

@@ -8,9 +8,16 @@ the page of the server, in a notebook, and in a saved page.  A `Controller` hand
 a view.  It does not depend on the transport: a websocket of the server, or the comm of a notebook.
 """
 
-from ._embedding_models import affordable
-from ._explore import Explorer, explore, scene_of
+from ._embedding_models import affordable_kernel_pca
+from ._explore import Explorer, explore, scene_from_table
 from ._file_watch import file_stamp
 from ._server import serve
 
-__all__ = ["Explorer", "affordable", "explore", "file_stamp", "scene_of", "serve"]
+__all__ = [
+    "Explorer",
+    "affordable_kernel_pca",
+    "explore",
+    "file_stamp",
+    "scene_from_table",
+    "serve",
+]

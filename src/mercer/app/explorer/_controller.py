@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..._core import hearing
+from ..._core import capture_progress
 from ...estimators import KernelPCA
 from ...kernels import Kernel, as_kernel
 from ...solvers import Status
 from ..tables import open_table
 from ._embedding_models import (
-    affordable,
+    affordable_kernel_pca,
     as_vectors,
     fit_second_embedding,
     kernel_pca_embedding,
@@ -392,8 +392,8 @@ class Controller:
             "n_components": fit_request.components,
             "eigen_solver": "auto",
         }
-        model = clone(old).set_params(**parameters, **old._defaults_of_names())
-        return affordable(model, self.scene.training_points)
+        model = clone(old).set_params(**parameters, **old._named_kernel_defaults())
+        return affordable_kernel_pca(model, self.scene.training_points)
 
     def _run_fit(self, number: int, fit_request: FitRequest, request: dict) -> None:
         """Fit the requested models, or ask the user to press Run if this takes long."""
@@ -418,7 +418,7 @@ class Controller:
             self.reply("state", text=text, busy=True, fraction=fraction, token=token)
 
         X = scene.training_points
-        with hearing(on_progress):
+        with capture_progress(on_progress):
             if model is not first.model:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)

@@ -10,12 +10,12 @@ from sklearn.base import clone
 from ... import estimators
 from ..._core import is_table, length, same_points
 from ...estimators import KernelPCA
-from ...solvers import Cost, evaluating
+from ...solvers import Cost, cost_of_entries
 from ._embedding_view import Embedding, IdentityEmbedding
 
 __all__ = [
     "SECOND_MODELS",
-    "affordable",
+    "affordable_kernel_pca",
     "as_vectors",
     "embedding_of",
     "fit_second_embedding",
@@ -53,7 +53,7 @@ def as_vectors(X: Any) -> np.ndarray | None:
     return None
 
 
-def affordable(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
+def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     """Return a kernel PCA that can be fitted in acceptable time, and its expected seconds.
 
     The model itself is returned if its exact fit takes at most `MAX_EXACT_SECONDS`, or if it
@@ -66,7 +66,7 @@ def affordable(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     model = clone(model).set_params(eigen_solver="nystroem")
     entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0  # n m
     features = entries / plan.n  # m features; solving for them and their moments costs n m^2 each
-    cost = evaluating(None, X, entries) + Cost(products=4.0 * entries * features)
+    cost = cost_of_entries(None, X, entries) + Cost(products=4.0 * entries * features)
     return model, cost.seconds
 
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from ..._core import entry_point, is_table, length
 from ...estimators import KernelPCA
-from ..tables import Part, Recipe, Table
+from ..tables import ColumnTransform, Recipe, Table
 from ._embedding_models import as_vectors, embedding_of, fit_second_embedding, second_options
 from ._embedding_view import Embedding
 from ._html import page
 from ._scene import Scene
 from ._serialize import large_integers
 
-__all__ = ["Explorer", "explore", "scene_of"]
+__all__ = ["Explorer", "explore", "scene_from_table"]
 
 _MAX_TABLE_COLUMNS = 2000  # vectors with more columns are not added to the table
 
@@ -245,7 +245,7 @@ def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
         names = [str(n) for n in X.columns] if is_table(X) else [f"x{j + 1}" for j in range(d)]
         features = [X[name] for name in X.columns] if is_table(X) else np.asarray(X).T
         columns = {names[j]: _column(values, len(dense)) for j, values in enumerate(features)}
-        parts = tuple(Part(name) for name in names)
+        parts = tuple(ColumnTransform(name) for name in names)
         return columns, Recipe(columns=tuple(names), parts=parts)
     if is_table(X) and len(X.shape) == 2:
         return {str(name): _column(X[name], length(X)) for name in X.columns}, None
@@ -253,7 +253,7 @@ def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
         squares = X.multiply(X) if hasattr(X, "toarray") else np.square(X)
         return {"norm": np.sqrt(np.asarray(squares.sum(axis=1), dtype=float)).reshape(-1)}, None
     if isinstance(X[0], str):
-        recipe = Recipe(points="texts", columns=("text",), parts=(Part("text"),))
+        recipe = Recipe(points="texts", columns=("text",), parts=(ColumnTransform("text"),))
         return {"text": _column(X, length(X))}, recipe
     return {"point": X}, None
 
@@ -296,7 +296,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
-def scene_of(
+def scene_from_table(
     *, title: str, table: Table, recipe: Recipe, model: Any, second: str, **more: Any
 ) -> Scene:
     """Fit a model to the rows of a table and return the scene.

@@ -10,9 +10,9 @@ the recipe states how to handle them.
 
 from ._file_blocks import open_blocks
 from ._open_table import FORMATS, open_table, read_table
-from ._preprocessing import Part, Recipe, label_values
-from ._preprocessing import missing as missing  # for mercer.app.cli
-from ._table import Table, TableError, as_texts, nearest
+from ._preprocessing import ColumnTransform, Recipe, label_values
+from ._preprocessing import is_missing as is_missing  # for mercer.app.cli
+from ._table import Table, TableError, as_texts, suggest_name
 from ._table_model import Trained, load_trained, save_trained
 from ._table_source import Source
 from ._table_writer import output_format as output_format  # for mercer.app.cli
@@ -20,7 +20,7 @@ from ._table_writer import table_writer as table_writer  # for mercer.app.cli
 
 __all__ = [
     "FORMATS",
-    "Part",
+    "ColumnTransform",
     "Recipe",
     "Source",
     "Table",
@@ -29,9 +29,9 @@ __all__ = [
     "as_texts",
     "label_values",
     "load_trained",
-    "nearest",
     "open_blocks",
     "open_table",
     "read_table",
     "save_trained",
+    "suggest_name",
 ]

@@ -15,9 +15,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ...blocks import ArrayBlocks, Blocks, LocalBlocks, rows_of_a_block
+from ...blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ._open_table import open_table
-from ._table import EMPTY, NUMBER, TableError, kind_of, nearest
+from ._table import EMPTY, NUMBER, TableError, kind_of, suggest_name
 from ._table_source import Source
 
 __all__ = ["open_blocks"]
@@ -256,7 +256,7 @@ class TableBlocks(LocalBlocks):
                     f"files that are concatenated must have the same columns"
                 )
         width = None if isinstance(columns, str) else len(names)
-        step = rows_of_a_block(len(available), rows)
+        step = rows_per_block(len(available), rows)
         sizes: list[int] = []
         for source in sources:
             if not source.count:
@@ -322,7 +322,7 @@ def _select_columns(source: _ColumnFile, columns: Any) -> list[str]:
     for name in selected:
         if name not in source.names:
             raise TableError(
-                f"{source.name} has no column {name!r}{nearest(str(name), source.names)} its "
+                f"{source.name} has no column {name!r}{suggest_name(str(name), source.names)} its "
                 f"columns are "
                 f"{', '.join(map(str, source.names))}"
             )

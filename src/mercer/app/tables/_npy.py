@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, nearest
+from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, suggest_name
 from ._table_source import Source
 
 __all__ = ["NumpySource"]
@@ -156,7 +156,8 @@ class NumpySource(Source):
         for _, name in wanted:
             if name not in available:
                 raise TableError(
-                    f"{self.name} has no array {name!r}{nearest(name, available)} its arrays are "
+                    f"{self.name} has no array {name!r}{suggest_name(name, available)} its "
+                    f"arrays are "
                     f"{', '.join(available)}"
                 )
         if not available:

@@ -14,11 +14,11 @@ import numpy as np
 from ..._core import take
 from ._dataframes import as_table, is_frame
 from ._running_stats import RunningStatistics
-from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, nearest
+from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, suggest_name
 from ._table_source import Source
 from ._text_columns import inspect_texts
 
-__all__ = ["IMPUTE", "Part", "Recipe", "expand_to_all_rows"]
+__all__ = ["IMPUTE", "ColumnTransform", "Recipe", "expand_to_all_rows"]
 
 IMPUTE = ("mean", "median", "most_frequent", "drop")
 # For a column of text with more different values, the error message suggests a string kernel
@@ -28,7 +28,7 @@ _ALL = "all"  # in `onehot`: all columns of text, unless a column has this name
 
 
 @dataclass(frozen=True)
-class Part:
+class ColumnTransform:
     """The fitted preprocessing of one column of a table.
 
     A numeric column becomes (value - mean) / scale; a categorical one is one-hot encoded.
@@ -115,7 +115,7 @@ class Recipe:
     standardize: bool = False
     onehot: tuple[str, ...] | str = ()
     impute: str | float | None = None
-    parts: tuple[Part, ...] | None = field(default=None, repr=False)
+    parts: tuple[ColumnTransform, ...] | None = field(default=None, repr=False)
     target_text: bool = field(default=False, repr=False)
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class Recipe:
             return unfitted._fit_vectors(first, names, blocks)
         for table in _chained([first], blocks):
             unfitted._refuse_missing(table, names)
-        return replace(self, parts=(Part(names[0], text=self.points == "texts"),))
+        return replace(self, parts=(ColumnTransform(names[0], text=self.points == "texts"),))
 
     def _fit_vectors(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
         """Return the recipe fitted to the columns `names` of all blocks, for numeric vectors."""
@@ -171,7 +171,7 @@ class Recipe:
             rows = self._complete_rows(table, names)
             n_complete += int(rows.sum())
             for name in names if self.impute is not None else ():
-                n_missing[name] += int(missing(table.columns[name]).sum())
+                n_missing[name] += int(is_missing(table.columns[name]).sum())
             if numeric:
                 X = np.column_stack([table.columns[name][rows] for name in numeric])
                 self._refuse_infinite(table, numeric)
@@ -197,11 +197,11 @@ class Recipe:
                 ordered = tuple(sorted(counts[name]))
                 most_frequent = max(ordered, key=counts[name].__getitem__, default=None)
                 fill = most_frequent if self.impute not in (None, "drop") else None
-                parts.append(Part(name, ordered, fill, text=_is_text(first, name)))
+                parts.append(ColumnTransform(name, ordered, fill, text=_is_text(first, name)))
             else:
                 j = numeric.index(name)
                 mean_and_scale = (float(stats.mean[j]), float(scale[j])) if self.standardize else ()
-                parts.append(Part(name, None, fills[j], *mean_and_scale))
+                parts.append(ColumnTransform(name, None, fills[j], *mean_and_scale))
         return replace(self, parts=tuple(parts))
 
     def _check_parameters(self) -> None:
@@ -210,7 +210,7 @@ class Recipe:
         if isinstance(impute, str) and impute not in IMPUTE:
             raise TableError(
                 f"impute={impute!r} must be one of {', '.join(IMPUTE)} or a number"
-                f"{nearest(str(impute), IMPUTE).removesuffix(';')}"
+                f"{suggest_name(str(impute), IMPUTE).removesuffix(';')}"
             )
         if isinstance(impute, (int, float)) and not np.isfinite(impute):
             raise TableError(
@@ -416,7 +416,7 @@ class Recipe:
         if self.impute is not None:
             return
         for name in names:
-            rows = np.flatnonzero(missing(table.columns[name]))
+            rows = np.flatnonzero(is_missing(table.columns[name]))
             if len(rows):
                 advice = (
                     f"replace them with --impute mean, median or a number, drop these rows with "
@@ -447,7 +447,7 @@ class Recipe:
         if self.impute == "drop":
             for name in (*names, *filter(None, [self.target])):
                 if name in table.columns:
-                    keep &= ~missing(table.columns[name])
+                    keep &= ~is_missing(table.columns[name])
         return keep
 
     # ------------------------------------------------------------------ transforming
@@ -502,7 +502,9 @@ class Recipe:
             start += part.width
         return X
 
-    def _transform_column(self, part: Part, table: Table, rows: np.ndarray) -> np.ndarray:
+    def _transform_column(
+        self, part: ColumnTransform, table: Table, rows: np.ndarray
+    ) -> np.ndarray:
         """Return the features of one column, of shape (n_rows, part.width)."""
         column = take(table.columns[part.name], rows)
         if part.categories is None:
@@ -526,7 +528,9 @@ class Recipe:
             encoded[i, positions[value]] = 1.0
         return encoded
 
-    def _refuse_ambiguous_numbers(self, part: Part, table: Table, rows: np.ndarray) -> None:
+    def _refuse_ambiguous_numbers(
+        self, part: ColumnTransform, table: Table, rows: np.ndarray
+    ) -> None:
         """Raise a TableError for a number that is ambiguous, because a category is written "01"."""
         numbers = {c: float(c) for c in part.categories or () if _is_numeric(c)}
         occurrences = Counter(numbers.values())
@@ -573,7 +577,7 @@ class Recipe:
                 f"no target is set for {table.source} - choose the column to predict: --target NAME"
             )
         column = table.column(self.target)
-        missing_rows = np.flatnonzero(missing(column))
+        missing_rows = np.flatnonzero(is_missing(column))
         if len(missing_rows) and self.impute != "drop":
             raise TableError(
                 f"{table.source}, {table.where(missing_rows[0])}, column {self.target!r}: the "
@@ -679,7 +683,7 @@ class Recipe:
         return columns
 
     @property
-    def _parts(self) -> tuple[Part, ...]:
+    def _parts(self) -> tuple[ColumnTransform, ...]:
         """The fitted `parts`; raise a ValueError if the recipe is not fitted."""
         if self.parts is None:
             raise ValueError("this recipe is not fitted: call fit with a table first")
@@ -747,7 +751,7 @@ class Recipe:
         values = {key: _as_tuple(value) for key, value in json.loads(text).items()}
         if values["parts"] is not None:
             values["parts"] = tuple(
-                Part(**{key: _as_tuple(value) for key, value in part.items()})
+                ColumnTransform(**{key: _as_tuple(value) for key, value in part.items()})
                 for part in values["parts"]
             )
         return cls(**values)
@@ -771,7 +775,7 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def missing(column: Any) -> np.ndarray:
+def is_missing(column: Any) -> np.ndarray:
     """Return a boolean array that is True where the value of a column is missing."""
     if not isinstance(column, np.ndarray):
         return np.zeros(len(column), dtype=bool)
@@ -834,7 +838,7 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _name_list(parts: list[Part], max_shown: int = 8) -> str:
+def _name_list(parts: list[ColumnTransform], max_shown: int = 8) -> str:
     """Return the names of the first columns, separated by commas."""
     more = f" and {len(parts) - max_shown} more" if len(parts) > max_shown else ""
     return ", ".join(part.name for part in parts[:max_shown]) + more

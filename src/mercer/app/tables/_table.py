@@ -26,8 +26,8 @@ __all__ = [
     "integer_column",
     "is_rounded",
     "kind_of",
-    "nearest",
     "refuse_repeated_names",
+    "suggest_name",
 ]
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
@@ -98,7 +98,7 @@ class Table:
         """Return a column by name; the error for an unknown name suggests a similar one."""
         if name not in self.columns:
             raise TableError(
-                f"{self.source} has no column {name!r}{nearest(name, self.columns)} "
+                f"{self.source} has no column {name!r}{suggest_name(name, self.columns)} "
                 f"{_column_list(self.columns)}"
             )
         return self.columns[name]
@@ -261,7 +261,7 @@ def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
         seen[name] = position
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def suggest_name(name: str, names: Iterable[str]) -> str:
     """Return a suggestion for an error message: "; did you mean 'label'?", or ";" if none."""
     by_lower = {original.lower(): original for original in names}
     matches = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.6)

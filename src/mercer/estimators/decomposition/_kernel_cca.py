@@ -8,14 +8,21 @@ from typing import Any, Self
 import numpy as np
 
 from ...solvers import CanonicalCorrelations
-from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter
-from ._two_view_estimator import TwoViews
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+)
+from ._two_view_estimator import TwoViewEstimator
 
 __all__ = ["KernelCCA"]
 
 
 @estimator()
-class KernelCCA(TwoViews):
+class KernelCCA(TwoViewEstimator):
     """Kernel canonical correlation analysis.
 
     Finds pairs of functions, f of the first view X and g of the second view y, that maximise the
@@ -86,14 +93,14 @@ class KernelCCA(TwoViews):
     True
     """
 
-    n_components: int = parameter(COUNT, default=2)
+    n_components: int = parameter(POSITIVE_INTEGER, default=2)
     _: KW_ONLY
     alpha: float = parameter(POSITIVE, default=1e-3)
     alpha_y: float | None = parameter(POSITIVE, None, default=None)
 
-    canonical_correlations_: np.ndarray = learned()
+    canonical_correlations_: np.ndarray = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find correlated functions of two views of the same points.
 
@@ -112,7 +119,7 @@ class KernelCCA(TwoViews):
         """
         alpha_y = self.alpha if self.alpha_y is None else self.alpha_y
         solver = CanonicalCorrelations(int(self.n_components), float(self.alpha), float(alpha_y))
-        relation = self._relate(*self._samples(X, y, sample_weight), solver)
+        relation = self._fit_views(*self._samples(X, y, sample_weight), solver)
         self.canonical_correlations_ = relation.values
         return self
 

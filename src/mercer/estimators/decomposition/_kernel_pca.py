@@ -16,34 +16,34 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import NotDifferentiableError
-from ...blocks import Blocks, as_blocks, in_blocks
+from ...blocks import Blocks, as_blocks, is_chunked
 from ...expansion import Expansion
-from ...expansion.preimage import PreImages, local_method
+from ...expansion.preimage import PreImages, local_preimage_method
 from ...expansion.reduced_set import Reduction
 from ...kernels import Kernel
 from ...models.kpca import (
-    POLICIES,
+    INDEFINITE_POLICIES,
     Components,
     ComponentSearch,
-    Found,
+    ComponentSearchResult,
     LearnedInverse,
     Plan,
-    gains_of,
+    inverse_sqrt,
     reduced_components,
-    same_map,
+    same_feature_map,
 )
-from .._blockwise import exactly, gathered, sampled
-from .._kernel_estimator import Explorable, Landmarked, NamedKernel
+from .._blockwise import distributed_exact_products, gather_blocks, sample_blocks
+from .._kernel_estimator import ExploreMixin, LandmarkMixin, NamedKernelEstimator
 from .._parameters import (
-    AT_LEAST_0,
-    COUNT,
+    NON_NEGATIVE,
+    POSITIVE_INTEGER,
     estimator,
     exact_as_auto,
-    fitting,
-    learned,
+    fit_method,
+    fitted_attribute,
     parameter,
+    predict_method,
     solver,
-    threaded,
 )
 from .._training_sample import Sample, weighted_quantile
 from ._kpca_summary import summary
@@ -63,7 +63,11 @@ _POINT_ATTRIBUTES = (
 
 @estimator()
 class KernelPCA(
-    Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Landmarked, NamedKernel
+    ExploreMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    LandmarkMixin,
+    NamedKernelEstimator,
 ):
     """Principal component analysis in the feature space of a kernel.
 
@@ -190,45 +194,45 @@ class KernelPCA(
     """
 
     n_components: int | float | None = parameter(
-        COUNT, Interval(Real, 0, 1, closed="neither"), None, default=None
+        POSITIVE_INTEGER, Interval(Real, 0, 1, closed="neither"), None, default=None
     )
     _: KW_ONLY
-    alpha: float | str = parameter(AT_LEAST_0, StrOptions({"auto"}), default=1.0)
+    alpha: float | str = parameter(NON_NEGATIVE, StrOptions({"auto"}), default=1.0)
     fit_inverse_transform: bool = parameter("boolean", default=False)
     eigen_solver: Any = solver(
         *("dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"),
         given=[HasMethods(["eigenpairs"])],
         default="auto",
     )
-    tol: float = parameter(AT_LEAST_0, default=0)
-    max_iter: int | None = parameter(COUNT, None, default=None)
+    tol: float = parameter(NON_NEGATIVE, default=0)
+    max_iter: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     iterated_power: int | str = parameter(
         Interval(Integral, 0, None, closed="left"), StrOptions({"auto"}), default="auto"
     )
     remove_zero_eig: bool = parameter("boolean", default=False)
     copy_X: bool = parameter("boolean", default=True)
     whiten: bool = parameter("boolean", default=False)
-    indefinite: str = parameter(StrOptions(set(POLICIES)), default="raise")
+    indefinite: str = parameter(StrOptions(set(INDEFINITE_POLICIES)), default="raise")
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
     storage: str = parameter(StrOptions({"auto", "dense", "tiled"}), default="auto")
 
-    kernel_: Kernel = learned()
-    offset_: float = learned()
-    explained_variance_: np.ndarray = learned()
-    n_components_: int = learned()
-    _components: Components = learned()
-    _inverse: LearnedInverse = learned()
-    _dtype: np.dtype = learned()
+    kernel_: Kernel = fitted_attribute()
+    offset_: float = fitted_attribute()
+    explained_variance_: np.ndarray = fitted_attribute()
+    n_components_: int = fitted_attribute()
+    _components: Components = fitted_attribute()
+    _inverse: LearnedInverse = fitted_attribute()
+    _dtype: np.dtype = fitted_attribute()
 
     # ------------------------------------------------------------------ fitting
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         # Order 1 is enough because the matrix is centred; with another policy than "raise", the
         # user has accepted an indefinite similarity.
         return 1 if self.indefinite == "raise" else None
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute the principal components of the points X.
 
@@ -258,7 +262,7 @@ class KernelPCA(
 
     def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
         """Compute the components of a sample and, if requested, the inverse transform."""
-        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
         result = search.fit(evaluated, sample.points, sample.weights)
         if evaluated is not kernel:
@@ -289,16 +293,16 @@ class KernelPCA(
             )
         self._reset()
         if not search.by_features:
-            with exactly(self, X, "eigen_solver", ("auto", "exact", "krylov")):
-                points, _, w = gathered(self, X, None, sample_weight)
+            with distributed_exact_products(self, X, "eigen_solver", ("auto", "exact", "krylov")):
+                points, _, w = gather_blocks(self, X, None, sample_weight)
                 search = replace(search, eigen_solver="krylov", storage="tiled")
                 self._fit_sample(search, self._sample(points, sample_weight=w, copy=False))
             return
-        blocks, drawn = sampled(X, self._chosen, None, sample_weight, search.rank(len(X)))
+        blocks, drawn = sample_blocks(X, self._chosen, None, sample_weight, search.rank(len(X)))
         sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
-        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         solver, phi = search.begin(kernel, sample.points)
-        result = search.read_out(solver, phi, search.moments(phi, blocks, None))
+        result = search.components_from_moments(solver, phi, search.moments(phi, blocks, None))
         self._whole = False
         self._set_fitted(result, kernel, _precision(sample.points))
 
@@ -314,7 +318,7 @@ class KernelPCA(
         return True
 
     @available_if(_can_stream)
-    @fitting
+    @fit_method
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the components with further points, which are not stored.
 
@@ -348,7 +352,7 @@ class KernelPCA(
             self._reset()
         sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
         if basis is None:
-            kernel = sample.resolve_about(self._make_kernel(self.gamma))
+            kernel = sample.resolve_centred(self._make_kernel(self.gamma))
             solver, phi = search.begin(kernel, sample.points)
             moments = search.moments(phi, sample.points, sample.weights)
         else:
@@ -356,7 +360,10 @@ class KernelPCA(
             moments = basis.moments.merge(search.moments(phi, sample.points, sample.weights))
         gamma = None if basis is None else self.gamma_  # the first block determines gamma_
         self._set_fitted(
-            search.read_out(solver, phi, moments), kernel, _precision(sample.points), gamma
+            search.components_from_moments(solver, phi, moments),
+            kernel,
+            _precision(sample.points),
+            gamma,
         )
         return self
 
@@ -386,13 +393,13 @@ class KernelPCA(
                 "only models with eigen_solver='nystroem' or 'features' can be merged; "
                 "exact solvers need all points at once"
             )
-        if self.kernel_ != other.kernel_ or not same_map(mine.map, theirs.map):
+        if self.kernel_ != other.kernel_ or not same_feature_map(mine.map, theirs.map):
             raise ValueError(
                 "the two models have different landmarks or features, so their moments cannot be "
                 "added; pass the same points as `landmarks` to both, or the same random_state"
             )
         moments = mine.moments.merge(theirs.moments)
-        result = self._search.read_out(self.solver_, mine.map, moments)
+        result = self._search.components_from_moments(self.solver_, mine.map, moments)
         merged = copy.copy(self)  # shallow: fitted attributes are replaced, never modified
         merged._set_fitted(result, self.kernel_, self._dtype, self.gamma_)
         return merged
@@ -405,11 +412,11 @@ class KernelPCA(
             eigen_solver=exact_as_auto(self.eigen_solver),
             drop_zeros=self.remove_zero_eig or self.n_components is None,
             landmarks=self._chosen,
-            say=self._teller,
+            log=self._progress_callback,
         )
 
     def _set_fitted(
-        self, result: Found, kernel: Kernel, dtype: np.dtype, gamma: Any = None
+        self, result: ComponentSearchResult, kernel: Kernel, dtype: np.dtype, gamma: Any = None
     ) -> None:
         """Set all fitted attributes at the end of a fit, so that an interrupted fit sets none."""
         for name in _POINT_ATTRIBUTES:
@@ -468,7 +475,7 @@ class KernelPCA(
         # `training_scores_` lacks the points of weight 0, for which a score is returned as well.
         return self.training_scores_ if self._whole else self.transform(X)
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of the points X, shape (n, n_components_).
 
@@ -479,7 +486,7 @@ class KernelPCA(
         scores = self._components.score(X)
         return self._whiten_and_cast(scores, np.result_type(self._dtype, _precision(X)))
 
-    @threaded
+    @predict_method
     def reconstruction_error(self, X: Any) -> np.ndarray:
         """Return the squared distance in feature space between each point and its projection.
 
@@ -494,7 +501,7 @@ class KernelPCA(
             )
         return self._components.error(X, self.kernel_)
 
-    @threaded
+    @predict_method
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the reconstruction error; low values mark points unlike the training points.
 
@@ -508,7 +515,7 @@ class KernelPCA(
         """Return the mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
-    @threaded
+    @predict_method
     def decision_function(self, X: Any) -> np.ndarray:
         """Return score_samples(X) - offset_, which is negative for outliers.
 
@@ -583,7 +590,7 @@ class KernelPCA(
         """
         return self._feature_space().decode(self._check_scores(X))
 
-    @threaded
+    @predict_method
     def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
         """Return pre-images: points z with phi(z) close to `decode(X)`.
 
@@ -627,17 +634,17 @@ class KernelPCA(
         scores = self.transform(X)
         scores = getattr(scores, "to_numpy", lambda: scores)()  # a table, after set_output
         X = self._check_points(X, reset=False)
-        if self._takes(X) and not self.kernel_.discrete:
+        if self._expects_matrix(X) and not self.kernel_.discrete:
             options = {"start": X, **options}
         if method is not None:
             return self._cast(self.preimage(scores, method, **options).points)
         try:
-            preimages = self.preimage(scores, local_method(self.kernel_), **options)
+            preimages = self.preimage(scores, local_preimage_method(self.kernel_), **options)
         except NotDifferentiableError:
             preimages = self.preimage(scores, "auto", **options)
         return self._cast(preimages.points)
 
-    @threaded
+    @predict_method
     def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
         """Return points for the scores X.
 
@@ -715,7 +722,7 @@ class KernelPCA(
         if not np.all(np.isfinite(X)):
             raise ValueError("scores contain values that are not finite")
         if self.whiten and not whitened:
-            gains = gains_of(self.explained_variance_)
+            gains = inverse_sqrt(self.explained_variance_)
             X = np.divide(X, gains, out=np.zeros_like(X), where=gains > 0)
         return X
 
@@ -737,9 +744,9 @@ class KernelPCA(
         Plan
             A table to print.
         """
-        return self._make_plan(as_blocks(X)) if in_blocks(X) else self._plan_threaded(X)
+        return self._make_plan(as_blocks(X)) if is_chunked(X) else self._plan_threaded(X)
 
-    @threaded
+    @predict_method
     def _plan_threaded(self, X: Any) -> Plan:
         return self._make_plan(X)
 
@@ -824,7 +831,7 @@ class KernelPCA(
     def _whiten_and_cast(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         """Return the scores in the requested dtype, whitened if `whiten` is True."""
         if self.whiten:
-            scores = scores * gains_of(self.explained_variance_)
+            scores = scores * inverse_sqrt(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
     def _cast(self, Z: Any) -> Any:

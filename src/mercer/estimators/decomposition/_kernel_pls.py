@@ -12,14 +12,14 @@ from sklearn.utils.metaestimators import available_if
 
 from ...solvers import PartialLeastSquares
 from .._kernel_estimator import KernelLike
-from .._parameters import COUNT, estimator, fitting, learned, parameter
-from ._two_view_estimator import TwoViews
+from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from ._two_view_estimator import TwoViewEstimator
 
 __all__ = ["KernelPLS"]
 
 
 @estimator()
-class KernelPLS(TwoViews):
+class KernelPLS(TwoViewEstimator):
     """Partial least squares in the feature spaces of two kernels.
 
         maximise  cov(f(x), g(y))  over  |f| = |g| = 1,   then deflate and repeat
@@ -77,12 +77,12 @@ class KernelPLS(TwoViews):
     ((100, 4), True)
     """
 
-    n_components: int = parameter(COUNT, default=2)
+    n_components: int = parameter(POSITIVE_INTEGER, default=2)
     _: KW_ONLY
     mode: str = parameter(StrOptions({"regression", "canonical"}), default="regression")
     kernel_y: KernelLike = "linear"
 
-    covariances_: np.ndarray = learned()
+    covariances_: np.ndarray = fitted_attribute()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -90,7 +90,7 @@ class KernelPLS(TwoViews):
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compute the components of two views of the same points.
 
@@ -109,7 +109,7 @@ class KernelPLS(TwoViews):
         """
         sample, second = self._samples(X, y, sample_weight)
         solver = PartialLeastSquares(int(self.n_components), self.mode)
-        relation = self._relate(sample, second, solver)
+        relation = self._fit_views(sample, second, solver)
         self.covariances_ = relation.values
         self._regression = None
         targets = second.points

@@ -19,27 +19,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core import length
 from ...expansion import Expansion
-from ...gram import METHODS, Landmarks
+from ...gram import LANDMARK_METHODS, Landmarks
 from ...kernels import Kernel, as_kernel
 from ...solvers import (
     CanonicalCorrelations,
     PartialLeastSquares,
-    Relation,
     Report,
     Status,
+    TwoViewResult,
     View,
-    coordinates,
-    correlations,
+    columnwise_correlations,
+    two_view_coordinates,
 )
-from .._kernel_estimator import KernelLike, Landmarked, NamedKernel
-from .._parameters import COUNT, estimator, learned, parameter, solver, threaded
+from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._parameters import (
+    POSITIVE_INTEGER,
+    estimator,
+    fitted_attribute,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._training_sample import Sample, check_weights
 
-__all__ = ["SecondView", "TwoViews"]
+__all__ = ["SecondView", "TwoViewEstimator"]
 
 
 @estimator(kw_only=True)
-class SecondView(NamedKernel):
+class SecondView(NamedKernelEstimator):
     """Validation of the second view y; stores the number and names of its columns."""
 
     def columns(self, y: Any) -> Any:
@@ -68,8 +75,12 @@ class SecondView(NamedKernel):
 
 
 @estimator(kw_only=True)
-class TwoViews(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiOutputMixin, Landmarked, NamedKernel
+class TwoViewEstimator(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    MultiOutputMixin,
+    LandmarkMixin,
+    NamedKernelEstimator,
 ):
     """Base class of the estimators that relate two views of the same points.
 
@@ -89,22 +100,24 @@ class TwoViews(
         apply to both views.
     """
 
-    n_components: int = parameter(COUNT, default=2)
+    n_components: int = parameter(POSITIVE_INTEGER, default=2)
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
-    kernel_y: KernelLike = parameter(*NamedKernel._parameter_constraints["kernel"], default="rbf")
+    kernel_y: KernelLike = parameter(
+        *NamedKernelEstimator._parameter_constraints["kernel"], default="rbf"
+    )
     solver: Any = solver("nystroem", default="auto")
     landmarks_y: Any = parameter(
-        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
     )
 
-    n_components_: int = learned()
-    kernel_: Kernel = learned()
-    kernel_y_: Kernel = learned()
-    expansion_y_: Expansion = learned()
-    intercept_y_: np.ndarray = learned()
-    report_: Report = learned()
-    _second: SecondView = learned()
+    n_components_: int = fitted_attribute()
+    kernel_: Kernel = fitted_attribute()
+    kernel_y_: Kernel = fitted_attribute()
+    expansion_y_: Expansion = fitted_attribute()
+    intercept_y_: np.ndarray = fitted_attribute()
+    report_: Report = fitted_attribute()
+    _second: SecondView = fitted_attribute()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")
 
@@ -155,7 +168,7 @@ class TwoViews(
         S, T = self.transform(X, _require_y(y, self))
         if len(S) != len(T):
             raise ValueError(f"X has {len(S)} points, but y, the second view, has {len(T)}")
-        return correlations(
+        return columnwise_correlations(
             S, T, None if sample_weight is None else check_weights(sample_weight, S)
         )
 
@@ -180,23 +193,23 @@ class TwoViews(
             )
         return sample, second
 
-    def _relate(
+    def _fit_views(
         self,
         sample: Sample,
         second: Sample,
         solver: CanonicalCorrelations | PartialLeastSquares,
-    ) -> Relation:
+    ) -> TwoViewResult:
         """Solve the two-view problem and set the fitted attributes.
 
         The solver works on finite coordinates of both views, and its directions are
         converted to expansions.
         """
-        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         options = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
-        kernel_y = second.resolve_about(as_kernel(self.kernel_y, **options))
+        kernel_y = second.resolve_centred(as_kernel(self.kernel_y, **options))
         values = sample.evaluated(kernel, self.max_memory)
         values_y = second.evaluated(kernel_y, self.max_memory)
-        phi, psi = coordinates(
+        phi, psi = two_view_coordinates(
             (values, values_y),
             (sample.points, second.points),
             self.solver,
@@ -204,8 +217,8 @@ class TwoViews(
             lambda n, m, m_y: solver.workspace(n, m, m_y, solver.n_components),
             max_memory=self.max_memory,
         )
-        self._say(f"X: {phi.message}")
-        self._say(f"y: {psi.message}")
+        self._log_progress(f"X: {phi.message}")
+        self._log_progress(f"y: {psi.message}")
         relation = solver.relate(View.of(phi.F, sample.weights), View.of(psi.F, sample.weights))
         f = Expansion(kernel, phi.points, phi.coefficients(relation.x))
         self._set_expansion(f, -relation.offset, flat=False)
@@ -218,10 +231,10 @@ class TwoViews(
             status = Status.APPROXIMATE
         text = "; ".join(filter(None, [report.message, f"X: {phi.message}", f"y: {psi.message}"]))
         self.report_ = replace(report, status=status, message=text)
-        self._say(f"{relation.values.round(6)}: {status.value}")
+        self._log_progress(f"{relation.values.round(6)}: {status.value}")
         return relation
 
-    @threaded
+    @predict_method
     def _values_y(self, y: Any) -> np.ndarray:
         """Return the scores of points of the second view."""
         check_is_fitted(self)

@@ -11,18 +11,26 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..._core import is_count, progress, random_numbers, refuse_structured
-from ...models.embedding import ACTIVATIONS, Layers, autoencode
+from ..._core import is_count, progress, reject_structured, seeded_generator
+from ...models.embedding import ACTIVATIONS, MLP, fit_autoencoder
 from ...solvers import Report
-from .._kernel_estimator import Explorable, Seed
-from .._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, learned, parameter
-from ._latent_model import check_places, number_of_components, refuse_equal
+from .._kernel_estimator import ExploreMixin, Seed
+from .._parameters import (
+    NON_NEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+)
+from ._latent_model import check_latent_coordinates, require_distinct_rows, resolve_n_components
 
 __all__ = ["Autoencoder"]
 
 
 @estimator()
-class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Nonlinear dimensionality reduction with a small neural network.
 
     An encoder z = f(x) maps points to a low-dimensional embedding, and a decoder x = g(z) maps
@@ -90,35 +98,35 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     True
     """
 
-    n_components: int | None = parameter(COUNT, None, default=None)
+    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     _: KW_ONLY
     hidden_layer_sizes: Any = parameter("array-like", default=(20,))
     activation: str = parameter(StrOptions(set(ACTIVATIONS)), default="tanh")
-    alpha: float = parameter(AT_LEAST_0, default=1e-4)
-    n_init: int = parameter(COUNT, default=3)
+    alpha: float = parameter(NON_NEGATIVE, default=1e-4)
+    n_init: int = parameter(POSITIVE_INTEGER, default=3)
     tol: float = parameter(POSITIVE, default=1e-4)
-    max_iter: int = parameter(COUNT, default=5000)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=5000)
     random_state: Seed = parameter("random_state", default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
-    encoder_: Layers = learned()
-    decoder_: Layers = learned()
-    losses_: np.ndarray = learned()
-    report_: Report = learned()
+    encoder_: MLP = fitted_attribute()
+    decoder_: MLP = fitted_attribute()
+    losses_: np.ndarray = fitted_attribute()
+    report_: Report = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train the encoder and the decoder on the rows of X."""
         X = self._check(X, reset=True, ensure_min_samples=2)
-        q = number_of_components(self.n_components, X.shape[1])
-        refuse_equal(len(X), bool(np.all(X[0] == X)))
+        q = resolve_n_components(self.n_components, X.shape[1])
+        require_distinct_rows(len(X), bool(np.all(X[0] == X)))
         hidden = tuple(self.hidden_layer_sizes)
         if not all(is_count(units) for units in hidden):
             raise ValueError(
                 f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}"
             )
         with progress(type(self).__name__, self.verbose) as log:
-            result = autoencode(
+            result = fit_autoencoder(
                 X,
                 q,
                 tuple(map(int, hidden)),
@@ -127,7 +135,7 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 self.n_init,
                 self.tol,
                 self.max_iter,
-                random_numbers(self.random_state),
+                seeded_generator(self.random_state),
                 log,
             )
             self.encoder_, self.decoder_, self.losses_, self.report_ = result
@@ -146,7 +154,7 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return g(z), the reconstruction of each embedded point z in the rows of X."""
         check_is_fitted(self)
-        return self.decoder_(check_places(self, X, self._n_features_out))
+        return self.decoder_(check_latent_coordinates(self, X, self._n_features_out))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return minus the mean squared reconstruction error of each row, -|x - g(f(x))|^2 / d."""
@@ -185,5 +193,5 @@ class Autoencoder(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
         """Return X as a validated float64 array."""
-        refuse_structured(X, type(self).__name__)
+        reject_structured(X, type(self).__name__)
         return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64, **options))

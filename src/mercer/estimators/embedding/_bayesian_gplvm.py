@@ -1,4 +1,4 @@
-"""Bayesian Gaussian process latent variable model: scikit-learn interface to `mercer.models.embedding`."""
+"""Bayesian Gaussian process latent variable model as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._core import progress, random_numbers
+from ..._core import progress, seeded_generator
 from ...kernels import as_kernel
-from ...models.embedding import BayesianMap, default_relevance, fit_bayesian
+from ...models.embedding import BayesianGPLVMModel, default_ard_kernel, fit_bayesian_gplvm
 from .._kernel_estimator import Seed
-from .._parameters import COUNT, estimator, fitting, learned, parameter
-from ._latent_model import LatentVariables
+from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from ._latent_model import GPLVMBase
 
 __all__ = ["BayesianGPLVM"]
 
 
 @estimator()
-class BayesianGPLVM(LatentVariables):
+class BayesianGPLVM(GPLVMBase):
     """Bayesian GPLVM, a nonlinear embedding that determines its own dimension.
 
     The model is x = mu + f(z) + e with a Gaussian process f, noise e and latent coordinates
@@ -66,7 +66,7 @@ class BayesianGPLVM(LatentVariables):
         The variance of e.
     kernel_ : Kernel
         The kernel with its optimised parameters.
-    model_ : BayesianMap
+    model_ : BayesianGPLVMModel
         The fitted model as an immutable object.
     expansion_ : Expansion
         The posterior mean of f as a function of z, in units of ``model_.unit``.
@@ -94,25 +94,25 @@ class BayesianGPLVM(LatentVariables):
     (1, (5, 3))
     """
 
-    n_components: int | None = parameter(COUNT, None, default=None)
+    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     _: KW_ONLY
-    n_inducing: int = parameter(COUNT, default=50)
+    n_inducing: int = parameter(POSITIVE_INTEGER, default=50)
     random_state: Seed = parameter("random_state", default=None)
 
-    model_: BayesianMap = learned()
+    model_: BayesianGPLVMModel = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model by maximising the lower bound of the log likelihood."""
-        X = self._given_rows(X)
+        X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(_DEFAULT_MAX_COMPONENTS, *X.shape))
         if self.kernel is None:
-            kernel = default_relevance(X, start.shape[1])
+            kernel = default_ard_kernel(X, start.shape[1])
         else:
             kernel = as_kernel(self.kernel).resolve(start)
-        inducing_rows = random_numbers(self.random_state).permutation(len(X))[: self.n_inducing]
+        inducing_rows = seeded_generator(self.random_state).permutation(len(X))[: self.n_inducing]
         with progress(type(self).__name__, self.verbose) as log:
-            result = fit_bayesian(
+            result = fit_bayesian_gplvm(
                 X,
                 kernel,
                 start,
@@ -120,7 +120,7 @@ class BayesianGPLVM(LatentVariables):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_memory=self.max_memory,
-                say=log,
+                log=log,
             )
         return self._settle(result)
 

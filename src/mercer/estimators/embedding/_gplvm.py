@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from ..._core import progress
 from ...kernels import RBF, Constant, White, as_kernel
-from ...models.embedding import LatentMap, fit_latent
-from .._parameters import COUNT, estimator, fitting, learned, parameter
-from ._latent_model import LatentVariables
+from ...models.embedding import GPLVMModel, fit_gplvm
+from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from ._latent_model import GPLVMBase
 
 __all__ = ["GPLVM"]
 
@@ -17,7 +17,7 @@ _DEFAULT_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
 
 
 @estimator()
-class GPLVM(LatentVariables):
+class GPLVM(GPLVMBase):
     """Gaussian process latent variable model, a nonlinear embedding with a smooth inverse.
 
     The model is x = mu + f(z) + e with a Gaussian process f, noise e and low-dimensional latent
@@ -49,7 +49,7 @@ class GPLVM(LatentVariables):
         The latent coordinates of the training points.
     kernel_ : Kernel
         The kernel with its optimised parameters.
-    model_ : LatentMap
+    model_ : GPLVMModel
         The fitted model as an immutable object.
     expansion_ : Expansion
         The posterior mean of f as a function of z, in units of ``model_.unit``.
@@ -79,20 +79,20 @@ class GPLVM(LatentVariables):
     True
     """
 
-    n_components: int | None = parameter(COUNT, None, default=None)
+    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     _: KW_ONLY
     prior: bool = parameter("boolean", default=True)
 
-    model_: LatentMap = learned()
+    model_: GPLVMModel = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the latent coordinates and kernel parameters of maximal likelihood."""
-        X = self._given_rows(X)
+        X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(2, X.shape[1]))
         kernel = _DEFAULT_KERNEL if self.kernel is None else as_kernel(self.kernel)
         with progress(type(self).__name__, self.verbose) as log:
-            result = fit_latent(
+            result = fit_gplvm(
                 X,
                 kernel.resolve(start),
                 start,
@@ -100,6 +100,6 @@ class GPLVM(LatentVariables):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 max_memory=self.max_memory,
-                say=log,
+                log=log,
             )
         return self._settle(result)

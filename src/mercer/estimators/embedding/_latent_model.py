@@ -14,18 +14,31 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..._core import is_count, random_numbers, refuse_structured
+from ..._core import is_count, reject_structured, seeded_generator
 from ...kernels import Kernel
-from ...models.embedding import principal_places, whitened
+from ...models.embedding import pca_scores, scale_to_unit_variance
 from ...solvers import Report
-from .._kernel_estimator import Explorable, KernelEstimator
-from .._parameters import COUNT, POSITIVE, estimator, learned, parameter, threaded
+from .._kernel_estimator import ExploreMixin, KernelEstimator
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from ..decomposition._kernel_pca import KernelPCA
 
-__all__ = ["LatentVariables", "Mapped", "check_places", "number_of_components", "refuse_equal"]
+__all__ = [
+    "GPLVMBase",
+    "LatentModelMixin",
+    "check_latent_coordinates",
+    "require_distinct_rows",
+    "resolve_n_components",
+]
 
 
-def number_of_components(n_components: int | None, d: int) -> int:
+def resolve_n_components(n_components: int | None, d: int) -> int:
     """Return the number of latent dimensions for data with d columns; None for 2, or 1 if d < 3."""
     q = max(1, min(2, d - 1)) if n_components is None else int(n_components)
     if q > d:
@@ -33,7 +46,7 @@ def number_of_components(n_components: int | None, d: int) -> int:
     return q
 
 
-def refuse_equal(n: int, equal: bool) -> None:
+def require_distinct_rows(n: int, equal: bool) -> None:
     """Raise an error if all n rows are equal, because they have no structure to embed."""
     if equal:
         raise ValueError(
@@ -42,7 +55,7 @@ def refuse_equal(n: int, equal: bool) -> None:
         )
 
 
-def check_places(model: Any, Z: Any, q: int) -> np.ndarray:
+def check_latent_coordinates(model: Any, Z: Any, q: int) -> np.ndarray:
     """Return latent coordinates as a checked array with q columns."""
     Z = np.asarray(check_array(Z, dtype=np.float64, input_name="X", estimator=model))
     if Z.shape[1] != q:
@@ -50,19 +63,19 @@ def check_places(model: Any, Z: Any, q: int) -> np.ndarray:
     return Z
 
 
-class Mapped(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Mixin of the estimators whose `model_` has `place`, `expected`, `log_density` and `draw`."""
 
     model_: Any
     _accepts_nan: ClassVar[bool] = False
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Return the latent coordinates z of each row of X, shape (n, n_components)."""
         check_is_fitted(self)
         return np.asarray(self.model_.place(self._check(X)))
 
-    @threaded
+    @predict_method
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the expected data point x for each row of latent coordinates.
 
@@ -76,9 +89,11 @@ class Mapped(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (n, n_features)
         """
         check_is_fitted(self)
-        return np.asarray(self.model_.expected(check_places(self, X, self._n_features_out)))
+        return np.asarray(
+            self.model_.expected(check_latent_coordinates(self, X, self._n_features_out))
+        )
 
-    @threaded
+    @predict_method
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log density of each row of X under the model, shape (n,)."""
         check_is_fitted(self)
@@ -105,7 +120,7 @@ class Mapped(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self)
         if not is_count(n_samples):
             raise ValueError(f"n_samples must be a positive integer, got {n_samples!r}")
-        return np.asarray(self.model_.draw(n_samples, random_numbers(random_state)))
+        return np.asarray(self.model_.draw(n_samples, seeded_generator(random_state)))
 
     @property
     def _n_features_out(self) -> int:
@@ -114,7 +129,7 @@ class Mapped(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
         """Return X as a checked float64 array; NaN is allowed if `_accepts_nan`."""
         name = type(self).__name__
-        refuse_structured(X, name)
+        reject_structured(X, name)
         kinds = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
         X = np.asarray(validate_data(self, X, reset=reset, **kinds, **options))
         n_incomplete = 0 if self._accepts_nan else np.isnan(X).any(axis=1).sum()
@@ -134,7 +149,7 @@ class Mapped(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
 
 @estimator(kw_only=True)
-class LatentVariables(Mapped, KernelEstimator):
+class GPLVMBase(LatentModelMixin, KernelEstimator):
     """Base class of the GPLVMs, which optimise the latent coordinates of the training points.
 
     Parameters
@@ -153,11 +168,11 @@ class LatentVariables(Mapped, KernelEstimator):
     kernel: Any = parameter(None, Kernel, str, default=None)
     init: Any = parameter(StrOptions({"pca", "kernel_pca"}), "array-like", default="pca")
     tol: float = parameter(POSITIVE, default=1e-4)
-    max_iter: int = parameter(COUNT, default=1000)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
 
-    kernel_: Kernel = learned()
-    report_: Report = learned()
-    log_likelihood_: float = learned()
+    kernel_: Kernel = fitted_attribute()
+    report_: Report = fitted_attribute()
+    log_likelihood_: float = fitted_attribute()
 
     def summary(self) -> str:
         """Return a text with the kernel, the number of points and the report of the optimiser."""
@@ -181,10 +196,10 @@ class LatentVariables(Mapped, KernelEstimator):
         """The number of iterations of the optimiser."""
         return self.report_.n_iter
 
-    def _given_rows(self, X: Any) -> np.ndarray:
+    def _check_training_data(self, X: Any) -> np.ndarray:
         """Return a checked copy of the training data; raise an error if all rows are equal."""
         X = self._check(X, reset=True, copy=True, ensure_min_samples=2)
-        refuse_equal(len(X), not np.ptp(X, axis=0).any())
+        require_distinct_rows(len(X), not np.ptp(X, axis=0).any())
         return X
 
     def _settle(self, result: Any) -> Self:
@@ -193,7 +208,9 @@ class LatentVariables(Mapped, KernelEstimator):
         self.expansion_ = self.model_.expansion
         self.kernel_ = self.expansion_.kernel
         name = next(iter(self.report_.certificate))
-        self._say("; ".join([f"{name} {self.log_likelihood_:.6g}, {self.kernel_}", *self._words()]))
+        self._log_progress(
+            "; ".join([f"{name} {self.log_likelihood_:.6g}, {self.kernel_}", *self._words()])
+        )
         return self
 
     def _start(self, X: np.ndarray, q: int) -> np.ndarray:
@@ -213,15 +230,15 @@ class LatentVariables(Mapped, KernelEstimator):
                     f"dimensions; pass initial coordinates as init"
                 )
             model = KernelPCA(n_components=q, kernel="rbf", gamma="median")
-            return whitened(model.fit_transform(X))
+            return scale_to_unit_variance(model.fit_transform(X))
         if q > min(n, d):
             raise ValueError(
                 f"n_components={q}, but PCA of {n} points has at most {min(n, d)} dimensions for "
                 f"n_features={d}; pass initial coordinates as init, or init='kernel_pca'"
             )
-        return whitened(principal_places(X, q))
+        return scale_to_unit_variance(pca_scores(X, q))
 
-    def _reads_values(self, kernel: Any) -> bool:
+    def _is_precomputed_kernel(self, kernel: Any) -> bool:
         return False  # the kernel compares latent coordinates, so X is never a kernel matrix
 
     def _compress(self, shrink: Any) -> None:

@@ -12,13 +12,28 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._core import check_budget, length, random_numbers, slices, take
+from ..._core import check_budget, length, seeded_generator, slices, take
 from ...kernels import Kernel, Linear
-from ...models.embedding import Stress, across, of_pairs, place, scale, stress_at
+from ...models.embedding import (
+    Stress,
+    embed_new_points,
+    feature_space_cdist,
+    feature_space_pdist,
+    metric_mds,
+    stress_of_points,
+)
 from ...solvers import Report
-from .._kernel_estimator import Explorable, NamedKernel, Seed
-from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
-from ._latent_model import number_of_components, refuse_equal
+from .._kernel_estimator import ExploreMixin, NamedKernelEstimator, Seed
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
+from ._latent_model import require_distinct_rows, resolve_n_components
 
 __all__ = ["MetricMDS"]
 
@@ -29,7 +44,9 @@ _SYMMETRY_TOLERANCE = 1e-8
 
 
 @estimator()
-class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+class MetricMDS(
+    ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator
+):
     """Metric multidimensional scaling (MDS) with raw stress or Sammon stress.
 
     Finds coordinates z_i whose Euclidean distances approximate given dissimilarities delta_ij by
@@ -106,27 +123,27 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
     True
     """
 
-    n_components: int | None = parameter(COUNT, None, default=None)
+    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     _: KW_ONLY
     stress: str = parameter(StrOptions({"raw", "sammon"}), default="raw")
     dissimilarity: str = parameter(StrOptions({"kernel", "precomputed"}), default="kernel")
-    n_init: int = parameter(COUNT, default=1)
+    n_init: int = parameter(POSITIVE_INTEGER, default=1)
     tol: float = parameter(POSITIVE, default=1e-5)
-    max_iter: int = parameter(COUNT, default=1000)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
     random_state: Seed = parameter("random_state", default=None)
 
-    embedding_: np.ndarray = learned()
-    stress_: float = learned()
-    stresses_: np.ndarray = learned()
-    report_: Report = learned()
-    kernel_: Kernel | None = learned()
-    _norms: Any = learned()
+    embedding_: np.ndarray = fitted_attribute()
+    stress_: float = fitted_attribute()
+    stresses_: np.ndarray = fitted_attribute()
+    report_: Report = fitted_attribute()
+    kernel_: Kernel | None = fitted_attribute()
+    _norms: Any = fitted_attribute()
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         return 1  # sufficient for an embedding of distances
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
         """Compute the embedding.
 
@@ -153,13 +170,13 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
             delta = _to_condensed(sample.points, "dissimilarities", zero_diagonal=True)
             self.kernel_, self.X_fit_, self._norms = None, None, None
         else:
-            kernel = sample.resolve_about(self._make_kernel(self.gamma))
+            kernel = sample.resolve_centred(self._make_kernel(self.gamma))
             values = sample.evaluated(kernel, self.max_memory)
-            delta = of_pairs(values, sample.points)
+            delta = feature_space_pdist(values, sample.points)
             self.kernel_, self.X_fit_ = kernel, sample.points
             self._norms = np.asarray(values.diag(sample.points), dtype=np.float64)
         unit = float(delta.max())
-        refuse_equal(n, unit == 0.0)
+        require_distinct_rows(n, unit == 0.0)
         delta /= unit
         self._least = unit * float(delta[delta > 0.0].min())
         w = (
@@ -174,19 +191,21 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         if not S.mass.min() > 0.0:
             isolated = int(S.mass.argmin())
             raise ValueError(f"point {isolated} has weight 0 with all others; remove it")
-        rng = random_numbers(self.random_state)
-        scaling = scale(S, q, self.n_init, self.tol, self.max_iter, rng, self._teller)
+        rng = seeded_generator(self.random_state)
+        scaling = metric_mds(
+            S, q, self.n_init, self.tol, self.max_iter, rng, self._progress_callback
+        )
         self.embedding_ = unit * scaling.Z
         self.stresses_, self.report_ = scaling.stresses, scaling.report
         self.stress_ = float(scaling.stresses.min())
-        self._say(f"stress {self.stress_:.4g} in {q} dimensions")
+        self._log_progress(f"stress {self.stress_:.4g} in {q} dimensions")
         return self
 
     def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
         """Compute the embedding and return it, of shape (n, n_components)."""
         return self.fit(X, y, weights).embedding_.copy()
 
-    @threaded
+    @predict_method
     def transform(self, X: Any, weights: Any = None) -> np.ndarray:
         """Return the coordinates of points at the lowest minimum of their stress that was found.
 
@@ -205,11 +224,12 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         ndarray of shape (n, n_components)
         """
         blocks = [
-            place(delta, self.embedding_, w) for delta, w in self._dissimilarity_blocks(X, weights)
+            embed_new_points(delta, self.embedding_, w)
+            for delta, w in self._dissimilarity_blocks(X, weights)
         ]
         return np.concatenate(blocks)
 
-    @threaded
+    @predict_method
     def score(self, X: Any, y: Any = None, weights: Any = None) -> float:
         """Return minus the stress between the points and the training points.
 
@@ -219,7 +239,9 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         Z, stress, total = self.embedding_, 0.0, 0.0
         for delta, pair_weights in self._dissimilarity_blocks(X, weights):
             w = np.ones_like(delta) if pair_weights is None else pair_weights
-            stress += float(stress_at(place(delta, Z, pair_weights), delta, Z, w).sum())
+            stress += float(
+                stress_of_points(embed_new_points(delta, Z, pair_weights), delta, Z, w).sum()
+            )
             total += float(np.sum(w * delta * delta))
         return -stress / total if total else 0.0
 
@@ -251,7 +273,7 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         """Return the dimension of the embedding; raise an error if it is too large."""
         n = length(points)
         if self.dissimilarity == "kernel" and self._has_linear_kernel:
-            return number_of_components(self.n_components, points.shape[1])
+            return resolve_n_components(self.n_components, points.shape[1])
         q = self.n_components or max(1, min(2, n - 1))
         if q >= n > 1:
             raise ValueError(
@@ -292,7 +314,9 @@ class MetricMDS(Explorable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
             if kernel is None:
                 delta = np.asarray(block, dtype=np.float64)
             else:
-                delta = across(kernel, block, self.X_fit_, self_kernel[rows], self._norms)
+                delta = feature_space_cdist(
+                    kernel, block, self.X_fit_, self_kernel[rows], self._norms
+                )
             w = None if pair_weights is None else pair_weights[rows]
             if self.stress == "sammon":
                 w = (1.0 if w is None else w) / np.maximum(delta, self._least)

@@ -1,4 +1,4 @@
-"""Probabilistic PCA as a scikit-learn estimator; the computation is in `mercer.models.embedding`."""
+"""Probabilistic PCA as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from ..._core import progress
-from ...models.embedding import LinearGaussian, principal, with_gaps
-from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter
-from ._latent_model import Mapped
+from ...models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+)
+from ._latent_model import LatentModelMixin
 
 __all__ = ["ProbabilisticPCA"]
 
@@ -23,7 +30,7 @@ _MAX_MAGNITUDE = 1e140
 
 
 @estimator()
-class ProbabilisticPCA(Mapped, BaseEstimator):
+class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
     """Probabilistic PCA: a linear-Gaussian latent variable model that accepts missing values.
 
         x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)
@@ -83,16 +90,16 @@ class ProbabilisticPCA(Mapped, BaseEstimator):
     True
     """
 
-    n_components: int | None = parameter(COUNT, None, default=None)
+    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     _: KW_ONLY
     tol: float = parameter(POSITIVE, default=1e-6)
-    max_iter: int = parameter(COUNT, default=1000)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
-    model_: LinearGaussian = learned()
+    model_: LinearGaussian = fitted_attribute()
     _accepts_nan: ClassVar[bool] = True
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model by maximum likelihood; NaN marks missing values, and y is ignored."""
         X = self._check(X, reset=True, ensure_min_samples=2)
@@ -113,15 +120,15 @@ class ProbabilisticPCA(Mapped, BaseEstimator):
             )
         _check_magnitude(X)
         if is_observed.all():
-            result = principal(X, q)
+            result = fit_ppca(X, q)
         else:
-            with progress(type(self).__name__, self.verbose) as say:
-                result = with_gaps(X, q, self.tol, self.max_iter, say)
+            with progress(type(self).__name__, self.verbose) as log:
+                result = fit_ppca_missing(X, q, self.tol, self.max_iter, log)
         self.model_, self.log_likelihoods_ = result
         self.n_iter_ = len(self.log_likelihoods_)
-        with progress(type(self).__name__, self.verbose) as say:
-            if say is not None:
-                say(
+        with progress(type(self).__name__, self.verbose) as log:
+            if log is not None:
+                log(
                     f"{q} of {d} dimensions, log likelihood {self.log_likelihoods_[-1]:.6g} per row"
                 )
         return self

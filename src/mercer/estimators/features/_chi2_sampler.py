@@ -16,7 +16,14 @@ from sklearn.utils.validation import (
 )
 
 from ...kernels import additive_chi2_features
-from .._parameters import COUNT, POSITIVE, estimator, fitting, parameter, threaded
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    parameter,
+    predict_method,
+)
 
 __all__ = ["AdditiveChi2Sampler"]
 
@@ -64,18 +71,18 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
     """
 
     _: KW_ONLY
-    sample_steps: int = parameter(COUNT, default=2)
+    sample_steps: int = parameter(POSITIVE_INTEGER, default=2)
     sample_interval: float | None = parameter(POSITIVE, None, default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check X and record its columns; y is ignored."""
         self._check(X, reset=True)
         self._interval()
         return self
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> Any:
         """Return features, shape (n, (2 sample_steps - 1) n_features); sparse if X is sparse."""
         X = self._check(X, reset=False)

@@ -8,15 +8,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ...kernels import Kernel, finite_features
-from .._kernel_estimator import NamedKernel
-from .._parameters import estimator, fitting, learned, threaded
+from .._kernel_estimator import NamedKernelEstimator
+from .._parameters import estimator, fit_method, fitted_attribute, predict_method
 from ._feature_transformer import precision
 
 __all__ = ["ExplicitFeatures"]
 
 
 @estimator()
-class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """Exact explicit features of a kernel: phi(x) . phi(z) = k(x, z).
 
     Available for kernels with a finite number of features: Linear, Bilinear, Polynomial, Constant,
@@ -46,20 +46,20 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     True
     """
 
-    kernel_: Kernel = learned()
+    kernel_: Kernel = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Determine the features that occur in the points X; y is ignored."""
         self._fit_features(X, all_points=False)
         return self
 
-    @fitting
+    @fit_method
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to X and return its features; faster than `fit(X).transform(X)`."""
         return self._fit_features(X, all_points=True)
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> Any:
         """Return the features phi(x), one row per point; a CSR matrix if features are sparse."""
         check_is_fitted(self)
@@ -78,7 +78,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
             points = points[:1]  # for kernels on vectors, one point determines all features
         phi, self._frame = finite_features(self.kernel_, points, None, self.max_memory)
         self._n_features_out = int(phi.shape[1])
-        self._say(f"{self._n_features_out} features of {len(sample)} points")
+        self._log_progress(f"{self._n_features_out} features of {len(sample)} points")
         return phi.astype(precision(sample.points), copy=False)
 
     def __sklearn_is_fitted__(self) -> bool:

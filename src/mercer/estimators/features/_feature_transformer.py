@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...gram import FeatureMap
-from .._kernel_estimator import Seed, is_ready, taken
-from .._parameters import estimator, learned, parameter, threaded
+from .._kernel_estimator import Seed, points_need_no_validation, record_n_features
+from .._parameters import estimator, fitted_attribute, parameter, predict_method
 
 __all__ = ["FeatureTransformer", "check_features", "precision"]
 
@@ -31,10 +31,10 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state: Seed = parameter("random_state", default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
 
-    _map: FeatureMap = learned()
+    _map: FeatureMap = fitted_attribute()
     _sparse: ClassVar[bool] = True  # whether sparse matrices are accepted
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Return the features phi(x), shape (n, n_components)."""
         check_is_fitted(self)
@@ -43,8 +43,8 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _check(self, X: Any, *, reset: bool) -> Any:
         """Return X checked, as float32 or float64."""
-        if is_ready(self, X, reset):
-            return taken(self, X, reset)
+        if points_need_no_validation(self, X, reset):
+            return record_n_features(self, X, reset)
         formats: Any = "csr" if self._sparse else False
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)

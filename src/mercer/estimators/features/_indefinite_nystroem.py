@@ -15,9 +15,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._core import doubled, entry_point, not_finite, sliceable, take
+from ..._core import as_csr, as_float64, entry_point, not_finite_error, take
 from ..._core.linalg import eigh
-from ...gram import FeatureMap, fill, significance
+from ...gram import FeatureMap, fill_gram, residual_tolerances
 from ...kernels import Kernel, Prepared
 
 __all__ = ["FlippedMap"]
@@ -59,21 +59,21 @@ class FlippedMap(FeatureMap):
     @classmethod
     def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
         """Return the map for the given landmarks; eigenvalues within rounding error are dropped."""
-        points = doubled(sliceable(points))
+        points = as_float64(as_csr(points))
         P = kernel.prepare(points)
         K = np.empty((len(P), len(P)))
-        fill(kernel, P, P, K, n_threads)
+        fill_gram(kernel, P, P, K, n_threads)
         if not np.isfinite(K.sum()):
-            raise not_finite(kernel, "K_SS", "the landmarks")
+            raise not_finite_error(kernel, "K_SS", "the landmarks")
         values, U = eigh(0.5 * (K + K.T))
         magnitudes = np.abs(values)
-        significant = magnitudes > significance(P.dtype)[0] * magnitudes.max()
+        significant = magnitudes > residual_tolerances(P.dtype)[0] * magnitudes.max()
         scale = np.zeros(len(values))
         scale[significant] = np.sign(values[significant]) / np.sqrt(magnitudes[significant])
         return cls(kernel, points, (U * scale) @ U.T)
 
     @property
-    def flaws(self) -> list[str]:
+    def report_remarks(self) -> list[str]:
         """Remarks on the landmarks for a solver report."""
         return ["features of |K_SS|, because k is not positive semidefinite"]
 
@@ -88,7 +88,7 @@ class FlippedMap(FeatureMap):
         return np.asarray(self.normalization @ V)
 
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
-        P = self.kernel.prepare(doubled(take(X, rows)), like=self._landmarks)
+        P = self.kernel.prepare(as_float64(take(X, rows)), like=self._landmarks)
         self.kernel.tile(P, self._landmarks, out)
         if whiten:
             out[...] = out @ self.normalization

@@ -16,12 +16,20 @@ from ..._core import NotPositiveDefiniteError, Stopwatch, check_budget, length, 
 from ...blocks import Blocks
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages
-from ...gram import METHODS, Landmarks, LowRankGram, NystroemMap, has_centroids
+from ...gram import LANDMARK_METHODS, Landmarks, LowRankGram, NystroemMap, supports_kmeans_landmarks
 from ...kernels import Callable, Kernel, as_kernel, unwrap
 from ...solvers import Report, Status
-from .._blockwise import sampled
-from .._kernel_estimator import NamedKernel, Seed, SklearnGPKernel
-from .._parameters import AT_LEAST_0, COUNT, estimator, fitting, learned, parameter, threaded
+from .._blockwise import sample_blocks
+from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
+from .._parameters import (
+    NON_NEGATIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from .._training_sample import Sample
 from ._feature_transformer import check_features, precision
 from ._indefinite_nystroem import FlippedMap
@@ -30,7 +38,7 @@ __all__ = ["Nystroem"]
 
 
 @estimator()
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """Nyström features of any kernel, computed from its values at landmarks.
 
         phi(x) = L^-1 k_S(x),     L L^T = K_SS,     phi(x) . phi(z)  is close to  k(x, z)
@@ -112,22 +120,22 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
     _: KW_ONLY
     gamma: float | str | None = None
     coef0: Any = parameter(Interval(Real, None, None, closed="neither"), None, default=None)
-    degree: Any = parameter(AT_LEAST_0, None, default=None)
+    degree: Any = parameter(NON_NEGATIVE, None, default=None)
     kernel_params: dict | None = None
-    n_components: int = parameter(COUNT, default=100)
+    n_components: int = parameter(POSITIVE_INTEGER, default=100)
     random_state: Seed = parameter("random_state", default=None)
     landmarks: Any = parameter(
-        StrOptions(set(METHODS)), "array-like", "sparse matrix", default="auto"
+        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
     )
 
-    kernel_: Kernel = learned()
-    component_indices_: np.ndarray | None = learned()
+    kernel_: Kernel = fitted_attribute()
+    component_indices_: np.ndarray | None = fitted_attribute()
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         return None  # `_fit_landmarks` handles indefinite kernels, with a warning
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the points X; y is ignored.
 
@@ -138,12 +146,12 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
         """Choose landmarks among a random sample of points in blocks, in one pass."""
-        _, drawn = sampled(X, Landmarks(self.n_components, self.landmarks, self.random_state))
+        _, drawn = sample_blocks(X, Landmarks(self.n_components, self.landmarks, self.random_state))
         self._fit_landmarks(self._sample(drawn.X, copy=False), with_features=False)
         if self.component_indices_ is not None:
             self.component_indices_ = drawn.places[self.component_indices_]
 
-    @fitting
+    @fit_method
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit to X and return its features; also sets `approximation_error_`."""
         sample = self._sample(X, copy=False)
@@ -151,7 +159,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
         points = sample.points if sample.values is None else sample.values.matrix
         return F.astype(precision(points), copy=False)
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Return the features phi(x), shape (n, m).
 
@@ -163,7 +171,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
             return self.expansion_(X).astype(precision(X), copy=False)
         return self._map.features(X, dtype=precision(X))
 
-    @threaded
+    @predict_method
     def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
         """Return pre-images: points z with phi(z) close to the features X.
 
@@ -223,7 +231,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
         choice, n = self._landmark_method(evaluated, sample.points), len(sample)
         m = choice.count(n)
         check_budget(choice.workspace(n) + 16 * m * m, self.max_memory, f"{m} landmarks")
-        self._say(f"{m} landmarks among {n} points")
+        self._log_progress(f"{m} landmarks among {n} points")
         F, residual_trace = None, None
         try:
             points, indices = choice.choose(evaluated, sample.points)
@@ -246,10 +254,10 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
             f"Nystroem on {len(phi)} landmarks",
             Status.APPROXIMATE,
             seconds=clock.seconds,
-            message="; ".join(phi.flaws),
+            message="; ".join(phi.report_remarks),
             certificate={} if residual_trace is None else {"trace": residual_trace},
         )
-        self._say(
+        self._log_progress(
             "trace of K - F F^T: "
             + ("not known" if residual_trace is None else f"{residual_trace:.4g}")
         )
@@ -273,7 +281,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
             )
         method = self.landmarks
         if isinstance(method, str) and method == "auto":
-            radial = has_centroids(kernel, X)
+            radial = supports_kmeans_landmarks(kernel, X)
             method = "medoids" if radial else "rpcholesky"
             method = "uniform" if self._kernel_is_function or m >= n else method
         return Landmarks(min(m, n), method, self.random_state)
@@ -293,7 +301,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
                 "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed "
                 f"kernel: got {params}"
             )
-        self._refuse_unused()
+        self._check_unused_params()
         if self._kernel_is_function:
             function_params = dict(self.kernel_params) if self.kernel_params else None
             return Callable(self.kernel, contract="pair", params=function_params)

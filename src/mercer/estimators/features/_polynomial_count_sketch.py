@@ -10,10 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.fft import irfft, rfft
 
-from ..._core import as_vectors, entry_point, jit, random_numbers, take
+from ..._core import as_vectors, entry_point, jit, seeded_generator, take
 from ...gram import FeatureMap
 from ...kernels import Polynomial
-from .._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, learned, parameter
+from .._parameters import (
+    NON_NEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+)
 from ._feature_transformer import FeatureTransformer
 
 __all__ = ["CountSketchMap", "PolynomialCountSketch"]
@@ -63,19 +71,19 @@ class PolynomialCountSketch(FeatureTransformer):
 
     _: KW_ONLY
     gamma: float = parameter(POSITIVE, default=1.0)
-    degree: int = parameter(COUNT, default=2)
-    coef0: float = parameter(AT_LEAST_0, default=0)
-    n_components: int = parameter(COUNT, default=100)
+    degree: int = parameter(POSITIVE_INTEGER, default=2)
+    coef0: float = parameter(NON_NEGATIVE, default=0)
+    n_components: int = parameter(POSITIVE_INTEGER, default=100)
 
-    indexHash_: np.ndarray = learned()
-    bitHash_: np.ndarray = learned()
+    indexHash_: np.ndarray = fitted_attribute()
+    bitHash_: np.ndarray = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Assign the columns to buckets; only the number of columns of X matters, y is ignored."""
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)
-        rng = random_numbers(self.random_state)
+        rng = seeded_generator(self.random_state)
         self._map = CountSketchMap.on(self.kernel_, X.shape[1], self.n_components, rng)
         self.indexHash_, self.bitHash_ = self._map.buckets, self._map.signs
         return self

@@ -10,13 +10,21 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import random_numbers
+from ..._core import seeded_generator
 from ...blocks import Blocks
 from ...gram import FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
-from .._blockwise import sampled
-from .._kernel_estimator import NamedKernel, Seed
-from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, threaded
+from .._blockwise import sample_blocks
+from .._kernel_estimator import NamedKernelEstimator, Seed
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from ._feature_transformer import FeatureTransformer, precision
 
 __all__ = ["RBFSampler", "RandomFeatures", "SkewedChi2Sampler"]
@@ -36,15 +44,15 @@ class _RandomFourierSampler(FeatureTransformer):
         How frequencies are sampled; see `mercer.kernels.random_features`.
     """
 
-    n_components: int = parameter(COUNT, default=100)
+    n_components: int = parameter(POSITIVE_INTEGER, default=100)
     method: str = parameter(METHODS, default="auto")
 
-    random_weights_: np.ndarray = learned()
-    random_offset_: np.ndarray = learned()
+    random_weights_: np.ndarray = fitted_attribute()
+    random_offset_: np.ndarray = fitted_attribute()
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
         """Draw the frequencies; rules for gamma are resolved on a random sample of the blocks."""
-        self.fit(sampled(X)[1].X)
+        self.fit(sample_blocks(X)[1].X)
 
     def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
         """Set the map with these frequencies, and the attributes that scikit-learn has."""
@@ -96,12 +104,12 @@ class RBFSampler(_RandomFourierSampler):
     _: KW_ONLY
     gamma: float | str = parameter(POSITIVE, StrOptions(set(RULES)), default=1.0)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; X determines only the number of columns and rules for gamma."""
         X = self._check(X, reset=True)
         self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
-        rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
+        rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         basis = random_features(self.kernel_, X.shape[1], even, **options)
         return self._set_map(basis, rng, precision(X))
@@ -148,11 +156,11 @@ class SkewedChi2Sampler(_RandomFourierSampler):
 
     _sparse: ClassVar[bool] = False
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; only the number of columns of X matters."""
         X = self._check(X, reset=True)
-        rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
+        rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         return self._set_map(skewed_features(X.shape[1], even, **options), rng, precision(X))
 
@@ -167,7 +175,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
 
 
 @estimator()
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernel):
+class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """Random Fourier features of any kernel that is a function of x - z.
 
         phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...],     E phi(x) . phi(z) = k(x, z)
@@ -209,15 +217,15 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     True
     """
 
-    n_components: int = parameter(COUNT, default=100)
+    n_components: int = parameter(POSITIVE_INTEGER, default=100)
     _: KW_ONLY
     kernel: Any = "rbf"
     method: str = parameter(METHODS, default="auto")
     random_state: Seed = parameter("random_state", default=None)
 
-    kernel_: Kernel = learned()
+    kernel_: Kernel = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; X determines only the number of columns and rules for gamma."""
         sample = self._sample(X, copy=False)
@@ -227,19 +235,19 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
                 "ExplicitFeatures"
             )
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
-        rng, even = random_numbers(self.random_state), self.n_components + self.n_components % 2
+        rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         self.basis_ = random_features(self.kernel_, sample.points.shape[1], even, **options)
         phi = FourierMap(self.kernel_, self.basis_)
         self._map = phi.odd(rng) if self.n_components % 2 else phi
-        self._say(f"{len(self._map)} features of {self.kernel_}")
+        self._log_progress(f"{len(self._map)} features of {self.kernel_}")
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
         """Draw the frequencies; rules for gamma are resolved on a random sample of the blocks."""
-        self.fit(sampled(X)[1].X)
+        self.fit(sample_blocks(X)[1].X)
 
-    @threaded
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Return the features phi(x), shape (n, n_components)."""
         check_is_fitted(self)

@@ -14,19 +14,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import foreign, length, reserve, slices, take
+from ..._core import length, optional_type, reserve, slices, take
 from ...expansion import Expansion
 from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
-from ...solvers import Report, Status, worst
+from ...solvers import Report, Status, worst_report
 from .._kernel_estimator import Seed, SklearnGPKernel
-from .._parameters import COUNT, estimator, fitting, learned, parameter, threaded
+from .._parameters import (
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from .._training_sample import Sample
-from ._gp_kernel_parameters import GaussianProcess, KernelTranslation, SpelledObjective
+from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
 
 __all__ = ["GaussianProcessClassifier", "LatentProcess"]
 
-_CompoundKernel = foreign("sklearn.gaussian_process.kernels", "CompoundKernel")
+_CompoundKernel = optional_type("sklearn.gaussian_process.kernels", "CompoundKernel")
 # Points per block in multinomial predictions, which store a C x C covariance matrix per point.
 _SOFTMAX_BLOCK_ROWS = 4096
 
@@ -39,7 +46,7 @@ class LatentProcess:
     single process has one function per class.
     """
 
-    spelled: SpelledObjective
+    spelled: ReparametrisedObjective
     theta: np.ndarray
     posterior: Posterior
     report: Report
@@ -147,19 +154,19 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     kernel: Any = None
     _: KW_ONLY
-    max_iter_predict: int = parameter(COUNT, default=100)
+    max_iter_predict: int = parameter(POSITIVE_INTEGER, default=100)
     warm_start: bool = parameter("boolean", default=False)
     random_state: Seed = parameter("random_state", default=None)
     multi_class: str = parameter(
         StrOptions({"one_vs_rest", "one_vs_one", "multinomial"}), default="one_vs_rest"
     )
 
-    classes_: np.ndarray = learned()
-    n_classes_: int = learned()
-    report_: Report = learned()
-    log_marginal_likelihood_value_: np.float64 = learned()
+    classes_: np.ndarray = fitted_attribute()
+    n_classes_: int = fitted_attribute()
+    report_: Report = fitted_attribute()
+    log_marginal_likelihood_value_: np.float64 = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Optimise theta and find the mode of each latent function.
 
@@ -209,7 +216,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     def _latent(self, sample: Sample, X: Any, targets: np.ndarray) -> LatentProcess:
         """Fit one latent process to binary targets of shape (n,) or indicators (n, C)."""
         indicators = targets if targets.ndim == 2 else np.column_stack([~targets, targets])
-        translation = KernelTranslation(self.kernel, X, indicators.astype(float))
+        translation = ThetaMap(self.kernel, X, indicators.astype(float))
         sample.judge(translation.kernel)
         objective = LaplaceLikelihood(
             memoise_if_affordable(translation.kernel, length(X), self.max_memory),
@@ -219,9 +226,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             max_iter=self.max_iter_predict,
             warm=self.warm_start,
         )
-        user_objective = SpelledObjective(objective, translation)
+        user_objective = ReparametrisedObjective(objective, translation)
         optimum = user_objective.optimise(
-            self.optimizer, self.n_restarts_optimizer, self.random_state, self._teller
+            self.optimizer, self.n_restarts_optimizer, self.random_state, self._progress_callback
         )
         posterior = user_objective.posterior(optimum.theta)
         reserve(8 * length(X) ** 2)  # the factor stays in memory while the next model is fitted
@@ -229,7 +236,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         if not optimum.converged:
             report = replace(report, status=Status.NOT_CONVERGED)
         latent = LatentProcess(user_objective.unwrapped(), optimum.theta, posterior, report)
-        self._say(f"log marginal likelihood {latent.value:.6g}, {latent.kernel}")
+        self._log_progress(f"log marginal likelihood {latent.value:.6g}, {latent.kernel}")
         return latent
 
     def _set_fitted_attributes(self) -> None:
@@ -246,7 +253,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         if len(latents) == 1:
             self.expansion_ = self.expansions_[0]
         self.reports_ = [latent.report for latent in latents]
-        self.report_ = worst(self.reports_)
+        self.report_ = worst_report(self.reports_)
         self.log_marginal_likelihood_value_ = np.float64(
             np.mean([latent.value for latent in latents])
         )
@@ -260,7 +267,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     # ------------------------------------------------------------------ predictions
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each point."""
         check_is_fitted(self)
@@ -284,7 +291,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         return True
 
     @available_if(_has_probabilities)
-    @threaded
+    @predict_method
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, of shape (n, n_classes)."""
         check_is_fitted(self)
@@ -294,7 +301,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             return np.column_stack([1.0 - P, P])
         return P / P.sum(axis=1, keepdims=True)
 
-    @threaded
+    @predict_method
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior mean and variance of the latent function at each point.
 

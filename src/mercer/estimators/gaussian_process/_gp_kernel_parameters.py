@@ -27,13 +27,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._core import NotPositiveDefiniteError, Step, warn_caller
-from ...kernels import RBF, Kernel, SklearnKernel, as_kernel, from_sklearn, reads_all, unwrap
-from ...models.gp import Capabilities, Optimum, Posterior, maximise, ways
+from ..._core import NotPositiveDefiniteError, ProgressStep, warn_caller
+from ...kernels import (
+    RBF,
+    Kernel,
+    SklearnKernel,
+    as_kernel,
+    expects_precomputed_rows,
+    from_sklearn,
+    unwrap,
+)
+from ...models.gp import Capabilities, Optimum, Posterior, first_steps, maximise
 from .._kernel_estimator import KernelEstimator, SklearnGPKernel
 from .._parameters import estimator, parameter
 
-__all__ = ["GaussianProcess", "KernelTranslation", "SpelledObjective", "default_kernel"]
+__all__ = ["GaussianProcess", "ReparametrisedObjective", "ThetaMap", "default_kernel"]
 
 
 # Possible factors between log-parameters: the same parameter, a square or a root, or a reciprocal.
@@ -45,7 +53,7 @@ def default_kernel() -> Kernel:
     return 1.0 * RBF()
 
 
-class KernelTranslation:
+class ThetaMap:
     """The conversion between the theta of the user's kernel and that of the mercer kernel.
 
     Parameters
@@ -191,11 +199,11 @@ def _match_parameters(user_kernel: Any) -> tuple[Kernel, np.ndarray, np.ndarray,
 
 
 @dataclass(frozen=True, eq=False)
-class SpelledObjective:
+class ReparametrisedObjective:
     """The objective of a Gaussian process as a function of the user's theta."""
 
     objective: Any
-    translation: KernelTranslation
+    translation: ThetaMap
 
     def value(self, theta: Any, eval_gradient: bool = False) -> Any:
         """Return the objective at theta, and optionally its gradient.
@@ -223,9 +231,9 @@ class SpelledObjective:
         return capabilities
 
     @property
-    def noises(self) -> np.ndarray:
+    def noise_mask(self) -> np.ndarray:
         """Boolean mask of the parameters that are noise variances."""
-        mask: np.ndarray = self.objective.noises
+        mask: np.ndarray = self.objective.noise_mask
         return self.translation.to_user_order(mask)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -249,7 +257,7 @@ class SpelledObjective:
             self.translation.hessian_to_user(B),
         )
 
-    def subset(self, rows: np.ndarray) -> SpelledObjective:
+    def subset(self, rows: np.ndarray) -> ReparametrisedObjective:
         """Return the objective of a subset of the observations."""
         return replace(self, objective=self.objective.subset(rows))
 
@@ -276,7 +284,7 @@ class SpelledObjective:
             warn_caller(posterior.report.message)
         return posterior
 
-    def unwrapped(self) -> SpelledObjective:
+    def unwrapped(self) -> ReparametrisedObjective:
         """Return the objective with the plain kernel, without memoised values.
 
         The fitted model keeps this objective, so it must not hold the memory of the fit.
@@ -320,7 +328,7 @@ class SpelledObjective:
         if callable(optimizer):
             optima = [self._run_user_optimizer(optimizer, theta) for theta in starts]
         else:
-            optima, (first_way, *other_ways) = [], ways(self)
+            optima, (first_way, *other_ways) = [], first_steps(self)
             for i, theta in enumerate(starts):
                 best_value = max((optimum.value for optimum in optima), default=-np.inf)
                 optima.append(self._optimise_from(theta, i, log, first_way))
@@ -379,7 +387,7 @@ class SpelledObjective:
             start,
             self.translation.bounds,
             first_step=way,
-            say=None if log is None else lambda text: log(Step(f"start {number}, {text}")),
+            log=None if log is None else lambda text: log(ProgressStep(f"start {number}, {text}")),
         )
         if not optimum.converged:
             remedy, is_estimate = self.objective.remedy, self.capabilities.standard_error
@@ -422,11 +430,11 @@ class GaussianProcess(KernelEstimator):
     n_restarts_optimizer: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
     copy_X_train: bool = parameter("boolean", default=True)
 
-    def _reads_values(self, kernel: Any) -> bool:
+    def _is_precomputed_kernel(self, kernel: Any) -> bool:
         """Return True if X is a matrix of kernel values for this kernel specification."""
         if isinstance(kernel, Kernel):
-            return reads_all(kernel)
-        return super()._reads_values(kernel)
+            return expects_precomputed_rows(kernel)
+        return super()._is_precomputed_kernel(kernel)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator and of its kernel, such as `kernel__length_scale=2.0`."""
@@ -438,10 +446,10 @@ class GaussianProcess(KernelEstimator):
             )
         return super().set_params(**params)
 
-    def _takes(self, X: Any) -> bool:
+    def _expects_matrix(self, X: Any) -> bool:
         """Return True if X must be a numeric matrix."""
         if self.kernel is None:
             return True
         if isinstance(self.kernel, SklearnGPKernel):
             return bool(self.kernel.requires_vector_input)
-        return super()._takes(X)
+        return super()._expects_matrix(X)

@@ -13,26 +13,26 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core import check_budget, length
 from ...expansion import Primal
 from ...gram import memoise_if_affordable
-from ...kernels import Kernel, White, reads_all
+from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
 from ...solvers import Report, Status
-from .._kernel_estimator import Landmarked
+from .._kernel_estimator import LandmarkMixin
 from .._parameters import (
-    AT_LEAST_0,
-    COUNT,
+    NON_NEGATIVE,
+    POSITIVE_INTEGER,
     estimator,
-    fitting,
-    learned,
+    fit_method,
+    fitted_attribute,
     parameter,
+    predict_method,
     solver,
-    threaded,
 )
-from .._training_sample import warn_refuted
+from .._training_sample import warn_if_indefinite
 from ._gp_kernel_parameters import (
     GaussianProcess,
-    KernelTranslation,
-    SpelledObjective,
+    ReparametrisedObjective,
+    ThetaMap,
     default_kernel,
 )
 
@@ -42,7 +42,7 @@ _EPS = np.finfo(float).eps
 
 
 @estimator()
-class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, GaussianProcess):
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, GaussianProcess):
     """Gaussian process regression.
 
     The model is y = f(x) + noise with a Gaussian process f of covariance k. The hyper-parameters
@@ -122,18 +122,18 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
 
     kernel: Any = None
     _: KW_ONLY
-    alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1e-10)
+    alpha: float | np.ndarray | list = parameter(NON_NEGATIVE, "array-like", default=1e-10)
     normalize_y: bool = parameter("boolean", default=False)
-    n_targets: int | None = parameter(COUNT, None, default=None)
+    n_targets: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
-    X_train_: Any = learned()
-    y_train_: np.ndarray = learned()
-    kernel_: Any = learned()
-    covariance_: Kernel = learned()
-    report_: Report = learned()
-    log_marginal_likelihood_value_: np.float64 = learned()
-    _y_train_std: np.ndarray = learned()
+    X_train_: Any = fitted_attribute()
+    y_train_: np.ndarray = fitted_attribute()
+    kernel_: Any = fitted_attribute()
+    covariance_: Kernel = fitted_attribute()
+    report_: Report = fitted_attribute()
+    log_marginal_likelihood_value_: np.float64 = fitted_attribute()
+    _y_train_std: np.ndarray = fitted_attribute()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,7 +153,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
 
     # ------------------------------------------------------------------ fit
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Optimise theta and compute the posterior.
 
@@ -182,16 +182,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         approximate = objective_class is not gp.MarginalLikelihood
         add_noise_term = self.kernel is None and approximate
         spec = default_kernel() + White() if add_noise_term else self.kernel
-        translation = KernelTranslation(spec, X, Y)
-        warn_refuted(translation.kernel, X)
+        translation = ThetaMap(spec, X, Y)
+        warn_if_indefinite(translation.kernel, X)
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
         kernel = memoise_if_affordable(translation.kernel, length(X), self.max_memory)
         objective = objective_class(kernel, X, Y, noise, **options)
-        user_objective = SpelledObjective(objective, translation)
+        user_objective = ReparametrisedObjective(objective, translation)
         optimum = user_objective.optimise(
-            self.optimizer, self.n_restarts_optimizer, self.random_state, self._teller
+            self.optimizer, self.n_restarts_optimizer, self.random_state, self._progress_callback
         )
         posterior = user_objective.posterior(optimum.theta)
         # Set all attributes at the end, so that a failed fit leaves an earlier model unchanged.
@@ -205,7 +205,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
         if self.solver == "auto" and approximate:
             message = f"chosen by solver='auto'; {self.report_.message}"
             self.report_ = replace(self.report_, message=message)
-        self._say(
+        self._log_progress(
             f"log marginal likelihood {self.log_marginal_likelihood_value_:.6g}, {self.kernel_}"
         )
         return self
@@ -265,7 +265,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
 
     # ------------------------------------------------------------------ predictions
 
-    @threaded
+    @predict_method
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the predictive mean, and optionally standard deviations or a covariance matrix.
 
@@ -296,10 +296,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, Landmarked, Gau
             mean = self.expansion_(X) + self._y_train_mean
             kernel, variances = self.covariance_, self._y_train_std**2
         else:
-            kernel = KernelTranslation(self.kernel, X).kernel
+            kernel = ThetaMap(self.kernel, X).kernel
             variances = np.ones(self.n_targets or 1)
             mean = np.zeros((length(X), len(variances)))
-        if (return_std or return_cov) and fitted and reads_all(kernel):
+        if (return_std or return_cov) and fitted and expects_precomputed_rows(kernel):
             raise ValueError(
                 "precomputed kernel values with the training points contain no k(x, x) for "
                 "variances: keep the matrix of all points, kernel=Precomputed(matrix), and give "

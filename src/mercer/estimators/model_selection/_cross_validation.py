@@ -11,10 +11,17 @@ from sklearn.model_selection import check_cv
 
 from .._training_sample import Sample
 
-__all__ = ["Found", "Solution", "best_places", "folds", "numbers", "score"]
+__all__ = [
+    "AlphaSearchResult",
+    "ExpansionSolution",
+    "best_indices",
+    "check_positive_numbers",
+    "score_predictions",
+    "split_folds",
+]
 
 
-class Solution(NamedTuple):
+class ExpansionSolution(NamedTuple):
     """The functions f = sum_i A_i k(points_i, .) + b with the solver's report."""
 
     points: Any
@@ -23,7 +30,7 @@ class Solution(NamedTuple):
     report: Any
 
 
-class Found(NamedTuple):
+class AlphaSearchResult(NamedTuple):
     """The result of a search over alpha for one kernel.
 
     Contains the scores of all candidates and the index of the best alpha for each target.
@@ -31,7 +38,7 @@ class Found(NamedTuple):
 
     scores: np.ndarray  # (n_alphas,), or (n_alphas, q) with a separate alpha per target
     chosen: np.ndarray  # (q,), index of the best alpha for each target
-    solution: Solution | None = None
+    solution: ExpansionSolution | None = None
     errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
 
     @property
@@ -52,7 +59,7 @@ class _IdentityModel(RegressorMixin, BaseEstimator):
         return X
 
 
-def score(
+def score_predictions(
     scoring: Any, predictions: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
 ) -> float:
     """Return the score of predictions.
@@ -81,7 +88,7 @@ def score(
         ) from error
 
 
-def folds(
+def split_folds(
     cv: Any, X: Any, y: Any, sample: Sample, *, classifier: bool = False
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the train and test indices of each fold.
@@ -116,12 +123,12 @@ def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
     return indices[indices >= 0]
 
 
-def best_places(scores: np.ndarray, q: int) -> np.ndarray:
+def best_indices(scores: np.ndarray, q: int) -> np.ndarray:
     """Return the index of the best alpha for each of q targets; the first one if there are ties."""
     return np.broadcast_to(np.argmax(scores, axis=0), (q,))
 
 
-def numbers(values: Any, name: str) -> np.ndarray:
+def check_positive_numbers(values: Any, name: str) -> np.ndarray:
     """Return values as a 1-D array; raise an error unless all are positive and finite."""
     try:
         values = np.atleast_1d(np.asarray(values, dtype=float))

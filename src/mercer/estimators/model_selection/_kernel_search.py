@@ -16,12 +16,12 @@ from ..._core import (
     entry_point,
     is_count,
     length,
+    memory_scope,
     progress,
-    reserving,
     take,
 )
 from ...kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
-from ...models.kernel_learning import ExpressionSearch, Story
+from ...models.kernel_learning import ExpressionSearch, SearchLog
 from ..gaussian_process._gp_regressor import GaussianProcessRegressor
 
 __all__ = ["FoundKernel", "search_kernels"]
@@ -55,7 +55,7 @@ class FoundKernel:
 
     kernel: Kernel
     estimator: Pipeline | GaussianProcessRegressor
-    story: Story
+    story: SearchLog
 
     def __str__(self) -> str:
         """Return the log of the search."""
@@ -155,7 +155,7 @@ def search_kernels(
     base = _default_base(points) if base is None else base
     base = [k.resolve(points) for k in base]
     targets = (y[subset] - y[subset].mean()) / y[subset].std()
-    with blas_threads(len(subset)), reserving(), progress("search_kernels", verbose) as log:
+    with blas_threads(len(subset)), memory_scope(), progress("search_kernels", verbose) as log:
         search = ExpressionSearch(
             points, targets, base, max_levels, max_evaluations, log, max_memory
         )

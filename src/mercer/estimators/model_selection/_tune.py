@@ -10,14 +10,14 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
+    as_float64,
     blas_threads,
     check_choice,
-    doubled,
     entry_point,
     is_count,
     length,
+    memory_scope,
     progress,
-    reserving,
     warn_caller,
 )
 from ...gram import memoise_if_affordable
@@ -32,7 +32,7 @@ from ...models.gp import (
     maximise,
 )
 from ...models.kernel_learning import TargetAlignment
-from .._kernel_estimator import KernelEstimator, NamedKernel
+from .._kernel_estimator import KernelEstimator, NamedKernelEstimator
 from .._training_sample import Sample
 from ..gaussian_process._gp_kernel_parameters import GaussianProcess, default_kernel
 from ..gaussian_process._gp_regressor import GaussianProcessRegressor
@@ -221,7 +221,7 @@ def tune(
     if estimator._precomputed:
         raise ValueError("a precomputed kernel has no parameters; pass a kernel and the points")
     model = clone(estimator)
-    with blas_threads(length(X)), reserving(), progress("tune", verbose) as log:
+    with blas_threads(length(X)), memory_scope(), progress("tune", verbose) as log:
         labels = is_classifier(model)
         sample = model._sample(X, y, sample_weight, labels=labels)
         sample, note = _subsample(sample, subsample, random_state)
@@ -288,8 +288,8 @@ class _RecordedObjective:
 class _TuningProblem:
     """The optimisation problem of `tune` for an estimator, a sample and an objective."""
 
-    def __init__(self, model: Any, sample: Sample, name: str, say: Any) -> None:
-        self.model, self.name, self.progress = model, name, say
+    def __init__(self, model: Any, sample: Sample, name: str, log: Any) -> None:
+        self.model, self.name, self.progress = model, name, log
         self.is_gp = isinstance(model, GaussianProcessRegressor)
         if self.is_gp and name in ("loo", "likelihood") and sample.weights is not None:
             raise ValueError(
@@ -297,7 +297,7 @@ class _TuningProblem:
                 f"of {len(sample)} points, because it does not support weights. Use "
                 f"objective='gcv' or 'alignment', or tune a KernelRidge"
             )
-        self.X, self.weights, self.Y = doubled(sample.points), sample.weights, _targets(sample)
+        self.X, self.weights, self.Y = as_float64(sample.points), sample.weights, _targets(sample)
         if hasattr(model, "_make_kernel"):
             spec = model._make_kernel(model.gamma)
         else:
@@ -310,7 +310,7 @@ class _TuningProblem:
             self.Y = (self.Y - mean) / std
         self.mean_diagonal = float(np.mean(kernel.diag(self.X))) or 1.0
         # alpha is tuned unless the kernel contains the noise.
-        self.tunes_alpha = not kernel.tells_observations_apart
+        self.tunes_alpha = not kernel.distinguishes_observations
         if not kernel.theta.size and not (self.tunes_alpha and isinstance(model, _WITH_RIDGE)):
             raise ValueError(
                 f"{kernel} has no free parameters, and {type(model).__name__} has no "
@@ -391,7 +391,7 @@ class _TuningProblem:
             bounds = np.vstack([bounds, ridge])
         elif isinstance(objective, Objective) and self.tunes_alpha:
             bounds[-1] = ridge
-        optimum = maximise(recorded, self._initial_theta(objective), bounds, say=self.progress)
+        optimum = maximise(recorded, self._initial_theta(objective), bounds, log=self.progress)
         if not optimum.converged:
             warn_caller(
                 f"the search did not converge after {optimum.evaluations} evaluations: "
@@ -445,8 +445,8 @@ class _TuningProblem:
         if alpha is not None and isinstance(model, _WITH_RIDGE):
             uses_C = hasattr(model, "C")
             values |= {"C": _c_times_alpha(model) / alpha} if uses_C else {"alpha": alpha}
-        if isinstance(model, NamedKernel):
-            values |= model._defaults_of_names()
+        if isinstance(model, NamedKernelEstimator):
+            values |= model._named_kernel_defaults()
         if isinstance(model, GaussianProcess):
             values["optimizer"] = None
         return model.set_params(**values)

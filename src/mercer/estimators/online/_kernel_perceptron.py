@@ -11,8 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ...solvers import BudgetPerceptron, Perceptron, Schedule
 from .._kernel_estimator import Seed
-from .._label_encoding import Decisions, coded
-from .._parameters import AT_LEAST_0, COUNT, estimator, fitting, parameter
+from .._label_encoding import WeightedClassifierMixin, encode_targets
+from .._parameters import NON_NEGATIVE, POSITIVE_INTEGER, estimator, fit_method, parameter
 from .._training_sample import Sample, class_weights
 from ._online_estimator import OnlineEstimator
 
@@ -20,7 +20,7 @@ __all__ = ["KernelPerceptron"]
 
 
 @estimator()
-class KernelPerceptron(Decisions, OnlineEstimator):
+class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
     """Perceptron classifier with a kernel, for batches and streams.
 
     Each misclassified point is added to the expansion:
@@ -104,9 +104,9 @@ class KernelPerceptron(Decisions, OnlineEstimator):
     average: bool = parameter("boolean", default=False)
     _: KW_ONLY
     fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(COUNT, default=1000)
-    tol: float | None = parameter(AT_LEAST_0, None, default=1e-3)
-    n_iter_no_change: int = parameter(COUNT, default=5)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
+    tol: float | None = parameter(NON_NEGATIVE, None, default=1e-3)
+    n_iter_no_change: int = parameter(POSITIVE_INTEGER, default=5)
     shuffle: bool = parameter("boolean", default=True)
     random_state: Seed = parameter("random_state", default=None)
 
@@ -125,12 +125,12 @@ class KernelPerceptron(Decisions, OnlineEstimator):
             q, self.fit_intercept, average=self.average, budget=int(self.budget)
         )
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Make passes over the points until there are no mistakes, or the loss stops decreasing."""
         sample = self._sample(X, y, labels=True).doubled()
         n_classes = len(sample.classes)
-        Y = coded(sample.labels, n_classes, "perceptron")[0]
+        Y = encode_targets(sample.labels, n_classes, "perceptron")[0]
         schedule = Schedule(
             self.max_iter, self.tol, self.n_iter_no_change, self.shuffle, self.random_state
         )
@@ -141,7 +141,7 @@ class KernelPerceptron(Decisions, OnlineEstimator):
         return self
 
     @available_if(lambda model: model._can_stream())
-    @fitting
+    @fit_method
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from the points X in one pass, in their order.
 
@@ -194,8 +194,8 @@ class KernelPerceptron(Decisions, OnlineEstimator):
             weights = class_weights(self.class_weight, all_classes, np.ones(len(all_classes)))[
                 labels
             ]
-        sample = Sample.of(X, weights, order=self._order).doubled()
-        Y = coded(labels, len(all_classes), "perceptron")[0]
+        sample = Sample.of(X, weights, order=self._required_cpd_order).doubled()
+        Y = encode_targets(labels, len(all_classes), "perceptron")[0]
         self._learn_stream(sample, Y, lambda kernel: self._make_learner(len(all_classes)))
         self.classes_ = all_classes
         return self

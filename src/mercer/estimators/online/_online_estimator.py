@@ -13,8 +13,8 @@ from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
 from ...solvers import OnlineLearner, Report, Schedule, Status
-from .._kernel_estimator import KernelLike, NamedKernel
-from .._parameters import COUNT, estimator, learned, parameter
+from .._kernel_estimator import KernelLike, NamedKernelEstimator
+from .._parameters import POSITIVE_INTEGER, estimator, fitted_attribute, parameter
 from .._training_sample import Sample
 
 __all__ = ["OnlineEstimator"]
@@ -25,7 +25,7 @@ _MAX_POINTS_STORED_GRAM = 4096
 
 
 @estimator(kw_only=True)
-class OnlineEstimator(NamedKernel):
+class OnlineEstimator(NamedKernelEstimator):
     """Base class of the estimators that learn from one point at a time.
 
     Parameters
@@ -37,15 +37,15 @@ class OnlineEstimator(NamedKernel):
 
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
-    budget: int | None = parameter(COUNT, None, default=None)
+    budget: int | None = parameter(POSITIVE_INTEGER, None, default=None)
 
-    n_iter_: int = learned()
-    t_: int = learned()
-    mistakes_: np.ndarray = learned()
-    kernel_: Kernel = learned()
-    _learner: OnlineLearner = learned()
-    _kept: Any = learned()
-    _flat: bool = learned()
+    n_iter_: int = fitted_attribute()
+    t_: int = fitted_attribute()
+    mistakes_: np.ndarray = fitted_attribute()
+    kernel_: Kernel = fitted_attribute()
+    _learner: OnlineLearner = fitted_attribute()
+    _kept: Any = fitted_attribute()
+    _flat: bool = fitted_attribute()
 
     def _can_stream(self) -> bool:
         """Return True if `partial_fit` is available; raise AttributeError otherwise."""
@@ -81,7 +81,7 @@ class OnlineEstimator(NamedKernel):
             storage="auto" if store_gram else "tiled",
             max_memory=self.max_memory,
         )
-        report, mistakes = schedule.run(learner, K, Y, sample.counts, self._teller)
+        report, mistakes = schedule.run(learner, K, Y, sample.counts, self._progress_callback)
         unwrap(evaluated)
         if report.status is Status.NOT_CONVERGED:
             warn_caller(report.message, ConvergenceWarning)
@@ -110,7 +110,7 @@ class OnlineEstimator(NamedKernel):
             message=f"{int(learner.seen.max())} points processed, one at a time",
             certificate=learner.certificate,
         )
-        self._say(
+        self._log_progress(
             f"{counts[-1]:.0f} {learner.counted} at {len(sample)} points: "
             f"{len(learner.support)} retained"
         )

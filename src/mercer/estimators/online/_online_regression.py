@@ -14,7 +14,15 @@ from sklearn.utils.metaestimators import available_if
 from ...kernels import Kernel
 from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Schedule
 from .._kernel_estimator import Seed
-from .._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, learned, parameter
+from .._parameters import (
+    NON_NEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+)
 from .._training_sample import Sample
 from ._online_estimator import OnlineEstimator
 
@@ -113,11 +121,11 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     (22, array([1.]))
     """
 
-    nu: float = parameter(AT_LEAST_0, default=1e-3)
+    nu: float = parameter(NON_NEGATIVE, default=1e-3)
     _: KW_ONLY
     alpha: float = parameter(POSITIVE, default=1e-3)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the points in one pass, in their order; weights multiply squared errors."""
         sample = self._sample(X, y, sample_weight).doubled()
@@ -125,7 +133,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
         return self
 
     @available_if(lambda model: model._can_stream())
-    @fitting
+    @fit_method
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from further points; the first call also resolves rules such as gamma="scale"."""
         self._refuse_compressed()
@@ -211,23 +219,23 @@ class OnlineKernelRegressor(OnlineRegressor):
     (200, True)
     """
 
-    _learner: Norma = learned()
+    _learner: Norma = fitted_attribute()
 
     loss: str = parameter(
         StrOptions({"squared_error", "huber", "epsilon_insensitive"}), default="squared_error"
     )
     _: KW_ONLY
-    epsilon: float = parameter(AT_LEAST_0, default=0.1)
-    alpha: float = parameter(AT_LEAST_0, default=1e-4)
+    epsilon: float = parameter(NON_NEGATIVE, default=0.1)
+    alpha: float = parameter(NON_NEGATIVE, default=1e-4)
     eta0: float | None = parameter(POSITIVE, None, default=None)
     fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(COUNT, default=1000)
-    tol: float | None = parameter(AT_LEAST_0, None, default=1e-2)
-    n_iter_no_change: int = parameter(COUNT, default=5)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
+    tol: float | None = parameter(NON_NEGATIVE, None, default=1e-2)
+    n_iter_no_change: int = parameter(POSITIVE_INTEGER, default=5)
     shuffle: bool = parameter("boolean", default=True)
     random_state: Seed = parameter("random_state", default=None)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Make passes over the points until the loss stops decreasing."""
         sample = self._sample(X, y).doubled()
@@ -244,7 +252,7 @@ class OnlineKernelRegressor(OnlineRegressor):
         return self
 
     @available_if(lambda model: model._can_stream())
-    @fitting
+    @fit_method
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from further points in one pass, in their order.
 

@@ -16,9 +16,17 @@ from ...expansion import Expansion
 from ...gram import TiledGram, gram
 from ...kernels import Kernel, unwrap
 from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
-from .._kernel_estimator import KernelEstimator, KernelLike, Landmarked, NamedKernel
+from .._kernel_estimator import KernelEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._label_encoding import DecisionMixin
-from .._parameters import COUNT, POSITIVE, estimator, fitting, learned, parameter, solver
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    solver,
+)
 from .._training_sample import Sample
 
 __all__ = ["KernelFisherDiscriminant"]
@@ -42,7 +50,11 @@ class IndicatorRegression:
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, Landmarked, NamedKernel
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    DecisionMixin,
+    LandmarkMixin,
+    NamedKernelEstimator,
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 
@@ -130,15 +142,15 @@ class KernelFisherDiscriminant(
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     priors: Any = parameter("array-like", None, default=None)
-    n_components: int | None = parameter(COUNT, None, default=None)
+    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     within: str = parameter(StrOptions({"leave_one_out", "fit"}), default="leave_one_out")
     solver: Any = solver("nystroem", default="auto")
 
-    alpha_: float = learned()
-    kernel_: Kernel = learned()
-    report_: Report = learned()
+    alpha_: float = fitted_attribute()
+    kernel_: Kernel = fitted_attribute()
+    report_: Report = fitted_attribute()
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the discriminant directions.
 
@@ -171,7 +183,7 @@ class KernelFisherDiscriminant(
                 f"priors has shape {np.shape(self.priors)}, but there are {n_classes} classes: "
                 f"{sample.classes.tolist()}"
             )
-        kernel = sample.resolve_about(self._make_kernel(self.gamma))
+        kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
         sample = sample.with_indicators()
         regression, w = self._regress(evaluated, sample), sample.counts
@@ -207,14 +219,16 @@ class KernelFisherDiscriminant(
         self._n_features_out = self.n_components or n_classes - 1
         total = max(float(discriminants.ratios.sum()), np.finfo(float).tiny)
         self.explained_variance_ratio_ = discriminants.ratios[: self._n_features_out] / total
-        self._say(f"alpha = {self.alpha_:.3g}, scatter ratios {discriminants.ratios.round(3)}")
+        self._log_progress(
+            f"alpha = {self.alpha_:.3g}, scatter ratios {discriminants.ratios.round(3)}"
+        )
         return self
 
     def _regress(self, kernel: Kernel, sample: Sample) -> IndicatorRegression:
         """Regress the class indicators on the points, with the given or the best alpha."""
         n, q = sample.targets.shape
         data = (kernel, sample.points, sample.targets, None)
-        options: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        options: dict[str, Any] = {"max_memory": self.max_memory, "log": self._progress_callback}
         use_landmarks, auto = self.solver == "nystroem", isinstance(self.alpha, str)
         alphas = np.array([1.0 if auto else self.alpha], dtype=float)
         if auto:

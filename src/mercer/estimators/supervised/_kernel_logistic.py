@@ -12,23 +12,23 @@ from ..._core import budget_in_bytes, check_threads, warn_caller
 from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import working_bytes
-from ...kernels import Kernel, reads_all
+from ...kernels import Kernel, expects_precomputed_rows
 from ...solvers import (
     GradientDescent,
     Minimum,
     Newton,
-    NewtonInPasses,
+    OutOfCoreNewton,
+    OutOfCoreRisk,
     RegularisedRisk,
     Report,
-    RiskInBlocks,
     Status,
-    Whitened,
+    WhitenedCoordinates,
     whiten,
 )
-from .._blockwise import require_landmarks, sampled
-from .._kernel_estimator import KernelLike, Landmarked, NamedKernel
-from .._label_encoding import Decisions, LabelEncoding, coded
-from .._parameters import COUNT, POSITIVE, estimator, fitting, parameter, solver
+from .._blockwise import require_landmarks, sample_blocks
+from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._label_encoding import LabelEncoding, WeightedClassifierMixin, encode_targets
+from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter, solver
 from .._training_sample import Sample
 
 __all__ = ["KernelLogisticRegression", "LogisticEstimator", "LogisticProblem"]
@@ -43,7 +43,7 @@ class LogisticProblem(NamedTuple):
 
     kernel: Kernel
     solver: Any
-    phi: Whitened
+    phi: WhitenedCoordinates
     classes: np.ndarray
     labels: np.ndarray
     risk: Any  # a RegularisedRisk; None for data in blocks
@@ -61,7 +61,7 @@ def _centre_classes(minimum: Minimum) -> Minimum:
 
 
 @estimator(kw_only=True)
-class LogisticEstimator(Decisions, Landmarked, NamedKernel):
+class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstimator):
     """Base class of kernel logistic regression; see KernelLogisticRegression.
 
     Parameters
@@ -83,7 +83,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
     tol: float = parameter(POSITIVE, default=1e-10)
-    max_iter: int | None = parameter(COUNT, None, default=None)
+    max_iter: int | None = parameter(POSITIVE_INTEGER, None, default=None)
     solver: Any = solver(
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
@@ -116,7 +116,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             what=f"solver={self.solver!r} for {n} points",
             max_memory=self.max_memory,
         )
-        self._say(phi.message)
+        self._log_progress(phi.message)
         solver = self.solver
         if solver == "gradient":
             solver = GradientDescent(self.tol, self.max_iter or 10_000)
@@ -126,7 +126,7 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
             free_bytes = max(budget_in_bytes(self.max_memory) - needed_bytes, 0)
             joint = min(Newton.joint, int(np.sqrt(free_bytes / 24)))
             solver = Newton(self.tol, self.max_iter or 100, shift_ratio, joint)
-        targets = coded(sample.labels, q)
+        targets = encode_targets(sample.labels, q)
         risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
         return LogisticProblem(kernel, solver, phi, sample.classes, sample.labels, risk)
 
@@ -153,7 +153,9 @@ class LogisticEstimator(Decisions, Landmarked, NamedKernel):
         the probabilities either.
         """
         risk = replace(risk, shift=self._shift(C))
-        return _centre_classes(problem.solver.minimize(risk, start, self._teller, warn=False))
+        return _centre_classes(
+            problem.solver.minimize(risk, start, self._progress_callback, warn=False)
+        )
 
     @staticmethod
     def _shift(C: float) -> float:
@@ -286,7 +288,7 @@ class KernelLogisticRegression(LogisticEstimator):
     _: KW_ONLY
     warm_start: bool = parameter("boolean", default=False)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -314,13 +316,13 @@ class KernelLogisticRegression(LogisticEstimator):
         if minimum.report.status is Status.NOT_CONVERGED:
             warn_caller(minimum.report.message, ConvergenceWarning)
         self._set_fitted_attributes(problem, minimum, self._make_report(problem, minimum, self.C))
-        self._say(f"{self.n_iter_} steps: {self.report_.status.value}")
+        self._log_progress(f"{self.n_iter_} steps: {self.report_.status.value}")
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Fit to data in blocks on landmarks, with one pass over the blocks per Newton step."""
         require_landmarks(self)
-        blocks, row_sample = sampled(X, self._chosen, y, sample_weight)
+        blocks, row_sample = sample_blocks(X, self._chosen, y, sample_weight)
         encoding = LabelEncoding.of(blocks, self.class_weight, type(self).__name__)
         sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False)
         sample = sample.with_classes(
@@ -330,14 +332,16 @@ class KernelLogisticRegression(LogisticEstimator):
         self._chosen.require(len(sample))
         phi = self._chosen.map(kernel, sample.points)
         outputs, loss = encoding.outputs
-        solver = NewtonInPasses(self.tol, self.max_iter or 100)
-        risk = RiskInBlocks(phi, blocks, encoding, loss, outputs, 1.0, self.fit_intercept)
+        solver = OutOfCoreNewton(self.tol, self.max_iter or 100)
+        risk = OutOfCoreRisk(phi, blocks, encoding, loss, outputs, 1.0, self.fit_intercept)
         minimum, sums = self._minimize_blocks(risk, solver)
         residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
         message = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
         empty = np.empty((0, len(phi)))
-        message = "; ".join([message, *phi.flaws])
-        whitened = Whitened(phi.points, empty, phi.factor, empty[:, 0], residual, True, message)
+        message = "; ".join([message, *phi.report_remarks])
+        whitened = WhitenedCoordinates(
+            phi.points, empty, phi.factor, empty[:, 0], residual, True, message
+        )
         if minimum.report.status is Status.NOT_CONVERGED:
             warn_caller(minimum.report.message, ConvergenceWarning)
         missed = 0.5 * float(np.square(self.C * sums.residual_bound).sum())
@@ -346,10 +350,10 @@ class KernelLogisticRegression(LogisticEstimator):
             problem, minimum, self._make_report(problem, minimum, self.C, missed)
         )
 
-    def _minimize_blocks(self, risk: RiskInBlocks, solver: NewtonInPasses) -> tuple[Minimum, Any]:
+    def _minimize_blocks(self, risk: OutOfCoreRisk, solver: OutOfCoreNewton) -> tuple[Minimum, Any]:
         """Return the centred minimum over data in blocks, and the sums of the last pass."""
         risk = replace(risk, shift=self._shift(self.C))
-        minimum, sums = solver.minimize(risk, self._teller, self.max_memory)
+        minimum, sums = solver.minimize(risk, self._progress_callback, self.max_memory)
         return _centre_classes(minimum), sums
 
     def _input_kind(self) -> tuple[bool, int | None]:
@@ -365,7 +369,7 @@ class KernelLogisticRegression(LogisticEstimator):
         """
         if not np.array_equal(getattr(self, "classes_", ()), problem.classes):
             return None
-        if reads_all(self.kernel_) != self._precomputed:
+        if expects_precomputed_rows(self.kernel_) != self._precomputed:
             return None
         points = problem.phi.points if sample.values is None else sample.rows(problem.phi.points)
         return problem.phi.project(self.expansion_(points)), self.intercept_

@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from ..._core import warn_caller
 from ...solvers import Minimum, Report, Status
-from .._label_encoding import coded
-from .._parameters import COUNT, estimator, fitting, parameter
+from .._label_encoding import encode_targets
+from .._parameters import POSITIVE_INTEGER, estimator, fit_method, parameter
 from .._training_sample import check_weights
-from ..model_selection._cross_validation import folds, numbers
+from ..model_selection._cross_validation import check_positive_numbers, split_folds
 from ._kernel_logistic import KernelLogisticRegression, LogisticEstimator, LogisticProblem
 
 __all__ = ["KernelLogisticRegressionCV"]
@@ -75,7 +75,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     (5, 3)
     """
 
-    Cs: int | np.ndarray | list = parameter(COUNT, "array-like", default=10)
+    Cs: int | np.ndarray | list = parameter(POSITIVE_INTEGER, "array-like", default=10)
     _: KW_ONLY
     cv: Any = parameter("cv_object", default=None)
     scoring: Any = parameter(
@@ -85,7 +85,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
 
     _extra_copies_of_F = 1  # each fold copies its training rows
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C by cross-validation and fit the model.
 
@@ -102,7 +102,9 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         self : KernelLogisticRegressionCV
         """
         Cs = self.Cs
-        Cs = numbers(np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs")
+        Cs = check_positive_numbers(
+            np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs"
+        )
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         score_weights = (
             None if sample_weight is None else check_weights(sample_weight, sample.given)
@@ -110,12 +112,12 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         problem = self._problem(sample)
         y, scorer = np.asarray(y).ravel(), _Scorer(self.scoring, problem.classes)
         fold_results: list[_FoldResult] = []
-        for train, test in folds(self.cv, X, y, sample, classifier=True):
+        for train, test in split_folds(self.cv, X, y, sample, classifier=True):
             rows = sample.kept[test]
             w = None if score_weights is None else score_weights[rows]
             held_out = sample.rows(rows), y[rows], w
             fold_results.append(self._fit_fold(problem, Cs, train, test, held_out, scorer))
-            self._say(
+            self._log_progress(
                 f"fold {len(fold_results)}: scores {np.round(fold_results[-1].scores, 4).tolist()}"
             )
         scores = np.array([result.scores for result in fold_results])
@@ -155,7 +157,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
                 f"a fold has training points of {len(present)} class only; the usual cause is a "
                 f"class with very few points. Use fewer folds, or stratified folds"
             )
-        Y, loss = coded(np.searchsorted(present, problem.labels[train]), len(present))
+        Y, loss = encode_targets(np.searchsorted(present, problem.labels[train]), len(present))
         fold_risk = replace(risk, F=risk.F[train], Y=Y, loss=loss, weights=risk.weights[train])
         F, scores, reports = risk.F[test], np.full(len(Cs), np.nan), []
         start, best, best_score = None, None, np.nan

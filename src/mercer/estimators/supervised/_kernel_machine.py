@@ -20,11 +20,11 @@ from ...expansion import Expansion
 from ...gram import working_bytes
 from ...solvers import (
     Absolute,
+    CustomLoss,
     EpsilonInsensitive,
-    Given,
     Huber,
     Loss,
-    Machine,
+    NormPenaltySolver,
     Penalty,
     Poisson,
     Quantile,
@@ -33,9 +33,17 @@ from ...solvers import (
     Status,
     whiten,
 )
-from .._kernel_estimator import KernelLike, Landmarked, NamedKernel
-from .._label_encoding import LOSSES, Decisions
-from .._parameters import AT_LEAST_0, COUNT, POSITIVE, estimator, fitting, parameter, solver
+from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
+from .._parameters import (
+    NON_NEGATIVE,
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    parameter,
+    solver,
+)
 from .._training_sample import Sample
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
@@ -45,7 +53,7 @@ CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
 @estimator(kw_only=True)
-class RegularisedRiskEstimator(Landmarked, NamedKernel):
+class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
     """Base class of estimators that minimise a convex loss plus a penalty of the norm of f.
 
     See KernelMachineRegressor.
@@ -64,8 +72,8 @@ class RegularisedRiskEstimator(Landmarked, NamedKernel):
     solver : {"auto", "exact", "nystroem"} or Machine
         "exact" minimises over the whole RKHS, "nystroem" over functions on landmarks. "auto" means
         "exact" for up to 3000 points (1000 with several quantiles) if the memory allows, otherwise
-        "nystroem" with a warning. A `Machine` object of `mercer.solvers` is exact and uses its own
-        tol and max_iter.
+        "nystroem" with a warning. A `NormPenaltySolver` object of `mercer.solvers` is exact and
+        uses its own tol and max_iter.
     tol : float
         The solver stops when the objective is this close to its minimum, relative to the objective.
         For losses of bounded slope, the reference is at least 1e-4 times the loss of the best
@@ -82,9 +90,9 @@ class RegularisedRiskEstimator(Landmarked, NamedKernel):
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
-    solver: Any = solver("nystroem", given=[Machine], default="auto")
+    solver: Any = solver("nystroem", given=[NormPenaltySolver], default="auto")
     tol: float = parameter(POSITIVE, default=1e-9)
-    max_iter: int = parameter(COUNT, default=100)
+    max_iter: int = parameter(POSITIVE_INTEGER, default=100)
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
         """Fit f and the intercept to the targets Y of the points of positive weight.
@@ -103,17 +111,17 @@ class RegularisedRiskEstimator(Landmarked, NamedKernel):
             points,
             self.solver,
             self._chosen,
-            lambda _, m: tiles + Machine.workspace(n, m, q),
+            lambda _, m: tiles + NormPenaltySolver.workspace(n, m, q),
             exact="exact",
             ordered=ordered,
             what=f"the fit of {q} functions of {n} points",
             max_memory=self.max_memory,
         )
-        self._say(f"{loss} of {n} points, {phi.message}")
+        self._log_progress(f"{loss} of {n} points, {phi.message}")
         risk = RegularisedRisk(phi.F, Y, loss, w, intercept=self.fit_intercept, ordered=ordered)
         solver_is_name = isinstance(self.solver, str)
-        solver = Machine(self.tol, self.max_iter) if solver_is_name else self.solver
-        minimum = solver.minimize(risk, penalty, self._teller)
+        solver = NormPenaltySolver(self.tol, self.max_iter) if solver_is_name else self.solver
+        minimum = solver.minimize(risk, penalty, self._progress_callback)
         A = minimum.dual  # representer coefficients; 0 for points with a flat loss at f
         if phi.approximate or A is None:
             points, A = phi.points, phi.coefficients(minimum.weights)
@@ -125,12 +133,12 @@ class RegularisedRiskEstimator(Landmarked, NamedKernel):
         self._set_expansion(Expansion(kernel, points, A), minimum.intercept, flat=False)
         self.n_iter_ = minimum.report.n_iter
         self.report_ = dataclasses.replace(minimum.report, status=status, message=message)
-        self._say(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
+        self._log_progress(f"objective {self.report_.certificate['objective']:.8g}: {status.value}")
 
 
 def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
     """Raise an error for an invalid custom loss, or if the losses at f = 0 overflow."""
-    if isinstance(loss, Given):
+    if isinstance(loss, CustomLoss):
         loss.check(Y)
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(w @ loss(np.zeros(Y.shape), Y).values)
@@ -233,7 +241,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     alpha: float = 1.0
     _: KW_ONLY
     quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
-    epsilon: float | None = parameter(AT_LEAST_0, None, default=None)
+    epsilon: float | None = parameter(NON_NEGATIVE, None, default=None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -246,7 +254,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         """Whether targets are counts, that is, loss="poisson"."""
         return isinstance(self.loss, str) and self.loss == "poisson"
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -287,7 +295,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         ndarray of shape (n,) or (n, n_functions)
         """
         values = self._values(X)
-        if self._one_target:
+        if self._has_single_target:
             values = values[:, 0]
         elif self._columns is not None:
             values = np.sort(values, axis=1)[:, self._columns]
@@ -346,7 +354,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     def _loss(self, quantiles: np.ndarray) -> Loss:
         """Return the loss object of the parameters `loss` and `epsilon`."""
         if not isinstance(self.loss, str):
-            return Given(self.loss)
+            return CustomLoss(self.loss)
         epsilon = self.epsilon
         if epsilon is not None and self.loss not in ("huber", "epsilon_insensitive"):
             raise ValueError(
@@ -386,7 +394,7 @@ def _check_counts(Y: np.ndarray, intercept: bool) -> None:
 
 
 @estimator()
-class KernelMachineClassifier(Decisions, RegularisedRiskEstimator):
+class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator):
     """Kernel classification with any convex loss and any increasing penalty.
 
     Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
@@ -445,10 +453,10 @@ class KernelMachineClassifier(Decisions, RegularisedRiskEstimator):
     True
     """
 
-    loss: Any = parameter(StrOptions(LOSSES), CUSTOM_LOSS, default="log_loss")
+    loss: Any = parameter(StrOptions(CLASSIFICATION_LOSSES), CUSTOM_LOSS, default="log_loss")
     alpha: float = 1.0
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 

@@ -15,16 +15,24 @@ from ...blocks import Blocks
 from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
-from .._blockwise import exactly, gathered, require_landmarks, sampled
-from .._kernel_estimator import Landmarked, NamedKernel
-from .._parameters import AT_LEAST_0, estimator, exact_as_auto, fitting, parameter, solver, threaded
+from .._blockwise import distributed_exact_products, gather_blocks, require_landmarks, sample_blocks
+from .._kernel_estimator import LandmarkMixin, NamedKernelEstimator
+from .._parameters import (
+    NON_NEGATIVE,
+    estimator,
+    exact_as_auto,
+    fit_method,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._training_sample import Sample
 
 __all__ = ["KernelRidge", "RidgeEstimator"]
 
 
 @estimator(kw_only=True)
-class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
+class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKernelEstimator):
     """Base class of KernelRidge and KernelRidgeCV.
 
     Parameters
@@ -50,7 +58,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         """
         kernel = self._make_kernel(gamma)
         if self.fit_intercept:
-            return sample.resolve_about(kernel, check=False)
+            return sample.resolve_centred(kernel, check=False)
         return sample.resolve(kernel)
 
     def _problem(
@@ -59,7 +67,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         """Return the ridge problem on all points or on landmarks, with one alpha per target."""
         solver = self.solver if solver is None else solver
         data = (kernel, sample.points, sample.targets, sample.weights, alphas, self.fit_intercept)
-        common: dict[str, Any] = {"max_memory": self.max_memory, "say": self._teller}
+        common: dict[str, Any] = {"max_memory": self.max_memory, "log": self._progress_callback}
         if isinstance(solver, str) and solver in ("nystroem", "krill"):
             return LandmarkRidge(*data, self._chosen, solver == "krill", **common)
         seed = 0 if self.random_state is None else self.random_state
@@ -71,7 +79,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         require_landmarks(self)
         if y is None:
             raise ValueError(f"{type(self).__name__} needs targets y, in blocks or as one array")
-        blocks, drawn = sampled(X, self._chosen, y, sample_weight)
+        blocks, drawn = sample_blocks(X, self._chosen, y, sample_weight)
         return self._sample(drawn.X, drawn.y, drawn.weights, copy=False), blocks
 
     def _problem_for_blocks(
@@ -81,7 +89,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, Landmarked, NamedKernel):
         return LandmarkRidge(
             *(kernel, blocks, sample.targets, None, alphas, self.fit_intercept, self._chosen),
             max_memory=self.max_memory,
-            say=self._teller,
+            log=self._progress_callback,
             among=sample.points,
         )
 
@@ -140,7 +148,7 @@ class KernelRidge(RidgeEstimator):
     True
     """
 
-    alpha: float | np.ndarray | list = parameter(AT_LEAST_0, "array-like", default=1)
+    alpha: float | np.ndarray | list = parameter(NON_NEGATIVE, "array-like", default=1)
     _: KW_ONLY
     solver: Any = solver(
         *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),
@@ -149,13 +157,13 @@ class KernelRidge(RidgeEstimator):
     )
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         if isinstance(self.solver, str) and self.solver == "lstsq":
             return None  # least squares does not need a positive definite matrix
         # With an intercept the coefficients sum to 0, so order 1 is enough.
         return int(self.fit_intercept)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y.
 
@@ -198,8 +206,8 @@ class KernelRidge(RidgeEstimator):
         With landmarks this needs one pass; otherwise conjugate gradients use products with K.
         """
         if not self._on_landmarks:
-            with exactly(self, X, "solver", ("auto", "exact", "cg")):
-                arrays = gathered(self, X, y, sample_weight)
+            with distributed_exact_products(self, X, "solver", ("auto", "exact", "cg")):
+                arrays = gather_blocks(self, X, y, sample_weight)
                 self._fit_sample(self._sample(*arrays, copy=False), "cg")
             return
         sample, blocks = self._blocks_sample(X, y, sample_weight)
@@ -213,7 +221,7 @@ class KernelRidge(RidgeEstimator):
 
     # ------------------------------------------------------------------ predictions
 
-    @threaded
+    @predict_method
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return predictions f(x) + b and, if requested, their standard deviations.
 
@@ -235,7 +243,7 @@ class KernelRidge(RidgeEstimator):
         """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
-        flat = self._one_target
+        flat = self._has_single_target
         values = self.expansion_(X) + self.intercept_
         if not return_std:
             return values[:, 0] if flat else values
@@ -267,7 +275,7 @@ class KernelRidge(RidgeEstimator):
             predictions[zero_weight] = (
                 self.expansion_(take(self.X_fit_, zero_weight)) + self.intercept_
             )
-        return predictions[:, 0] if self._one_target else predictions
+        return predictions[:, 0] if self._has_single_target else predictions
 
     def dual_basis(self, indices: Any = None) -> Expansion:
         """Return the dual basis functions psi_i, for which f = sum_i y_i psi_i.

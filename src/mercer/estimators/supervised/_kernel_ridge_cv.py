@@ -11,15 +11,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
-from ..._core import check_budget, doubled, take, warn_caller
+from ..._core import as_float64, check_budget, take, warn_caller
 from ...blocks import Blocks
 from ...expansion import Expansion
-from ...gram import DenseGram, TiledGram, gram, grams, share_distances
+from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel
 from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
-from .._parameters import estimator, fitting, parameter, threaded
+from .._parameters import estimator, fit_method, parameter, predict_method
 from .._training_sample import Sample
-from ..model_selection._cross_validation import Found, Solution, best_places, folds, numbers, score
+from ..model_selection._cross_validation import (
+    AlphaSearchResult,
+    ExpansionSolution,
+    best_indices,
+    check_positive_numbers,
+    score_predictions,
+    split_folds,
+)
 from ._kernel_ridge import RidgeEstimator
 
 __all__ = ["KernelRidgeCV"]
@@ -99,7 +106,7 @@ class KernelRidgeCV(RidgeEstimator):
     alpha_per_target: bool = parameter("boolean", default=False)
     store_cv_results: bool = parameter("boolean", default=False)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Try all alphas and gammas, and fit with the best combination.
 
@@ -118,11 +125,15 @@ class KernelRidgeCV(RidgeEstimator):
         """
         self._check_parameters()
         sample = self._sample(X, y, sample_weight)
-        gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
+        gammas = (
+            [self.gamma]
+            if self.gammas is None
+            else check_positive_numbers(self.gammas, "gammas").tolist()
+        )
         kernels = [self._resolve_kernel(sample, g) for g in gammas]
         evaluated = [sample.evaluated(kernel, self.max_memory) for kernel in kernels]
         self.alphas_ = self._grid(evaluated, sample)
-        splits = folds(self.cv, X, np.asarray(y), sample) if self._uses_folds else None
+        splits = split_folds(self.cv, X, np.asarray(y), sample) if self._uses_folds else None
         best_index, best = self._search(evaluated, sample, splits)
         self.kernel_, self.gamma_ = kernels[best_index], gammas[best_index]
         alphas = self.alphas_[best.chosen]
@@ -149,7 +160,11 @@ class KernelRidgeCV(RidgeEstimator):
                 "scoring=None) or cv='gcv', and store_cv_results must be False"
             )
         sample, blocks = self._blocks_sample(X, y, sample_weight)
-        gammas = [self.gamma] if self.gammas is None else numbers(self.gammas, "gammas").tolist()
+        gammas = (
+            [self.gamma]
+            if self.gammas is None
+            else check_positive_numbers(self.gammas, "gammas").tolist()
+        )
         kernels = [self._resolve_kernel(sample, g) for g in gammas]
         self.alphas_ = self._grid(kernels, sample)
         q, per_target = sample.targets.shape[1], self.alpha_per_target and not sample.flat
@@ -162,7 +177,7 @@ class KernelRidgeCV(RidgeEstimator):
             results.append(self._score_path(path, values, usable, q))
         best_index = int(np.argmax([result.best for result in results]))
         self.scores_, best = np.array([result.scores for result in results]), results[best_index]
-        alphas, solution = self.alphas_[best.chosen], cast(Solution, best.solution)
+        alphas, solution = self.alphas_[best.chosen], cast(ExpansionSolution, best.solution)
         self.kernel_, self.gamma_ = kernels[best_index], gammas[best_index]
         f = Expansion(self.kernel_, solution.points, solution.A)
         self._set_expansion(f, solution.b, sample.flat)
@@ -170,21 +185,25 @@ class KernelRidgeCV(RidgeEstimator):
         self.best_score_ = best.scores.max(axis=0) if per_target else best.best
         self._delete_point_attributes()
 
-    def _score_path(self, path: Any, values: np.ndarray, usable: np.ndarray, q: int) -> Found:
+    def _score_path(
+        self, path: Any, values: np.ndarray, usable: np.ndarray, q: int
+    ) -> AlphaSearchResult:
         """Return the scores of all alphas, -inf for those that are not usable, and the solution."""
         if values.ndim == 2 and not self.alpha_per_target:
             values = values.mean(axis=1)
         scores = np.full((len(usable), *values.shape[1:]), -np.inf)
         scores[usable] = np.where(np.isnan(values), -np.inf, values)
-        chosen = best_places(scores, q)
-        solution = Solution(path.points, *path.solve_each(self.alphas_[chosen], warn=False))
-        return Found(scores, chosen, solution)
+        chosen = best_indices(scores, q)
+        solution = ExpansionSolution(
+            path.points, *path.solve_each(self.alphas_[chosen], warn=False)
+        )
+        return AlphaSearchResult(scores, chosen, solution)
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
         values = self._values(X)
-        return values[:, 0] if self._one_target else values
+        return values[:, 0] if self._has_single_target else values
 
     # ------------------------------------------------------------------ the search
 
@@ -215,7 +234,7 @@ class KernelRidgeCV(RidgeEstimator):
     def _grid(self, kernels: list[Kernel], data: Sample) -> np.ndarray:
         """Return the alphas to try; the default scales with the mean of k(x, x)."""
         if self.alphas is not None:
-            return numbers(self.alphas, "alphas")
+            return check_positive_numbers(self.alphas, "alphas")
         diagonals = (np.abs(kernel.diag(data.points)) for kernel in kernels)
         scales = np.array([np.average(d, weights=data.weights) for d in diagonals])
         scales = scales[scales > 0]
@@ -223,7 +242,7 @@ class KernelRidgeCV(RidgeEstimator):
 
     def _search(
         self, kernels: list[Kernel], data: Sample, splits: list | None
-    ) -> tuple[int, Found]:
+    ) -> tuple[int, AlphaSearchResult]:
         """Return the index of the best kernel, and its scores and solution."""
         best_index, best, scores = 0, None, []
         for j, (kernel, K) in enumerate(zip(kernels, self._grams(kernels, data), strict=True)):
@@ -231,7 +250,7 @@ class KernelRidgeCV(RidgeEstimator):
                 result = self._score_by_path(kernel, K, data)
             else:
                 result = self._score_by_folds(kernel, K, data, splits)
-            self._say(f"{kernel}: best score {result.best:.6g}")
+            self._log_progress(f"{kernel}: best score {result.best:.6g}")
             scores.append(result.scores)
             if best is None or result.best > best.best:
                 best_index, best = j, result
@@ -246,7 +265,7 @@ class KernelRidgeCV(RidgeEstimator):
     def _grams(self, kernels: list[Kernel], data: Sample) -> Iterator[DenseGram | None]:
         """Yield K for each kernel, or None if the solver uses landmarks instead of K."""
         n = len(data.targets)
-        matrices = 0 if self.solver == "nystroem" else 2 + share_distances(kernels)
+        matrices = 0 if self.solver == "nystroem" else 2 + can_share_distances(kernels)
         matrices += 2 * self._uses_folds if matrices else 0
         errors = 0 if self._uses_folds else 2 * n * data.targets.shape[1] * len(self.alphas_)
         check_budget(
@@ -261,11 +280,13 @@ class KernelRidgeCV(RidgeEstimator):
         else:
             # In float64 even for float32 points, because small alphas are below the rounding
             # errors of float32.
-            yield from grams(kernels, doubled(data.points))
+            yield from iter_grams(kernels, as_float64(data.points))
 
     # ------------------------------------------------------------------ leave-one-out and GCV
 
-    def _score_by_path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> Found:
+    def _score_by_path(
+        self, kernel: Kernel, K: DenseGram | None, data: Sample
+    ) -> AlphaSearchResult:
         """Score all alphas by leave-one-out or GCV, from one decomposition of K."""
         if self.cv is None and len(data.targets) - self.fit_intercept < 1:
             raise ValueError(
@@ -312,14 +333,17 @@ class KernelRidgeCV(RidgeEstimator):
         if self.scoring is None:
             return -np.average(np.square(errors), axis=1, weights=data.weights)
         return np.array(
-            [score(self.scoring, data.targets - e, data.targets, data.weights) for e in errors]
+            [
+                score_predictions(self.scoring, data.targets - e, data.targets, data.weights)
+                for e in errors
+            ]
         )
 
     # ------------------------------------------------------------------ folds
 
     def _score_by_folds(
         self, kernel: Kernel, K: DenseGram | None, data: Sample, splits: list
-    ) -> Found:
+    ) -> AlphaSearchResult:
         """Score all alphas by the mean over the folds."""
         total, usable = np.zeros(len(self.alphas_)), np.ones(len(self.alphas_), dtype=bool)
         for train, test in splits:
@@ -338,20 +362,20 @@ class KernelRidgeCV(RidgeEstimator):
             for j in np.flatnonzero(usable):
                 A, b = path.solve(self.alphas_[j], warn=False)
                 values = np.asarray(cross_gram @ A) + b
-                total[j] += score(self.scoring, values, data.targets[test], weights)
+                total[j] += score_predictions(self.scoring, values, data.targets[test], weights)
             del path, cross_gram  # free the memory before the next fold
         scores = np.where(usable & ~np.isnan(total), total / len(splits), -np.inf)
-        return Found(scores, best_places(scores, data.targets.shape[1]))
+        return AlphaSearchResult(scores, best_indices(scores, data.targets.shape[1]))
 
-    def _refit(self, kernel: Kernel, data: Sample, alphas: np.ndarray) -> Solution:
+    def _refit(self, kernel: Kernel, data: Sample, alphas: np.ndarray) -> ExpansionSolution:
         """Fit to all points with the best alpha, after cross-validation over folds."""
         problem = self._problem(kernel, data.doubled(), alphas)
         A, b = problem.solve()
-        return Solution(getattr(problem, "points", None), A, b, problem.report)
+        return ExpansionSolution(getattr(problem, "points", None), A, b, problem.report)
 
     # ------------------------------------------------------------------ fitted attributes
 
-    def _set_point_attributes(self, best: Found, X: Any, sample: Sample) -> None:
+    def _set_point_attributes(self, best: AlphaSearchResult, X: Any, sample: Sample) -> None:
         """Set `leave_one_out_` and `cv_results_`, if leave-one-out errors were computed."""
         self._delete_point_attributes()
         if best.errors is None:

@@ -16,21 +16,21 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._core import NotDifferentiableError, budget_in_bytes, check_budget, in_words
+from ..._core import NotDifferentiableError, budget_in_bytes, check_budget, format_bytes
 from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
-from ...solvers import LearnedVectors, Loss, ShortExpansionRisk, Squared
-from .._kernel_estimator import KernelLike, NamedKernel, Seed
-from .._label_encoding import LOSSES, Decisions
-from .._parameters import COUNT, POSITIVE, estimator, fitting, parameter
+from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
+from .._kernel_estimator import KernelLike, NamedKernelEstimator, Seed
+from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
+from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter
 from .._training_sample import Sample
 
 __all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]
 
 
 @estimator()
-class SparseKernelEstimator(NamedKernel):
+class SparseKernelEstimator(NamedKernelEstimator):
     """Base class of SparseKernelRegressor and SparseKernelClassifier.
 
     Parameters
@@ -59,7 +59,7 @@ class SparseKernelEstimator(NamedKernel):
         Seed for the initial vectors; None stands for 0.
     """
 
-    n_vectors: int | str = parameter(COUNT, str, default=100)
+    n_vectors: int | str = parameter(POSITIVE_INTEGER, str, default=100)
     _: KW_ONLY
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
@@ -86,7 +86,7 @@ class SparseKernelEstimator(NamedKernel):
                 f"{name} evaluates k at new vectors, so a precomputed matrix is not enough; pass "
                 f"the points and a kernel, or use KernelRidge"
             )
-        if not self._takes(X):
+        if not self._expects_matrix(X):
             raise TypeError(
                 f"{name} learns vectors in R^d, but the points of {self.kernel!r} are not vectors; "
                 f"fit KernelRidge and compress its expansion_ instead"
@@ -109,16 +109,16 @@ class SparseKernelEstimator(NamedKernel):
         n_floats = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
         check_budget(8 * n_floats, self.max_memory, f"learning {m} vectors from {n} points")
         Z, is_optimal = self._initial_vectors(X, m)
-        risk = ShortExpansionRisk(
+        risk = ReducedExpansionRisk(
             self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
         )
         max_iter = 0 if is_optimal and not self.learn_kernel else self.max_iter
         self.solver_ = LearnedVectors(max_iter, self.tol, self.learn_kernel)
-        result = self.solver_.minimize(risk, Z, self._say)
+        result = self.solver_.minimize(risk, Z, self._log_progress)
         self.report_ = result.report
         if not max_iter and is_optimal:
             self.report_ = dataclasses.replace(self.report_, message=_EXACT_MESSAGE)
-        self._say(f"objective {result.fit.value:.6g}: {self.report_.status.value}")
+        self._log_progress(f"objective {result.fit.value:.6g}: {self.report_.status.value}")
         self.kernel_ = result.fit.kernel
         f = Expansion(self.kernel_, result.fit.vectors, result.fit.weights)
         self._set_expansion(f, result.fit.intercept, flat)
@@ -162,7 +162,7 @@ def _number_of_vectors(n_vectors: Any, d: int, q: int) -> int:
     if size < bytes_per_vector:
         raise ValueError(
             f"n_vectors={n_vectors!r} is smaller than a single vector: {d} coordinates and {q} "
-            f"weights need {in_words(bytes_per_vector)}"
+            f"weights need {format_bytes(bytes_per_vector)}"
         )
     return size // bytes_per_vector
 
@@ -236,7 +236,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     True
     """
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y.
 
@@ -261,11 +261,11 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     def predict(self, X: Any) -> np.ndarray:
         """Return the predictions f(x), shape (n,) or (n, n_targets)."""
         values = self._values(X)
-        return values[:, 0] if self._one_target else values
+        return values[:, 0] if self._has_single_target else values
 
 
 @estimator()
-class SparseKernelClassifier(Decisions, SparseKernelEstimator):
+class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     """Kernel classifier with a small number of learned expansion vectors.
 
         minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
@@ -327,9 +327,9 @@ class SparseKernelClassifier(Decisions, SparseKernelEstimator):
     """
 
     _: KW_ONLY
-    loss: str = parameter(StrOptions(LOSSES), default="logistic")
+    loss: str = parameter(StrOptions(CLASSIFICATION_LOSSES), default="logistic")
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y.
 

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual, Duals
-from .._parameters import estimator, fitting, parameter, threaded
+from .._parameters import estimator, fit_method, parameter, predict_method
 from ._svm_base import SupportVectorMachine
 
 __all__ = ["OneClassSVM"]
@@ -68,7 +68,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the region that contains most of the points.
 
@@ -93,7 +93,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         self.intercept_ = -self.offset_
         return self
 
-    @threaded
+    @predict_method
     def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) - rho, which is positive inside of the region.
 
@@ -101,12 +101,12 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         """
         return self._values(X)[:, 0]
 
-    @threaded
+    @predict_method
     def score_samples(self, X: Any) -> np.ndarray:
         """Return f(x) for each point."""
         return self.decision_function(X) + self.offset_
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return +1 for points inside of the region and -1 for outliers."""
         return np.where(self.decision_function(X) > 0, 1, -1).astype(np.intp)

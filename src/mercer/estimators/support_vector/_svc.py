@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core import warn_caller
 from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fitting, parameter, threaded
+from .._parameters import estimator, fit_method, parameter, predict_method
 from .._training_sample import class_weights
 from ._one_vs_one import class_pairs, votes_of_pairs
 from ._svm_base import SupportVectorMachine
@@ -51,7 +51,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         "Invalid input - all samples with positive weights belong to the same class: {!r}"
     )
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a function f to each pair of classes.
 
@@ -102,7 +102,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
     # ------------------------------------------------------------------ predictions
 
-    @threaded
+    @predict_method
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values of each point.
 
@@ -126,7 +126,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             return values
         return self._by_class(values)
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the most votes.
 
@@ -243,7 +243,7 @@ class SVC(SupportVectorClassifier):
 
     C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
 
-    @fitting
+    @fit_method
     def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
         """Return one fitted SVC for each value of C, in the order of `Cs`.
 

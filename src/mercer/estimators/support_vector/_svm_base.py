@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core import MemoryBudgetError, budget_in_bytes, check_budget, length, take, warn_caller
 from ...blocks import Blocks
-from ...expansion import Expansion, Primal, near
+from ...expansion import Expansion, Primal, cross_kernel_cached
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import (
@@ -27,15 +27,23 @@ from ...solvers import (
     BoxInterior,
     Duals,
     DualSolutions,
-    Relay,
     Report,
+    SMOThenInteriorPoint,
     Status,
-    Whitened,
-    linear_machine,
+    WhitenedCoordinates,
+    choose_linear_svm_solver,
 )
-from .._blockwise import gathered, require_landmarks
-from .._kernel_estimator import NO_TARGETS, KernelLike, Landmarked, NamedKernel
-from .._parameters import POSITIVE, estimator, exact_as_auto, learned, parameter, solver, threaded
+from .._blockwise import gather_blocks, require_landmarks
+from .._kernel_estimator import NO_TARGETS, KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._parameters import (
+    POSITIVE,
+    estimator,
+    exact_as_auto,
+    fitted_attribute,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._training_sample import Sample
 from ._one_vs_one import MAX_STORED_ENTRIES, expansion_of_pairs, values_of_pairs
 from ._svm_training import SVMProblem, describe_scales, merge_reports
@@ -52,7 +60,7 @@ _MIN_CACHE_BYTES = 2**24
 
 
 @estimator(kw_only=True)
-class SupportVectorMachine(Landmarked, NamedKernel):
+class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     """Base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM.
 
     Parameters
@@ -75,8 +83,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         "auto" and "exact" are the same here.  They use "smo", except for a linear kernel and more
         than 500 dense vectors that outnumber their columns.  In that case they start with "smo"
         and switch to "primal" after 1/7 of the estimated cost of "primal", or after its whole cost
-        for up to 1600 points (a `Relay`).  A solver object is a `BlockSMO` or, for a linear
-        kernel, a `BoxInterior` of `mercer.solvers`, with its own tol and max_iter.
+        for up to 1600 points (a `SMOThenInteriorPoint`).  A solver object is a `BlockSMO` or, for a
+        linear kernel, a `BoxInterior` of `mercer.solvers`, with its own tol and max_iter.
     """
 
     kernel: KernelLike = "rbf"
@@ -99,8 +107,8 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     }
     _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
-    n_support_: np.ndarray = learned()
-    classes_: np.ndarray = learned()
+    n_support_: np.ndarray = fitted_attribute()
+    classes_: np.ndarray = fitted_attribute()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -114,7 +122,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         point, and support vectors are stored.
         """
         require_landmarks(self)
-        self.fit(*gathered(self, X, y, sample_weight))
+        self.fit(*gather_blocks(self, X, y, sample_weight))
 
     # ------------------------------------------------------------------ training data
 
@@ -135,13 +143,15 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
                 f"matrix; fit needs the kernel values of all pairs of training points"
             )
-        if not self._precomputed and self._takes(X):
+        if not self._precomputed and self._expects_matrix(X):
             _check_size(X)
         weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
-        return Sample.of(X, weights, precomputed=self._precomputed, order=self._order), y
+        return Sample.of(
+            X, weights, precomputed=self._precomputed, order=self._required_cpd_order
+        ), y
 
     @property
-    def _order(self) -> int | None:
+    def _required_cpd_order(self) -> int | None:
         return 1  # order 1 is enough, because the coefficients have a fixed sum (Schoelkopf 2000)
 
     def _problem(self, sample: Sample) -> SVMProblem:
@@ -158,7 +168,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 largest = n  # number of points of the largest two-class problem
                 if sample.classes is not None:
                     largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
-                name = linear_machine(n, m, largest, self.max_memory)
+                name = choose_linear_svm_solver(n, m, largest, self.max_memory)
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
         interior_point = BoxInterior(self.tol, steps, max_memory=self.max_memory)
         if name in ("smo", "either"):
@@ -185,7 +195,11 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 if name == "smo":
                     return SVMProblem(sample, kernel, solver, rows)
                 return SVMProblem(
-                    sample, kernel, Relay(solver, interior_point), rows, columns=points
+                    sample,
+                    kernel,
+                    SMOThenInteriorPoint(solver, interior_point),
+                    rows,
+                    columns=points,
                 )
         solver = user_solver or interior_point
         if name == "primal":
@@ -199,7 +213,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
                 check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
                 points = points.toarray()
             return SVMProblem(sample, kernel, solver, points)
-        phi = Whitened.nystroem(values, points, self._chosen, max_memory=self.max_memory)
+        phi = WhitenedCoordinates.nystroem(values, points, self._chosen, max_memory=self.max_memory)
         remaining = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
         return SVMProblem(sample, kernel, replace(solver, max_memory=max(1, remaining)), phi.F, phi)
 
@@ -208,7 +222,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def _solve_and_set(self, problem: SVMProblem, duals: Duals, note: str = "") -> DualSolutions:
         """Solve the dual problem of each pair, set the fitted attributes, return the solutions."""
         counts_before = problem.counts
-        solutions = problem.minimize_all(duals, self._say if self.verbose else None)
+        solutions = problem.minimize_all(duals, self._log_progress if self.verbose else None)
         self._set_prediction_attributes(problem, solutions, self._margin_divisors(solutions))
         self._set_report(
             problem,
@@ -281,7 +295,7 @@ class SupportVectorMachine(Landmarked, NamedKernel):
         self.fit_status_ = int(self.report_.status is Status.NOT_CONVERGED)
         certificate, pairs = self.report_.certificate, len(solutions)
         if self.verbose:
-            self._say(
+            self._log_progress(
                 f"{self.report_.n_iter} steps, {self.report_.seconds:.1f} s: gap "
                 f"{certificate['gap']:.2e}, violation {certificate['violation']:.2e}, "
                 f"{len(self.support_)} support vectors: {self.report_.status.value}"
@@ -349,14 +363,14 @@ class SupportVectorMachine(Landmarked, NamedKernel):
     def expansion_(self, f: Expansion) -> None:
         self._given_expansion = f
 
-    @threaded
+    @predict_method
     def _values(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point, shape (n, n_functions)."""
         X = self._check_prediction_points(X)
         if isinstance(self.kernel_, Linear):
             return np.asarray(X @ self._weights().T) + self.intercept_
         if self._fits_in_one_block(X):
-            K = near(self, self.kernel_, X, self.support_vectors_)
+            K = cross_kernel_cached(self, self.kernel_, X, self.support_vectors_)
             return values_of_pairs(K, self.dual_coef_, self.n_support_) + self.intercept_
         return self.expansion_(X) + self.intercept_
 

@@ -23,20 +23,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import Step
+from ..._core import ProgressStep
 from ...gram import KernelRows, RowsView
 from ...kernels import Kernel
 from ...solvers import (
     BlockSMO,
     Dual,
+    DualProgress,
     Duals,
     DualSolution,
     DualSolutions,
-    Progress,
     Report,
     Reports,
     Status,
-    Whitened,
+    WhitenedCoordinates,
 )
 from .._training_sample import Sample
 from ._one_vs_one import Pair, Pairs
@@ -74,7 +74,7 @@ class SVMProblem:
     kernel: Kernel
     solver: Any
     rows: Any
-    phi: Whitened | None = None
+    phi: WhitenedCoordinates | None = None
     columns: np.ndarray | None = None
     class_weights: Any = None
 
@@ -85,25 +85,25 @@ class SVMProblem:
             return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
         return Pairs(self.sample.labels, len(self.sample.classes))
 
-    def minimize_all(self, duals: Duals, say: Callable[[str], None] | None = None) -> DualSolutions:
-        """Solve the dual problem of each pair of classes; `say` prints progress."""
+    def minimize_all(self, duals: Duals, log: Callable[[str], None] | None = None) -> DualSolutions:
+        """Solve the dual problem of each pair of classes; `log` prints progress."""
         pairs = list(self.pairs)
 
-        def callback(p: int) -> Callable[[Progress], None] | None:
-            return None if say is None else progress_callback(say, self.title(pairs[p]))
+        def callback(p: int) -> Callable[[DualProgress], None] | None:
+            return None if log is None else progress_callback(log, self.title(pairs[p]))
 
         if isinstance(self.solver, BlockSMO):
 
             def view(p: int) -> RowsView:
                 return self.rows.view(*(() if len(pairs) == 1 else pairs[p]))
 
-            return self.solver.minimize_all(self.rows, duals, view, callback if say else None)
+            return self.solver.minimize_all(self.rows, duals, view, callback if log else None)
         jobs = zip(duals, pairs, range(len(pairs)), strict=True)
         solutions = (self.minimize(dual, pair, callback(p)) for dual, pair, p in jobs)
         return DualSolutions.of(solutions, duals)
 
     def minimize(
-        self, dual: Dual, pair: Pair, follow: Callable[[Progress], None] | None = None
+        self, dual: Dual, pair: Pair, follow: Callable[[DualProgress], None] | None = None
     ) -> DualSolution:
         """Solve the dual problem of one pair of classes; `follow` is called with the progress."""
         single_pair = len(self.pairs) == 1
@@ -151,14 +151,14 @@ class SVMProblem:
         return self.rows.largest if isinstance(self.rows, KernelRows) else 0.0
 
 
-def progress_callback(say: Callable[[str], None], title: str) -> Callable[[Progress], None]:
+def progress_callback(log: Callable[[str], None], title: str) -> Callable[[DualProgress], None]:
     """Return a callback that prints the progress of a solver after the title."""
 
-    def follow(state: Progress) -> None:
+    def follow(state: DualProgress) -> None:
         text = (
             f"{title}{state.n_iter} steps, {state.seconds:.1f} s: violation {state.violation:.2e}, "
         )
-        say(Step(f"{text}dual objective {state.objective:.8g}"))
+        log(ProgressStep(f"{text}dual objective {state.objective:.8g}"))
 
     return follow
 

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
 from ...solvers import Dual, Duals, DualSolutions
-from .._parameters import AT_LEAST_0, POSITIVE, estimator, fitting, parameter, threaded
+from .._parameters import NON_NEGATIVE, POSITIVE, estimator, fit_method, parameter, predict_method
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
@@ -22,7 +22,7 @@ __all__ = ["SVR", "NuSVR"]
 class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
     """Base class of SVR and NuSVR."""
 
-    @fitting
+    @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y.
 
@@ -46,7 +46,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         self._solve_and_set(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
         return self
 
-    @threaded
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
         return self._values(X)[:, 0]
@@ -112,7 +112,7 @@ class SVR(_SupportVectorRegressor):
     """
 
     C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
-    epsilon: float = parameter(AT_LEAST_0, default=0.1)
+    epsilon: float = parameter(NON_NEGATIVE, default=0.1)
 
     def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
         return Dual.regress(y, self.C * w, float(self.epsilon))

@@ -1,19 +1,19 @@
 """Pre-images: points z with phi(z) close to a given element of the RKHS (arrays in, arrays out)."""
 
-from ._batched_lbfgs import descend
-from ._preimage import PreImages, joined, local_method, preimage
-from ._preimage_options import Options
-from ._preimage_regression import choose_map, evenly
-from ._preimage_target import Target
+from ._batched_lbfgs import batched_lbfgs
+from ._preimage import PreImages, concatenate_preimages, local_preimage_method, preimage
+from ._preimage_options import PreImageOptions
+from ._preimage_regression import choose_regression_map, evenly_spaced_indices
+from ._preimage_target import PreImageTarget
 
 __all__ = [
-    "Options",
+    "PreImageOptions",
+    "PreImageTarget",
     "PreImages",
-    "Target",
-    "choose_map",
-    "descend",
-    "evenly",
-    "joined",
-    "local_method",
+    "batched_lbfgs",
+    "choose_regression_map",
+    "concatenate_preimages",
+    "evenly_spaced_indices",
+    "local_preimage_method",
     "preimage",
 ]

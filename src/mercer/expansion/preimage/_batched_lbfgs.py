@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core import entry_point
 
-__all__ = ["descend", "limit_step_length"]
+__all__ = ["batched_lbfgs", "limit_step_length"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ ValuesAndGradients = Function[[np.ndarray, np.ndarray], tuple[np.ndarray, np.nda
 
 
 @entry_point
-def descend(
+def batched_lbfgs(
     slopes: ValuesAndGradients,
     start: np.ndarray,
     *,

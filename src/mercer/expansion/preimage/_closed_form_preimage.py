@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from ...gram import gram
 from ...kernels import Linear, Polynomial, ThinPlate
 from ...solvers import Cholesky
-from ._preimage_target import Target, row_blocks
+from ._preimage_target import PreImageTarget, row_blocks
 
 __all__ = ["conformal", "convex", "distance", "has_distance", "nearest"]
 
@@ -27,12 +27,12 @@ _EIGENVALUE_CUTOFF = 1e-13
 _RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # ridges that `conformal` tries
 
 
-def nearest(target: Target) -> np.ndarray:
+def nearest(target: PreImageTarget) -> np.ndarray:
     """Return the index of the candidate with the smallest |phi(x_i) - Psi|, for each target."""
     return np.argmin(target.candidate_costs, axis=1)
 
 
-def convex(target: Target, count: int) -> np.ndarray:
+def convex(target: PreImageTarget, count: int) -> np.ndarray:
     """Return the best convex combination z = sum_i w_i x_i of the neighbours of each target.
 
     The weights, w >= 0 with sum 1, minimise |sum_i w_i phi(x_i) - Psi|: a small quadratic program
@@ -53,7 +53,7 @@ def convex(target: Target, count: int) -> np.ndarray:
     return Z
 
 
-def has_distance(target: Target) -> bool:
+def has_distance(target: PreImageTarget) -> bool:
     """Return True if a kernel value determines the distance or inner product of two points."""
     kernel = target.core
     if isinstance(kernel, Polynomial):
@@ -61,7 +61,7 @@ def has_distance(target: Target) -> bool:
     return isinstance(kernel, Linear) or (target.is_radial and not isinstance(kernel, ThinPlate))
 
 
-def distance(target: Target, count: int) -> np.ndarray:
+def distance(target: PreImageTarget, count: int) -> np.ndarray:
     """Return the z whose distances to the neighbours match the distances in feature space.
 
     Kwok & Tsang (2004): |phi(z) - phi(x_i)|^2 = |Psi - phi(x_i)|^2 gives k(z, x_i), and from it
@@ -114,7 +114,7 @@ def _min_norm_least_squares(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.einsum("ck,ckj->cj", coordinates, Vt)
 
 
-def conformal(target: Target, max_memory: Any = None) -> np.ndarray:
+def conformal(target: PreImageTarget, max_memory: Any = None) -> np.ndarray:
     """Return pre-images by a conformal map from feature space to the input space.
 
     Honeine & Richard (2011) choose coordinates of feature space in which <phi(x_i), phi(x_j)> is

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ._batched_lbfgs import limit_step_length
-from ._preimage_target import FixedPointTerms, Target
+from ._preimage_target import FixedPointTerms, PreImageTarget
 
 __all__ = ["fixed_point"]
 
@@ -26,7 +26,7 @@ _DENOMINATOR_CUTOFF = 1e-12  # below this times the sum of its terms, a denomina
 
 
 def fixed_point(
-    target: Target, start: np.ndarray, *, penalty: float = 0.0, tol: float, max_iter: int
+    target: PreImageTarget, start: np.ndarray, *, penalty: float = 0.0, tol: float, max_iter: int
 ) -> tuple[np.ndarray, int, np.ndarray]:
     """Iterate from `start`, which has one row per target.
 
@@ -82,7 +82,7 @@ def _step(terms: FixedPointTerms, Z: np.ndarray) -> np.ndarray:
 
 
 def _regularised_terms(
-    target: Target, Z: np.ndarray, start: np.ndarray, rows: np.ndarray, penalty: float
+    target: PreImageTarget, Z: np.ndarray, start: np.ndarray, rows: np.ndarray, penalty: float
 ) -> FixedPointTerms:
     """Return the terms of the fixed point with the penalty towards the start added."""
     terms = target.fixed_point_terms(Z, rows)

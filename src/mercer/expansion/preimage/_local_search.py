@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ._preimage_target import Target
+from ._preimage_target import PreImageTarget
 
 __all__ = ["local_search"]
 
 
 def local_search(
-    target: Target, start: list, neighbours: Function[[Any], Any], max_iter: int
+    target: PreImageTarget, start: list, neighbours: Function[[Any], Any], max_iter: int
 ) -> tuple[list, int, np.ndarray]:
     """Move each object to its best neighbour while the residual decreases.
 
@@ -60,6 +60,6 @@ def local_search(
     return results, max_moves, converged
 
 
-def _costs(target: Target, c: int, objects: Any) -> np.ndarray:
+def _costs(target: PreImageTarget, c: int, objects: Any) -> np.ndarray:
     """Return the costs J_c of several objects for target c."""
     return np.asarray(target.core.diag(objects) - 2.0 * target.block(objects) @ target.G[c])

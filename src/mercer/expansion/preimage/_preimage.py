@@ -20,15 +20,15 @@ from ..._core import (
 )
 from ...kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
 from ...solvers import Report, Status
-from ._batched_lbfgs import descend
+from ._batched_lbfgs import batched_lbfgs
 from ._closed_form_preimage import conformal, convex, distance, has_distance, nearest
 from ._fixed_point import fixed_point
 from ._local_search import local_search
-from ._preimage_options import VECTORIAL, Options, check_inputs
+from ._preimage_options import VECTORIAL, PreImageOptions, check_inputs
 from ._preimage_regression import learned_preimages
-from ._preimage_target import Target, core_of
+from ._preimage_target import PreImageTarget, core_of
 
-__all__ = ["PreImages", "joined", "local_method", "preimage"]
+__all__ = ["PreImages", "concatenate_preimages", "local_preimage_method", "preimage"]
 
 # With at most this many points "auto" also tries "learned" and "conformal", which cost n^3.
 _MAX_DENSE_POINTS = 1000
@@ -77,7 +77,7 @@ class PreImages:
 
 @entry_point
 def preimage(
-    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
+    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: PreImageOptions
 ) -> PreImages:
     """Return approximate pre-images of sum_i coefficients[i, c] phi(x_i), for each column c.
 
@@ -85,7 +85,7 @@ def preimage(
     """
     points, options, vectors = check_inputs(kernel, points, coefficients, method, options)
     watch = Stopwatch()
-    target = Target(kernel, points, coefficients.T, options.candidates)
+    target = PreImageTarget(kernel, points, coefficients.T, options.candidates)
     # Points whose J is not finite are never selected; a |f|^2 that is not finite raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
         guess = target.core._preimage(points, coefficients) if method == "auto" else None
@@ -111,7 +111,7 @@ def preimage(
     return PreImages(result.points, residuals, names, report)
 
 
-def local_method(kernel: Kernel) -> str:
+def local_preimage_method(kernel: Kernel) -> str:
     """Return the name of the method that improves a given start, or "auto" if there is none."""
     core, _, _ = core_of(kernel)
     if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
@@ -121,7 +121,7 @@ def local_method(kernel: Kernel) -> str:
     return "gradient"
 
 
-def joined(parts: list[PreImages]) -> PreImages:
+def concatenate_preimages(parts: list[PreImages]) -> PreImages:
     """Concatenate the pre-images of several blocks of targets."""
     if len(parts) == 1:
         return parts[0]
@@ -154,7 +154,7 @@ class _PreImageResult:
 class _VectorMethods:
     """The pre-image methods for points that are vectors."""
 
-    def __init__(self, target: Target, options: Options) -> None:
+    def __init__(self, target: PreImageTarget, options: PreImageOptions) -> None:
         self.target, self.options = target, options
         self._results: dict[str, _PreImageResult] = {}
 
@@ -296,7 +296,7 @@ class _VectorMethods:
         def slopes(Y: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return target.slopes(Y, rows[indices])
 
-        result = descend(slopes, Z, scale=target.scale, lower=target.lower, **limits)
+        result = batched_lbfgs(slopes, Z, scale=target.scale, lower=target.lower, **limits)
         return _PreImageResult("gradient", *result)
 
     def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -307,7 +307,9 @@ class _VectorMethods:
         return np.array(all_points)[winner, rows], costs[winner, rows], winner
 
 
-def _among_objects(target: Target, method: str, options: Options, guess: Any) -> _PreImageResult:
+def _among_objects(
+    target: PreImageTarget, method: str, options: PreImageOptions, guess: Any
+) -> _PreImageResult:
     """Return pre-images among points that are not vectors, by "nearest" or local search."""
     if method in VECTORIAL:
         raise TypeError(

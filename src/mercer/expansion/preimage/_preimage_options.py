@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from ..._core import check_budget, length
 from ...kernels import Kernel
 
-__all__ = ["VECTORIAL", "Options", "check_inputs"]
+__all__ = ["VECTORIAL", "PreImageOptions", "check_inputs"]
 
 # Methods that work only on points that are vectors.
 VECTORIAL = ("fixed_point", "regularized", "distance", "gradient", "learned", "conformal", "convex")
@@ -21,7 +21,7 @@ METHODS = ("auto", *VECTORIAL, "nearest", "search")
 
 
 @dataclass(frozen=True)
-class Options:
+class PreImageOptions:
     """The options of `Expansion.preimage`; see there for their meaning."""
 
     start: Any
@@ -40,8 +40,8 @@ class Options:
 
 
 def check_inputs(
-    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: Options
-) -> tuple[Any, Options, bool]:
+    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: PreImageOptions
+) -> tuple[Any, PreImageOptions, bool]:
     """Validate the inputs of `preimage`.
 
     Returns the points, the options, and whether the points are vectors.  If they are, the points,
@@ -80,7 +80,7 @@ def check_inputs(
     return points, replace(options, start=start, candidates=candidates), True
 
 
-def _check_options(coefficients: np.ndarray, method: str, options: Options) -> None:
+def _check_options(coefficients: np.ndarray, method: str, options: PreImageOptions) -> None:
     n, m = coefficients.shape
     if n == 0 or m == 0:
         raise ValueError(

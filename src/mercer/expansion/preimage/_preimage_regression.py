@@ -16,9 +16,9 @@ import numpy as np
 from ..._core import NotPositiveDefiniteError, check_budget, entry_point
 from ..._core.linalg import cho_factor, cho_solve, eigh, lapack
 from ...gram import gram
-from ._preimage_target import Target
+from ._preimage_target import PreImageTarget
 
-__all__ = ["MapChoice", "choose_map", "evenly", "learned_preimages"]
+__all__ = ["MapChoice", "choose_regression_map", "evenly_spaced_indices", "learned_preimages"]
 
 # Squared widths to try, in units of the median squared distance.
 _RELATIVE_WIDTHS = 2.0 ** np.arange(-4, 5)
@@ -34,13 +34,15 @@ class MapChoice(NamedTuple):
     error: float  # mean squared leave-one-out error
 
 
-def evenly(n: int) -> np.ndarray:
+def evenly_spaced_indices(n: int) -> np.ndarray:
     """Return at most 300 evenly spaced indices below n, used to select kernel and ridge."""
     return np.unique(np.linspace(0, n - 1, min(n, _MAX_SELECTION_POINTS)).astype(int))
 
 
 @entry_point
-def choose_map(inner: np.ndarray, X: np.ndarray, shift: float | None = None) -> MapChoice:
+def choose_regression_map(
+    inner: np.ndarray, X: np.ndarray, shift: float | None = None
+) -> MapChoice:
     """Return the kernel and ridge with the smallest leave-one-out error.
 
     Parameters
@@ -97,11 +99,13 @@ def _leave_one_out_errors(L: np.ndarray, shift: float, X: np.ndarray) -> np.ndar
     return np.asarray(coefficients / lapack.dpotri(factor, lower=1)[0].diagonal()[:, None])
 
 
-def learned_preimages(target: Target, max_memory: Any = None) -> tuple[np.ndarray, MapChoice]:
+def learned_preimages(
+    target: PreImageTarget, max_memory: Any = None
+) -> tuple[np.ndarray, MapChoice]:
     """Return the images of Psi under the map learned from the candidates, and its parameters."""
     X = target.candidates
-    subset = evenly(len(X))
-    choice = choose_map(target.core(X[subset]), X[subset])
+    subset = evenly_spaced_indices(len(X))
+    choice = choose_regression_map(target.core(X[subset]), X[subset])
     n = len(X)
     check_budget(16 * n * n, max_memory, f"a map learned from {n} points")
     K = gram(target.core, X, storage="dense", max_memory=max_memory).to_array()

@@ -34,7 +34,7 @@ from ...kernels import (
     Sum,
 )
 
-__all__ = ["FixedPointTerms", "Target", "core_of", "row_blocks"]
+__all__ = ["FixedPointTerms", "PreImageTarget", "core_of", "row_blocks"]
 
 _MAX_BLOCK_ENTRIES = 2**21  # entries of k(Z, X) computed at a time, which limits the memory
 
@@ -53,7 +53,7 @@ class FixedPointTerms(NamedTuple):
     scale: np.ndarray  # a, b and magnitude are divided by it, to avoid underflow far away
 
 
-class Target:
+class PreImageTarget:
     """Targets Psi_c = sum_i G[c, i] phi(x_i) of a pre-image problem, and candidate pre-images.
 
     Parameters
@@ -88,7 +88,7 @@ class Target:
     @cached_property
     def candidate_values(self) -> np.ndarray:
         """The values of Psi_c at the candidates, shape (q, n_candidates)."""
-        if same_points(self.candidates, self.points) and not self.core.tells_observations_apart:
+        if same_points(self.candidates, self.points) and not self.core.distinguishes_observations:
             return self.values
         candidates = take(self.candidates, slice(None))  # a new view: `White` compares identities
         K = gram(self.core, candidates, self.points, storage="tiled")
@@ -259,7 +259,7 @@ class Target:
     @property
     def at_zero(self) -> float:
         """The value k(z, z) of a radial kernel, the same for all z."""
-        return self.core._at_zero()
+        return self.core._value_at_zero()
 
     def _squared_distances(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
         """Return the prepared Z, and its squared scaled distances to the points."""
@@ -273,7 +273,7 @@ class Target:
         P, s = self._squared_distances(Z)
         M = kernel._finite_slope(s)
         M *= G
-        gradient = -2.0 * kernel._pulled(P, self._prepared_points, s, M)
+        gradient = -2.0 * kernel._statistic_gradient(P, self._prepared_points, s, M)
         return self.at_zero - 2.0 * np.einsum("ci,ci->c", kernel.profile(s), G), gradient
 
     def _generic_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

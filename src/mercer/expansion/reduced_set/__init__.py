@@ -6,6 +6,6 @@ methods differ in Z: some of the x_i, cluster centres, or freely optimised point
 
 from ._reduce import reduce
 from ._reduction import Reduction
-from ._reduction_request import Request
+from ._reduction_request import CompressionRequest
 
-__all__ = ["Reduction", "Request", "reduce"]
+__all__ = ["CompressionRequest", "Reduction", "reduce"]

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from ..._core import NotPositiveDefiniteError, one_blas_thread, ordered_sum, slices
 from ..._core.linalg import cho_factor, cho_solve
-from ...gram import lloyd, radial_inside
+from ...gram import euclidean_kmeans, unwrap_radial
 from ._reduction_target import TargetFunctions
 
 __all__ = ["construct", "kmeans"]
@@ -143,7 +143,8 @@ def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
     return low - margin, high + margin
 
 
-# --- Reduced sets from k-means: the new points are cluster centres of the points, weighted by |a_i|.
+# --- Reduced sets from k-means: the new points are cluster centres of the points, weighted by
+# |a_i|.
 
 
 _LLOYD_ITERATIONS = 10  # of Lloyd's algorithm; more take longer and may improve the centres
@@ -156,7 +157,7 @@ def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:
     """
     from sklearn.cluster import kmeans_plusplus
 
-    radial = radial_inside(f.kernel)
+    radial = unwrap_radial(f.kernel)
     scale = radial._scale(f.X.shape[1]) if radial is not None else 1.0
     weights = np.sqrt(np.einsum("ic,ic->i", f.A, f.A))
     is_used = weights > 1e-8 * weights.max()
@@ -165,4 +166,4 @@ def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:
     X, weights = f.X[is_used] / scale, weights[is_used] / weights.max()
     options = {"sample_weight": weights, "random_state": random_state}
     centres, _ = kmeans_plusplus(X, min(n_points, len(X)), **options)
-    return np.asarray(lloyd(X, centres, _LLOYD_ITERATIONS, weights) * scale)
+    return np.asarray(euclidean_kmeans(X, centres, _LLOYD_ITERATIONS, weights) * scale)

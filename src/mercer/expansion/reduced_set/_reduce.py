@@ -11,7 +11,7 @@ from ..._core import NotDifferentiableError, as_vectors, entry_point, take
 from ...kernels import Kernel
 from ._construction import construct, kmeans
 from ._reduction import Reduction
-from ._reduction_request import Request
+from ._reduction_request import CompressionRequest
 from ._reduction_target import SpanProjection, TargetFunctions
 from ._selection import Selection
 
@@ -51,7 +51,7 @@ class _ReducedSet(NamedTuple):
 
 @entry_point
 def reduce(
-    kernel: Kernel, X: Any, A: np.ndarray, request: Request
+    kernel: Kernel, X: Any, A: np.ndarray, request: CompressionRequest
 ) -> tuple[Any, np.ndarray, Reduction]:
     """Approximate functions by expansions in fewer points.
 
@@ -78,8 +78,9 @@ def reduce(
     --------
     >>> import numpy as np
     >>> from mercer.kernels import Linear
-    >>> from mercer.expansion.reduced_set import Request, reduce
-    >>> Z, B, reduction = reduce(Linear(), np.array([[1.0], [2.0]]), np.ones((2, 1)), Request(1))
+    >>> from mercer.expansion.reduced_set import CompressionRequest, reduce
+    >>> X, A = np.array([[1.0], [2.0]]), np.ones((2, 1))
+    >>> Z, B, reduction = reduce(Linear(), X, A, CompressionRequest(1))
     >>> (Z * B).round(8)
     array([[3.]])
     """
@@ -118,7 +119,9 @@ def reduce(
 # ---------------------------------------------------------------------- methods
 
 
-def _select_points(f: TargetFunctions, request: Request) -> tuple[_ReducedSet, np.ndarray]:
+def _select_points(
+    f: TargetFunctions, request: CompressionRequest
+) -> tuple[_ReducedSet, np.ndarray]:
     """Select n_points points, or as many as max_error needs; also return their indices."""
     selection = Selection(f)
     if request.max_error is None:
@@ -154,7 +157,7 @@ def _select_to_error(f: TargetFunctions, selection: Selection, max_error: float)
         goal *= float(np.clip(factor, *_TUNING.goal_reduction))
 
 
-def _construct_points(f: TargetFunctions, request: Request) -> _ReducedSet:
+def _construct_points(f: TargetFunctions, request: CompressionRequest) -> _ReducedSet:
     """Optimise free points; return the selected points instead if these are at least as good."""
     selected, indices = _select_points(f, request)
     total = selected.projection.total
@@ -172,7 +175,9 @@ def _construct_points(f: TargetFunctions, request: Request) -> _ReducedSet:
     return selected
 
 
-def _optimise_points(f: TargetFunctions, indices: np.ndarray, request: Request) -> SpanProjection:
+def _optimise_points(
+    f: TargetFunctions, indices: np.ndarray, request: CompressionRequest
+) -> SpanProjection:
     """Optimise points from two starts, selected points and clusters; continue with the better."""
     trial_steps = min(_TUNING.trial_steps, (request.max_iter + 1) // 2)
     starts = f.X[indices], kmeans(f, len(indices), request.seed)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..._core import is_count
-from ...kernels import Kernel, reads_all
+from ...kernels import Kernel, expects_precomputed_rows
 
-__all__ = ["METHODS", "Request"]
+__all__ = ["METHODS", "CompressionRequest"]
 
 METHODS = ("auto", "select", "kmeans", "construct")
 
 
 @dataclass(frozen=True)
-class Request:
+class CompressionRequest:
     """The parameters of `Expansion.compress`; see there for their meaning."""
 
     n_points: int | None
@@ -61,7 +61,7 @@ class Request:
                 "use method='select' with max_error"
             )
         _check_count("max_iter", self.max_iter)
-        if reads_all(kernel):
+        if expects_precomputed_rows(kernel):
             raise ValueError(
                 "Precomputed() does not store the kernel values between training points, which are "
                 "needed to compute errors; keep the matrix: Precomputed(K), with indices as points"

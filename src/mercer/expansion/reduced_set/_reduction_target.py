@@ -15,11 +15,11 @@ import numpy as np
 
 from ..._core import (
     NotPositiveDefiniteError,
-    doubled,
+    as_csr,
+    as_float64,
     length,
-    not_finite,
+    not_finite_error,
     one_blas_thread,
-    sliceable,
     take,
 )
 from ..._core.linalg import solve_triangular
@@ -68,16 +68,16 @@ class TargetFunctions:
     @classmethod
     def of(cls, kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any = None) -> TargetFunctions:
         """Return the functions, evaluated at their own points with one product K A."""
-        X, A = doubled(sliceable(X)), np.asarray(A, dtype=np.float64)
+        X, A = as_float64(as_csr(X)), np.asarray(A, dtype=np.float64)
         options: dict[str, Any] = {"storage": "tiled", "max_memory": max_memory}
         with np.errstate(over="ignore", invalid="ignore"):  # checked below
             values = np.asarray(gram(kernel, X, **options) @ A)
             size = _coefficient_scale(kernel, X, A)
         if not (np.isfinite(values).all() and np.isfinite(size).all()):
-            raise not_finite(kernel)
+            raise not_finite_error(kernel)
         squares = np.einsum("ic,ic->c", A, values)
         _check_squared_norms(squares, size, kernel)
-        if kernel.tells_observations_apart:
+        if kernel.distinguishes_observations:
             values = np.asarray(gram(kernel, X, take(X, slice(None)), **options) @ A)
         return cls(kernel, X, A, values, np.maximum(squares, 0.0), size, max_memory)
 

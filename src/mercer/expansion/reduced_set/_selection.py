@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, check_budget, one_blas_thread, quiet
+from ..._core import NotPositiveDefiniteError, check_budget, ignore_overflow, one_blas_thread
 from ...gram import TiledGram
 from ._reduction_target import TargetFunctions
 
@@ -46,7 +46,7 @@ _TUNING = _SelectionTuning()
 class Selection:
     """Greedy selection of points of an expansion; `extend` can be called repeatedly."""
 
-    @quiet
+    @ignore_overflow
     def __init__(self, f: TargetFunctions) -> None:
         self.f, self._K = f, TiledGram(f.kernel, f.X)
         self._R, self._squares = f.values.copy(), f.squares.copy()
@@ -71,7 +71,7 @@ class Selection:
     def _error(self) -> np.ndarray:
         return np.sqrt(self._squares + self.f.rounding)
 
-    @quiet
+    @ignore_overflow
     def extend(self, n_points: int, max_error: float = 0.0) -> Self:
         """Select further points until there are `n_points`.
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._core import ENTRY_WORK, entry_point, is_count, length, run, sliceable, slices
+from ..._core import ENTRY_WORK, as_csr, entry_point, is_count, length, run_in_threads, slices
 
 __all__ = ["FeatureMap"]
 
@@ -76,7 +76,7 @@ class FeatureMap(ABC):
         ndarray of shape (n, m)
             phi(x_i) in row i.
         """
-        X = sliceable(X)
+        X = as_csr(X)
         rows = slice(0, length(X))
         return self._some_features(X, rows, n_threads, dtype=dtype, squares=squares)
 
@@ -96,7 +96,7 @@ class FeatureMap(ABC):
         """
         if rows is not None and not is_count(rows):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
-        X = sliceable(X)
+        X = as_csr(X)
         for part in slices(
             length(X), _STRIPS_PER_BLOCK * self._strip_rows if rows is None else int(rows)
         ):
@@ -125,7 +125,7 @@ class FeatureMap(ABC):
             if computed is not target:
                 target[...] = computed
 
-        run(strip, self._strips(rows), n_threads, self._work(len(out)))
+        run_in_threads(strip, self._strips(rows), n_threads, self._work(len(out)))
         return out
 
     def _work(self, rows: int) -> float:

@@ -25,21 +25,21 @@ import scipy.sparse as sp
 
 from ..._core import (
     NotPositiveDefiniteError,
-    doubled,
+    as_csr,
+    as_float64,
     entry_point,
     length,
-    not_finite,
-    sliceable,
+    not_finite_error,
     take,
 )
 from ..._core.linalg import lapack
-from ...kernels import Kernel, Prepared, reads_all
-from .._tiled import fill
-from .._triangular_solve import multiply_rows, solve_rows
-from ..landmarks._pivoted_cholesky import significance
+from ...kernels import Kernel, Prepared, expects_precomputed_rows
+from .._tiled import fill_gram
+from .._triangular_solve import multiply_triangular_rows, solve_triangular_rows
+from ..landmarks._pivoted_cholesky import residual_tolerances
 from ._feature_map import FeatureMap
 
-__all__ = ["NystroemMap", "factor_landmarks", "without_rounding"]
+__all__ = ["NystroemMap", "clip_negative_residual", "factor_landmarks"]
 
 _TILE_BYTES = 2**20  # kernel values evaluated at a time; they fit the second-level cache
 _MAX_INVERSE_LANDMARKS = 600  # for more landmarks, solving with L is as fast as multiplying by L^-1
@@ -103,23 +103,23 @@ class NystroemMap(FeatureMap):
             raise TypeError(f"NystroemMap needs a Kernel, got {kernel!r}")
         if not length(points):
             raise ValueError("NystroemMap needs at least one landmark, got none")
-        if reads_all(kernel):
+        if expects_precomputed_rows(kernel):
             raise ValueError(
                 "Precomputed() represents a point by its kernel values with all others, and has no "
                 "values for the landmarks alone; keep the matrix: Precomputed(K), with indices as "
                 "points"
             )
-        points = doubled(sliceable(points))
+        points = as_float64(as_csr(points))
         P = kernel.prepare(points)
         K = np.empty((len(P), len(P)))
-        fill(kernel, P, P, K, n_threads)
+        fill_gram(kernel, P, P, K, n_threads)
         L, kept, jitter = factor_landmarks(K, P.dtype, kernel)
         L.setflags(write=False)
         # Indexing copies the landmarks, so that later changes of the input have no effect.
         return cls(kernel, take(points, kept), L, kept, len(P) - len(kept), jitter)
 
     @property
-    def flaws(self) -> list[str]:
+    def report_remarks(self) -> list[str]:
         """Remarks on the landmarks for a solver report."""
         dropped = f"{self.dropped} more depended on others and were dropped"
         remarks = {dropped: self.dropped, f"jitter {self.jitter:.1e}": self.jitter}
@@ -150,15 +150,15 @@ class NystroemMap(FeatureMap):
         if not out.size:
             return
         Q = self._sparse_landmarks if sp.issparse(X) else self._landmarks
-        P = self.kernel.prepare(doubled(take(X, rows)), like=Q)
+        P = self.kernel.prepare(as_float64(take(X, rows)), like=Q)
         tile = max(1, _TILE_BYTES // (8 * len(self)))
         with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             for i in range(0, len(out), tile):
                 self.kernel.tile(P[i : i + tile], Q, out[i : i + tile])
         if whiten and self._inverse is not None:
-            multiply_rows(self._inverse, out)
+            multiply_triangular_rows(self._inverse, out)
         elif whiten:
-            solve_rows(self.factor, out)
+            solve_triangular_rows(self.factor, out)
         if not np.isfinite(out.sum()):
             raise ValueError(
                 f"features of the points {rows.start} to {rows.stop - 1} are not finite; the usual "
@@ -221,9 +221,9 @@ def factor_landmarks(
     """
     diagonal = K.diagonal().copy()
     if not np.isfinite(K.sum()):
-        raise not_finite(kernel, "K_SS", "the landmarks")
+        raise not_finite_error(kernel, "K_SS", "the landmarks")
     largest = float(np.abs(diagonal).max())
-    floor, negative = (largest * tolerance for tolerance in significance(dtype))
+    floor, negative = (largest * tolerance for tolerance in residual_tolerances(dtype))
     L, info = lapack.dpotrf(K, lower=1, clean=1)
     if info == 0 and L.diagonal().min() ** 2 > floor:
         return L, np.arange(len(K)), 0.0
@@ -260,7 +260,7 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
     )
 
 
-def without_rounding(
+def clip_negative_residual(
     residual: np.ndarray, diagonal: np.ndarray, kernel: Kernel, dtype: Any = float
 ) -> np.ndarray:
     """Set slightly negative residuals k(x, x) - |phi(x)|^2 to 0, in place.
@@ -289,13 +289,13 @@ def without_rounding(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import without_rounding
+    >>> from mercer.gram import clip_negative_residual
     >>> from mercer.kernels import RBF
-    >>> without_rounding(np.array([-1e-17, 0.2]), np.ones(2), RBF())
+    >>> clip_negative_residual(np.array([-1e-17, 0.2]), np.ones(2), RBF())
     array([0. , 0.2])
     """
     largest, lowest = np.abs(diagonal).max(initial=0.0), residual.min(initial=0.0)
-    if lowest < -significance(dtype)[1] * largest:
+    if lowest < -residual_tolerances(dtype)[1] * largest:
         raise NotPositiveDefiniteError(
             f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
             f"{largest:.3g}: {kernel} is not positive semidefinite on points and "

@@ -15,19 +15,30 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._core import (
-    doubled,
+    as_csr,
+    as_float64,
+    as_generator,
     entry_point,
-    generator,
     length,
     one_blas_thread,
-    sliceable,
     slices,
     take,
 )
 from ...kernels import Kernel, Radial, Wrapper
-from ._landmark_selection import CANDIDATES, PER_LANDMARK, choose_by_residual, choose_landmarks
+from ._landmark_selection import (
+    CANDIDATES_PER_LANDMARK,
+    DEFAULT_CANDIDATES,
+    choose_landmarks,
+    choose_with_residual,
+)
 
-__all__ = ["centroids", "has_centroids", "lloyd", "medoids", "radial_inside"]
+__all__ = [
+    "euclidean_kmeans",
+    "kmeans_centroids",
+    "kmeans_medoids",
+    "supports_kmeans_landmarks",
+    "unwrap_radial",
+]
 
 
 @dataclass(frozen=True)
@@ -50,7 +61,7 @@ class _KMeansLandmarkTuning:
 _TUNING = _KMeansLandmarkTuning()
 
 
-def has_centroids(kernel: Kernel, X: Any) -> bool:
+def supports_kmeans_landmarks(kernel: Kernel, X: Any) -> bool:
     """Whether landmarks can be chosen by k-means.
 
     This needs dense vectors and a kernel that is radial, possibly wrapped in others.
@@ -58,16 +69,16 @@ def has_centroids(kernel: Kernel, X: Any) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import has_centroids
+    >>> from mercer.gram import supports_kmeans_landmarks
     >>> from mercer.kernels import RBF, Linear
     >>> X = np.zeros((3, 2))
-    >>> has_centroids(RBF(), X), has_centroids(Linear(), X)
+    >>> supports_kmeans_landmarks(RBF(), X), supports_kmeans_landmarks(Linear(), X)
     (True, False)
     """
-    return isinstance(X, np.ndarray) and X.ndim == 2 and radial_inside(kernel) is not None
+    return isinstance(X, np.ndarray) and X.ndim == 2 and unwrap_radial(kernel) is not None
 
 
-def centroids(
+def kmeans_centroids(
     kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
 ) -> np.ndarray:
     """Return the centroids of m clusters as landmarks, or fewer if points coincide.
@@ -82,24 +93,24 @@ def centroids(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._kmeans_landmarks import centroids
+    >>> from mercer.gram.landmarks._kmeans_landmarks import kmeans_centroids
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [1.0], [10.0], [12.0]])
-    >>> np.sort(centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
+    >>> np.sort(kmeans_centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
     array([ 0.5, 11. ])
     """
-    scale, rng = _scale(kernel, X), generator(random_state)
-    n_candidates = max(CANDIDATES, PER_LANDMARK * m)
+    scale, rng = _scale(kernel, X), as_generator(random_state)
+    n_candidates = max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * m)
     if length(X) > n_candidates:
-        X = take(sliceable(X), np.sort(rng.choice(length(X), n_candidates, replace=False)))
-    X = doubled(X)
+        X = take(as_csr(X), np.sort(rng.choice(length(X), n_candidates, replace=False)))
+    X = as_float64(X)
     pivots = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
     # Means of few points shrink towards the centre of the data.  Then one iteration is best.
     rounds = _TUNING.n_iter if len(X) >= _TUNING.points_per_landmark * len(pivots) else 1
-    return lloyd(X / scale, X[pivots] / scale, rounds) * scale
+    return euclidean_kmeans(X / scale, X[pivots] / scale, rounds) * scale
 
 
-def medoids(
+def kmeans_medoids(
     kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
 ) -> np.ndarray:
     """Return the indices of m distinct points of X that are nearest to k-means centroids.
@@ -115,13 +126,13 @@ def medoids(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._kmeans_landmarks import medoids
+    >>> from mercer.gram.landmarks._kmeans_landmarks import kmeans_medoids
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
-    >>> np.sort(medoids(RBF(5.0), X, 2, random_state=0))
+    >>> np.sort(kmeans_medoids(RBF(5.0), X, 2, random_state=0))
     array([1, 4])
     """
-    scale, rng, n = _scale(kernel, X), generator(random_state), length(X)
+    scale, rng, n = _scale(kernel, X), as_generator(random_state), length(X)
     for minimum, per_landmark in _TUNING.medoid_candidates:
         n_candidates = max(minimum, per_landmark * m)
         candidates = (
@@ -129,19 +140,19 @@ def medoids(
             if n <= n_candidates
             else np.sort(rng.choice(n, n_candidates, replace=False))
         )
-        Y = doubled(take(sliceable(X), candidates))
-        pivots, residual = choose_by_residual(kernel, Y, m, rng, n_threads)
+        Y = as_float64(take(as_csr(X), candidates))
+        pivots, residual = choose_with_residual(kernel, Y, m, rng, n_threads)
         if residual > _TUNING.large_residual or len(candidates) == n:
             break
     Y = Y / scale
-    nearest = np.unique(_nearest_index(lloyd(Y, Y[pivots], rounds=1), Y))
+    nearest = np.unique(_nearest_index(euclidean_kmeans(Y, Y[pivots], rounds=1), Y))
     others = np.delete(np.arange(len(candidates)), nearest)
     extra = rng.choice(others, min(len(pivots) - len(nearest), len(others)), replace=False)
     return candidates[np.concatenate([nearest, extra])]
 
 
 @entry_point
-def lloyd(
+def euclidean_kmeans(
     X: np.ndarray, centres: np.ndarray, rounds: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the centres after up to `rounds` iterations of Lloyd's k-means algorithm on X.
@@ -165,9 +176,9 @@ def lloyd(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import lloyd
+    >>> from mercer.gram import euclidean_kmeans
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0]])
-    >>> lloyd(X, X[:2], rounds=10).ravel()
+    >>> euclidean_kmeans(X, X[:2], rounds=10).ravel()
     array([ 0.5, 10.5])
     """
     n, m = len(X), len(centres)
@@ -200,8 +211,8 @@ def _nearest_index(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
 
 def _scale(kernel: Kernel, X: Any) -> Any:
     """Return the length scales by which the columns of X are divided."""
-    radial = radial_inside(kernel)
-    if radial is None or not has_centroids(kernel, X):
+    radial = unwrap_radial(kernel)
+    if radial is None or not supports_kmeans_landmarks(kernel, X):
         raise ValueError(
             f"landmarks 'kmeans' and 'medoids' need dense vectors and a radial kernel, "
             f"got {kernel} on {type(X).__name__}; use 'rpcholesky'"
@@ -209,14 +220,14 @@ def _scale(kernel: Kernel, X: Any) -> Any:
     return radial._scale(X.shape[1])
 
 
-def radial_inside(kernel: Kernel) -> Radial | None:
+def unwrap_radial(kernel: Kernel) -> Radial | None:
     """Return the radial kernel inside of wrappers such as a scale factor, or None.
 
     Examples
     --------
-    >>> from mercer.gram import radial_inside
+    >>> from mercer.gram import unwrap_radial
     >>> from mercer.kernels import RBF, Linear
-    >>> radial_inside(2.0 * RBF()), radial_inside(Linear())
+    >>> unwrap_radial(2.0 * RBF()), unwrap_radial(Linear())
     (RBF(length_scale=1.0), None)
     """
     while isinstance(kernel, Wrapper):

@@ -20,35 +20,35 @@ from scipy.optimize import brentq
 
 from ..._core import (
     NotPositiveDefiniteError,
-    doubled,
+    as_csr,
+    as_float64,
+    as_generator,
     entry_point,
-    generator,
+    ignore_overflow,
     is_count,
     length,
-    not_finite,
+    not_finite_error,
     one_blas_thread,
-    quiet,
-    run,
-    sliceable,
+    run_in_threads,
     slices,
     take,
 )
-from ...kernels import Kernel, reads_all
+from ...kernels import Kernel, expects_precomputed_rows
 from .._operator import GramOperator
 from .._tiled import TiledGram
 from ._pivoted_cholesky import (
     columns_of,
+    residual_tolerances,
     rpcholesky,
     sample_by_rejection,
     sequential_rpcholesky,
-    significance,
 )
 
 __all__ = ["choose_landmarks", "landmark_choice_bytes"]
 
 # By default landmarks are chosen among max(CANDIDATES, PER_LANDMARK * m) points.  More candidates
 # find smaller clusters and cost more evaluations of the kernel.
-CANDIDATES, PER_LANDMARK = 20_000, 20
+DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK = 20_000, 20
 _MAX_DENSE_POINTS = 500  # up to here, evaluating all of K is faster than many small blocks of it
 _STRIP_ROWS = 1024  # rows of K that one task processes
 _MAX_PILOT_RANK = 1000  # maximum rank of the factor from which leverage scores are computed
@@ -125,18 +125,18 @@ def choose_landmarks(
     if method != "uniform" and method not in _METHODS:
         names = ", ".join(map(repr, ["uniform", *_METHODS]))
         raise ValueError(f"unknown method {method!r} to choose landmarks; choose one of {names}")
-    rng = generator(random_state)
+    rng = as_generator(random_state)
     if method == "uniform":
         return np.asarray(rng.choice(n, m, replace=False), dtype=np.intp)
     candidate_index, n_candidates = np.arange(n), _count_candidates(n, m, candidates)
-    if reads_all(kernel):
+    if expects_precomputed_rows(kernel):
         K = TiledGram(kernel, X)
     elif n_candidates == n:
-        K = TiledGram(kernel, doubled(X))
+        K = TiledGram(kernel, as_float64(X))
     else:
         # Sorted, so that a file on disk is read in one pass.
         candidate_index = np.sort(rng.choice(n, n_candidates, replace=False))
-        K = TiledGram(kernel, doubled(take(sliceable(X), candidate_index)))
+        K = TiledGram(kernel, as_float64(take(as_csr(X), candidate_index)))
     chosen = candidate_index[_METHODS[method](K, m, rng, n_threads)]
     return chosen if len(chosen) else candidate_index[:1]  # if k is 0 everywhere, any point will do
 
@@ -164,7 +164,7 @@ def _check_count(m: Any, n: int) -> None:
 def _count_candidates(n: int, m: int, candidates: Any) -> int:
     """Validate `candidates` and return the number of points to choose among."""
     if candidates is None:
-        return min(n, max(CANDIDATES, PER_LANDMARK * m))
+        return min(n, max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * m))
     if not is_count(candidates, m):
         raise ValueError(
             f"candidates must be None or an integer of at least {m}, the number of landmarks, got "
@@ -176,7 +176,7 @@ def _count_candidates(n: int, m: int, candidates: Any) -> int:
 # ---------------------------------------------------------------------- methods
 
 
-def choose_by_residual(
+def choose_with_residual(
     kernel: Kernel, X: Any, m: int, rng: Any, n_threads: int | None = None
 ) -> tuple[np.ndarray, float]:
     """Choose landmarks by "rpcholesky" among all points X, and measure their residual.
@@ -191,14 +191,16 @@ def choose_by_residual(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._landmark_selection import choose_by_residual
+    >>> from mercer.gram.landmarks._landmark_selection import choose_with_residual
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [0.0], [9.0], [9.0]])
-    >>> choose_by_residual(RBF(), X, 2, np.random.default_rng(0))[1]
+    >>> choose_with_residual(RBF(), X, 2, np.random.default_rng(0))[1]
     0.0
     """
     diagonal = np.asarray(kernel.diag(X), dtype=float)
-    floor, negative = (np.abs(diagonal).max() * fraction for fraction in significance(np.float64))
+    floor, negative = (
+        np.abs(diagonal).max() * fraction for fraction in residual_tolerances(np.float64)
+    )
     pivots, residual = np.empty(0, dtype=np.intp), diagonal
     if len(residual) <= _MAX_DENSE_POINTS:
         pivots, residual = sequential_rpcholesky(kernel(X), m, floor, rng)
@@ -226,19 +228,19 @@ def _by_distance(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np
 class _NearestLandmark:
     """Sampling weights of k-means++: the squared distance to the nearest landmark."""
 
-    @quiet
+    @ignore_overflow
     def __init__(self, gram: GramOperator, first: np.ndarray, n_threads: int | None) -> None:
         self.gram, self.n_threads = gram, n_threads
         self.diagonal = np.array(gram.diagonal(), dtype=np.float64)
         self.nearest = np.full(gram.shape[0], np.inf)
         self._append(first)
         scale = max(np.abs(self.diagonal).max(), self.nearest.max())
-        self.floor = significance(gram.dtype)[0] * scale
+        self.floor = residual_tolerances(gram.dtype)[0] * scale
 
     def weights(self) -> np.ndarray:
         return np.where(self.nearest > self.floor, self.nearest, 0.0)
 
-    @quiet
+    @ignore_overflow
     def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
         between = self._distances(self.gram.block(P, P), P, P)
         start, accepted = self.nearest[P], []
@@ -261,7 +263,7 @@ class _NearestLandmark:
             np.minimum(self.nearest[rows], distances, out=self.nearest[rows])
 
         work = self.gram.kernel._evaluation_work(len(self.nearest) * len(chosen))
-        run(strip, slices(len(self.nearest), _STRIP_ROWS), self.n_threads, work)
+        run_in_threads(strip, slices(len(self.nearest), _STRIP_ROWS), self.n_threads, work)
         self.nearest[chosen] = 0.0
         self._check()
         np.maximum(self.nearest, 0.0, out=self.nearest)
@@ -275,8 +277,8 @@ class _NearestLandmark:
         lowest = float(self.nearest.min())
         scale = np.abs(self.diagonal).max()
         if not np.isfinite(self.nearest.sum()):
-            raise not_finite(self.gram.kernel)
-        if lowest < -significance(self.gram.dtype)[1] * scale:
+            raise not_finite_error(self.gram.kernel)
+        if lowest < -residual_tolerances(self.gram.dtype)[1] * scale:
             raise NotPositiveDefiniteError(
                 f"a squared distance in feature space is {lowest:.3g}, with k(x, x) up to "
                 f"{scale:.3g}: {self.gram.kernel} is not positive semidefinite on these points; "

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_vectors, doubled, is_count, length, random_numbers, sliceable, take
+from ..._core import as_csr, as_float64, as_vectors, is_count, length, seeded_generator, take
 from ...kernels import Kernel
 from ..feature_maps._nystroem_map import NystroemMap
-from ._kmeans_landmarks import centroids, has_centroids, medoids
+from ._kmeans_landmarks import kmeans_centroids, kmeans_medoids, supports_kmeans_landmarks
 from ._landmark_selection import choose_landmarks, landmark_choice_bytes
 
-__all__ = ["METHODS", "RANK", "Landmarks"]
+__all__ = ["DEFAULT_RANK", "LANDMARK_METHODS", "Landmarks"]
 
-METHODS = ("auto", "kmeans", "medoids", "rpcholesky", "uniform", "kmeans++", "leverage")
-RANK = 1000  # default number of landmarks; time grows with its square, memory linearly
+LANDMARK_METHODS = ("auto", "kmeans", "medoids", "rpcholesky", "uniform", "kmeans++", "leverage")
+DEFAULT_RANK = 1000  # default number of landmarks; time grows with its square, memory linearly
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Landmarks:
     def __post_init__(self) -> None:
         if self.rank is not None and not is_count(self.rank):
             raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}")
-        if isinstance(self.method, str) and self.method not in METHODS:
+        if isinstance(self.method, str) and self.method not in LANDMARK_METHODS:
             raise ValueError(
                 f"unknown method {self.method!r} to choose landmarks; choose one of "
-                f"{', '.join(map(repr, METHODS))}, or pass the landmarks themselves"
+                f"{', '.join(map(repr, LANDMARK_METHODS))}, or pass the landmarks themselves"
             )
         if not isinstance(self.method, str) and not length(self.method):
             raise ValueError("at least one landmark is needed, got none")
@@ -70,7 +70,7 @@ class Landmarks:
         """Return the number of landmarks for n points."""
         if self.given:
             return length(self.method)
-        return min(n, RANK if self.rank is None else int(self.rank))
+        return min(n, DEFAULT_RANK if self.rank is None else int(self.rank))
 
     def require(self, n: int, instead: str = "pass the landmarks themselves") -> None:
         """Raise an error if more landmarks are requested than there are points.
@@ -104,15 +104,15 @@ class Landmarks:
             return self._validated_points(kernel, X), None
         method, m = self.method, self.count(length(X))
         if method == "auto":
-            method = "kmeans" if has_centroids(kernel, X) else "rpcholesky"
-        rng = random_numbers(self.random_state)
+            method = "kmeans" if supports_kmeans_landmarks(kernel, X) else "rpcholesky"
+        rng = seeded_generator(self.random_state)
         if method == "kmeans":
-            return centroids(kernel, X, m, random_state=rng, n_threads=n_threads), None
+            return kmeans_centroids(kernel, X, m, random_state=rng, n_threads=n_threads), None
         if method == "medoids":
-            chosen = medoids(kernel, X, m, random_state=rng, n_threads=n_threads)
+            chosen = kmeans_medoids(kernel, X, m, random_state=rng, n_threads=n_threads)
         else:
             chosen = choose_landmarks(kernel, X, m, method, random_state=rng, n_threads=n_threads)
-        return take(sliceable(X), chosen), chosen
+        return take(as_csr(X), chosen), chosen
 
     def map(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> NystroemMap:
         """Choose landmarks for the points X, and return their Nyström feature map."""
@@ -122,7 +122,7 @@ class Landmarks:
         """Return the user-supplied landmarks after validation."""
         if not kernel.on_vectors:
             return self.method
-        Z = doubled(as_vectors(self.method, "landmarks"))
+        Z = as_float64(as_vectors(self.method, "landmarks"))
         if Z.shape[1] != X.shape[1]:
             raise ValueError(
                 f"landmarks have {Z.shape[1]} columns, but X has {X.shape[1]}; both need the same "

@@ -22,27 +22,27 @@ import numpy as np
 
 from ..._core import (
     NotPositiveDefiniteError,
+    as_generator,
     entry_point,
-    generator,
+    ignore_overflow,
     is_count,
     jit,
-    not_finite,
+    not_finite_error,
     one_blas_thread,
-    quiet,
-    run,
+    run_in_threads,
     slices,
 )
 from .._operator import GramOperator
 from .._tiled import TiledGram
-from .._triangular_solve import solve_rows
+from .._triangular_solve import solve_triangular_rows
 
 __all__ = [
     "PartialCholesky",
     "columns_of",
+    "residual_tolerances",
     "rpcholesky",
     "sample_by_rejection",
     "sequential_rpcholesky",
-    "significance",
 ]
 
 
@@ -143,7 +143,7 @@ def rpcholesky(
     if not 0.0 <= tol < 1.0:
         raise ValueError(f"tol is a fraction of the trace of K, in [0, 1), got {tol!r}")
     schur = _SchurComplement(gram, min(int(rank), gram.shape[0]), tol, n_threads)
-    pivots = sample_by_rejection(schur, schur.rank, generator(random_state))
+    pivots = sample_by_rejection(schur, schur.rank, as_generator(random_state))
     F = schur.F[:, : len(pivots)]
     if len(pivots) < schur.rank:
         F = F.copy()  # releases the memory of unused columns
@@ -216,7 +216,7 @@ def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.n
 # ---------------------------------------------------------------------- Schur complements
 
 
-def significance(dtype: Any) -> tuple[float, float]:
+def residual_tolerances(dtype: Any) -> tuple[float, float]:
     """Return tolerances for residuals of a kernel matrix, relative to the largest k(x, x).
 
     Parameters
@@ -234,8 +234,8 @@ def significance(dtype: Any) -> tuple[float, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import significance
-    >>> significance(np.float64)
+    >>> from mercer.gram import residual_tolerances
+    >>> residual_tolerances(np.float64)
     (1e-12, 1e-08)
     """
     unit = float(np.finfo(dtype).eps)
@@ -249,14 +249,16 @@ class _SchurComplement:
     that one task processes are contiguous.
     """
 
-    @quiet
+    @ignore_overflow
     def __init__(self, gram: GramOperator, rank: int, tol: float, n_threads: int | None) -> None:
         self.gram, self.rank, self.n_threads = gram, rank, n_threads
         diagonal = np.asarray(gram.diagonal())
         self.residual = np.array(diagonal, dtype=np.float64)
         self.largest = float(np.abs(self.residual).max(initial=0.0))
         # K and its diagonal may have been computed in different precisions.
-        floor, negative = np.maximum(significance(gram.dtype), significance(diagonal.dtype))
+        floor, negative = np.maximum(
+            residual_tolerances(gram.dtype), residual_tolerances(diagonal.dtype)
+        )
         self.floor, self.negative = floor * self.largest, -negative * self.largest
         self.target_trace = tol * float(self.residual.sum())
         self._check(0)
@@ -266,7 +268,7 @@ class _SchurComplement:
         d = self.residual
         return np.where(d > self.floor, d, 0.0) if d.sum() > self.target_trace else np.zeros_like(d)
 
-    @quiet
+    @ignore_overflow
     def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
         factor_rows = self.F[P, : self.n_pivots]
         R = self.gram.block(P, P) - factor_rows @ factor_rows.T
@@ -282,12 +284,12 @@ class _SchurComplement:
         def strip(rows: slice) -> None:
             G = F[rows, :i] @ Ft
             np.subtract(columns(rows), G, out=G)
-            solve_rows(L, G)
+            solve_triangular_rows(L, G)
             F[rows, i : i + len(pivots)] = G
             d[rows] -= np.einsum("ij,ij->i", G, G)
 
         work = self.gram.kernel._evaluation_work(len(F) * len(pivots), i + len(pivots))
-        run(strip, slices(len(F), _STRIP_ROWS), self.n_threads, work)
+        run_in_threads(strip, slices(len(F), _STRIP_ROWS), self.n_threads, work)
         self.n_pivots += len(pivots)
         self._check(self.n_pivots)
         np.maximum(d, 0.0, out=d)
@@ -298,7 +300,7 @@ class _SchurComplement:
         d = self.residual
         lowest = float(d.min(initial=0.0))
         if not np.isfinite(d.sum()):
-            raise not_finite(self.gram.kernel)
+            raise not_finite_error(self.gram.kernel)
         # A zero diagonal with nonzero entries elsewhere is not positive semidefinite, either.
         has_zero_diagonal = not self.largest and len(d) and np.any(self.gram.rows(0))
         if lowest < self.negative or has_zero_diagonal:

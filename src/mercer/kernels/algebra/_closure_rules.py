@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._base import Kernel, node, parameter
-from .._dataclass import Written, written
-from .._jacobian import Linearised, LinearisedScale, LinearisedSum
+from .._dataclass import FormattedExpression, format_operand
+from .._jacobian import KernelLinearisation, ScaleLinearisation, SumLinearisation
 from .._prepared import Prepared
 from .._properties import (
     POWER,
@@ -28,9 +28,9 @@ from .._properties import (
     SERIES,
     SUM,
     TENSOR,
-    Claims,
-    every,
-    highest,
+    Properties,
+    all_have,
+    highest_order,
 )
 from ..vectors._constant import Constant
 from ..vectors._dot_product import integer_power
@@ -39,7 +39,7 @@ from ..vectors._vector_kernel import check_positive
 from ._input_maps import Select
 from ._wrappers import Wrapper
 
-__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_claims"]
+__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_properties"]
 
 # Groups of domains whose points can never be compared by the same kernel.  Sets and rankings are
 # left out because they can also be given as rows of a matrix.
@@ -94,7 +94,7 @@ def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> 
     """Return the text of a term of a sum; with `as_number`, a `Constant` as a plain number."""
     if as_number and isinstance(term, Constant) and _is_float(term.value):
         return write(term.value)
-    return written(term, write).inside(1)
+    return format_operand(term, write).inside(1)
 
 
 @node
@@ -175,16 +175,16 @@ class Sum(_Combination):
 
     terms: tuple[Kernel, ...] = ()
 
-    _keeps_distances: ClassVar[bool] = True
+    _preserves_distances: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims.of(
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties.of(
             inner,
             SUM,
-            highest(inner),
+            highest_order(inner),
             strict=any(k.strict for k in inner),
-            nonnegative=every(inner, "nonnegative"),
-            stationary=every(inner, "stationary"),
+            nonnegative=all_have(inner, "nonnegative"),
+            stationary=all_have(inner, "stationary"),
         )
 
     _combine: ClassVar[np.ufunc] = np.add
@@ -192,8 +192,8 @@ class Sum(_Combination):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
-        return LinearisedSum(self, X, Z)
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
+        return SumLinearisation(self, X, Z)
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
@@ -202,7 +202,7 @@ class Sum(_Combination):
     def diagonal_bound(self) -> float:
         return float(sum(child.diagonal_bound for child in self.terms))
 
-    def _written(self, write: Function[[Any], str]) -> Written:
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
             return super()._written(write)  # the operator + would flatten it
         # Written with two leading numbers, "1 + 2 + k" would start with a sum of numbers, so the
@@ -210,7 +210,7 @@ class Sum(_Combination):
         both = all(isinstance(term, Constant) for term in self.terms[:2])
         as_number = [not both or i > 1 for i in range(len(self.terms))]
         texts = [_format_term(*each, write) for each in zip(self.terms, as_number, strict=True)]
-        return Written(" + ".join(texts), 0)
+        return FormattedExpression(" + ".join(texts), 0)
 
 
 @node
@@ -236,19 +236,19 @@ class Product(_Combination):
 
     factors: tuple[Kernel, ...] = ()
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         # By Oppenheim's inequality, the product is strictly positive definite if one factor is,
         # and if k(x, x) > 0 for all others.
         positive = all(k.strict or k.unit_diagonal for k in inner)
-        return Claims.of(
+        return Properties.of(
             inner,
             TENSOR if all(isinstance(k, Select) for k in self.factors) else PRODUCT,
-            0 if highest(inner) == 0 else None,
+            0 if highest_order(inner) == 0 else None,
             strict=positive and any(k.strict for k in inner),
-            nonnegative=every(inner, "nonnegative"),
-            unit_diagonal=every(inner, "unit_diagonal"),
-            infinitely_divisible=every(inner, "infinitely_divisible"),
-            stationary=every(inner, "stationary"),
+            nonnegative=all_have(inner, "nonnegative"),
+            unit_diagonal=all_have(inner, "unit_diagonal"),
+            infinitely_divisible=all_have(inner, "infinitely_divisible"),
+            stationary=all_have(inner, "stationary"),
         )
 
     _combine: ClassVar[np.ufunc] = np.multiply
@@ -286,11 +286,13 @@ class Product(_Combination):
         bounds = [child.diagonal_bound for child in self.factors]
         return 0.0 if 0.0 in bounds else float(np.prod(bounds))
 
-    def _written(self, write: Function[[Any], str]) -> Written:
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
             return super()._written(write)  # the operator * would flatten it
-        first, *others = (written(factor, write) for factor in self.factors)
-        return Written("*".join([first.inside(1), *(other.inside(2) for other in others)]), 1)
+        first, *others = (format_operand(factor, write) for factor in self.factors)
+        return FormattedExpression(
+            "*".join([first.inside(1), *(other.inside(2) for other in others)]), 1
+        )
 
 
 @node
@@ -341,7 +343,7 @@ class Scale(_ScalarFunction):
 
     factor: float = parameter(1.0)
 
-    _keeps_distances: ClassVar[bool] = True
+    _preserves_distances: ClassVar[bool] = True
 
     def _check(self) -> None:
         if isinstance(self.factor, numbers.Real) and self.factor < 0:
@@ -351,9 +353,11 @@ class Scale(_ScalarFunction):
             )
         check_positive("Scale", "factor", self.factor, zero=True)
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         if self.factor == 0:
-            return Claims("k = 0", 0, nonnegative=True, infinitely_divisible=True, stationary=True)
+            return Properties(
+                "k = 0", 0, nonnegative=True, infinitely_divisible=True, stationary=True
+            )
         unit_diagonal = inner[0].unit_diagonal and self.factor == 1
         return replace(inner[0], rule=SCALE, unit_diagonal=unit_diagonal)
 
@@ -370,25 +374,27 @@ class Scale(_ScalarFunction):
     def _slope(self, X: Any, Z: Any) -> float:
         return self.factor
 
-    def _single_error(self, P: Prepared) -> float | None:
-        error = self.kernel._single_error(P.children[0])
+    def _float32_error_bound(self, P: Prepared) -> float | None:
+        error = self.kernel._float32_error_bound(P.children[0])
         return None if error is None else error + 2e-7  # rounding of the factor, and of the product
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)
         return {"kernel": self.factor * block.pullback(W), "factor": self.factor * block.total(W)}
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
-        return (LinearisedScale if self.factor else Linearised)(self, X, Z)
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
+        return (ScaleLinearisation if self.factor else KernelLinearisation)(self, X, Z)
 
     @property
     def diagonal_bound(self) -> float:
         return float(self.factor * self.kernel.diagonal_bound) if self.factor > 0 else 0.0
 
-    def _written(self, write: Function[[Any], str]) -> Written:
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         if not _is_float(self.factor):
             return super()._written(write)
-        return Written(f"{write(self.factor)}*{written(self.kernel, write).inside(2)}", 1)
+        return FormattedExpression(
+            f"{write(self.factor)}*{format_operand(self.kernel, write).inside(2)}", 1
+        )
 
 
 @node
@@ -424,8 +430,8 @@ class Power(_ScalarFunction):
                 f"its power {p!r} need not be a Mercer kernel; use a positive integer exponent"
             )
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return power_claims(inner[0], float(self.exponent))
+    def _properties(self, *inner: Properties) -> Properties:
+        return power_properties(inner[0], float(self.exponent))
 
     def _apply(self, block: np.ndarray) -> np.ndarray:
         return self._raise_to(block, self.exponent)
@@ -449,8 +455,10 @@ class Power(_ScalarFunction):
     def diagonal_bound(self) -> float:
         return float(np.power(self.kernel.diagonal_bound, float(self.exponent)))
 
-    def _written(self, write: Function[[Any], str]) -> Written:
-        return Written(f"{written(self.kernel, write).inside(3)}**{write(self.exponent)}", 2)
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
+        return FormattedExpression(
+            f"{format_operand(self.kernel, write).inside(3)}**{write(self.exponent)}", 2
+        )
 
 
 @node
@@ -476,9 +484,9 @@ class Exp(_ScalarFunction):
 
     _latex: ClassVar[str] = r"\exp\left(<kernel>\right)"
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
-        return Claims.of(
+        return Properties.of(
             inner,
             f"exp, a {SERIES}" if k.order == 0 else SCHOENBERG,
             0 if k.order in (0, 1) else None,
@@ -499,10 +507,10 @@ class Exp(_ScalarFunction):
         return float(np.exp(self.kernel.diagonal_bound))
 
 
-def power_claims(k: Claims, p: float) -> Claims:
+def power_properties(k: Properties, p: float) -> Properties:
     """Return the known properties of k^p: a kernel if p is an integer or k infinitely divisible."""
     is_integer = p.is_integer() and p > 0
-    return Claims.of(
+    return Properties.of(
         (k,),
         POWER if is_integer else "real power of an infinitely divisible kernel",
         0 if k.order == 0 and p > 0 and (is_integer or k.infinitely_divisible) else None,

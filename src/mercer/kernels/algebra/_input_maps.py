@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import as_vectors, column, is_count, is_table, length
+from ..._core import as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
-from .._dataclass import name_of
+from .._dataclass import callable_name
 from .._prepared import Prepared
-from .._properties import MAP, Claims
-from ..features._feature_kernels import pulled_back
+from .._properties import MAP, Properties
+from ..features._feature_kernels import function_pullback
 from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, per_column
+from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, scalar_or_per_column
 from ._wrappers import Wrapper
 
 __all__ = ["Map", "Periodic", "Select", "Shift", "Stretch"]
@@ -33,15 +33,15 @@ __all__ = ["Map", "Periodic", "Select", "Shift", "Stretch"]
 class _TransformedPoints(Wrapper):
     """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
-    _keeps_distances: ClassVar[bool] = True
+    _preserves_distances: ClassVar[bool] = True
     _is_linear: ClassVar[bool] = True  # whether phi is linear, up to a constant
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
         order = k.order if k.order in (0, 1) or self._is_linear else None
         if not self._injective and not k.proves(order or 0, self._max_columns):
             order = None  # phi(x) may have more columns than those for which k_1 is proven valid
-        return Claims.of(
+        return Properties.of(
             inner,
             MAP,
             order,
@@ -122,15 +122,15 @@ class Select(_TransformedPoints):
         X = X.tocsr() if sp.issparse(X) else X
         indices = self._column_indices(X)
         if is_table(X) and isinstance(self.columns, str):
-            values = column(X, indices[0])
+            values = get_column(X, indices[0])
             if getattr(values.dtype, "kind", values[:0].to_numpy().dtype.kind) not in "biuf":
                 return values
         return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
 
-    def _reads_names(self) -> bool:
+    def _selects_by_name(self) -> bool:
         # Column names require that the points are the rows of a data frame.
         named = np.asarray(self.columns).dtype.kind == "U"
-        return named or self.kernel._reads_names()
+        return named or self.kernel._selects_by_name()
 
     def _column_indices(self, X: Any) -> list[int]:
         """Return the indices of the selected columns in X, all >= 0."""
@@ -215,13 +215,13 @@ class Stretch(_TransformedPoints):
 
     def _inner_points(self, X: Any) -> Any:
         X = as_vectors(X, "Stretch")
-        scale = per_column("Stretch", self.length_scale, X.shape[1])
+        scale = scalar_or_per_column("Stretch", self.length_scale, X.shape[1])
         if sp.issparse(X):
             return sp.csr_array(X.multiply(1.0 / scale), dtype=X.dtype)
         return np.divide(X, scale, dtype=X.dtype, casting="same_kind")
 
     def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
-        return G / per_column("Stretch", self.length_scale, G.shape[1])
+        return G / scalar_or_per_column("Stretch", self.length_scale, G.shape[1])
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         # With y = x / l and w = z / l, the derivative of k(y, w) with respect to log l is
@@ -281,8 +281,8 @@ class Shift(_TransformedPoints):
     def _injective(self) -> bool:
         return True
 
-    def _claims(self, *inner: Claims) -> Claims:
-        known = super()._claims(*inner)
+    def _properties(self, *inner: Properties) -> Properties:
+        known = super()._properties(*inner)
         if known.against is None:
             return known
         missing = max(0, np.size(self.offset) - known.against.shape[1])
@@ -303,11 +303,11 @@ class Shift(_TransformedPoints):
             return None
         return preimages + self._per_column(preimages.shape[1])
 
-    def _about(self, X: Any) -> Kernel:
+    def _shifted_to_data(self, X: Any) -> Kernel:
         return self
 
     def _per_column(self, columns: int) -> Any:
-        return per_column("Shift", self.offset, columns, "offsets")
+        return scalar_or_per_column("Shift", self.offset, columns, "offsets")
 
 
 @node
@@ -348,13 +348,14 @@ class Map(_TransformedPoints):
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
-                f"Map: {name_of(self.function)} returned {length(points)} points for {length(X)}; "
+                f"Map: {callable_name(self.function)} returned {length(points)} points "
+                f"for {length(X)}; "
                 f"it must return one point for each point"
             )
         return points
 
     def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
-        return pulled_back("Map", self.function, X, G, "k(phi(x), phi(z))")
+        return function_pullback("Map", self.function, X, G, "k(phi(x), phi(z))")
 
 
 @node
@@ -399,10 +400,10 @@ class Periodic(VectorKernel):
 
     diagonal_bound: ClassVar[float] = 1.0
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule = f"{MAP}, an RBF of points on circles"
         known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-        return Claims(rule, 0, stationary=True, **known)
+        return Properties(rule, 0, stationary=True, **known)
 
     def _check(self) -> None:
         check_positive("Periodic", "period", self.period)
@@ -412,7 +413,7 @@ class Periodic(VectorKernel):
         frame = like.children[0] if like is not None else None
         X = self._vectors(X)
         if frame is not None:
-            self._same_width(frame.frame.columns // 2, X.shape[1])
+            self._check_same_columns(frame.frame.columns // 2, X.shape[1])
         return Prepared.from_children(self._rbf()._prepare(self._on_circles(X), frame))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ..._core import length
 from .._base import Kernel, node
 from .._prepared import Prepared
-from .._properties import Claims
+from .._properties import Properties
 from ._wrappers import Wrapper
 
 __all__ = ["MeanOf"]
@@ -56,11 +56,11 @@ class MeanOf(Wrapper):
            [10., 25.]])
     """
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
         rule = "inner product of means of phi: an R-convolution"
         order = 0 if k.proves(0, math.inf) else None
-        return Claims.of(inner, rule, order, nonnegative=k.nonnegative, against=None)
+        return Properties.of(inner, rule, order, nonnegative=k.nonnegative, against=None)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         self._check_points(X)

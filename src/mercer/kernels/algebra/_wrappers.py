@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._base import Kernel, node
-from .._dataclass import Written, brief, written
-from .._jacobian import Linearised
+from .._dataclass import FormattedExpression, format_brief, format_operand
+from .._jacobian import KernelLinearisation
 from .._prepared import Prepared
-from .._properties import NORMALISED, SAME, Claims
+from .._properties import NORMALISED, SAME, Properties
 
 __all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
 
@@ -63,11 +63,11 @@ class Wrapper(Kernel):
     def _neighbours(self, X: Any) -> Any:
         return self.kernel._neighbours(X) if self._inner_points(X) is X else None
 
-    def _written(self, write: Function[[Any], str]) -> Written:
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         """Return the text Name(k_1, option=value, ...)."""
         (_, kernel), *options = self._items()
         arguments = [write(kernel), *(f"{name}={write(value)}" for name, value in options)]
-        return Written(f"{type(self).__name__}({', '.join(arguments)})")
+        return FormattedExpression(f"{type(self).__name__}({', '.join(arguments)})")
 
     def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
         """Return the points on which k_1 is evaluated, for X and for Z (None if Z is None)."""
@@ -83,16 +83,18 @@ class _SameValues(Wrapper):
     """Base class of wrappers with the values of k_1 that only change how parameters are tuned."""
 
     _latex: ClassVar[str] = "<kernel>"
-    _keeps_distances: ClassVar[bool] = True
+    _preserves_distances: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         return replace(inner[0], rule=SAME)
 
-    def _single_error(self, P: Prepared) -> float | None:
-        return self.kernel._single_error(P.children[0])
+    def _float32_error_bound(self, P: Prepared) -> float | None:
+        return self.kernel._float32_error_bound(P.children[0])
 
-    def _written(self, write: Function[[Any], str]) -> Written:
-        return written(self.kernel, write) if write is brief else super()._written(write)
+    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
+        return (
+            format_operand(self.kernel, write) if write is format_brief else super()._written(write)
+        )
 
 
 @node
@@ -164,7 +166,7 @@ class Bounded(_SameValues):
             )
         return np.broadcast_to(limits, (p, 2)).copy()
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
         return self.kernel.linearise(X, Z)
 
 
@@ -190,9 +192,9 @@ class Normalized(Wrapper):
 
     diagonal_bound: ClassVar[float] = 1.0
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
-        return Claims.of(
+        return Properties.of(
             inner,
             NORMALISED,
             0 if k.order == 0 else None,

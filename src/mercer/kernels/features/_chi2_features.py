@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import ENTRY_WORK, run, slices
-from ..vectors._fast_math import waves
+from ..._core import ENTRY_WORK, run_in_threads, slices
+from ..vectors._fast_math import scaled_sincos
 
 __all__ = ["additive_chi2_features"]
 
@@ -67,7 +67,7 @@ def additive_chi2_features(X: Any, steps: int, interval: float) -> Any:
         for j, part in enumerate(_parts(X[rows].ravel(), steps, interval)):
             out[rows, j * d : (j + 1) * d] = part.reshape(-1, d)
 
-    run(fill, slices(n, _ROWS_PER_TASK), work=ENTRY_WORK * out.size)
+    run_in_threads(fill, slices(n, _ROWS_PER_TASK), work=ENTRY_WORK * out.size)
     return out
 
 
@@ -80,7 +80,7 @@ def _parts(x: np.ndarray, steps: int, interval: float) -> list[np.ndarray]:
         return parts
     phases = interval * np.log(np.where(positive, x, 1))
     pair = np.empty((len(x), 2), dtype=x.dtype)
-    waves(phases.astype(x.dtype, copy=False)[:, None], np.ones(1), pair)
+    scaled_sincos(phases.astype(x.dtype, copy=False)[:, None], np.ones(1), pair)
     c, s = (roots * part for part in pair.T)
     wave, rotation = (c, s), pair.T
     for j in range(1, steps):

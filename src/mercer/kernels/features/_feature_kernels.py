@@ -17,9 +17,9 @@ from scipy.special import expit, gammainc, gammaln, xlogy
 
 from ..._core import NotDifferentiableError, as_vectors, length
 from .._base import Kernel, node
-from .._dataclass import Value, name_of
+from .._dataclass import Value, callable_name
 from .._prepared import Prepared
-from .._properties import FEATURES, RANK_ONE, Claims
+from .._properties import FEATURES, RANK_ONE, Properties
 from ..vectors._dot_product import squared_norms
 from ..vectors._stationary import RBF
 from ..vectors._vector_kernel import check_positive, inner_products
@@ -32,18 +32,18 @@ __all__ = [
     "QuadraticMap",
     "RankOne",
     "SigmoidBasis",
-    "pulled_back",
+    "function_pullback",
 ]
 
 
-def pulled_back(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
+def function_pullback(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
     """Return function.pullback(X, G), or raise NotDifferentiableError if there is no such method.
 
     `owner` is the kernel and `value` the expression that contains the function, for the message.
     """
     if not hasattr(function, "pullback"):
         raise NotDifferentiableError(
-            f"{owner}: {name_of(function)} has no method pullback(X, G), so {value} has no "
+            f"{owner}: {callable_name(function)} has no method pullback(X, G), so {value} has no "
             f"derivative with respect to x; add this method, or choose an algorithm that does not "
             f"need input_gradient"
         )
@@ -64,8 +64,8 @@ class _FeatureFunctionKernel(Kernel):
                 f"{type(self).__name__} needs a function of the points, got {self._function!r}"
             )
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(self._rule, 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(self._rule, 0)
 
     _rule: ClassVar[str] = FEATURES
 
@@ -77,7 +77,8 @@ class _FeatureFunctionKernel(Kernel):
         phi = self._features(X)
         if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
             raise ValueError(
-                f"Features: {name_of(self._function)} returned {like.arrays[0].shape[1]} features "
+                f"Features: {callable_name(self._function)} returned "
+                f"{like.arrays[0].shape[1]} features "
                 f"for some points and {phi.shape[1]} for others; it must always return the same "
                 f"features"
             )
@@ -91,7 +92,7 @@ class _FeatureFunctionKernel(Kernel):
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         G = np.asarray(W @ self._features(X if Z is None else Z))
-        return pulled_back(type(self).__name__, self._function, X, G, "phi(x)^T phi(z)")
+        return function_pullback(type(self).__name__, self._function, X, G, "phi(x)^T phi(z)")
 
 
 @node
@@ -121,14 +122,14 @@ class Features(_FeatureFunctionKernel):
         phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
         if phi.ndim != 2 or phi.shape[0] != n:
             raise ValueError(
-                f"Features: {name_of(self.basis)} returned shape {phi.shape} for {n} points; "
+                f"Features: {callable_name(self.basis)} returned shape {phi.shape} for {n} points; "
                 f"it must return one row of features per point, shape ({n}, M)"
             )
         if phi.dtype not in (np.float32, np.float64):
             phi = phi.astype(np.float64)
         if not np.all(np.isfinite(phi.data if sp.issparse(phi) else phi)):
             raise ValueError(
-                f"Features: {name_of(self.basis)} returned features that are not finite"
+                f"Features: {callable_name(self.basis)} returned features that are not finite"
             )
         return phi
 

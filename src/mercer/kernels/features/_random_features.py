@@ -26,10 +26,10 @@ from scipy.stats import qmc
 
 from ..._core import slices
 from .._base import Kernel, node
-from .._dataclass import brief
-from ..vectors._fast_math import waves
+from .._dataclass import format_brief
+from ..vectors._fast_math import scaled_sincos
 from ._feature_kernels import _Basis
-from ._spectral_density import Draw, Term, spectral_terms
+from ._spectral_density import FrequencyDistribution, SpectralTerm, spectral_terms
 
 __all__ = ["FourierBasis", "random_features", "skewed_features"]
 
@@ -109,7 +109,7 @@ class FourierBasis(_Basis):
             single = mean * largest <= _MAX_SINGLE_PHASE
         transposed = np.ascontiguousarray(W.T, dtype=np.float32 if single else np.float64)
         for rows in slices(len(out), _ROWS_PER_BLOCK):
-            waves(X[rows] @ transposed, a, out[rows])
+            scaled_sincos(X[rows] @ transposed, a, out[rows])
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
         # The derivative of a cosine is -w times the sine, that of a sine w times the cosine; both
@@ -122,8 +122,8 @@ class FourierBasis(_Basis):
         return np.full(m, m**-0.5) if self.weights is None else self.weights
 
     def __str__(self) -> str:
-        weights = "" if self.weights is None else f", weights={brief(self.weights)}"
-        return f"FourierBasis(frequencies={brief(self.frequencies)}{weights})"
+        weights = "" if self.weights is None else f", weights={format_brief(self.weights)}"
+        return f"FourierBasis(frequencies={format_brief(self.frequencies)}{weights})"
 
 
 def random_features(
@@ -192,7 +192,7 @@ def random_features(
     constants = [term for term in terms if not term.draws]
     terms = [term for term in terms if term.draws]
     if constants:  # the frequency 0 represents the sum of all constants
-        terms.append(Term(sum(term.size for term in constants), ()))
+        terms.append(SpectralTerm(sum(term.size for term in constants), ()))
     if len(terms) > pairs:
         raise ValueError(
             f"random_features: {len(terms)} terms need a pair of features each, but "
@@ -246,9 +246,13 @@ def skewed_features(
     >>> bool(abs(F[0] @ F[1] - 1 / np.cosh(1.0)) < 0.01)
     True
     """
-    law = Draw((), int(n_columns), lambda U: np.log(np.tan(0.5 * np.pi * U)) / np.pi)
+    law = FrequencyDistribution(
+        (), int(n_columns), lambda U: np.log(np.tan(0.5 * np.pi * U)) / np.pi
+    )
     rng, pairs = np.random.default_rng(random_state), int(n_features) // 2
-    return FourierBasis(_draw_frequencies(Term(1.0, (law,)), pairs, int(n_columns), method, rng))
+    return FourierBasis(
+        _draw_frequencies(SpectralTerm(1.0, (law,)), pairs, int(n_columns), method, rng)
+    )
 
 
 def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
@@ -270,7 +274,7 @@ def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
 
 
 def _draw_frequencies(
-    term: Term, m: int, columns: int, method: str, rng: np.random.Generator
+    term: SpectralTerm, m: int, columns: int, method: str, rng: np.random.Generator
 ) -> np.ndarray:
     """Return m frequencies of a term, shape (m, columns)."""
     active = sorted({c for draw in term.draws for c in draw.normals})

@@ -36,9 +36,9 @@ from ..vectors._constant import Constant
 from ..vectors._histogram import Laplacian
 from ..vectors._radial import Radial
 from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
-from ..vectors._vector_kernel import per_column
+from ..vectors._vector_kernel import scalar_or_per_column
 
-__all__ = ["Draw", "Term", "spectral_terms"]
+__all__ = ["FrequencyDistribution", "SpectralTerm", "spectral_terms"]
 
 QuantileFunction = Function[[np.ndarray], np.ndarray]
 
@@ -50,7 +50,7 @@ _MAX_TERMS = 10_000  # largest number of terms of a product of sums that is mult
 _MIN_NORMAL_VARIANCE = 1e6
 
 
-class Draw(NamedTuple):
+class FrequencyDistribution(NamedTuple):
     """A distribution of frequencies, as a function of uniform random numbers.
 
     `law` maps an array of shape (m, uniforms) of numbers between 0 and 1 to an array of shape
@@ -63,21 +63,21 @@ class Draw(NamedTuple):
     law: QuantileFunction
 
 
-class Term(NamedTuple):
+class SpectralTerm(NamedTuple):
     """A term size * E cos(w.(x - z)), where w is the sum of one frequency from each of `draws`."""
 
     size: float
-    draws: tuple[Draw, ...] = ()
+    draws: tuple[FrequencyDistribution, ...] = ()
 
 
-def spectral_terms(kernel: Kernel, columns: int) -> list[Term]:
+def spectral_terms(kernel: Kernel, columns: int) -> list[SpectralTerm]:
     """Return the spectral terms of a stationary kernel, for points with this number of columns."""
     rules = _rule.registry  # looked up by the exact class, because a subclass may change the kernel
     return rules.get(type(kernel), rules[object])(kernel, columns)
 
 
 @singledispatch
-def _rule(kernel: Kernel, columns: int) -> list[Term]:
+def _rule(kernel: Kernel, columns: int) -> list[SpectralTerm]:
     name = type(kernel).__name__
     if isinstance(kernel, Power):
         name += f" with the exponent {kernel.exponent:g}"
@@ -104,7 +104,7 @@ _VARIANCES: dict[type, Function[[Any, np.ndarray], np.ndarray]] = {
 @_rule.register(RationalQuadratic)
 @_rule.register(Cauchy)
 @_rule.register(InverseMultiquadric)
-def _mixture(kernel: Radial, columns: int) -> list[Term]:
+def _mixture(kernel: Radial, columns: int) -> list[SpectralTerm]:
     """Return the spectrum of a radial kernel that is a mixture of Gaussians."""
     variance = None if getattr(kernel, "nu", 0.0) == np.inf else _VARIANCES.get(type(kernel))
     inverse = np.full(columns, kernel._scale(columns)) ** -2.0
@@ -113,18 +113,26 @@ def _mixture(kernel: Radial, columns: int) -> list[Term]:
         v = np.ones((len(U), 1)) if variance is None else variance(kernel, U)
         return np.minimum(v, _MAX_FREQUENCY**2) * inverse
 
-    return [Term(1.0, (Draw(tuple(range(columns)), int(variance is not None), law),))]
+    return [
+        SpectralTerm(
+            1.0, (FrequencyDistribution(tuple(range(columns)), int(variance is not None), law),)
+        )
+    ]
 
 
 @_rule.register
-def _laplacian(kernel: Laplacian, columns: int) -> list[Term]:
+def _laplacian(kernel: Laplacian, columns: int) -> list[SpectralTerm]:
     scale = kernel._scale(columns)
     # The frequencies of each column have a Cauchy distribution.
-    return [Term(1.0, (Draw((), columns, lambda U: np.tan(np.pi * (U - 0.5)) / scale),))]
+    return [
+        SpectralTerm(
+            1.0, (FrequencyDistribution((), columns, lambda U: np.tan(np.pi * (U - 0.5)) / scale),)
+        )
+    ]
 
 
 @_rule.register
-def _periodic(kernel: Periodic, columns: int) -> list[Term]:
+def _periodic(kernel: Periodic, columns: int) -> list[SpectralTerm]:
     # exp(q (cos t - 1)) = sum_n e^-q I_n(q) cos(n t) over all integers n, with q = 1 / l^2.  The
     # frequencies are multiples n of 2 pi / period with probability e^-q I_n(q) and variance q.
     q = float(kernel.length_scale) ** -2.0
@@ -138,24 +146,28 @@ def _periodic(kernel: Periodic, columns: int) -> list[Term]:
         return np.searchsorted(cumulative, U * cumulative[-1]) - last
 
     base_frequency = 2.0 * np.pi / float(kernel.period)
-    return [Term(1.0, (Draw((), columns, lambda U: base_frequency * multiples(U)),))]
+    return [
+        SpectralTerm(
+            1.0, (FrequencyDistribution((), columns, lambda U: base_frequency * multiples(U)),)
+        )
+    ]
 
 
 @_rule.register
-def _constant(kernel: Constant, columns: int) -> list[Term]:
-    return [Term(float(kernel.value))]
+def _constant(kernel: Constant, columns: int) -> list[SpectralTerm]:
+    return [SpectralTerm(float(kernel.value))]
 
 
 # ---------------------------------------------------------------------- combinations
 
 
 @_rule.register
-def _sum(kernel: Sum, columns: int) -> list[Term]:
+def _sum(kernel: Sum, columns: int) -> list[SpectralTerm]:
     return [term for child in kernel.terms for term in spectral_terms(child, columns)]
 
 
 @_rule.register
-def _product(kernel: Product, columns: int) -> list[Term]:
+def _product(kernel: Product, columns: int) -> list[SpectralTerm]:
     children = [spectral_terms(child, columns) for child in kernel.factors]
     count = math.prod(map(len, children))
     if count > _MAX_TERMS:
@@ -164,73 +176,76 @@ def _product(kernel: Product, columns: int) -> list[Term]:
             f"each term needs its own features; use Nyström landmarks, which work for any kernel"
         )
     return [
-        Term(math.prod(t.size for t in terms), tuple(d for t in terms for d in t.draws))
+        SpectralTerm(math.prod(t.size for t in terms), tuple(d for t in terms for d in t.draws))
         for terms in itertools.product(*children)
     ]
 
 
 @_rule.register
-def _power(kernel: Power, columns: int) -> list[Term]:
+def _power(kernel: Power, columns: int) -> list[SpectralTerm]:
     if kernel.exponent != int(kernel.exponent):
         return _rule.registry[object](kernel, columns)
     return spectral_terms(Product((kernel.kernel,) * int(kernel.exponent)), columns)
 
 
 @_rule.register
-def _scale(kernel: Scale, columns: int) -> list[Term]:
+def _scale(kernel: Scale, columns: int) -> list[SpectralTerm]:
     return [
-        Term(kernel.factor * size, draws) for size, draws in spectral_terms(kernel.kernel, columns)
+        SpectralTerm(kernel.factor * size, draws)
+        for size, draws in spectral_terms(kernel.kernel, columns)
     ]
 
 
 @_rule.register
-def _normalized(kernel: Normalized, columns: int) -> list[Term]:
+def _normalized(kernel: Normalized, columns: int) -> list[SpectralTerm]:
     terms = spectral_terms(kernel.kernel, columns)
     total = sum(term.size for term in terms) or 1.0  # if k = 0, its normalised kernel is also 0
-    return [Term(size / total, draws) for size, draws in terms]
+    return [SpectralTerm(size / total, draws) for size, draws in terms]
 
 
 @_rule.register(Fixed)
 @_rule.register(Bounded)
-def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[Term]:
+def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[SpectralTerm]:
     return spectral_terms(kernel.kernel, columns)
 
 
 @_rule.register
-def _select(kernel: Select, columns: int) -> list[Term]:
+def _select(kernel: Select, columns: int) -> list[SpectralTerm]:
     indices = kernel._column_indices(np.empty((0, columns)))
     if not indices:
         raise ValueError(f"Select: {kernel.columns!r} is none of the {columns} columns")
 
-    def embed(draw: Draw) -> Draw:
+    def embed(draw: FrequencyDistribution) -> FrequencyDistribution:
         def law(U: np.ndarray) -> np.ndarray:
             inner, outer = draw.law(U), np.zeros((len(U), columns))
             for index, column in zip(indices, inner.T, strict=True):
                 outer[:, index] += column  # a column may be selected twice
             return outer
 
-        return Draw(tuple(indices[c] for c in draw.normals), draw.uniforms, law)
+        return FrequencyDistribution(tuple(indices[c] for c in draw.normals), draw.uniforms, law)
 
     return _transform_draws(spectral_terms(kernel.kernel, len(indices)), embed)
 
 
 @_rule.register
-def _shift(kernel: Shift, columns: int) -> list[Term]:
+def _shift(kernel: Shift, columns: int) -> list[SpectralTerm]:
     kernel._per_column(columns)  # raises an error if the number of offsets is wrong
     return spectral_terms(kernel.kernel, columns)
 
 
 @_rule.register
-def _stretch(kernel: Stretch, columns: int) -> list[Term]:
-    scale = per_column("Stretch", kernel.length_scale, columns)
+def _stretch(kernel: Stretch, columns: int) -> list[SpectralTerm]:
+    scale = scalar_or_per_column("Stretch", kernel.length_scale, columns)
 
-    def rescale(draw: Draw) -> Draw:
+    def rescale(draw: FrequencyDistribution) -> FrequencyDistribution:
         divisor = scale**2 if draw.normals else scale  # `law` returns variances or frequencies
         return draw._replace(law=lambda U: draw.law(U) / divisor)
 
     return _transform_draws(spectral_terms(kernel.kernel, columns), rescale)
 
 
-def _transform_draws(terms: list[Term], transform: Function[[Draw], Draw]) -> list[Term]:
+def _transform_draws(
+    terms: list[SpectralTerm], transform: Function[[FrequencyDistribution], FrequencyDistribution]
+) -> list[SpectralTerm]:
     """Return the terms with `transform` applied to each distribution of frequencies."""
-    return [Term(size, tuple(transform(draw) for draw in draws)) for size, draws in terms]
+    return [SpectralTerm(size, tuple(transform(draw) for draw in draws)) for size, draws in terms]

@@ -15,8 +15,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import Collection, only_column
-from .._sparse_features import codes_of
+from ..._core import PointCollection, single_column
+from .._sparse_features import hash_codes
 from ._graph_conversion import (
     Entries,
     as_label_array,
@@ -32,7 +32,7 @@ _NODE_FIELDS = ("labels", "attributes")  # arrays with one row per node
 _ENTRY_FIELDS = ("edge_labels", "weights")  # arrays with one value per adjacency entry
 
 
-class Graphs(Collection):
+class Graphs(PointCollection):
     """A collection of graphs, optionally with labels and attributes of their nodes and edges.
 
     It is a sequence: `X[3]` is a `Graph`, and `X[2:5]` is a `Graphs`.  Create one with
@@ -501,7 +501,7 @@ def as_graphs(X: Any, owner: str) -> Graphs:
         )
     if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
         raise TypeError(f"{owner} takes Graphs or a list of graphs, got {X!r}")
-    graphs = list(only_column(X, owner)) if not sp.issparse(X) else list(X)
+    graphs = list(single_column(X, owner)) if not sp.issparse(X) else list(X)
     if not graphs:
         return Graphs([], Entries.empty())
     kind, read = _reader_of(graphs[0], 0, owner)
@@ -567,7 +567,7 @@ def _label_codes(labels: np.ndarray | None, count: int, what: str) -> np.ndarray
     """Return a 64-bit code for each label, equal for equal labels; all 0 if there are none."""
     if labels is None:
         return np.zeros(count, dtype=np.uint64)
-    return codes_of(labels, "Graphs", what)
+    return hash_codes(labels, "Graphs", what)
 
 
 def _concatenate_field(name: str, parts: list) -> np.ndarray | None:

@@ -24,8 +24,8 @@ import numpy as np
 from ..._core import check_budget
 from .._base import Kernel, node
 from .._prepared import Prepared
-from .._properties import Claims
-from .._sparse_features import Explicit, Terms, mix
+from .._properties import Properties
+from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._graph_collection import Graphs, as_graphs, concatenated_ranges
 from ._graph_edits import single_edit_neighbours
 from ._subgraph_counts import count_graphlets, count_shortest_paths
@@ -58,7 +58,7 @@ class GraphKernel(Kernel):
     """
 
     on_vectors: ClassVar[bool] = False  # points are graphs, even if a base kernel compares vectors
-    reads_matrix: ClassVar[bool] = False
+    accepts_matrix: ClassVar[bool] = False
     domain: ClassVar[str] = "graphs"
 
     def _graphs(self, X: Any) -> Graphs:
@@ -107,17 +107,19 @@ class VertexHistogram(GraphKernel, Explicit):
         if self.base is not None and not isinstance(self.base, Kernel):
             raise TypeError(f"VertexHistogram: base must be a kernel or None, got {self.base!r}")
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         order = 0 if all(k.proves(0, math.inf) for k in inner) else None
-        return Claims.of(inner, "inner product of sums of phi over the nodes", order, against=None)
+        return Properties.of(
+            inner, "inner product of sums of phi over the nodes", order, against=None
+        )
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         if self.base is not None:
             raise ValueError("VertexHistogram has explicit features only without a base kernel")
         X = self._graphs(X)
         labels = "no labels" if X.labels is None else "labels"
         kind = f"graphs whose nodes have {labels}" if len(X.owner) else ""
-        return Terms.counted(len(X), X.owner, X.codes, kind)
+        return FeatureTerms.counted(len(X), X.owner, X.codes, kind)
 
     # With a base kernel, the nodes of all graphs are prepared together, and a graph is a range of
     # nodes.
@@ -196,14 +198,14 @@ class EdgeHistogram(GraphKernel, Explicit):
     def _check(self) -> None:
         _check_flag(self, "ends")
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         X = self._graphs(X)
         once = X._edge_mask
-        code = mix(X.edge_codes[once], 1)
+        code = splitmix64(X.edge_codes[once], 1)
         if self.ends:
             first, second = (X.codes[end[once]] for end in (X.source, X.indices))
-            code = mix(code + _pair_codes(first, second, X.directed))
-        return Terms.counted(len(X), X.owner[X.source[once]], code, _description(X))
+            code = splitmix64(code + _pair_codes(first, second, X.directed))
+        return FeatureTerms.counted(len(X), X.owner[X.source[once]], code, _description(X))
 
 
 @node
@@ -261,19 +263,21 @@ class WeisfeilerLehman(GraphKernel, Explicit):
         _check_flag(self, "edges")
         _check_flag(self, "exact")
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         X = self._graphs(X)
         labels = X.codes
-        edge_hashes = mix(X.edge_codes, 1) if self.edges else np.uint64(0)
+        edge_hashes = splitmix64(X.edge_codes, 1) if self.edges else np.uint64(0)
         collisions = _CollisionCheck(X, self.edges) if self.exact else None
-        terms = [Terms.counted(len(X), X.owner, labels, _description(X))]
+        terms = [FeatureTerms.counted(len(X), X.owner, labels, _description(X))]
         for i in range(self.h):
-            sums = _sum_over_neighbours(X, mix(mix(labels, 2)[X.indices] + edge_hashes))
-            labels = mix(mix(labels, 3) + sums, 4 + i)
-            terms.append(Terms.counted(len(X), X.owner, labels))
+            sums = _sum_over_neighbours(
+                X, splitmix64(splitmix64(labels, 2)[X.indices] + edge_hashes)
+            )
+            labels = splitmix64(splitmix64(labels, 3) + sums, 4 + i)
+            terms.append(FeatureTerms.counted(len(X), X.owner, labels))
             if collisions is not None:
                 collisions.check(labels, i + 1)
-        return Terms.joined(*terms)
+        return FeatureTerms.joined(*terms)
 
 
 def _sum_over_neighbours(X: Graphs, values: np.ndarray) -> np.ndarray:
@@ -354,11 +358,11 @@ class ShortestPath(GraphKernel, Explicit):
            [18., 36.]])
     """
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         X = self._graphs(X)
-        node_codes = mix(X.codes, 5)
+        node_codes = splitmix64(X.codes, 5)
         no_terms = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        parts = [Terms.counted(len(X), *no_terms, _description(X))]
+        parts = [FeatureTerms.counted(len(X), *no_terms, _description(X))]
         largest = int(X.sizes.max(initial=0))
         check_budget(48 * largest**2, None, f"ShortestPath of a graph of {largest} nodes")
         for graphs in _batches(X.sizes**2, _MAX_NODE_PAIRS):
@@ -374,9 +378,11 @@ class ShortestPath(GraphKernel, Explicit):
                 nodes, largest, X.indptr, X.indices, node_codes, X.directed, owner, code, value
             )
             parts.append(
-                Terms(len(X), owner[:count] + first, code[:count].copy(), value[:count].copy())
+                FeatureTerms(
+                    len(X), owner[:count] + first, code[:count].copy(), value[:count].copy()
+                )
             )
-        return Terms.joined(*parts)
+        return FeatureTerms.joined(*parts)
 
 
 @node
@@ -424,13 +430,13 @@ class Graphlet(GraphKernel, Explicit):
             raise ValueError(f"Graphlet: size must be 3 or 4, got {self.size!r}")
         _check_flag(self, "connected")
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         X = self._graphs(X)
         types, counts = count_graphlets(X, int(self.size))
         counts[:, np.array([self.connected and not t.connected for t in types])] = 0.0
         owner, column = np.nonzero(counts)
-        codes = mix(np.arange(len(types), dtype=np.uint64), 10 + int(self.size))
-        return Terms(len(X), owner, codes[column], counts[owner, column])
+        codes = splitmix64(np.arange(len(types), dtype=np.uint64), 10 + int(self.size))
+        return FeatureTerms(len(X), owner, codes[column], counts[owner, column])
 
 
 # ---------------------------------------------------------------------- helpers
@@ -460,7 +466,7 @@ def _description(X: Graphs) -> str:
 
 def _pair_codes(first: np.ndarray, second: np.ndarray, directed: bool) -> np.ndarray:
     """Return a code for each pair of codes; their order matters only if `directed`."""
-    return mix(first, 6) + mix(second, 7 if directed else 6)
+    return splitmix64(first, 6) + splitmix64(second, 7 if directed else 6)
 
 
 def _batches(costs: np.ndarray, budget: int) -> list[slice]:

@@ -9,7 +9,7 @@ import numpy as np
 from ..._core import KernelRangeError, jit
 from .._base import node, parameter
 from .._prepared import Prepared
-from .._properties import FEATURES, Claims
+from .._properties import FEATURES, Properties
 from ..vectors._vector_kernel import check_positive
 from ._graph_collection import Graphs
 from ._graph_kernels import GraphKernel
@@ -80,8 +80,8 @@ class RandomWalk(GraphKernel):
 
     costly: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(f"{FEATURES}: the walks of every length; the limit of their sums", 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(f"{FEATURES}: the walks of every length; the limit of their sums", 0)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._graphs(X)

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from .._base import Kernel
-from .._dataclass import brief
+from .._dataclass import format_brief
 from ..algebra._closure_rules import Power, Product, Scale, Sum
 
-__all__ = ["formula", "tree"]
+__all__ = ["formula", "html_tree"]
 
 
 _SPECIAL = {c: rf"\{c}" for c in "{}$&#_%"} | {
@@ -78,7 +78,7 @@ def _value(value: Any) -> str:
         return _number(value)
     if isinstance(value, (list, tuple)) and np.size(value) <= 12:
         return rf"\left({', '.join(map(_value, value))}\right)"
-    return rf"\text{{{_text(value if isinstance(value, str) else brief(value))}}}"
+    return rf"\text{{{_text(value if isinstance(value, str) else format_brief(value))}}}"
 
 
 def _number(value: float) -> str:
@@ -97,7 +97,7 @@ def _text(text: str) -> str:
 # --- Kernels as nested HTML lists, for notebooks.
 
 
-def tree(*kernels: Kernel) -> str:
+def html_tree(*kernels: Kernel) -> str:
     """Return an HTML list of kernels, with nested lists of the kernels inside them.
 
     All names and values are escaped, so that they cannot contain HTML.
@@ -109,6 +109,6 @@ def _item(kernel: Kernel) -> str:
     """Return the list item of a kernel: its name, its parameters, and its children."""
     children = dict(kernel._children())
     child_fields = {path.partition("__")[0] for path in children}
-    options = [f"{n}={brief(v)}" for n, v in kernel._items() if n not in child_fields]
+    options = [f"{n}={format_brief(v)}" for n, v in kernel._items() if n not in child_fields]
     line = f"<b>{escape(type(kernel).__name__)}</b> {escape(', '.join(options))}".strip()
-    return f"<li>{line}{tree(*children.values())}</li>"
+    return f"<li>{line}{html_tree(*children.values())}</li>"

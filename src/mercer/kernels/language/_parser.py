@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ..._core import KernelSyntaxError
 from .._base import Kernel
-from .._dataclass import Value, brief
+from .._dataclass import Value, format_brief
 from ..algebra._closure_rules import add, multiply
 from ._tokenizer import Token, tokenize
 from ._vocabulary import CONSTANTS, SKLEARN_NAMES, suggestion, vocabulary
@@ -321,5 +321,9 @@ def _signature(target: Any) -> inspect.Signature | None:
 
 def _short(value: Any) -> str:
     """Return a short description of a value, for error messages."""
-    text = f"a {type(value).__name__}" if isinstance(value, (list, tuple, dict)) else brief(value)
+    text = (
+        f"a {type(value).__name__}"
+        if isinstance(value, (list, tuple, dict))
+        else format_brief(value)
+    )
     return text if len(text) <= 60 else f"{text[:57]}..."

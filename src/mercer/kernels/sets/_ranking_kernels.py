@@ -30,8 +30,8 @@ from scipy.stats import rankdata
 
 from ..._core import is_table
 from .._base import Kernel, node, parameter
-from .._prepared import Prepared, pair
-from .._properties import FEATURES, SCHOENBERG, Claims
+from .._prepared import Prepared, prepare_pair
+from .._properties import FEATURES, SCHOENBERG, Properties
 from ..vectors._dot_product import squared_norms
 from ..vectors._vector_kernel import check_positive
 
@@ -167,7 +167,7 @@ class RankingKernel(Kernel):
         return np.asarray(self.profile(s.copy(), s, s, _n_pairs(ranks.shape[1])))
 
     @property
-    def reads_matrix(self) -> bool:
+    def accepts_matrix(self) -> bool:
         return False  # a matrix may contain NaN, for items without a rank
 
     discrete: ClassVar[bool] = True
@@ -245,8 +245,8 @@ class Kendall(RankingKernel):
     unranked: str = "between"
     ties: bool = False
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(f"{FEATURES}: the signs of all pairs of items", 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(f"{FEATURES}: the signs of all pairs of items", 0)
 
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         t /= max(pairs, 1)
@@ -296,15 +296,15 @@ class Mallows(RankingKernel):
         super()._check()
         check_positive("Mallows", "decay", self.decay)
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-        return Claims(SCHOENBERG, 0, **known)
+        return Properties(SCHOENBERG, 0, **known)
 
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         return np.exp(-self.decay * _discordant(t, s, u))
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        P, Q = pair(self, X, Z)
+        P, Q = prepare_pair(self, X, Z)
         t = np.empty((len(P), len(Q)))
         self._feature_products(P, Q, t)
         d = self.decay * _discordant(t, P.arrays[2][:, None], Q.arrays[2])

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import is_table, only_column
-from .._sparse_features import Terms, codes_of, mix
+from ..._core import is_table, single_column
+from .._sparse_features import FeatureTerms, hash_codes, splitmix64
 
-__all__ = ["Elements"]
+__all__ = ["SetEncoding"]
 
 
-class Elements:
+class SetEncoding:
     """Sets or bags encoded as a matrix of counts, one row per point and one column per element.
 
     Columns are in the order of the hash codes of the elements, so that collections that are encoded
@@ -36,7 +36,7 @@ class Elements:
         self.owner, self.bags = owner, bags
         self.phi: Any
         self.width: int | None = None  # number of columns if X is a matrix
-        X = only_column(X, owner, matrix=True)
+        X = single_column(X, owner, matrix=True)
         matrix = _matrix_of(X)
         if matrix is None:
             self.points = list(X)
@@ -44,7 +44,7 @@ class Elements:
         else:
             self._check_entries(matrix)
             self.width = matrix.shape[1]
-            codes = mix(np.arange(self.width))
+            codes = splitmix64(np.arange(self.width))
             self.order = np.argsort(codes)
             self.columns = codes[self.order]
             self.phi = matrix[:, self.order]
@@ -79,15 +79,15 @@ class Elements:
                     f"{self.owner}: point {owner[first]} contains an element {value[first]:g} "
                     f"times; counts must be finite and not negative"
                 )
-        return Terms(len(points), owner, code, value).matrix()
+        return FeatureTerms(len(points), owner, code, value).matrix()
 
     def _codes(self, points: list) -> np.ndarray:
         """Return the codes of all elements, point by point."""
         try:
-            return codes_of(list(chain.from_iterable(points)), self.owner, "elements")
+            return hash_codes(list(chain.from_iterable(points)), self.owner, "elements")
         except TypeError:  # repeat it point by point, so that the error names the point
             for i, point in enumerate(points):
-                codes_of(list(point), self.owner, f"the elements of point {i}")
+                hash_codes(list(point), self.owner, f"the elements of point {i}")
             raise
 
     def _check_entries(self, matrix: Any) -> None:
@@ -121,10 +121,10 @@ class Elements:
             return self.phi
         return self.terms().matrix(columns)[0]
 
-    def terms(self) -> Terms:
+    def terms(self) -> FeatureTerms:
         """Return the nonzero counts as a list of terms (point, code of the element, count)."""
         phi = sp.coo_array(self.phi)
-        return Terms(phi.shape[0], phi.row, self.columns[phi.col], phi.data.astype(float))
+        return FeatureTerms(phi.shape[0], phi.row, self.columns[phi.col], phi.data.astype(float))
 
     def like(self, chosen: np.ndarray) -> Any:
         """Return q sets in the format of X, given a boolean array of shape (q, number of elements).
@@ -134,7 +134,7 @@ class Elements:
         """
         if self.width is None:
             elements = list(chain.from_iterable(self.points))
-            codes = codes_of(elements, self.owner, "elements").tolist()
+            codes = hash_codes(elements, self.owner, "elements").tolist()
             by_code = dict(zip(codes, elements, strict=True))
             return [{by_code[code] for code in self.columns[row].tolist()} for row in chosen]
         out = np.empty_like(chosen)

@@ -24,11 +24,11 @@ import scipy.sparse as sp
 
 from .._base import Kernel, node, parameter
 from .._prepared import Prepared
-from .._properties import FEATURES, NORMALISED, SERIES, Claims
-from .._sparse_features import Explicit, Terms, codes_of
+from .._properties import FEATURES, NORMALISED, SERIES, Properties
+from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._histogram import HistogramIntersection
 from ..vectors._vector_kernel import check_positive, inner_products
-from ._set_encoding import Elements
+from ._set_encoding import SetEncoding
 
 __all__ = [
     "BraunBlanquet",
@@ -64,9 +64,9 @@ class SetKernel(Kernel):
         s and t are never 0: empty sets are passed with size 1.
         """
 
-    def _encode(self, X: Any) -> Elements:
+    def _encode(self, X: Any) -> SetEncoding:
         """Return the points as a matrix of counts, one column per element."""
-        return Elements(X, type(self).__name__, self._of_bags)
+        return SetEncoding(X, type(self).__name__, self._of_bags)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         elements = self._encode(X)
@@ -112,9 +112,9 @@ class SetKernel(Kernel):
             return np.ones_like(s)
         return np.asarray(self.profile(s.copy(), s, s))
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         order = 0 if self._rule else None
-        return Claims(self._rule, order, nonnegative=True, unit_diagonal=self._normalised)
+        return Properties(self._rule, order, nonnegative=True, unit_diagonal=self._normalised)
 
     @property
     def domain(self) -> str:
@@ -205,7 +205,7 @@ class Intersection(SetKernel, Explicit):
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return a
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         return self._encode(X).terms()
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
@@ -249,14 +249,14 @@ class Subsets(SetKernel):
     def _check(self) -> None:
         check_positive("Subsets", "weight", self.weight)
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule = f"exp, a {SERIES}, of a multiple of |A n B|"
-        return Claims(rule, 0, nonnegative=True, infinitely_divisible=True)
+        return Properties(rule, 0, nonnegative=True, infinitely_divisible=True)
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.power(1.0 + self.weight, a, out=a)
 
-    def _encode(self, X: Any) -> Elements:
+    def _encode(self, X: Any) -> SetEncoding:
         elements = super()._encode(X)
         max_size = 1023 * np.log(2.0) / np.log1p(self.weight)
         if elements.sizes.max(initial=0.0) > max_size:
@@ -359,12 +359,14 @@ class Ochiai(_Ratio, Explicit):
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return np.sqrt(s * t)
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         elements = self._encode(X)
         terms, empty = elements.terms(), np.flatnonzero(elements.sizes == 0)
-        empty_terms = Terms.counted(terms.n, empty, np.repeat(codes_of([()], "", ""), len(empty)))
+        empty_terms = FeatureTerms.counted(
+            terms.n, empty, np.repeat(hash_codes([()], "", ""), len(empty))
+        )
         values = terms.value / np.sqrt(elements.sizes[terms.owner])
-        return Terms.joined(terms._replace(value=values), empty_terms)
+        return FeatureTerms.joined(terms._replace(value=values), empty_terms)
 
 
 @node

@@ -11,8 +11,8 @@ from .._base import node
 from .._dataclass import frozen_matrix, lowest_eigenvalue
 from .._prepared import Prepared
 from ..vectors._vector_kernel import check_positive
-from ._sequences import SequenceEncoding, symbols_of
-from ._subsequence_kernels import StringProgramme
+from ._sequences import SequenceEncoding, encode_alphabet
+from ._subsequence_kernels import PairwiseStringKernel
 
 __all__ = ["LocalAlignment"]
 
@@ -54,7 +54,7 @@ def _blosum62() -> np.ndarray:
 
 
 @node
-class LocalAlignment(StringProgramme):
+class LocalAlignment(PairwiseStringKernel):
     """Local alignment kernel of strings, for example of protein sequences.
 
         k(s, t) = sum over all local alignments of exp(beta * score)
@@ -171,16 +171,18 @@ class LocalAlignment(StringProgramme):
         """Return each symbol as its row of the table of scores; the last row is for all others."""
         if self._is_pair:
             return S.symbols
-        letters = symbols_of(_RESIDUES if isinstance(self.scores, str) else self.alphabet, S.kind)
+        letters = encode_alphabet(
+            _RESIDUES if isinstance(self.scores, str) else self.alphabet, S.kind
+        )
         order = np.argsort(letters)
         index = np.minimum(np.searchsorted(letters, S.symbols, sorter=order), len(letters) - 1)
         return np.where(letters[order][index] == S.symbols, order[index], len(letters))
 
-    def _reads(self, S: SequenceEncoding) -> np.ndarray:
+    def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
         if self._is_pair:
-            return super()._reads(S)
+            return super()._in_alphabet(S)
         letters = _RESIDUES if isinstance(self.scores, str) else self.alphabet
-        return np.isin(S.symbols, symbols_of(letters, S.kind))
+        return np.isin(S.symbols, encode_alphabet(letters, S.kind))
 
     @property
     def _is_pair(self) -> bool:

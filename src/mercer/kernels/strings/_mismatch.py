@@ -18,16 +18,16 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ..._core import jit
 from .._base import node
 from .._prepared import Prepared
-from .._sparse_features import Explicit, Terms, mix
+from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._sequences import (
-    OnStrings,
     SequenceEncoding,
-    chained,
+    StringKernel,
+    as_string_list,
     check_count,
-    sequences,
-    strings_of,
-    symbols_of,
-    words,
+    combine_codes,
+    encode_alphabet,
+    encode_sequences,
+    iter_words,
 )
 
 __all__ = ["Gapped", "HammingProfile", "Mismatch"]
@@ -49,7 +49,7 @@ class _EncodedStrings(NamedTuple):
 
 
 @node
-class HammingProfile(OnStrings, Explicit):
+class HammingProfile(StringKernel, Explicit):
     """Base class of the kernels that compare words by their Hamming distance.
 
         k(s, t) = sum_d w_d N_d(s, t)
@@ -80,26 +80,28 @@ class HammingProfile(OnStrings, Explicit):
 
     def _blocked(self, S: SequenceEncoding) -> np.ndarray:
         """Return 128 where a word with a symbol outside the alphabet begins, 0 elsewhere."""
-        g = self._shortest()[1]
-        outside = np.append(~self._reads(S), np.zeros(g, dtype=bool))
+        g = self._min_length()[1]
+        outside = np.append(~self._in_alphabet(S), np.zeros(g, dtype=bool))
         has_outside = np.any(sliding_window_view(outside, g)[: len(S.symbols)], axis=1)
         return np.where(has_outside, 128, 0).astype(np.uint8)
 
-    def _terms(self, X: Any) -> Terms:
-        S = sequences(X, type(self).__name__)
-        g = self._shortest()[1]
-        *_, w = words(S, g)
+    def _terms(self, X: Any) -> FeatureTerms:
+        S = encode_sequences(X, type(self).__name__)
+        g = self._min_length()[1]
+        *_, w = iter_words(S, g)
         included = self._blocked(S)[w.start] == 0
         owner, start, code = w.owner[included], w.start[included], w.code[included]
         _, first, word = np.unique(code, return_index=True, return_inverse=True)
-        letters = mix(S.symbols.view(np.uint64))[start[first][:, None] + np.arange(g)]
+        letters = splitmix64(S.symbols.view(np.uint64))[start[first][:, None] + np.arange(g)]
         parts = []
         for has, codes in self._word_features(letters, S):
             word_codes = np.zeros(len(first), dtype=np.uint64)
             word_codes[has] = codes
             chosen = np.broadcast_to(has, len(first))[word]
-            parts.append(Terms.counted(len(S), owner[chosen], word_codes[word[chosen]], S.kind))
-        return Terms.joined(*parts)
+            parts.append(
+                FeatureTerms.counted(len(S), owner[chosen], word_codes[word[chosen]], S.kind)
+            )
+        return FeatureTerms.joined(*parts)
 
     @property
     def _uses_sparse_features(self) -> bool:
@@ -109,7 +111,7 @@ class HammingProfile(OnStrings, Explicit):
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         if self._uses_sparse_features:
             return super()._prepare(X, like)
-        S = sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
+        S = encode_sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
         small = S.kind != "sequences" and S.symbols.max(initial=0) < 256
         symbols = S.symbols.astype(np.uint8) if small else S.symbols
         spans = np.column_stack([S.starts, S.lengths])
@@ -128,7 +130,7 @@ class HammingProfile(OnStrings, Explicit):
         if x.dtype != z.dtype:
             x, z = x.astype(np.int64), z.astype(np.int64)
         return _weighted_profiles(
-            self._shortest()[1],
+            self._min_length()[1],
             self._weights(),
             x,
             P.frame.blocked,
@@ -192,7 +194,7 @@ class Gapped(HammingProfile):
         if self.k > self.g or self.g > 127:
             raise ValueError(f"Gapped requires k <= g <= 127, got g={self.g!r} and k={self.k!r}")
 
-    def _shortest(self) -> tuple[str, int]:
+    def _min_length(self) -> tuple[str, int]:
         return "g", self.g
 
     def _weights(self) -> np.ndarray:
@@ -205,7 +207,7 @@ class Gapped(HammingProfile):
         self, letters: np.ndarray, S: SequenceEncoding
     ) -> Iterator[tuple[Any, np.ndarray]]:
         for salt, positions in enumerate(combinations(range(self.g), self.k)):
-            yield np.True_, chained(letters[:, positions], salt)
+            yield np.True_, combine_codes(letters[:, positions], salt)
 
 
 @node
@@ -272,21 +274,21 @@ class Mismatch(HammingProfile):
     def _rules(self) -> list[str]:
         return ["alphabet"] if self.alphabet is None else []
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if self.alphabet is not None:
             return {}
-        S = sequences(X, "Mismatch")
+        S = encode_sequences(X, "Mismatch")
         symbols, first = np.unique(S.symbols, return_index=True)
         if S.kind == "str":
             return {"alphabet": "".join(map(chr, symbols.tolist()))}
         if S.kind == "bytes":
             return {"alphabet": bytes(symbols.tolist())}
         owner = np.searchsorted(S.starts + S.lengths, first, side="right")
-        points = strings_of(X, "Mismatch")
+        points = as_string_list(X, "Mismatch")
         letters = [points[i][j] for i, j in zip(owner, first - S.starts[owner], strict=True)]
         return {"alphabet": tuple(v.item() if isinstance(v, np.generic) else v for v in letters)}
 
-    def _shortest(self) -> tuple[str, int]:
+    def _min_length(self) -> tuple[str, int]:
         return "k", self.k
 
     def _weights(self) -> np.ndarray:
@@ -312,22 +314,22 @@ class Mismatch(HammingProfile):
         others = len(self.alphabet) - 1 if self.alphabet is not None else 0
         return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
 
-    def _reads(self, S: SequenceEncoding) -> np.ndarray:
+    def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
         if self.alphabet is None:  # it will be resolved to all symbols of the training strings
-            return super()._reads(S)
-        return np.isin(S.symbols, symbols_of(self.alphabet, S.kind))
+            return super()._in_alphabet(S)
+        return np.isin(S.symbols, encode_alphabet(self.alphabet, S.kind))
 
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
     ) -> Iterator[tuple[Any, np.ndarray]]:
-        alphabet = mix(symbols_of(self.alphabet, S.kind).view(np.uint64))
+        alphabet = splitmix64(encode_alphabet(self.alphabet, S.kind).view(np.uint64))
         for j in range(self.m + 1):
             for positions in combinations(range(self.k), j):
                 for replacement in product(alphabet, repeat=j):
                     changed = letters.copy()
                     changed[:, positions] = replacement
                     has = np.all(changed[:, positions] != letters[:, positions], axis=1)
-                    yield has, chained(changed[has])
+                    yield has, combine_codes(changed[has])
 
 
 @jit()

@@ -11,21 +11,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._core import only_column
+from ..._core import single_column
 from .._base import Kernel, node
-from .._sparse_features import codes_of, mix
+from .._sparse_features import hash_codes, splitmix64
 
 __all__ = [
-    "OnStrings",
     "SequenceEncoding",
+    "StringKernel",
     "WordOccurrences",
-    "chained",
+    "as_string_list",
     "check_count",
     "check_decay",
-    "sequences",
-    "strings_of",
-    "symbols_of",
-    "words",
+    "combine_codes",
+    "encode_alphabet",
+    "encode_sequences",
+    "iter_words",
 ]
 
 _KINDS = {str: "str", bytes: "bytes", tuple: "sequences", list: "sequences"}
@@ -55,7 +55,7 @@ class SequenceEncoding:
 
 
 @node
-class OnStrings(Kernel):
+class StringKernel(Kernel):
     """Base class of string kernels.
 
     It checks the training strings: at least one must be as long as the shortest word that the
@@ -64,44 +64,44 @@ class OnStrings(Kernel):
 
     domain: ClassVar[str] = "strings"
     # A matrix is not converted to floats, because symbols may be integers beyond 2^53.
-    reads_matrix: ClassVar[bool] = False
+    accepts_matrix: ClassVar[bool] = False
 
-    def _shortest(self) -> tuple[str, int]:
+    def _min_length(self) -> tuple[str, int]:
         """Return the parameter that sets the minimum length of a string, and that length."""
         return "", 0
 
     @property
-    def _judges(self) -> bool:
+    def _checks_training_points(self) -> bool:
         return True
 
     def _judge(self, X: Any) -> None:
-        name, min_length = self._shortest()
-        S = sequences(X, type(self).__name__)
+        name, min_length = self._min_length()
+        S = encode_sequences(X, type(self).__name__)
         if len(S) and S.longest < min_length:
             raise ValueError(
                 f"{type(self).__name__}: {name}={min_length} is longer than every string, so k is "
                 f"0 for all of them; the longest of the {len(S)} strings, point "
                 f"{int(np.argmax(S.lengths))}, has {S.longest} symbols; choose a smaller {name}"
             )
-        if S.longest and not self._reads(S).any():
+        if S.longest and not self._in_alphabet(S).any():
             raise ValueError(
                 f"{type(self).__name__}: no symbol of the {len(S)} strings is in the alphabet, so "
                 f"the strings cannot be distinguished; the usual cause is lower case: pass "
                 f"s.upper()"
             )
 
-    def _reads(self, S: SequenceEncoding) -> np.ndarray:
+    def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
         """Return a boolean mask of the symbols that are in the alphabet; by default all are."""
         return np.ones(len(S.symbols), dtype=bool)
 
 
-def sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
+def encode_sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
     """Encode strings, bytes, or sequences of hashable values.
 
     All points must be of the same kind, and of the given `kind` if it is not empty.  `owner` is the
     name of the kernel, for error messages.
     """
-    points = strings_of(X, owner)
+    points = as_string_list(X, owner)
     common_kind = ""
     for i, point in enumerate(points):
         point_kind = _kind(point)
@@ -126,13 +126,13 @@ def sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
     return SequenceEncoding(_symbols(points, common_kind, owner), starts, lengths, common_kind)
 
 
-def strings_of(X: Any, owner: str) -> list:
+def as_string_list(X: Any, owner: str) -> list:
     """Return the strings as a list; a table must have one column, which contains them."""
     if isinstance(X, (str, bytes)):
         raise TypeError(
             f"{owner} takes a collection of strings, got the single string {X!r}; pass [{X!r}]"
         )
-    return list(only_column(X, owner))
+    return list(single_column(X, owner))
 
 
 def _kind(point: Any) -> str | None:
@@ -151,17 +151,17 @@ def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
         return np.frombuffer(b"".join(points), dtype=np.uint8).astype(np.int64)
     try:
         letters = [s for point in points for s in point]
-        return codes_of(letters, owner, "symbols", reals=False).view(np.int64)
+        return hash_codes(letters, owner, "symbols", reals=False).view(np.int64)
     except TypeError:  # encode the points one by one, so that the error names the point
         for i, point in enumerate(points):
-            codes_of(list(point), owner, f"the symbols of point {i}", reals=False)
+            hash_codes(list(point), owner, f"the symbols of point {i}", reals=False)
         raise
 
 
-def symbols_of(alphabet: Any, kind: str) -> np.ndarray:
+def encode_alphabet(alphabet: Any, kind: str) -> np.ndarray:
     """Return the integers that encode the letters of an alphabet in points of this kind."""
     if kind == "sequences":
-        return codes_of(list(alphabet), "alphabet", "letters").view(np.int64)
+        return hash_codes(list(alphabet), "alphabet", "letters").view(np.int64)
     if isinstance(alphabet, bytes):
         return np.frombuffer(alphabet, dtype=np.uint8).astype(np.int64)
     return np.array([ord(letter) for letter in alphabet], dtype=np.int64)
@@ -175,18 +175,18 @@ class WordOccurrences(NamedTuple):
     code: np.ndarray  # hash code of the word
 
 
-def words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
+def iter_words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
     """Yield the words of length 1, then those of length 2, ..., up to the length `longest`.
 
     The code of a word depends only on its symbols, not on the collection.
     """
-    letters = mix(S.symbols.view(np.uint64))
+    letters = splitmix64(S.symbols.view(np.uint64))
     codes = letters
     for q in range(1, longest + 1):
         if q > 1:
             # The codes at all positions of the flat array, from those of length q - 1.  Words that
             # cross the boundary of two strings are not selected below.
-            codes = mix(codes[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
+            codes = splitmix64(codes[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
         counts = np.maximum(S.lengths - q + 1, 0)
         owner = np.repeat(np.arange(len(S)), counts)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -194,14 +194,14 @@ def words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
         yield WordOccurrences(owner, start, codes[start])
 
 
-def chained(letters: np.ndarray, salt: int = 0) -> np.ndarray:
+def combine_codes(letters: np.ndarray, salt: int = 0) -> np.ndarray:
     """Return the codes of words, given the codes of their letters along the last axis.
 
     Different values of `salt` give different codes to the same word.
     """
-    code = mix(letters[..., 0], salt)
+    code = splitmix64(letters[..., 0], salt)
     for i in range(1, letters.shape[-1]):
-        code = mix(code) + letters[..., i]
+        code = splitmix64(code) + letters[..., i]
     return code
 
 

@@ -13,15 +13,22 @@ import numpy as np
 
 from ..._core import length
 from .._base import node
-from .._sparse_features import Explicit, Terms, mix
-from ._sequences import OnStrings, check_count, check_decay, sequences, strings_of, words
-from ._string_preimage import walks
+from .._sparse_features import Explicit, FeatureTerms, splitmix64
+from ._sequences import (
+    StringKernel,
+    as_string_list,
+    check_count,
+    check_decay,
+    encode_sequences,
+    iter_words,
+)
+from ._string_preimage import strings_from_word_counts
 
 __all__ = ["Spectrum", "WeightedDegree"]
 
 
 @node
-class Spectrum(OnStrings, Explicit):
+class Spectrum(StringKernel, Explicit):
     """Spectrum kernel: compares strings by the number of occurrences of each p-gram.
 
         k(s, t) = sum over words u of decay^(2 |u|) #(u in s) #(u in t)
@@ -69,28 +76,30 @@ class Spectrum(OnStrings, Explicit):
         if not isinstance(self.blended, (bool, np.bool_)):
             raise TypeError(f"Spectrum: blended must be a bool, got {self.blended!r}")
 
-    def _shortest(self) -> tuple[str, int]:
+    def _min_length(self) -> tuple[str, int]:
         return "p", 1 if self.blended else self.p
 
-    def _terms(self, X: Any) -> Terms:
-        S = sequences(X, "Spectrum")
+    def _terms(self, X: Any) -> FeatureTerms:
+        S = encode_sequences(X, "Spectrum")
         parts = []
-        for q, w in enumerate(words(S, self.p), start=1):
+        for q, w in enumerate(iter_words(S, self.p), start=1):
             if self.blended or q == self.p:
                 value = np.full(len(w.code), float(self.decay) ** q)
-                parts.append(Terms(len(S), w.owner, mix(w.code, q), value, S.kind))
-        return Terms.joined(*parts)
+                parts.append(FeatureTerms(len(S), w.owner, splitmix64(w.code, q), value, S.kind))
+        return FeatureTerms.joined(*parts)
 
     _preimage_method: ClassVar[str] = "eulerian"
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         if self.blended or not length(X):
             return None
-        return walks(sequences(X, "Spectrum"), strings_of(X, "Spectrum"), C, self.p)
+        return strings_from_word_counts(
+            encode_sequences(X, "Spectrum"), as_string_list(X, "Spectrum"), C, self.p
+        )
 
 
 @node
-class WeightedDegree(OnStrings, Explicit):
+class WeightedDegree(StringKernel, Explicit):
     """Weighted degree kernel: counts equal words at equal positions of two strings.
 
         k(s, t) = sum_(q <= degree) beta_q #(positions where s and t have the same word of length q)
@@ -127,8 +136,8 @@ class WeightedDegree(OnStrings, Explicit):
     def _check(self) -> None:
         check_count("WeightedDegree", "degree", self.degree)
 
-    def _terms(self, X: Any) -> Terms:
-        S = sequences(X, "WeightedDegree")
+    def _terms(self, X: Any) -> FeatureTerms:
+        S = encode_sequences(X, "WeightedDegree")
         if len(S) and np.any(S.lengths != S.lengths[0]):
             other = int(np.argmax(S.lengths != S.lengths[0]))
             raise ValueError(
@@ -138,9 +147,9 @@ class WeightedDegree(OnStrings, Explicit):
             )
         kind = f"{S.kind} of {S.longest} symbols" if len(S) else ""
         d, parts = self.degree, []
-        for q, w in enumerate(words(S, d), start=1):
+        for q, w in enumerate(iter_words(S, d), start=1):
             beta = 2.0 * (d - q + 1) / (d * (d + 1))
-            position = mix((w.start - S.starts[w.owner]).view(np.uint64), q)
+            position = splitmix64((w.start - S.starts[w.owner]).view(np.uint64), q)
             value = np.full(len(w.code), np.sqrt(beta))
-            parts.append(Terms(len(S), w.owner, mix(w.code ^ position), value, kind))
-        return Terms.joined(*parts)
+            parts.append(FeatureTerms(len(S), w.owner, splitmix64(w.code ^ position), value, kind))
+        return FeatureTerms.joined(*parts)

@@ -17,22 +17,22 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from ._sequences import SequenceEncoding, words
+from ._sequences import SequenceEncoding, iter_words
 
-__all__ = ["walks"]
+__all__ = ["strings_from_word_counts"]
 
 # Minimum cost of adding or removing an edge.  It is positive, so that shortest paths contain no
 # superfluous edges.
 _MIN_STEP_COST = 1e-9
 
 
-def walks(S: SequenceEncoding, X: Any, C: np.ndarray, p: int) -> list:
+def strings_from_word_counts(S: SequenceEncoding, X: Any, C: np.ndarray, p: int) -> list:
     """Return strings whose counts of p-words approximate sum_i C_ic counts(x_i), one for each c.
 
     If a string of X is closer to the target counts than the constructed string, it is returned
     instead.  S is X encoded as a flat array of symbols.
     """
-    *_, w = words(S, p)
+    *_, w = iter_words(S, p)
     _, first, word = np.unique(w.code, return_index=True, return_inverse=True)
     counts = sp.coo_array((np.ones(len(word)), (w.owner, word)), (len(S), len(first))).tocsr()
     targets = np.asarray(counts.T @ np.asarray(C, dtype=float))
@@ -115,7 +115,7 @@ class _DeBruijnGraph:
         if p == 1:
             tails = heads = np.zeros(len(positions), dtype=np.uint64)  # the empty word
         else:
-            *_, shorter = words(S, p - 1)
+            *_, shorter = iter_words(S, p - 1)
             code = np.zeros(len(S.symbols), dtype=np.uint64)
             code[shorter.start] = shorter.code
             tails, heads = code[positions], code[positions + 1]

@@ -16,16 +16,16 @@ import numpy as np
 from ..._core import jit
 from .._base import node
 from .._prepared import Prepared
-from .._properties import FEATURES, Claims
-from ._sequences import OnStrings, SequenceEncoding, check_count, check_decay, sequences
+from .._properties import FEATURES, Properties
+from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay, encode_sequences
 
-__all__ = ["AllSubsequences", "StringProgramme", "Subsequence", "SubsequenceSum"]
+__all__ = ["AllSubsequences", "PairwiseStringKernel", "Subsequence", "SubsequenceSum"]
 
 _LANES = 8  # strings that are compared with one string at a time: a vector register of float64
 
 
 @node
-class StringProgramme(OnStrings):
+class PairwiseStringKernel(StringKernel):
     """Base class of string kernels that are evaluated pair by pair.
 
     A subclass implements `_evaluate`, which returns the values for a list of pairs of strings.
@@ -46,7 +46,7 @@ class StringProgramme(OnStrings):
         return S.symbols
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        S = sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
+        S = encode_sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
         S = replace(S, symbols=self._symbols(S))
         return Prepared((np.column_stack([S.starts, S.lengths]),), frame=S)
 
@@ -67,8 +67,8 @@ class StringProgramme(OnStrings):
     _remedy: ClassVar[str] = "use shorter strings"  # advice in the error message of an overflow
     _rule: ClassVar[str] = f"{FEATURES}: the subsequences of a string"
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(self._rule, 0, nonnegative=True)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(self._rule, 0, nonnegative=True)
 
     def _diag(self, X: Any) -> np.ndarray:
         return self._diag_prepared(self._prepare(X, None))
@@ -80,7 +80,7 @@ class StringProgramme(OnStrings):
 
 
 @node
-class Subsequence(StringProgramme):
+class Subsequence(PairwiseStringKernel):
     """Subsequence kernel: counts common subsequences of a given length, penalising gaps.
 
         k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j))
@@ -125,7 +125,7 @@ class Subsequence(StringProgramme):
         check_count("Subsequence", "n", self.n)
         check_decay("Subsequence", self.decay)
 
-    def _shortest(self) -> tuple[str, int]:
+    def _min_length(self) -> tuple[str, int]:
         return "n", self.n
 
     def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
@@ -133,7 +133,7 @@ class Subsequence(StringProgramme):
 
 
 @node
-class SubsequenceSum(StringProgramme):
+class SubsequenceSum(PairwiseStringKernel):
     """Sum of the subsequence kernels of all lengths up to n.
 
         k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay)(s, t)
@@ -170,7 +170,7 @@ class SubsequenceSum(StringProgramme):
 
 
 @node
-class AllSubsequences(StringProgramme):
+class AllSubsequences(PairwiseStringKernel):
     """All-subsequences kernel: the number of pairs of equal subsequences of two strings.
 
         k(s, t) = sum over all strings u, including the empty one, of #(u in s) #(u in t)

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import only_column
+from ..._core import single_column
 from .._base import node
-from .._sparse_features import Explicit, Terms, codes_of
+from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._dot_product import squared_norms
 
 __all__ = ["BagOfNgrams", "BagOfWords", "TextKernel"]
@@ -101,13 +101,13 @@ class TextKernel(Explicit):
                 f"{name} takes a collection of texts, got the single text {X!r:.60}; "
                 f"put it in a list"
             )
-        texts = list(only_column(X, name))
+        texts = list(single_column(X, name))
         for i, text in enumerate(texts):
             if not isinstance(text, (str, bytes)):
                 raise TypeError(f"{name}: point {i} is {text!r:.60}, not a string")
         return texts
 
-    def _terms(self, X: Any) -> Terms:
+    def _terms(self, X: Any) -> FeatureTerms:
         texts = self._texts(X)
         analyze = self._vectorizer().build_analyzer()
         term_lists = [analyze(text) for text in texts]
@@ -134,15 +134,15 @@ class TextKernel(Explicit):
         norms = np.sqrt(squared_norms(counts))
         phi = counts.tocoo()
         value = np.divide(phi.data, norms[phi.row], out=phi.data, where=norms[phi.row] > 0)
-        code = codes_of(names, type(self).__name__, "terms")
-        return Terms(len(texts), phi.row, code[phi.col], value)
+        code = hash_codes(names, type(self).__name__, "terms")
+        return FeatureTerms(len(texts), phi.row, code[phi.col], value)
 
     # ------------------------------------------------------------------ weights
 
     def _rules(self) -> list[str]:
         return ["tfidf"] if not isinstance(self.tfidf, dict) and self.tfidf else []
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not self._rules():
             return {}
         texts = self._texts(X)

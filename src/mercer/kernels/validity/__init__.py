@@ -1,16 +1,16 @@
 """Checks whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
 
 from ._check_gram import GramCheck, check_gram
-from ._counterexample import Witness
-from ._counterexample_search import Evidence, declared_witness
+from ._counterexample import Counterexample
+from ._counterexample_search import Evidence, known_counterexample
 from ._validity_result import Validity, validity
 
 __all__ = [
+    "Counterexample",
     "Evidence",
     "GramCheck",
     "Validity",
-    "Witness",
     "check_gram",
-    "declared_witness",
+    "known_counterexample",
     "validity",
 ]

@@ -25,7 +25,7 @@ _WAVE_POINTS = 16  # points that sample a negative frequency in one dimension
 
 def is_stationary(kernel: Kernel, d: int) -> bool:
     """Return True if k is known to be a function of x - z, or is one on a few random points."""
-    if kernel.claims.stationary:
+    if kernel.properties.stationary:
         return True
     X = np.random.default_rng(0).normal(size=(5, d))
     K, translated = kernel(X), kernel(X + 0.77)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._core import check_budget, entry_point
 from ..._core.linalg import eigh
-from .._dataclass import SYMMETRIC, asymmetry
+from .._dataclass import SYMMETRY_TOLERANCE, asymmetry
 
 __all__ = ["GramCheck", "check_gram"]
 
@@ -139,7 +139,7 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     A /= scale  # avoids overflow in the norms
     gap, largest = asymmetry(A)
     skew = float(np.linalg.norm(A - A.T)) / 2.0
-    symmetric = gap <= max(8.0 * input_eps, SYMMETRIC) * largest
+    symmetric = gap <= max(8.0 * input_eps, SYMMETRY_TOLERANCE) * largest
     A = 0.5 * (A + A.T)
     values, vectors = eigh(A, check_finite=False)
     direction = vectors[:, 0].copy()

@@ -25,11 +25,11 @@ import numpy as np
 from ..._core import length, take
 from ..._core.linalg import eigh
 from .._base import Kernel
-from .._callable import Callable, point
+from .._callable import Callable, get_point
 
 __all__ = [
     "ROUNDING_ALLOWANCE",
-    "Witness",
+    "Counterexample",
     "certify_counterexample",
     "counterexample_at",
     "estimate_noise",
@@ -69,7 +69,7 @@ _TUNING = _CertificateTuning()
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
+class Counterexample:
     """Counterexample: points and coefficients that prove that k is not positive semidefinite.
 
     Calling it evaluates the function f = sum_i c_i k(x_i, .).
@@ -127,7 +127,7 @@ class Witness:
         c = [None] * len(self) if self.coefficients is None else self.coefficients
         for i, weight in enumerate(c):
             prefix = "" if weight is None else f"c = {weight:9.4g}   "
-            lines.append(f"  {prefix}x = {_format_point(point(self.points, i))}")
+            lines.append(f"  {prefix}x = {_format_point(get_point(self.points, i))}")
         return "\n".join(lines)
 
 
@@ -158,7 +158,7 @@ def rounding_unit(kernel: Kernel, tol: float | None = None) -> float:
     functions.
     """
     if tol is None:
-        tol = 0.0 if kernel.claims.order is not None else _TUNING.function_error
+        tol = 0.0 if kernel.properties.order is not None else _TUNING.function_error
     return max(_FLOAT64_UNIT, tol / ROUNDING_ALLOWANCE)
 
 
@@ -252,7 +252,7 @@ def reduce_points(
 
 def certify_counterexample(
     kernel: Kernel, X: Any, order: int = 0, tol: float | None = None
-) -> Witness | None:
+) -> Counterexample | None:
     """Return the counterexample that uses all these points, or None if rounding may explain it."""
     n = length(X)
     K = symmetric_gram(kernel, X)
@@ -266,7 +266,7 @@ def certify_counterexample(
     unit, noise = rounding_unit(kernel, tol), float(np.abs(K - again).max())
     if kernel(X).dtype == np.float32:
         unit = max(unit, _FLOAT32_UNIT)
-    if kernel.claims.order is None:
+    if kernel.properties.order is None:
         unit = max(unit, _unit_of_values(kernel, X))
         noise = max(
             [noise, *(float(np.abs(K - moved).max()) for moved in _perturbed_grams(kernel, X))]
@@ -277,7 +277,7 @@ def certify_counterexample(
     if c[np.argmax(np.abs(c))] < 0:
         c = -c
     value, allowed = float(c @ K @ c), rounding_margin(K, c, unit)
-    if kernel.claims.order is None and value < -allowed - 10.0 * noise * np.abs(c).sum() ** 2:
+    if kernel.properties.order is None and value < -allowed - 10.0 * noise * np.abs(c).sum() ** 2:
         # This estimate needs many evaluations of k, so it is made only if c^T K c is negative
         # beyond the errors considered so far.
         noise = max(noise, estimate_noise(kernel, X))
@@ -289,9 +289,9 @@ def certify_counterexample(
         return None
     error = float(ROUNDING_ALLOWANCE * unit + 10.0 * noise / size)
     reason = _reason(K, value, allowed, order)
-    if kernel.claims.order is None:
+    if kernel.properties.order is None:
         reason += f", for values with a relative error of {error:.1g}"
-    return Witness(kernel, X, c, value, allowed, order, reason, error)
+    return Counterexample(kernel, X, c, value, allowed, order, reason, error)
 
 
 def _perturbed_grams(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
@@ -412,7 +412,7 @@ def counterexample_at(
     order: int = 0,
     K: np.ndarray | None = None,
     tol: float | None = None,
-) -> Witness | None:
+) -> Counterexample | None:
     """Return a counterexample on a few of these points, or None if there is none.
 
     K is k(X), if it was already computed.

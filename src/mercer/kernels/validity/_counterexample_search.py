@@ -2,7 +2,7 @@
 
 Cheap tests that give small counterexamples come first:
 
-1. points at which the kernel is known to be indefinite (`claims.against`),
+1. points at which the kernel is known to be indefinite (`properties.against`),
 2. Gram matrices of random points, at several scales and numbers of columns, in which k(x, x) < 0,
    two points violate the Cauchy-Schwarz inequality, or the smallest eigenvalue is negative,
 3. negative values of the spectrum, if k depends only on x - z,
@@ -27,11 +27,11 @@ import numpy as np
 
 from ..._core import NotDifferentiableError, concatenate, length, take
 from .._base import Kernel
-from .._callable import Callable, point
+from .._callable import Callable, get_point
 from ._bochner import is_stationary, points_of_negative_spectrum
 from ._counterexample import (
     ROUNDING_ALLOWANCE,
-    Witness,
+    Counterexample,
     counterexample_at,
     estimate_noise,
     most_negative_direction,
@@ -42,7 +42,7 @@ from ._counterexample import (
 )
 from ._test_points import n_matrix_points, perturbation, point_kinds, sample_points, typical_vectors
 
-__all__ = ["Evidence", "declared_witness", "find_counterexample"]
+__all__ = ["Evidence", "find_counterexample", "known_counterexample"]
 
 _CONTINUOUS_KINDS = ("vectors", "nonnegative", "bags")  # points that can be moved by small steps
 
@@ -113,7 +113,9 @@ class Evidence:
         return f"the smallest eigenvalue {where} was {self.lowest:.2g} of the largest"
 
 
-def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None) -> Witness | None:
+def known_counterexample(
+    kernel: Kernel, order: int = 0, columns: int | None = None
+) -> Counterexample | None:
     """Return a counterexample on points at which the kernel is known to be indefinite.
 
     The only cost is a matrix of a few points, and there is none for kernels that are proved to be
@@ -136,14 +138,14 @@ def declared_witness(kernel: Kernel, order: int = 0, columns: int | None = None)
     Examples
     --------
     >>> from mercer.kernels import RBF, Sigmoid
-    >>> from mercer.kernels.validity import declared_witness
-    >>> declared_witness(RBF()) is None, declared_witness(Sigmoid()).value < 0
+    >>> from mercer.kernels.validity import known_counterexample
+    >>> known_counterexample(RBF()) is None, known_counterexample(Sigmoid()).value < 0
     (True, True)
     """
-    claims = kernel.claims
-    if claims.against is None or claims.proves(order, columns) or kernel._unresolved:
+    properties = kernel.properties
+    if properties.against is None or properties.proves(order, columns) or kernel._unresolved:
         return None
-    points = claims.against
+    points = properties.against
     if columns is not None and points.shape[1] < columns:
         points = np.pad(points, ((0, 0), (0, columns - points.shape[1])))
     try:
@@ -159,10 +161,10 @@ def find_counterexample(
     n_grams: int,
     rng: np.random.Generator,
     tol: float | None = None,
-) -> tuple[Witness | None, Evidence]:
+) -> tuple[Counterexample | None, Evidence]:
     """Return a counterexample or None, and the statistics of the search."""
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
-    if (known := declared_witness(kernel, order, columns)) is not None:
+    if (known := known_counterexample(kernel, order, columns)) is not None:
         return known, Evidence()
     search = _CounterexampleSearch(kernel, X, order, rng, tol)
     example = search.run(n_grams)
@@ -195,9 +197,9 @@ class _CounterexampleSearch:
         self.unit = rounding_unit(kernel, tol)
         self.evidence = Evidence()
         # The kernel may contain a function of the user, which can be inexact or not even symmetric.
-        self.may_be_inexact = kernel.claims.order is None
+        self.may_be_inexact = kernel.properties.order is None
 
-    def run(self, n_grams: int) -> Witness | None:
+    def run(self, n_grams: int) -> Counterexample | None:
         """Return a counterexample, or None if there is none in `n_grams` matrices."""
         kinds = point_kinds(self.kernel, self.X)
         if self.order > 1:  # polynomials are defined only for vectors
@@ -234,7 +236,7 @@ class _CounterexampleSearch:
 
     def _counterexamples(
         self, kind: str, columns: tuple[int, ...], n_grams: int
-    ) -> Iterator[Witness]:
+    ) -> Iterator[Counterexample]:
         """Yield counterexamples on points of this kind."""
         samples = sample_points(kind, self.kernel, self.X, columns, self.rng)
         first, last = islice(samples, n_grams // 2), islice(samples, n_grams - n_grams // 2)
@@ -254,7 +256,7 @@ class _CounterexampleSearch:
 
     # ------------------------------------------------------------------ Gram matrices
 
-    def examine(self, points: Any) -> tuple[Witness | None, float]:
+    def examine(self, points: Any) -> tuple[Counterexample | None, float]:
         """Return a counterexample on these points or None, and the depth of their Gram matrix.
 
         The depth is the smallest c^T K c relative to its rounding error.
@@ -320,7 +322,7 @@ class _CounterexampleSearch:
 
     # ------------------------------------------------------------------ not a symmetric function
 
-    def _check_function(self, K: np.ndarray, points: Any) -> Witness | None:
+    def _check_function(self, K: np.ndarray, points: Any) -> Counterexample | None:
         """Return a counterexample if k is not a symmetric function of two points, or None.
 
         That is the case if k(x, z) and k(z, x) differ, if a second evaluation gives another value,
@@ -358,12 +360,12 @@ class _CounterexampleSearch:
             return self._plain(points, pair, float(-difference.max()), reason)
         return None
 
-    def _plain(self, points: Any, rows: list[int], value: float, reason: str) -> Witness:
+    def _plain(self, points: Any, rows: list[int], value: float, reason: str) -> Counterexample:
         """Return a counterexample without coefficients."""
         subset = take(points, np.array(rows))
-        return Witness(self.kernel, subset, None, value, 0.0, self.order, reason)
+        return Counterexample(self.kernel, subset, None, value, 0.0, self.order, reason)
 
-    def _undefined(self, kinds: tuple[str, ...]) -> Witness | None:
+    def _undefined(self, kinds: tuple[str, ...]) -> Counterexample | None:
         """Return a counterexample if k(x, x) is infinite or nan at all test points, or None."""
         if not isinstance(self.kernel, Callable) or "vectors" not in kinds:
             return None
@@ -383,13 +385,13 @@ class _CounterexampleSearch:
 
     # ------------------------------------------------------------------ descent
 
-    def _reduced(self, kind: str, example: Witness) -> Witness:
+    def _reduced(self, kind: str, example: Counterexample) -> Counterexample:
         """Return a counterexample of at most six points, or the given one if none is found."""
         if len(example) <= _TUNING.max_points or example.coefficients is None:
             return example
         return self.descend(kind, example.points) or example
 
-    def descend(self, kind: str, points: Any) -> Witness | None:
+    def descend(self, kind: str, points: Any) -> Counterexample | None:
         """Return a counterexample found by descent from the best six of these points, or None."""
         K = symmetric_gram(self.kernel, points)
         rows = reduce_points(K, points, self.order, _TUNING.max_points, self.unit)
@@ -452,7 +454,7 @@ class _CounterexampleSearch:
     def _changed(self, points: Any, change: Any) -> Iterator[Any]:
         """Yield the points with a small random change of one of them, for each of them."""
         for i in range(length(points)):
-            new = change(point(points, i), self.rng)
+            new = change(get_point(points, i), self.rng)
             new = np.asarray(new)[None] if isinstance(points, np.ndarray) else [new]
             others = take(points, np.delete(np.arange(length(points)), i))
             yield concatenate(others, new)

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..._core import is_table, length, take
 from .._base import Kernel
-from .._callable import point
+from .._callable import get_point
 from .._precomputed import Precomputed
 from ..graphs._graph_collection import Graphs
 
@@ -47,7 +47,7 @@ def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
             return ("rows of 0 and 1",)
         # If no example has a negative entry, the kernel may be defined only for such points.
         return ("nonnegative",) if domain == "bags" or values.min() >= 0 else ("vectors",)
-    first = point(X, 0) if length(X) else None
+    first = get_point(X, 0) if length(X) else None
     if isinstance(first, str):
         return ("texts",) if " " in first else ("strings",)
     return ("sets",) if isinstance(first, (set, frozenset)) else ("other",)
@@ -232,7 +232,7 @@ def perturbation(kind: str, kernel: Kernel, X: Any) -> Callable[[Any, RNG], Any]
 
         def step(x: Any, rng: RNG) -> Any:
             nearby = neighbours(x)
-            return point(nearby, int(rng.integers(length(nearby)))) if length(nearby) else x
+            return get_point(nearby, int(rng.integers(length(nearby)))) if length(nearby) else x
 
         return step
     if kind == "strings":

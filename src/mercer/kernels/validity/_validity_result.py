@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_vectors, entry_point, is_count, random_numbers
+from ..._core import as_vectors, entry_point, is_count, seeded_generator
 from .._as_kernel import as_kernel
 from .._base import Kernel
-from .._precomputed import on_indices, reads_all
-from .._properties import Claims
-from ._counterexample import Witness
+from .._precomputed import as_index_kernel, expects_precomputed_rows
+from .._properties import Properties
+from ._counterexample import Counterexample
 from ._counterexample_search import Evidence, find_counterexample
 from ._test_points import sample_points
 
@@ -53,15 +53,15 @@ class Validity:
     kernel: Kernel
     status: str
     order: int = 0
-    counterexample: Witness | None = None
+    counterexample: Counterexample | None = None
     evidence: Evidence | None = None
 
     @property
-    def claims(self) -> Claims:
+    def properties(self) -> Properties:
         """The known properties of the kernel."""
-        return self.kernel.claims
+        return self.kernel.properties
 
-    def rules(self) -> Iterator[tuple[int, Kernel, Claims]]:
+    def rules(self) -> Iterator[tuple[int, Kernel, Properties]]:
         """Yield (depth, kernel, known properties) for each node of the expression, root first."""
         yield from _walk(self.kernel, 0)
 
@@ -71,12 +71,14 @@ class Validity:
         what = "a Mercer kernel"
         if self.order:
             what = f"conditionally positive definite of order {self.order}"
-        weaker, m = "", self.claims.order
+        weaker, m = "", self.properties.order
         if self.status == "refuted" and m:
             weaker = f", but conditionally positive definite of order {m}"
             weaker += ": kernel PCA, MMD and k-means accept it" if m == 1 else ""
         if self.status == "proved":
-            where = ", ".join(filter(None, [_DOMAINS.get(self.kernel.domain), self.claims.limit]))
+            where = ", ".join(
+                filter(None, [_DOMAINS.get(self.kernel.domain), self.properties.limit])
+            )
             # The kernel itself is shown in the first line of the tree.
             return f"proved: {what}{f', {where}' if where else ''}"
         verb = "is not" if self.status == "refuted" else "may be"
@@ -98,18 +100,18 @@ def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
 _DOMAINS = {"nonnegative": "for points without negative entries"}  # restrictions of a proof
 
 
-def _walk(kernel: Kernel, depth: int) -> Iterator[tuple[int, Kernel, Claims]]:
+def _walk(kernel: Kernel, depth: int) -> Iterator[tuple[int, Kernel, Properties]]:
     """Yield (depth, kernel, known properties) for the kernel and all kernels inside it."""
-    yield depth, kernel, kernel.claims
+    yield depth, kernel, kernel.properties
     for _, child in kernel._children():
         yield from _walk(child, depth + 1)
 
 
 def _tree(kernel: Kernel, prefix: str = "", child_prefix: str = "") -> Iterator[str]:
     """Yield one line per node: the kernel, the rule that proves it, and other known properties."""
-    claims = kernel.claims
-    details = f"  [{', '.join(claims.words)}]" if claims.words else ""
-    yield f"{prefix}{kernel}: {claims.rule}{details}"
+    properties = kernel.properties
+    details = f"  [{', '.join(properties.words)}]" if properties.words else ""
+    yield f"{prefix}{kernel}: {properties.rule}{details}"
     children = [child for _, child in kernel._children()]
     for i, child in enumerate(children):
         last = i == len(children) - 1
@@ -193,17 +195,17 @@ def validity(
     if X is not None and k.on_vectors:
         X = as_vectors(X, "validity")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
-    if k.claims.proves(order, columns):
+    if k.properties.proves(order, columns):
         return Validity(k, "proved", order)
-    if reads_all(k):
+    if expects_precomputed_rows(k):
         if X is None:
             raise ValueError(
                 "validity of a precomputed kernel needs the matrix: pass it as X, or use check_gram"
             )
-        k, X = on_indices(k, X)
-    rng = random_numbers(random_state)
+        k, X = as_index_kernel(k, X)
+    rng = seeded_generator(random_state)
     if k._unresolved:
-        k = k._untaught().resolve(_examples(k, rng) if X is None else X)
+        k = k._without_targets().resolve(_examples(k, rng) if X is None else X)
     example, evidence = find_counterexample(k, X, order, n_grams, rng, tol)
     if example is not None:
         return Validity(k, "refuted", order, counterexample=example)

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-__all__ = ["RULES", "gamma_from_rule", "median_distance", "spread_rows"]
+__all__ = ["RULES", "evenly_spaced_rows", "gamma_from_rule", "median_distance"]
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
@@ -69,7 +69,9 @@ def median_distance(
     """
     n = X.shape[0]
     if max(n, 0.0 if weights is None else weights.sum()) > _MAX_MEDIAN_ROWS:
-        rows, counts = np.unique(spread_rows(n, _MAX_MEDIAN_ROWS, weights), return_counts=True)
+        rows, counts = np.unique(
+            evenly_spaced_rows(n, _MAX_MEDIAN_ROWS, weights), return_counts=True
+        )
         weights = None if weights is None else counts.astype(float)
     else:
         rows = np.arange(n)
@@ -84,7 +86,7 @@ def median_distance(
     return _weighted_median(distances[is_different], (weights[i] * weights[j])[is_different])
 
 
-def spread_rows(n: int, max_rows: int, weights: np.ndarray | None = None) -> np.ndarray:
+def evenly_spaced_rows(n: int, max_rows: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the indices of at most `max_rows` of n rows, evenly spaced and in ascending order.
 
     With weights, each row counts as many times as its weight, and the indices are spaced evenly
@@ -93,8 +95,8 @@ def spread_rows(n: int, max_rows: int, weights: np.ndarray | None = None) -> np.
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.kernels.vectors._bandwidth_rules import spread_rows
-    >>> spread_rows(5, 3), spread_rows(3, 10, np.array([1.0, 3.0, 1.0]))
+    >>> from mercer.kernels.vectors._bandwidth_rules import evenly_spaced_rows
+    >>> evenly_spaced_rows(5, 3), evenly_spaced_rows(3, 10, np.array([1.0, 3.0, 1.0]))
     (array([0, 2, 4]), array([0, 1, 1, 1, 2]))
     """
     if weights is None:

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from ..._core import jit, slices
 
-__all__ = ["close_moments", "refine"]
+__all__ = ["add_close_moments", "recompute_close_pairs"]
 
 _CLOSE_RATIO = 1e-4  # |y - w|^2 / (|y|^2 + |w|^2) below which a pair is close
 _CHECK_BLOCK = (
@@ -32,7 +32,7 @@ _CHECK_BLOCK = (
 _SPARSE_BATCH = 2**14  # pairs of sparse rows whose differences are in memory at a time
 
 
-def refine(
+def recompute_close_pairs(
     Y: Any, V: Any, columns: int, left: Any, right: Any, s: np.ndarray, relative: bool
 ) -> None:
     """Recompute s_ij = |y_i - v_j|^2 for the close pairs, in place.
@@ -59,7 +59,7 @@ def refine(
         _refine_dense(Y, V, columns, left, right, s)
 
 
-def close_moments(
+def add_close_moments(
     M: np.ndarray,
     Y: Any,
     V: Any,
@@ -159,7 +159,7 @@ def _refine_dense(Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any) -
 def _moments_dense(
     M: Any, Y: Any, V: Any, left: Any, right: Any, s: Any, first: Any, second: Any
 ) -> None:
-    """Do the work of `close_moments` for dense rows."""
+    """Do the work of `add_close_moments` for dense rows."""
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _CHECK_BLOCK):
             stop = min(start + _CHECK_BLOCK, s.shape[1])

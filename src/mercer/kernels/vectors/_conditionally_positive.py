@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from .._base import node
-from .._properties import Claims
+from .._properties import Properties
 from ._radial import Radial
 from ._vector_kernel import SCALED_DISTANCE
 
@@ -34,13 +34,13 @@ class _ConditionallyPositiveDefinite(Radial):
         not positive semidefinite.
         """
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule, order, positions = self._proof
         against: Any = None
         if not isinstance(self.length_scale, str):
             scale = np.atleast_1d(np.asarray(self.length_scale, dtype=float))
             against = np.outer(positions, scale / np.sqrt(scale.size))
-        return Claims(rule, order, stationary=True, against=against)
+        return Properties(rule, order, stationary=True, against=against)
 
 
 @node
@@ -106,7 +106,7 @@ class ThinPlate(_ConditionallyPositiveDefinite):
 
     degree: int = 2
 
-    _kink: ClassVar[bool] = True
+    _has_kink_at_zero: ClassVar[bool] = True
 
     def _check_shape(self) -> None:
         if self.degree not in (2, 4):
@@ -153,7 +153,7 @@ class Distance(_ConditionallyPositiveDefinite):
     exponent: float = 1.0
 
     is_decreasing: ClassVar[bool] = True
-    _kink: ClassVar[bool] = True
+    _has_kink_at_zero: ClassVar[bool] = True
 
     def _check_shape(self) -> None:
         if not (isinstance(self.exponent, (int, float, np.number)) and 0 < self.exponent <= 2):

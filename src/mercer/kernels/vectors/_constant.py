@@ -8,9 +8,9 @@ import numpy as np
 
 from ..._core import length
 from .._base import Kernel, node, parameter
-from .._jacobian import Linearised
+from .._jacobian import KernelLinearisation
 from .._prepared import Prepared
-from .._properties import RANK_ONE, Claims
+from .._properties import RANK_ONE, Properties
 from ._vector_kernel import check_positive
 
 __all__ = ["Constant", "White"]
@@ -67,8 +67,8 @@ class Constant(_PositionIndependent):
 
     value: float = parameter(1.0)
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(
             f"{RANK_ONE} with f constant",
             0,
             nonnegative=True,
@@ -110,10 +110,10 @@ class White(_PositionIndependent):
 
     noise: float = parameter(1.0)
 
-    tells_observations_apart: ClassVar[bool] = True
+    distinguishes_observations: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(
             "K is a multiple of the identity",
             0,
             strict=self.noise > 0,
@@ -129,11 +129,11 @@ class White(_PositionIndependent):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
         return _LinearisedWhite(self, X, Z)
 
 
-class _LinearisedWhite(Linearised):
+class _LinearisedWhite(KernelLinearisation):
     """The matrix noise * I, or 0 for two collections of points, without forming the matrix."""
 
     kernel: White
@@ -146,7 +146,7 @@ class _LinearisedWhite(Linearised):
         return self.kernel.noise * float(np.trace(W)) if self.Z is None else 0.0
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        return np.full(self.kernel._freedom, self.total(W))
+        return np.full(self.kernel._n_free_parameters, self.total(W))
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
         if self.Z is None:
@@ -154,4 +154,4 @@ class _LinearisedWhite(Linearised):
         return np.zeros((length(self.Z if transposed else self.X), V.shape[1]))
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        return self.products(V, transposed)[None][: self.kernel._freedom]
+        return self.products(V, transposed)[None][: self.kernel._n_free_parameters]

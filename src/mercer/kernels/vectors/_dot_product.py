@@ -17,14 +17,14 @@ from ..._core import as_vectors
 from .._base import Kernel, node, parameter
 from .._dataclass import frozen_matrix, lowest_eigenvalue
 from .._prepared import Prepared
-from .._properties import NORMALISED, SERIES, Claims
+from .._properties import NORMALISED, SERIES, Properties
 from ._bandwidth_rules import gamma_from_rule
 from ._vector_kernel import (
-    Profiled,
+    ProfileKernel,
     VectorKernel,
     check_positive,
     check_scale,
-    far_middle,
+    distant_centre,
     inner_products,
 )
 
@@ -32,7 +32,7 @@ __all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"
 
 
 @node
-class DotProduct(Profiled):
+class DotProduct(ProfileKernel):
     """Base class of kernels that are functions of the inner product.
 
         k(x, z) = profile(<x, z>)
@@ -53,7 +53,9 @@ class DotProduct(Profiled):
     def _diag(self, X: Any) -> np.ndarray:
         return self.profile(squared_norms(self._vectors(X)))
 
-    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+    def _statistic_gradient(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
+    ) -> np.ndarray:
         return np.asarray(M @ Q.arrays[0])
 
 
@@ -82,8 +84,8 @@ class Linear(DotProduct):
 
     _latex: ClassVar[str] = r"x^\top z"
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims("x^T A z with A = I", 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties("x^T A z with A = I", 0)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         return t
@@ -98,10 +100,10 @@ class Linear(DotProduct):
     def _has_linear_part(self) -> bool:
         return type(self) is Linear  # a subclass may have another profile
 
-    def _about(self, X: Any) -> Kernel:
+    def _shifted_to_data(self, X: Any) -> Kernel:
         return _shifted(self, X)
 
-    def _by_differences(self) -> Kernel:
+    def _as_distance_kernel(self) -> Kernel:
         from ._conditionally_positive import Distance
 
         return 0.5 * Distance(exponent=2) if self._has_linear_part else self
@@ -124,7 +126,7 @@ class _Affine(ABC):
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
         """Return g'(gamma t + coef0)."""
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
             return {}
         return {"gamma": gamma_from_rule(self.gamma, as_vectors(X, type(self).__name__), weights)}
@@ -171,9 +173,9 @@ class Polynomial(_Affine, DotProduct):
         check_positive("Polynomial", "coef0", self.coef0, zero=True)
         check_scale("Polynomial", "gamma", self.gamma)
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule = f"(x^T A z + c)^n with c >= 0, n an integer: a {SERIES}"
-        return Claims(rule, 0, nonnegative=self.degree % 2 == 0)
+        return Properties(rule, 0, nonnegative=self.degree % 2 == 0)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
@@ -224,15 +226,15 @@ class Sigmoid(_Affine, DotProduct):
         if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
             raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule = "tanh has a power series with negative coefficients"
         if isinstance(self.gamma, str):
-            return Claims(rule)
+            return Properties(rule)
         # Points with a negative eigenvalue: 0 for coef0 < 0; 1 and 2 for coef0 = 0; and 0 with two
         # distant points x and -x for coef0 > 0.
         far = np.sqrt(5.0 + abs(self.coef0))
         positions = np.array([[0.0], [1.0], [2.0], [far], [-far]])
-        return Claims(rule, against=positions / np.sqrt(float(self.gamma)))
+        return Properties(rule, against=positions / np.sqrt(float(self.gamma)))
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
@@ -264,8 +266,8 @@ class Cosine(VectorKernel):
 
     diagonal_bound: ClassVar[float] = 1.0
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(f"{NORMALISED}, of x^T z", 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(f"{NORMALISED}, of x^T z", 0)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
@@ -320,8 +322,8 @@ class Bilinear(VectorKernel):
                 f"nearest positive semidefinite matrix"
             )
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims("x^T A z with A positive semidefinite", 0)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties("x^T A z with A positive semidefinite", 0)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         X, Z = P.arrays[0], Q.arrays[0]
@@ -343,15 +345,15 @@ class Bilinear(VectorKernel):
     def _has_linear_part(self) -> bool:
         return type(self) is Bilinear
 
-    def _about(self, X: Any) -> Kernel:
+    def _shifted_to_data(self, X: Any) -> Kernel:
         return _shifted(self, X)
 
-    def _by_differences(self) -> Kernel:
+    def _as_distance_kernel(self) -> Kernel:
         return self
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         X = super()._vectors(X)
-        self._same_width(len(self.A), X.shape[1])
+        self._check_same_columns(len(self.A), X.shape[1])
         return X
 
     def _matrix(self, dtype: Any) -> np.ndarray:
@@ -364,7 +366,7 @@ def _shifted(kernel: Kernel, X: Any) -> Kernel:
 
     if sp.issparse(X) or not kernel._has_linear_part:
         return kernel
-    centre = far_middle(as_vectors(X, type(kernel).__name__))
+    centre = distant_centre(as_vectors(X, type(kernel).__name__))
     return kernel if centre is None else Shift(kernel, tuple(centre.tolist()))
 
 

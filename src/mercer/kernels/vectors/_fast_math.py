@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import jit, larger, number, smaller, word
+from ..._core import bitcast_float, bitcast_int, fmax, fmin, jit
 
-__all__ = ["exp_inplace", "waves"]
+__all__ = ["exp_inplace", "scaled_sincos"]
 
 
 _LOG2E = 1.4426950408889634
@@ -45,7 +45,7 @@ def _exp64(T: Any, scale: float) -> None:
         row = T[i]
         for j in range(row.shape[0]):
             t = scale * row[j]
-            x = larger(smaller(t, 0.0), -1022.0)
+            x = fmax(fmin(t, 0.0), -1022.0)
             z = x + _ROUND64
             r = x - (z - _ROUND64)
             r2 = r * r
@@ -60,7 +60,7 @@ def _exp64(T: Any, scale: float) -> None:
                 7.074194297288521e-09 + 4.4558179083360645e-10 * r
             ) * r2
             p = low + r4 * (middle + r4 * high)
-            value = number(word(p) + (word(z) << 52))
+            value = bitcast_float(bitcast_int(p) + (bitcast_int(z) << 52))
             row[j] = value if t >= -1022.0 else (0.0 if t < -1022.0 else t)  # NaN stays NaN
 
 
@@ -75,12 +75,12 @@ def _exp32(T: Any, scale: Any) -> None:
         row = T[i]
         for j in range(row.shape[0]):
             t = scale * row[j]
-            x = larger(smaller(t, zero), floor)
+            x = fmax(fmin(t, zero), floor)
             z = x + _ROUND32
             r = x - (z - _ROUND32)
             r2 = r * r
             p = (one + c1 * r) + r2 * ((c2 + c3 * r) + r2 * ((c4 + c5 * r) + r2 * c6))
-            value = number(np.int32(word(p) + (word(z) << 23)))
+            value = bitcast_float(np.int32(bitcast_int(p) + (bitcast_int(z) << 23)))
             row[j] = value if t >= floor else (zero if t < floor else t)
 
 
@@ -140,7 +140,7 @@ def _scaled_sincos64(P: Any, a: Any, C: Any, S: Any) -> None:
                 + u * (2.08757232129817482790e-09 + t * -1.13596475577881948265e-11)
             )
             cosine = 1.0 - 0.5 * t + u * cosine
-            quadrant = word(z)
+            quadrant = bitcast_int(z)
             is_odd = (quadrant & 1) != 0
             first = sine if is_odd else cosine
             second = cosine if is_odd else sine
@@ -148,7 +148,7 @@ def _scaled_sincos64(P: Any, a: Any, C: Any, S: Any) -> None:
             sines[j] = a[j] * (-second if (quadrant & 2) != 0 else second)
 
 
-def waves(P: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
+def scaled_sincos(P: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
     """Set out <- [a cos(P), a sin(P)], all cosines before all sines.
 
     P has shape (n, m), the amplitudes `a` have shape (m,), and `out` has shape (n, 2 m).

@@ -19,11 +19,11 @@ import scipy.sparse as sp
 from ..._core import jit, slices
 from .._base import node, parameter
 from .._prepared import Prepared
-from .._properties import FEATURES, SCHOENBERG, Claims
+from .._properties import FEATURES, SCHOENBERG, Properties
 from ._bandwidth_rules import gamma_from_rule, median_distance
 from ._fast_math import exp_inplace
-from ._sparse_sums import shared_minima
-from ._vector_kernel import SCALED_DISTANCE, LengthScaled, Profiled, check_scale
+from ._sparse_sums import sparse_min_sums
+from ._vector_kernel import SCALED_DISTANCE, LengthScaleKernel, ProfileKernel, check_scale
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
 
@@ -34,12 +34,12 @@ _MAX_DENSE_ENTRIES = 1 << 20  # entries of a sparse operand converted to a dense
 
 
 @node
-class Elementwise(Profiled):
+class Elementwise(ProfileKernel):
     """Base class of k(x, z) = profile(s) with s = sum_c w_c g(x_c, z_c)."""
 
     _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
     _nonnegative: ClassVar[bool] = False  # whether entries must be >= 0
-    _summed_in: ClassVar[Any] = np.float64
+    _min_statistic_dtype: ClassVar[Any] = np.float64
 
     @property
     def domain(self) -> str:  # type: ignore[override]
@@ -56,7 +56,7 @@ class Elementwise(Profiled):
     ) -> np.ndarray:
         X, Z = P.arrays[0], Q.arrays[0]
         if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
-            shared_minima(X, Z, out)  # the minimum is 0 where one of the entries is
+            sparse_min_sums(X, Z, out)  # the minimum is 0 where one of the entries is
             return out
         weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
         for rows, A in _dense_rows(X):
@@ -71,7 +71,7 @@ class Elementwise(Profiled):
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
         self._weights(X.shape[1])  # raises an error if there is not one length scale per column
-        return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
+        return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         """Return X as vectors, after checking that they have no negative entry where required."""
@@ -88,7 +88,9 @@ class Elementwise(Profiled):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+    def _statistic_gradient(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
+    ) -> np.ndarray:
         return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
     def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
@@ -111,8 +113,8 @@ class _ExponentialSum(Elementwise):
 
     diagonal_bound: ClassVar[float] = 1.0
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(
             SCHOENBERG,
             0,
             strict=True,  # because s > 0 for different points
@@ -130,7 +132,7 @@ class _ExponentialSum(Elementwise):
 
 
 @node
-class Laplacian(LengthScaled, _ExponentialSum):
+class Laplacian(LengthScaleKernel, _ExponentialSum):
     """Laplacian kernel: exponential of the L1 distance.
 
         k(x, z) = exp(-sum_c |x_c - z_c| / l_c)
@@ -158,13 +160,13 @@ class Laplacian(LengthScaled, _ExponentialSum):
     _kind: ClassVar[int] = _ABSOLUTE
 
     @staticmethod
-    def _length(gamma: float) -> float:
+    def _length_from_gamma(gamma: float) -> float:
         return float(1.0 / gamma)
 
     def _weights(self, columns: int) -> Any:
         return 1.0 / self._scale(columns)
 
-    def _inner_pullback(
+    def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
     ) -> dict[str, Any]:
         M = W * self.slope(s)
@@ -173,10 +175,10 @@ class Laplacian(LengthScaled, _ExponentialSum):
         terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
         return {"length_scale": -terms * self._weights(terms.size)}
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if isinstance(self.length_scale, str) and self.length_scale == "median":
             return {"length_scale": median_distance(self._vectors(X), "cityblock", weights)}
-        return super()._resolve_own(X, weights)
+        return super()._resolve_rules(X, weights)
 
 
 @node
@@ -217,7 +219,7 @@ class Chi2(_ExponentialSum):
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         return {"gamma": s * self.slope(s)}
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.gamma, str):
             return {}
         X = self._vectors(X)
@@ -248,9 +250,9 @@ class AdditiveChi2(Elementwise):
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule = "4 xz / (x + z), a kernel, minus x and z, which centring removes"
-        return Claims(rule, 1, against=np.array([[0.0], [1.0]]))
+        return Properties(rule, 1, against=np.array([[0.0], [1.0]]))
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return np.negative(s, out=s)
@@ -280,8 +282,8 @@ class HistogramIntersection(Elementwise):
     _kind: ClassVar[int] = _MINIMUM
     _nonnegative: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(f"min(x, z), an {FEATURES}: indicators of [0, x]", 0, nonnegative=True)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(f"min(x, z), an {FEATURES}: indicators of [0, x]", 0, nonnegative=True)
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return s

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 from ..._core import is_count
 from .._base import node
 from .._prepared import Prepared
-from .._properties import FEATURES, Claims
-from ._bandwidth_rules import spread_rows
+from .._properties import FEATURES, Properties
+from ._bandwidth_rules import evenly_spaced_rows
 from ._vector_kernel import VectorKernel
 
 __all__ = ["LocalRBF"]
@@ -67,9 +67,9 @@ class LocalRBF(VectorKernel):
 
     diagonal_bound: ClassVar[float] = 1.0
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         rule = f"{FEATURES}: Gaussians of width l(x) around x, in L2"
-        return Claims(rule, 0, nonnegative=True, unit_diagonal=True)
+        return Properties(rule, 0, nonnegative=True, unit_diagonal=True)
 
     def _check(self) -> None:
         if not is_count(self.n_neighbors):
@@ -84,15 +84,15 @@ class LocalRBF(VectorKernel):
     def _rules(self) -> list[str]:
         return ["points"] if self.points is None else []
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if self.points is not None:
             return {}
         X = self._vectors(X)
-        return {"points": _dense(X[spread_rows(X.shape[0], _MAX_POINTS, weights)])}
+        return {"points": _dense(X[evenly_spaced_rows(X.shape[0], _MAX_POINTS, weights)])}
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = np.asarray(_dense(self._vectors(X, like)), dtype=np.float64)
-        self._same_width(self.points.shape[1], X.shape[1])
+        self._check_same_columns(self.points.shape[1], X.shape[1])
         return Prepared((X, self._widths(X)))
 
     def _widths(self, X: np.ndarray) -> np.ndarray:

@@ -9,7 +9,8 @@ diagonal, derivatives and tiles.  A tile is one matrix product of augmented rows
 where c is in the middle of the points.  Distances do not depend on c, but rounding errors do.
 Sparse rows cannot be centred and use the same formula with c = 0.  If s is small relative to
 |y|^2 + |w|^2, the three terms cancel.  If the rounding error then matters, because the norms are
-large or the kernel is steep at 0, s is computed again from the differences y - w (`refine`).
+large or the kernel is steep at 0, s is computed again from the differences y - w
+(`recompute_close_pairs`).
 
 For up to eight columns, the squares ((x_c - z_c) / l_c)^2 are summed directly, which is faster and
 does not cancel.  In this case c is 0 unless the subtraction x - c is exact, and the division by l
@@ -25,14 +26,14 @@ import scipy.sparse as sp
 
 from ..._core import jit, slices
 from .._base import node
-from .._jacobian import Linearised
+from .._jacobian import KernelLinearisation
 from .._prepared import Prepared
-from .._properties import Claims
-from ._close_pairs import close_moments, refine
+from .._properties import Properties
+from ._close_pairs import add_close_moments, recompute_close_pairs
 from ._dot_product import squared_norms
-from ._vector_kernel import LengthScaled, inner_products, middle
+from ._vector_kernel import LengthScaleKernel, column_medians, inner_products
 
-__all__ = ["Radial", "row_norms"]
+__all__ = ["Radial", "prepared_squared_norms"]
 
 # Up to this many columns, summing squared differences is faster than the matrix product.
 _MAX_DIRECT_COLUMNS = 8
@@ -59,7 +60,7 @@ class _RadialFrame(NamedTuple):
 
 
 @node
-class Radial(LengthScaled):
+class Radial(LengthScaleKernel):
     """Base class of the kernels that are functions of the scaled distance of two points.
 
         k(x, z) = profile(|(x - z) / length_scale|^2)
@@ -88,8 +89,10 @@ class Radial(LengthScaled):
 
     # Whether the profile behaves like sqrt(s) near 0.  Rounding errors of a small s are magnified
     # then, so that s needs a small relative error, and float32 is never used.
-    _kink: ClassVar[bool] = False
-    _takes_negative: ClassVar[bool] = False  # whether profile(s) treats s < 0 (rounding) as 0
+    _has_kink_at_zero: ClassVar[bool] = False
+    _profile_accepts_negative: ClassVar[bool] = (
+        False  # whether profile(s) treats s < 0 (rounding) as 0
+    )
     is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
 
     def _check(self) -> None:
@@ -99,11 +102,11 @@ class Radial(LengthScaled):
     def _check_shape(self) -> None:
         """Raise if a parameter other than the length scale is invalid; for subclasses."""
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(stationary=True)
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(stationary=True)
 
     @staticmethod
-    def _length(gamma: float) -> float:
+    def _length_from_gamma(gamma: float) -> float:
         return float(np.sqrt(0.5 / gamma))
 
     # ------------------------------------------------------------------ tiles
@@ -114,13 +117,13 @@ class Radial(LengthScaled):
         if like is None:
             frame = _choose_frame(X, np.full(X.shape[1:], 1.0 / np.asarray(scale)))
         else:
-            self._same_width(like.frame.columns, X.shape[1])
+            self._check_same_columns(like.frame.columns, X.shape[1])
             frame = like.frame
         if sp.issparse(X) and frame.form != "inner":
             raise ValueError(
                 "a sparse operand must be prepared first, because it cannot be centred"
             )
-        single = X.dtype == np.float32 and not self._kink
+        single = X.dtype == np.float32 and not self._has_kink_at_zero
         single = single and (like is None or like.dtype == np.float32)
         single = single and bool(np.all(frame.inverse < np.finfo(np.float32).max))
         rows, norms = _prepare_rows(X, frame, np.float32 if single else np.float64)
@@ -147,7 +150,7 @@ class Radial(LengthScaled):
         is 5e-7 times the squared norms.  Rounding may make s slightly negative; it is clipped at 0
         unless the profile accepts negative values.
         """
-        A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._kink
+        A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._has_kink_at_zero
         if frame.form == "direct":
             inverse = frame.inverse.astype(A.dtype, copy=False)
             _direct_squared_distances(
@@ -164,19 +167,21 @@ class Radial(LengthScaled):
         same = P.coincidences(Q)
         if same[0].size:
             out[same] = 0.0
-        refine(A, B, frame.columns, row_norms(P), row_norms(Q), out, relative)
-        if not relative and not self._takes_negative:
+        recompute_close_pairs(
+            A, B, frame.columns, prepared_squared_norms(P), prepared_squared_norms(Q), out, relative
+        )
+        if not relative and not self._profile_accepts_negative:
             np.maximum(out, 0.0, out=out)
         return out
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
         self._scale(X.shape[1])  # raises if the number of columns is wrong
-        return np.full(X.shape[0], self._at_zero(), dtype=X.dtype)
+        return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
     @property
     def diagonal_bound(self) -> float:
-        at_zero = self._at_zero()
+        at_zero = self._value_at_zero()
         return at_zero if at_zero > 0.0 else np.inf  # k(x, x) <= 0: not a Mercer kernel
 
     # ------------------------------------------------------------------ derivatives
@@ -197,7 +202,7 @@ class Radial(LengthScaled):
             self._moments(P, Q, s, M)[1] if np.ndim(self.length_scale) else np.vdot(M, s)
         )
 
-    def _linearise(self, X: Any, Z: Any) -> Linearised:
+    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
         if sp.issparse(X) or sp.issparse(Z):
             return super()._linearise(X, Z)
         return _RadialLinearisation(self, X, Z)
@@ -225,7 +230,9 @@ class Radial(LengthScaled):
         Y = Y.T[:, :, None]
         return np.asarray(Y**2 * order_0 - 2.0 * Y * order_1 + order_2)
 
-    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+    def _statistic_gradient(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
+    ) -> np.ndarray:
         return 2.0 * self._moments(P, Q, s, M)[0] * P.frame.inverse
 
     def _moments(
@@ -245,7 +252,16 @@ class Radial(LengthScaled):
             return first, second
         # Pass whole rows: a slice of columns has another memory layout, for which Numba would
         # compile the loop again.
-        close_moments(M, P.arrays[0], Q.arrays[0], row_norms(P), row_norms(Q), s, first, second)
+        add_close_moments(
+            M,
+            P.arrays[0],
+            Q.arrays[0],
+            prepared_squared_norms(P),
+            prepared_squared_norms(Q),
+            s,
+            first,
+            second,
+        )
         rows, cross = M.sum(axis=1), np.asarray(M @ V)
         second += _square(Y).T @ rows + _square(V).T @ M.sum(axis=0)
         second -= 2.0 * (Y.multiply(cross) if sp.issparse(Y) else Y * cross).sum(axis=0)
@@ -264,7 +280,7 @@ class Radial(LengthScaled):
         return slope
 
 
-class _RadialLinearisation(Linearised):
+class _RadialLinearisation(KernelLinearisation):
     """The linearisation of a radial kernel: profile and slopes share the distances s."""
 
     kernel: Radial
@@ -316,7 +332,7 @@ def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
             else "augmented"
         )
         return _RadialFrame(form, np.zeros(X.shape[1]), inverse)
-    centre = middle(X)
+    centre = column_medians(X)
     if X.shape[1] > _MAX_DIRECT_COLUMNS:
         return _RadialFrame("augmented", centre, inverse)
     # The subtraction x - c is exact if c / 2 <= x <= 2 c.  Otherwise c is not large relative to the
@@ -397,7 +413,7 @@ def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: A
             second[c] += square
 
 
-def row_norms(P: Prepared) -> np.ndarray:
+def prepared_squared_norms(P: Prepared) -> np.ndarray:
     """Return the squared norms |y|^2 of prepared rows."""
     if P.frame.form == "direct":
         return squared_norms(P.arrays[0] * P.frame.inverse)

@@ -14,15 +14,15 @@ import numpy as np
 
 from ..._core import jit
 
-__all__ = ["shared_minima", "shared_products"]
+__all__ = ["sparse_inner_products", "sparse_min_sums"]
 
 
-def shared_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
+def sparse_inner_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
     """Set out_ij <- sum_c a_ic b_jc for two CSR matrices; with `add`, add it to `out`."""
     _scatter(False, add, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
-def shared_minima(A: Any, B: Any, out: np.ndarray) -> None:
+def sparse_min_sums(A: Any, B: Any, out: np.ndarray) -> None:
     """Set out_ij <- sum_c min(a_ic, b_jc) for two CSR matrices with entries >= 0."""
     _scatter(True, False, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 

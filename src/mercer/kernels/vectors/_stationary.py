@@ -12,9 +12,9 @@ from scipy.special import kve, rgamma
 
 from .._base import node, parameter
 from .._prepared import Prepared
-from .._properties import MIXTURE, Claims
+from .._properties import MIXTURE, Properties
 from ._fast_math import exp_inplace
-from ._radial import Radial, row_norms
+from ._radial import Radial, prepared_squared_norms
 from ._vector_kernel import SCALED_DISTANCE, check_positive
 
 __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
@@ -29,8 +29,8 @@ class _Mixture(Radial):
 
     is_decreasing: ClassVar[bool] = True
 
-    def _claims(self, *inner: Claims) -> Claims:
-        return Claims(
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(
             MIXTURE,
             0,
             strict=True,
@@ -68,7 +68,7 @@ class RBF(_Mixture):
 
     _latex: ClassVar[str] = r"\exp\left(-\tfrac{1}{2}" + SCALED_DISTANCE + r"^2\right)"
 
-    _takes_negative: ClassVar[bool] = True
+    _profile_accepts_negative: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return exp_inplace(s, -0.5)
@@ -80,7 +80,7 @@ class RBF(_Mixture):
         k = self.profile(s.copy())
         return k, -0.5 * k, {}
 
-    def _single_error(self, P: Prepared) -> float | None:
+    def _float32_error_bound(self, P: Prepared) -> float | None:
         # An absolute error of the exponent is a relative error of k.  If distances come from a
         # matrix product, the error of the exponent grows with the squared norms |y|^2 of the rows
         # and with the square root of their length.  If distances are sums of squared differences,
@@ -88,7 +88,7 @@ class RBF(_Mixture):
         # k is in the range of float32.  (Smaller values of k, below 1e-38, become 0; that change is
         # below the rounding error of float64.)  The largest measured error is 0.9 of this bound,
         # for identical columns, whose rounding errors do not cancel, and below 0.5 for others.
-        norm = float(np.sqrt(row_norms(P).max(initial=0.0)))
+        norm = float(np.sqrt(prepared_squared_norms(P).max(initial=0.0)))
         exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
         return 1.2e-6 * max(1.0, exponent) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
 
@@ -118,7 +118,7 @@ class Matern(_Mixture):
 
     nu: float = 1.5
 
-    _kink: ClassVar[bool] = True
+    _has_kink_at_zero: ClassVar[bool] = True
 
     # The kernel is a mixture of Gaussians.  It is infinitely divisible, because its spectral
     # density, Student's t, is (Grosswald 1976).

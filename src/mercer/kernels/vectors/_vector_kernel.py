@@ -11,21 +11,21 @@ import scipy.sparse as sp
 
 from ..._core import as_vectors, blas_threads, slices
 from .._base import Kernel, node, parameter
-from .._prepared import Prepared, pair
+from .._prepared import Prepared, prepare_pair
 from ._bandwidth_rules import RULES, gamma_from_rule
-from ._sparse_sums import shared_products
+from ._sparse_sums import sparse_inner_products
 
 __all__ = [
     "SCALED_DISTANCE",
-    "LengthScaled",
-    "Profiled",
+    "LengthScaleKernel",
+    "ProfileKernel",
     "VectorKernel",
     "check_positive",
     "check_scale",
-    "far_middle",
+    "column_medians",
+    "distant_centre",
     "inner_products",
-    "middle",
-    "per_column",
+    "scalar_or_per_column",
 ]
 
 SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # LaTeX template
@@ -55,7 +55,7 @@ class VectorKernel(Kernel):
         """Return X as vectors, after checking that it has as many columns as `like`, if given."""
         X = as_vectors(X, type(self).__name__)
         if like is not None:
-            self._same_width(like.arrays[0].shape[1], X.shape[1])
+            self._check_same_columns(like.arrays[0].shape[1], X.shape[1])
         return X
 
     def _operands(self, X: Any, Z: Any) -> tuple[Any, Any]:
@@ -64,10 +64,10 @@ class VectorKernel(Kernel):
         if Z is None:
             return X, X
         Z = self._vectors(Z)
-        self._same_width(X.shape[1], Z.shape[1])
+        self._check_same_columns(X.shape[1], Z.shape[1])
         return X, Z
 
-    def _same_width(self, p: int, q: int) -> None:
+    def _check_same_columns(self, p: int, q: int) -> None:
         """Raise an error if two numbers of columns are different."""
         if p != q:
             raise ValueError(
@@ -77,7 +77,7 @@ class VectorKernel(Kernel):
 
 
 @node
-class Profiled(VectorKernel):
+class ProfileKernel(VectorKernel):
     """Base class of kernels that are a function of one number s of each pair of points.
 
         k(x, z) = profile(s(x, z))
@@ -87,7 +87,7 @@ class Profiled(VectorKernel):
     """
 
     # The statistic s is computed at least in this precision when derivatives are computed from it.
-    _summed_in: ClassVar[Any] = np.float32
+    _min_statistic_dtype: ClassVar[Any] = np.float32
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -108,10 +108,12 @@ class Profiled(VectorKernel):
         """Set out <- s and return it; `exact` requests the accuracy that derivatives need."""
 
     @abstractmethod
-    def _pulled(self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray) -> np.ndarray:
+    def _statistic_gradient(
+        self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
+    ) -> np.ndarray:
         """Return sum_j M_ij ds_ij / dx_i, overwriting M."""
 
-    def _inner_pullback(
+    def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
     ) -> dict[str, Any]:
         """Return {name: sum_ij W_ij dk_ij / d log(parameter)} for the parameters of s."""
@@ -129,25 +131,25 @@ class Profiled(VectorKernel):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         P, Q, s = self._statistics(X, Z)
         own = {name: np.sum(W * g) for name, g in self.parameter_slopes(s).items()}
-        return self._inner_pullback(P, Q, s, W) | own
+        return self._statistic_pullback(P, Q, s, W) | own
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         P, Q, s = self._statistics(X, Z)
-        return self._pulled(P, Q, s, W * self._finite_slope(s))
+        return self._statistic_gradient(P, Q, s, W * self._finite_slope(s))
 
     def _statistics(self, X: Any, Z: Any) -> tuple[Prepared, Prepared, np.ndarray]:
         """Return the prepared points and their statistic s, accurate enough for derivatives."""
-        P, Q = pair(self, X, Z)
-        dtype = np.result_type(P.dtype, Q.dtype, self._summed_in)
+        P, Q = prepare_pair(self, X, Z)
+        dtype = np.result_type(P.dtype, Q.dtype, self._min_statistic_dtype)
         return P, Q, self._statistic(P, Q, np.empty((len(P), len(Q)), dtype=dtype))
 
-    def _at_zero(self) -> float:
+    def _value_at_zero(self) -> float:
         """Return the value of the kernel for s = 0."""
         return float(self.profile(np.zeros((1, 1)))[0, 0]) + 0.0  # adding 0.0 turns -0.0 into 0.0
 
 
 @node
-class LengthScaled(Profiled):
+class LengthScaleKernel(ProfileKernel):
     """Base class of kernels of the scaled differences (x - z) / length_scale.
 
     The length scale is one number, or one number per column.
@@ -160,7 +162,7 @@ class LengthScaled(Profiled):
 
     @staticmethod
     @abstractmethod
-    def _length(gamma: float) -> float:
+    def _length_from_gamma(gamma: float) -> float:
         """Return the length scale that is equivalent to gamma."""
 
     @classmethod
@@ -177,18 +179,18 @@ class LengthScaled(Profiled):
         """
         if not isinstance(gamma, str):
             check_positive(cls.__name__, "gamma", gamma)
-            gamma = cls._length(gamma)
+            gamma = cls._length_from_gamma(gamma)
         return cls(length_scale=gamma, **options)
 
     def _scale(self, columns: int) -> Any:
         """Return the length scale as a float, or as an array with one entry per column."""
-        return per_column(type(self).__name__, self.length_scale, columns)
+        return scalar_or_per_column(type(self).__name__, self.length_scale, columns)
 
-    def _resolve_own(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
         if not isinstance(self.length_scale, str):
             return {}
         gamma = gamma_from_rule(self.length_scale, self._vectors(X), weights)
-        return {"length_scale": self._length(gamma)}
+        return {"length_scale": self._length_from_gamma(gamma)}
 
 
 def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
@@ -212,12 +214,12 @@ def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
     x_counts, z_counts = (np.bincount(A.indices, minlength=columns) for A in (X, Z))
     filled = x_counts * z_counts > _MIN_BLAS_FRACTION * out.size
     if not filled.any():
-        shared_products(X, Z, out)
+        sparse_inner_products(X, Z, out)
     elif filled.all():
         _dense_products(X, Z, out)
     else:
         _dense_products(X[:, filled], Z[:, filled], out)
-        shared_products(X[:, ~filled], Z[:, ~filled], out, add=True)
+        sparse_inner_products(X[:, ~filled], Z[:, ~filled], out, add=True)
 
 
 def _dense_products(X: Any, Z: Any, out: np.ndarray) -> None:
@@ -269,7 +271,7 @@ def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> N
         check_positive(owner, name, value, vector=vector)
 
 
-def middle(X: np.ndarray) -> np.ndarray:
+def column_medians(X: np.ndarray) -> np.ndarray:
     """Return the median of each column, computed from at most 100 evenly spaced rows.
 
     The median is used as the centre of the points because it is robust to outliers.
@@ -283,14 +285,14 @@ def middle(X: np.ndarray) -> np.ndarray:
     return np.asarray(centre.astype(np.float64))
 
 
-def far_middle(X: np.ndarray) -> np.ndarray | None:
+def distant_centre(X: np.ndarray) -> np.ndarray | None:
     """Return the centre of the points if it is far from the origin relative to their spread.
 
     The result is None if it is not far from the origin, or if all points are equal.
     """
     if not len(X):
         return None
-    centre = middle(X)
+    centre = column_medians(X)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = sum(
             float(np.sum((X[rows] - centre) ** 2)) for rows in slices(len(X), _CHUNK_ROWS)
@@ -299,7 +301,7 @@ def far_middle(X: np.ndarray) -> np.ndarray | None:
     return centre if is_far else None
 
 
-def per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
+def scalar_or_per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
     """Return a parameter such as a length scale as a float, or as an array of shape (columns,).
 
     An array of another size raises an error, in which `what` is the name of the parameter.

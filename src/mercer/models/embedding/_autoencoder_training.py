@@ -19,12 +19,12 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Step, Stopwatch, entry_point, ordered_sum, slices, warn_caller
+from ..._core import ProgressStep, Stopwatch, entry_point, ordered_sum, slices, warn_caller
 from ...solvers import Report, Status
-from ._mlp import Layers
+from ._mlp import MLP
 from ._ppca_training import fix_signs
 
-__all__ = ["AutoencoderResult", "LostVariance", "autoencode"]
+__all__ = ["AutoencoderResult", "ReconstructionLoss", "fit_autoencoder"]
 
 _ROWS_PER_BLOCK = 512  # rows of X that are propagated through the network at a time
 # Blocks are summed in this fixed number of groups, so that the result does not depend on the number
@@ -36,13 +36,13 @@ _LBFGS_MEMORY = 20  # number of past steps that L-BFGS stores
 class AutoencoderResult(NamedTuple):
     """The encoder and decoder, the final E of all restarts, and the report of the solver."""
 
-    encoder: Layers
-    decoder: Layers
+    encoder: MLP
+    decoder: MLP
     losses: np.ndarray
     report: Report
 
 
-class LostVariance:
+class ReconstructionLoss:
     """The objective E of the autoencoder and its gradient, as a function of all parameters theta.
 
     theta is one vector of the weights and biases of the encoder, followed by those of the decoder.
@@ -54,16 +54,16 @@ class LostVariance:
     sizes : tuple of int
         The numbers of units of the layers of the encoder, from d to the number of components.
     activation : str
-        The activation function; see `Layers`.
+        The activation function; see `MLP`.
     alpha : float
         The factor of the weight decay.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import LostVariance
+    >>> from mercer.models.embedding import ReconstructionLoss
     >>> X = np.array([[1.0, 2.0], [-1.0, -2.0]])
-    >>> E = LostVariance(X, (2, 1), "tanh", alpha=0.0)
+    >>> E = ReconstructionLoss(X, (2, 1), "tanh", alpha=0.0)
     >>> value, slope = E(np.zeros(E.size))  # all points are mapped to their mean, 0
     >>> value, slope.shape
     (1.0, (7,))
@@ -83,11 +83,11 @@ class LostVariance:
                 b[:] = 0.0
         self._is_weight = weights  # 1 for weights, 0 for biases, which do not decay
 
-    def halves(self, theta: np.ndarray) -> tuple[Layers, Layers]:
+    def halves(self, theta: np.ndarray) -> tuple[MLP, MLP]:
         """Return the encoder and the decoder, whose arrays are views of theta."""
         return (
-            Layers.of(theta[: self._n_encoder], self._sizes, self._activation),
-            Layers.of(theta[self._n_encoder :], self._sizes[::-1], self._activation),
+            MLP.of(theta[: self._n_encoder], self._sizes, self._activation),
+            MLP.of(theta[self._n_encoder :], self._sizes[::-1], self._activation),
         )
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
@@ -124,7 +124,7 @@ class LostVariance:
 
 
 @entry_point
-def autoencode(
+def fit_autoencoder(
     X: np.ndarray,
     q: int,
     hidden: tuple[int, ...] = (20,),
@@ -134,7 +134,7 @@ def autoencode(
     tol: float = 1e-4,
     max_iter: int = 5000,
     rng: np.random.Generator | None = None,
-    say: Function[[str], None] | None = None,
+    log: Function[[str], None] | None = None,
 ) -> AutoencoderResult:
     """Fit an autoencoder; return the best of `n_init` runs from random initialisations.
 
@@ -162,7 +162,7 @@ def autoencode(
         The maximum number of L-BFGS steps per run.
     rng : Generator, optional
         The random generator; the seed is 0 by default.
-    say : function, optional
+    log : function, optional
         Called with a progress message after each step.
 
     Returns
@@ -173,9 +173,9 @@ def autoencode(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import autoencode
+    >>> from mercer.models.embedding import fit_autoencoder
     >>> t = np.linspace(-1.0, 1.0, 50)[:, None]
-    >>> result = autoencode(np.hstack([t, t**2]), 1, (5,), rng=np.random.default_rng(0))
+    >>> result = fit_autoencoder(np.hstack([t, t**2]), 1, (5,), rng=np.random.default_rng(0))
     >>> result.losses.shape, bool(result.losses.min() < 0.01)
     ((3,), True)
     """
@@ -183,8 +183,8 @@ def autoencode(
     watch, mean = Stopwatch(), X.mean(axis=0)
     largest = float(np.abs(X - mean).max())
     scale = largest * float(np.sqrt(np.mean(((X - mean) / largest) ** 2)))
-    E = LostVariance((X - mean) / scale, (X.shape[1], *hidden, q), activation, alpha)
-    runs = [_run_lbfgs(E, E.start(rng), tol, max_iter, k, n_init, say) for k in range(n_init)]
+    E = ReconstructionLoss((X - mean) / scale, (X.shape[1], *hidden, q), activation, alpha)
+    runs = [_run_lbfgs(E, E.start(rng), tol, max_iter, k, n_init, log) for k in range(n_init)]
     losses = np.array([run.fun for run in runs])
     best = runs[int(losses.argmin())]
     gradient = float(np.abs(best.jac).max())
@@ -208,13 +208,13 @@ def autoencode(
 
 
 def _run_lbfgs(
-    E: LostVariance,
+    E: ReconstructionLoss,
     theta: np.ndarray,
     tol: float,
     max_iter: int,
     k: int,
     n_init: int,
-    say: Function[[str], None] | None,
+    log: Function[[str], None] | None,
 ) -> OptimizeResult:
     """Run L-BFGS from one initialisation."""
     steps = 0
@@ -222,9 +222,9 @@ def _run_lbfgs(
     def report_step(intermediate_result: OptimizeResult) -> None:
         nonlocal steps
         steps += 1
-        if say is not None:
+        if log is not None:
             lost = f"{intermediate_result.fun:.4g} of the variance lost"
-            say(Step(f"restart {k + 1} of {n_init}, step {steps}: {lost}"))
+            log(ProgressStep(f"restart {k + 1} of {n_init}, step {steps}: {lost}"))
 
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": _LBFGS_MEMORY, "ftol": 0.0}
     return minimize(
@@ -238,8 +238,8 @@ def _run_lbfgs(
 
 
 def _in_units_of_data(
-    encoder: Layers, decoder: Layers, X: np.ndarray, mean: np.ndarray, scale: float
-) -> tuple[Layers, Layers]:
+    encoder: MLP, decoder: MLP, X: np.ndarray, mean: np.ndarray, scale: float
+) -> tuple[MLP, MLP]:
     """Convert encoder and decoder to the units of X, and rotate the embedding to principal axes."""
     encoder_weights, decoder_weights = (
         [W.copy() for W in half.weights] for half in (encoder, decoder)
@@ -251,13 +251,13 @@ def _in_units_of_data(
     encoder_weights[0] /= scale
     decoder_biases[-1] = mean + scale * decoder_biases[-1]
     decoder_weights[-1] *= scale
-    Z = Layers(tuple(encoder_weights), tuple(encoder_biases), encoder.activation)(X)
+    Z = MLP(tuple(encoder_weights), tuple(encoder_biases), encoder.activation)(X)
     centre = Z.mean(axis=0)
     axes = fix_signs(np.linalg.eigh((Z - centre).T @ (Z - centre))[1][:, ::-1])
     decoder_biases[0] += centre @ decoder_weights[0]
     decoder_weights[0] = axes.T @ decoder_weights[0]
     encoder_biases[-1] = (encoder_biases[-1] - centre) @ axes
     encoder_weights[-1] = encoder_weights[-1] @ axes
-    return Layers(tuple(encoder_weights), tuple(encoder_biases), encoder.activation), Layers(
+    return MLP(tuple(encoder_weights), tuple(encoder_biases), encoder.activation), MLP(
         tuple(decoder_weights), tuple(decoder_biases), encoder.activation
     )

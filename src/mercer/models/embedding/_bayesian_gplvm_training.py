@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ..._core import Stopwatch, check_budget, entry_point, slices, warn_caller
-from ...expansion.preimage import descend
+from ...expansion.preimage import batched_lbfgs
 from ...kernels import RBF, Kernel
 from ...solvers import Report
 from ..gp import (
@@ -26,7 +26,7 @@ from ..gp import (
 )
 from ._gp_decoder import GPDecoder, search_report, standardise
 
-__all__ = ["BayesianGPLVMResult", "BayesianMap", "default_relevance", "fit_bayesian"]
+__all__ = ["BayesianGPLVMModel", "BayesianGPLVMResult", "default_ard_kernel", "fit_bayesian_gplvm"]
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ _TUNING = _BayesianGPLVMTuning()
 class BayesianGPLVMResult(NamedTuple):
     """The fitted model, its lower bound on the log likelihood, and the report of the search."""
 
-    map: BayesianMap
+    map: BayesianGPLVMModel
     bound: float
     report: Report
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class BayesianMap(GPDecoder):
+class BayesianGPLVMModel(GPDecoder):
     """A fitted Bayesian GPLVM, x = mean + unit (f(z) + noise) with z ~ N(0, I).
 
     f is a Gaussian process, and the latent coordinates z of each training point have a Gaussian
@@ -92,10 +92,10 @@ class BayesianMap(GPDecoder):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.models.embedding import fit_bayesian
+    >>> from mercer.models.embedding import fit_bayesian_gplvm
     >>> t = np.linspace(-1.5, 1.5, 40)[:, None]
     >>> X = np.hstack([t, t**2, t**3])
-    >>> model = fit_bayesian(X, RBF(), t, t[::4]).map
+    >>> model = fit_bayesian_gplvm(X, RBF(), t, t[::4]).map
     >>> z = model.place(X[:2])
     >>> bool(np.abs(model.expected(z) - X[:2]).max() < 0.2)
     True
@@ -170,17 +170,17 @@ def _maximise_bound(
 
     def negative_bound(V: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         S = np.exp(np.clip(V[:, q:], -_TUNING.max_log_variance, _TUNING.max_log_variance))
-        value, on_mu, on_log_S = row.value_and_slopes(Y[rows], V[:, :q], S)
+        value, on_mu, on_log_S = row.value_and_gradients(Y[rows], V[:, :q], S)
         return -value, -np.hstack([on_mu, on_log_S])
 
-    V = descend(
+    V = batched_lbfgs(
         negative_bound, start, scale=1.0, tol=_TUNING.latent_tol, max_iter=_TUNING.latent_max_iter
     )[0]
     return V, -negative_bound(V, np.arange(len(Y)))[0]
 
 
 @entry_point
-def default_relevance(X: np.ndarray, q: int) -> Kernel:
+def default_ard_kernel(X: np.ndarray, q: int) -> Kernel:
     """Return an ARD RBF kernel whose length scales follow from PCA, as a starting point.
 
     The latent coordinates are assumed to be PCA scores scaled to variance 1.  The first length
@@ -190,8 +190,8 @@ def default_relevance(X: np.ndarray, q: int) -> Kernel:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import default_relevance
-    >>> default_relevance(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 2)
+    >>> from mercer.models.embedding import default_ard_kernel
+    >>> default_ard_kernel(np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 2)
     1.0*RBF(length_scale=(1.0, 2.0))
     """
     Y = X - X.mean(axis=0)
@@ -204,7 +204,7 @@ def default_relevance(X: np.ndarray, q: int) -> Kernel:
 
 
 @entry_point
-def fit_bayesian(
+def fit_bayesian_gplvm(
     X: np.ndarray,
     kernel: Kernel,
     start: np.ndarray,
@@ -214,7 +214,7 @@ def fit_bayesian(
     tol: float = 1e-4,
     max_iter: int = 1000,
     max_memory: Any = None,
-    say: Function[[str], None] | None = None,
+    log: Function[[str], None] | None = None,
 ) -> BayesianGPLVMResult:
     """Fit a Bayesian GPLVM by maximising a lower bound on the marginal likelihood.
 
@@ -240,7 +240,7 @@ def fit_bayesian(
         The maximum number of steps.
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
-    say : function, optional
+    log : function, optional
         Called with progress messages.
 
     Returns
@@ -252,9 +252,9 @@ def fit_bayesian(
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.models.embedding import fit_bayesian
+    >>> from mercer.models.embedding import fit_bayesian_gplvm
     >>> t = np.linspace(-1.5, 1.5, 30)[:, None]
-    >>> model = fit_bayesian(np.hstack([t, t**2]), RBF(), t, t[::5]).map
+    >>> model = fit_bayesian_gplvm(np.hstack([t, t**2]), RBF(), t, t[::5]).map
     >>> model.places.shape, model.noise < 0.1
     ((30, 1), True)
     """
@@ -270,20 +270,20 @@ def fit_bayesian(
     bounds_fixed_noise = bounds.copy()
     bounds_fixed_noise[-1] = u[-1]
     gain = tol * Y.size
-    if say is not None:
-        say(f"the noise variance is fixed at {noise:.3g} for {_TUNING.fixed_noise_steps} steps")
+    if log is not None:
+        log(f"the noise variance is fixed at {noise:.3g} for {_TUNING.fixed_noise_steps} steps")
     first_stage = maximise(
         bound,
         u,
         bounds_fixed_noise,
-        say=say,
+        log=log,
         max_iter=min(_TUNING.fixed_noise_steps, max_iter),
         gain=gain,
     )
-    if say is not None:
-        say("the noise variance is optimised")
+    if log is not None:
+        log("the noise variance is optimised")
     steps = max(1, max_iter - _TUNING.fixed_noise_steps)
-    result = maximise(bound, first_stage.theta, bounds, say=say, max_iter=steps, gain=gain)
+    result = maximise(bound, first_stage.theta, bounds, log=log, max_iter=steps, gain=gain)
     value = result.value - Y.size * float(np.log(unit))
     result = replace(result, value=value, evaluations=first_stage.evaluations + result.evaluations)
     solver, limits = (
@@ -303,14 +303,14 @@ def fit_bayesian(
 
 def _build_model(
     bound: LatentBound, state: LatentState, mean: np.ndarray, unit: float
-) -> BayesianMap:
+) -> BayesianGPLVMModel:
     """Build the model from an optimised state.
 
     The latent posteriors of the training points are optimised for the posterior of f, and the
     dimensions are sorted by relevance.
     """
     f, C = bound.posterior(state)
-    model = BayesianMap(mean, unit, bound.Y, f, C, state.mu, state.S, state.noise)
+    model = BayesianGPLVMModel(mean, unit, bound.Y, f, C, state.mu, state.S, state.noise)
     for _ in range(_TUNING.n_rounds):
         places, variances, _ = model._optimise_latents(bound.Y)
         model = replace(model, places=places, variances=variances)

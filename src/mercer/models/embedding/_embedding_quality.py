@@ -18,17 +18,17 @@ import numpy as np
 from ..._core import (
     ENTRY_WORK,
     entry_point,
+    ignore_overflow,
     is_count,
     length,
     ordered_sum,
-    quiet,
-    random_numbers,
+    seeded_generator,
     slices,
 )
-from ...kernels import Kernel, as_kernel, reads_all
+from ...kernels import Kernel, as_kernel, expects_precomputed_rows
 from ._pairwise_distances import Distances, distances
 
-__all__ = ["EmbeddingQuality", "Measures", "embedding_quality"]
+__all__ = ["EmbeddingQuality", "QualityMeasures", "embedding_quality"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ _TUNING = _QualityTuning()
 
 
 @dataclass(frozen=True, eq=False)
-class Measures:
+class QualityMeasures:
     """Quality measures of an embedding for single points, or their standard errors.
 
     Attributes
@@ -125,14 +125,14 @@ class EmbeddingQuality:
     q_nx: np.ndarray
     r_nx: np.ndarray
     auc: float
-    standard_error: Measures = field(repr=False)
-    points: Measures = field(repr=False)
+    standard_error: QualityMeasures = field(repr=False)
+    points: QualityMeasures = field(repr=False)
     rows: np.ndarray = field(repr=False)
     n_neighbors: Any
 
 
 @entry_point
-@quiet
+@ignore_overflow
 def embedding_quality(
     X: Any,
     Z: Any,
@@ -236,7 +236,7 @@ def _check_rows(rows: Any, n: int, random_state: Any) -> np.ndarray:
     if is_count(rows):
         if rows >= n:
             return np.arange(n)
-        return np.sort(random_numbers(random_state).choice(n, size=rows, replace=False))
+        return np.sort(seeded_generator(random_state).choice(n, size=rows, replace=False))
     indices = np.asarray(rows)
     if indices.ndim != 1 or indices.dtype.kind not in "iu" or not len(indices):
         raise ValueError(f"rows must be a positive count, indices of points or None, got {rows!r}")
@@ -265,7 +265,7 @@ def _check_neighbors(n_neighbors: Any, n: int) -> Any:
 
 def _check_kernel(spec: Any) -> Kernel | None:
     kernel = None if spec is None else as_kernel(spec)
-    if kernel is not None and reads_all(kernel):
+    if kernel is not None and expects_precomputed_rows(kernel):
         raise ValueError(
             "kernel='precomputed' needs rows of a matrix as points; pass the matrix as "
             "kernel=Precomputed(K), and X as indices, np.arange(len(K))"
@@ -334,16 +334,18 @@ class _RankComparison:
             n_neighbors=self.neighbors,
         )
 
-    def _measures(self, loss: np.ndarray, area: Any, which: Any) -> Measures:
+    def _measures(self, loss: np.ndarray, area: Any, which: Any) -> QualityMeasures:
         """Convert losses at some K (indices `which`) to measures."""
         T, C, Q = 1.0 - loss
         chance = self.K[which] / (self.n - 1)
-        return Measures(T, C, Q - chance, Q, 1.0 - loss[2] * self.chance_factor[which], 1.0 - area)
+        return QualityMeasures(
+            T, C, Q - chance, Q, 1.0 - loss[2] * self.chance_factor[which], 1.0 - area
+        )
 
-    def _errors(self, loss: np.ndarray, area: float) -> Measures:
+    def _errors(self, loss: np.ndarray, area: float) -> QualityMeasures:
         """Convert the standard errors of the losses to those of the measures."""
         T, C, Q = loss
-        return Measures(T, C, Q, Q, Q * self.chance_factor, area)
+        return QualityMeasures(T, C, Q, Q, Q * self.chance_factor, area)
 
     def _losses(
         self, data_distances: np.ndarray, embedding_distances: np.ndarray, own: int

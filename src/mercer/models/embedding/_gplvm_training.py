@@ -16,15 +16,15 @@ from scipy.spatial.distance import cdist
 
 from ..._core import NotPositiveDefiniteError, Stopwatch, entry_point, slices
 from ..._core.linalg import cho_solve
-from ...expansion.preimage import descend
+from ...expansion.preimage import batched_lbfgs
 from ...kernels import Kernel
 from ...solvers import Report
 from ..gp import LatentLikelihood, MarginalLikelihood, maximise
 from ._gp_decoder import GPDecoder, search_report, standardise
 from ._ppca_training import fix_signs
 
-__all__ = ["GPLVMResult", "LatentMap", "fit_latent"]
-__all__ += ["principal_places", "whitened"]
+__all__ = ["GPLVMModel", "GPLVMResult", "fit_gplvm"]
+__all__ += ["pca_scores", "scale_to_unit_variance"]
 
 _EMBED_TOL, _EMBED_MAX_ITER = (
     1e-8,
@@ -41,14 +41,14 @@ _KERNEL_ENTRIES_PER_BLOCK = (
 class GPLVMResult(NamedTuple):
     """The fitted model, the log likelihood of data and coordinates, and the report."""
 
-    map: LatentMap
+    map: GPLVMModel
     log_likelihood: float
     report: Report
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class LatentMap(GPDecoder):
+class GPLVMModel(GPDecoder):
     """A fitted GPLVM, x = mean + unit (f(z) + noise), with the posterior of the Gaussian process f.
 
     Parameters
@@ -70,10 +70,10 @@ class LatentMap(GPDecoder):
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.models.embedding import fit_latent
+    >>> from mercer.models.embedding import fit_gplvm
     >>> t = np.linspace(-1, 1, 40)[:, None]
     >>> X = np.hstack([t, t**2, t**3])
-    >>> model = fit_latent(X, RBF() + White(0.01), t).map
+    >>> model = fit_gplvm(X, RBF() + White(0.01), t).map
     >>> z = model.place(X[:2])
     >>> bool(np.abs(model.expected(z) - X[:2]).max() < 0.05)
     True
@@ -122,7 +122,7 @@ class LatentMap(GPDecoder):
             value, gradient = self._log_joint(Y[rows], Z)
             return -value, -gradient
 
-        return descend(
+        return batched_lbfgs(
             negative_log_joint, start, scale=1.0, tol=_EMBED_TOL, max_iter=_EMBED_MAX_ITER
         )[0]
 
@@ -150,7 +150,7 @@ class LatentMap(GPDecoder):
 
 
 @entry_point
-def whitened(Z: np.ndarray) -> np.ndarray:
+def scale_to_unit_variance(Z: np.ndarray) -> np.ndarray:
     """Centre the columns of Z and scale them to variance 1, to match the prior N(0, I).
 
     Constant columns are only centred.
@@ -158,8 +158,8 @@ def whitened(Z: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import whitened
-    >>> whitened(np.array([[0.0, 5.0], [4.0, 5.0]]))
+    >>> from mercer.models.embedding import scale_to_unit_variance
+    >>> scale_to_unit_variance(np.array([[0.0, 5.0], [4.0, 5.0]]))
     array([[-1.,  0.],
            [ 1.,  0.]])
     """
@@ -171,14 +171,14 @@ def whitened(Z: np.ndarray) -> np.ndarray:
 
 
 @entry_point
-def principal_places(X: np.ndarray, q: int) -> np.ndarray:
+def pca_scores(X: np.ndarray, q: int) -> np.ndarray:
     """Return the PCA scores of X, the first q principal components, shape (n, q).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import principal_places
-    >>> principal_places(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 1)
+    >>> from mercer.models.embedding import pca_scores
+    >>> pca_scores(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 1)
     array([[ 3.],
            [-3.],
            [ 0.],
@@ -190,7 +190,7 @@ def principal_places(X: np.ndarray, q: int) -> np.ndarray:
 
 
 @entry_point
-def fit_latent(
+def fit_gplvm(
     X: np.ndarray,
     kernel: Kernel,
     start: np.ndarray,
@@ -199,7 +199,7 @@ def fit_latent(
     tol: float = 1e-4,
     max_iter: int = 1000,
     max_memory: Any = None,
-    say: Function[[str], None] | None = None,
+    log: Function[[str], None] | None = None,
 ) -> GPLVMResult:
     """Fit a GPLVM by maximising the likelihood over latent coordinates and kernel parameters.
 
@@ -224,7 +224,7 @@ def fit_latent(
         The maximum number of steps.
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
-    say : function, optional
+    log : function, optional
         Called with progress messages.
 
     Returns
@@ -241,9 +241,9 @@ def fit_latent(
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.models.embedding import fit_latent
+    >>> from mercer.models.embedding import fit_gplvm
     >>> t = np.linspace(-1, 1, 30)[:, None]
-    >>> result = fit_latent(np.hstack([t, t**2]), RBF() + White(0.01), t)
+    >>> result = fit_gplvm(np.hstack([t, t**2]), RBF() + White(0.01), t)
     >>> result.map.places.shape, bool(result.log_likelihood > 0)
     ((30, 1), True)
     """
@@ -261,7 +261,7 @@ def fit_latent(
         u,
         likelihood.bounds,
         first_step="unit",
-        say=say,
+        log=log,
         max_iter=max_iter,
         gain=tol * Y.size,
     )
@@ -270,5 +270,5 @@ def fit_latent(
     result = replace(result, value=result.value - Y.size * float(np.log(unit)))
     report = search_report(result, watch, "L-BFGS", "log likelihood", limits)
     posterior = MarginalLikelihood(kernel, Z, Y, max_memory=max_memory).posterior()
-    model = LatentMap(mean, unit, Y, posterior.expansion, posterior.covariance, prior)
+    model = GPLVMModel(mean, unit, Y, posterior.expansion, posterior.covariance, prior)
     return GPLVMResult(model, result.value, report)

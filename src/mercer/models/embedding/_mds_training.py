@@ -17,13 +17,13 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Step, Stopwatch, entry_point, one_blas_thread, warn_caller
+from ..._core import ProgressStep, Stopwatch, entry_point, one_blas_thread, warn_caller
 from ..._core.linalg import eigh
 from ...solvers import Report, Status
 from ._ppca_training import fix_signs
 from ._stress import Stress
 
-__all__ = ["MDSResult", "classical", "scale"]
+__all__ = ["MDSResult", "classical_mds", "metric_mds"]
 
 _MAX_DENSE_POINTS = 200  # points up to which a dense eigensolver is used instead of ARPACK
 _LBFGS_MEMORY = 10  # number of past steps that L-BFGS stores
@@ -39,7 +39,7 @@ class MDSResult(NamedTuple):
 
 
 @entry_point
-def classical(delta: np.ndarray, q: int) -> np.ndarray:
+def classical_mds(delta: np.ndarray, q: int) -> np.ndarray:
     """Return the coordinates of classical MDS, which is kernel PCA of -delta^2 / 2.
 
     Parameters
@@ -57,9 +57,9 @@ def classical(delta: np.ndarray, q: int) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from scipy.spatial.distance import pdist
-    >>> from mercer.models.embedding import classical
+    >>> from mercer.models.embedding import classical_mds
     >>> X = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 1.0]])
-    >>> np.allclose(pdist(classical(pdist(X), 2)), pdist(X))
+    >>> np.allclose(pdist(classical_mds(pdist(X), 2)), pdist(X))
     True
     """
     B = squareform(delta)
@@ -85,14 +85,14 @@ def classical(delta: np.ndarray, q: int) -> np.ndarray:
 
 
 @entry_point
-def scale(
+def metric_mds(
     S: Stress,
     q: int,
     n_init: int = 1,
     tol: float = 1e-5,
     max_iter: int = 1000,
     rng: np.random.Generator | None = None,
-    say: Function[[str], None] | None = None,
+    log: Function[[str], None] | None = None,
 ) -> MDSResult:
     """Return the coordinates of metric MDS, which minimise the stress S.
 
@@ -114,7 +114,7 @@ def scale(
         The maximum number of L-BFGS steps per run.
     rng : Generator, optional
         The random generator; the seed is 0 by default.
-    say : function, optional
+    log : function, optional
         Called with a progress message after each step.
 
     Returns
@@ -126,9 +126,9 @@ def scale(
     --------
     >>> import numpy as np
     >>> from scipy.spatial.distance import pdist
-    >>> from mercer.models.embedding import Stress, scale
+    >>> from mercer.models.embedding import Stress, metric_mds
     >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> result = scale(Stress(pdist(X)), 2)
+    >>> result = metric_mds(Stress(pdist(X)), 2)
     >>> np.allclose(pdist(result.Z), pdist(X), atol=1e-3)
     True
     """
@@ -139,8 +139,8 @@ def scale(
         if k:
             start = rng.standard_normal((S.n, q)) * np.sqrt(S.total / (S.mass.sum() * q))
         else:
-            start = _displace_constant_axes(classical(S.delta, q), rng)
-        runs.append(_run_lbfgs(S, start, tol, max_iter, k, n_init, say))
+            start = _displace_constant_axes(classical_mds(S.delta, q), rng)
+        runs.append(_run_lbfgs(S, start, tol, max_iter, k, n_init, log))
     stresses = np.array([run.fun for run in runs])
     best = runs[int(stresses.argmin())]
     relative_step = best.relative_step
@@ -184,7 +184,7 @@ def _run_lbfgs(
     max_iter: int,
     k: int,
     n_init: int,
-    say: Function[[str], None] | None,
+    log: Function[[str], None] | None,
 ) -> OptimizeResult:
     """Run L-BFGS from `start`; return the coordinates `Z` and the certificate `relative_step`."""
     unit = np.sqrt(S.total / S.mass)[:, None]
@@ -200,9 +200,9 @@ def _run_lbfgs(
 
     def report_step(intermediate_result: OptimizeResult) -> None:
         last["steps"] += 1
-        if say is not None:
+        if log is not None:
             value = intermediate_result.fun
-            say(Step(f"run {k + 1} of {n_init}, step {last['steps']}: stress {value:.6g}"))
+            log(ProgressStep(f"run {k + 1} of {n_init}, step {last['steps']}: stress {value:.6g}"))
         if last["relative_step"] <= tol:
             raise StopIteration
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._core import slices
 
-__all__ = ["ACTIVATIONS", "Layers"]
+__all__ = ["ACTIVATIONS", "MLP"]
 
 _VALUES_PER_BLOCK = 2**18  # values of the widest layer that are in memory at a time
 
@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, tuple[Function[[Any], Any], Function[[Any], Any]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
+class MLP:
     """A multilayer perceptron with a linear output layer.
 
     It computes f(x) = A_m(s(A_(m-1)(... s(A_1(x))))) with A_j(x) = x W_j + b_j.
@@ -42,8 +42,8 @@ class Layers:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import Layers
-    >>> f = Layers((np.eye(2), np.array([[1.0], [-1.0]])), (np.zeros(2), np.ones(1)), "tanh")
+    >>> from mercer.models.embedding import MLP
+    >>> f = MLP((np.eye(2), np.array([[1.0], [-1.0]])), (np.zeros(2), np.ones(1)), "tanh")
     >>> f(np.array([[0.0, 0.0], [5.0, -5.0]])).round(3)
     array([[1.],
            [3.]])
@@ -54,7 +54,7 @@ class Layers:
     activation: str = "tanh"
 
     @classmethod
-    def of(cls, theta: np.ndarray, sizes: tuple[int, ...], activation: str) -> Layers:
+    def of(cls, theta: np.ndarray, sizes: tuple[int, ...], activation: str) -> MLP:
         """Create layers of these sizes, as views of a vector of W_1, b_1, W_2, b_2, ..."""
         weights, biases, start = [], [], 0
         for a, b in pairwise(sizes):

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._core import entry_point
 
-__all__ = ["place", "stress_at"]
+__all__ = ["embed_new_points", "stress_of_points"]
 
 _N_EXTRA_STARTS = 2  # starting points in addition to the nearest neighbour
 _N_CANDIDATES = 32  # embedded points at which s is evaluated to find these starting points
@@ -27,7 +27,7 @@ _MIN_CURVATURE = 0.1  # lower bound of a curvature, relative to that of the majo
 
 
 @entry_point
-def place(
+def embed_new_points(
     delta: np.ndarray,
     Z: np.ndarray,
     weights: np.ndarray | None = None,
@@ -57,9 +57,9 @@ def place(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import place
+    >>> from mercer.models.embedding import embed_new_points
     >>> Z = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
-    >>> place(np.array([[np.sqrt(2.0), np.sqrt(10.0), np.sqrt(10.0)]]), Z).round(4)
+    >>> embed_new_points(np.array([[np.sqrt(2.0), np.sqrt(10.0), np.sqrt(10.0)]]), Z).round(4)
     array([[1., 1.]])
     """
     w = np.ones_like(delta) if weights is None else weights
@@ -70,13 +70,13 @@ def place(
         return coordinates
     delta, w = delta[moving], w[moving]
     candidates = _candidates(Z)
-    values = np.stack([stress_at(z[None], delta, Z, w) for z in candidates], axis=1)
+    values = np.stack([stress_of_points(z[None], delta, Z, w) for z in candidates], axis=1)
     starts = [
         Z[nearest[moving]],
         *(candidates[i] for i in np.argsort(values, axis=1).T[:_N_EXTRA_STARTS]),
     ]
     minima = np.stack([_minimise(start, delta, Z, w, tol, max_iter) for start in starts])
-    best = np.stack([stress_at(minimum, delta, Z, w) for minimum in minima]).argmin(axis=0)
+    best = np.stack([stress_of_points(minimum, delta, Z, w) for minimum in minima]).argmin(axis=0)
     coordinates[moving] = minima[best, np.arange(len(moving))]
     return coordinates
 
@@ -121,7 +121,7 @@ def _minimise(
 
 
 @entry_point
-def stress_at(
+def stress_of_points(
     coordinates: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray
 ) -> np.ndarray:
     """Return the unnormalised stress sum_j w_j (|z - z_j| - delta_j)^2 of each point z.
@@ -129,8 +129,9 @@ def stress_at(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import stress_at
-    >>> stress_at(np.zeros((1, 2)), np.array([[3.0]]), np.array([[0.0, 4.0]]), np.ones((1, 1)))
+    >>> from mercer.models.embedding import stress_of_points
+    >>> d, w = np.array([[3.0]]), np.ones((1, 1))  # dissimilarity and weight
+    >>> stress_of_points(np.zeros((1, 2)), d, np.array([[0.0, 4.0]]), w)
     array([1.])
     """
     d = np.sqrt(sum((coordinates[:, c, None] - Z[:, c]) ** 2 for c in range(Z.shape[1])))

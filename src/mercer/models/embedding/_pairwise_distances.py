@@ -13,10 +13,17 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.validation import check_array
 
-from ..._core import entry_point, length, not_finite, quiet, refuse_structured, slices
-from ...kernels import Kernel, Linear, Radial, Shift, pair
+from ..._core import (
+    entry_point,
+    ignore_overflow,
+    length,
+    not_finite_error,
+    reject_structured,
+    slices,
+)
+from ...kernels import Kernel, Linear, Radial, Shift, prepare_pair
 
-__all__ = ["Distances", "across", "distances", "of_pairs"]
+__all__ = ["Distances", "distances", "feature_space_cdist", "feature_space_pdist"]
 
 _ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
 _MAX_EXPONENT = (
@@ -38,10 +45,10 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
     `name` is the name of the argument X in error messages.
     """
     if kernel is None:
-        refuse_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
+        reject_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
     vectors = kernel is None or kernel.on_vectors
     points = _vectors(X, name) if vectors else X
-    kernel = kernel if kernel is None else kernel.resolve(points)._about(points)
+    kernel = kernel if kernel is None else kernel.resolve(points)._shifted_to_data(points)
     if isinstance(points, np.ndarray) and vectors:
         if kernel is None or _is_euclidean(kernel):
             return _EuclideanDistances(points)
@@ -74,13 +81,13 @@ class _EuclideanDistances:
 class _FeatureSpaceDistances:
     """Squared distances in feature space, k(x, x) - 2 k(x, z) + k(z, z)."""
 
-    @quiet
+    @ignore_overflow
     def __init__(self, kernel: Kernel, points: Any) -> None:
         self._kernel = kernel
-        self._P, self._Q = pair(kernel, points, None)
+        self._P, self._Q = prepare_pair(kernel, points, None)
         self._norms = np.asarray(kernel.diag(points), dtype=np.float64)
 
-    @quiet
+    @ignore_overflow
     def block(self, rows: np.ndarray) -> np.ndarray:
         P, norms = self._P[rows], self._norms
         out = np.empty((len(rows), len(norms)), dtype=np.result_type(P.dtype, self._Q.dtype))
@@ -90,7 +97,7 @@ class _FeatureSpaceDistances:
 
 
 @entry_point
-def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
+def feature_space_pdist(kernel: Kernel, points: Any) -> np.ndarray:
     """Return the distances of all pairs of points in the feature space of a kernel.
 
     The result is a condensed distance vector of shape (n (n - 1) / 2,), as from SciPy's `pdist`.
@@ -98,8 +105,8 @@ def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
     Examples
     --------
     >>> from mercer.kernels import Spectrum
-    >>> from mercer.models.embedding import of_pairs
-    >>> of_pairs(Spectrum(1), ["AA", "AC", "CC"]).round(3)
+    >>> from mercer.models.embedding import feature_space_pdist
+    >>> feature_space_pdist(Spectrum(1), ["AA", "AC", "CC"]).round(3)
     array([1.414, 2.828, 1.414])
     """
     if _is_euclidean(kernel) and isinstance(points, np.ndarray):
@@ -115,8 +122,10 @@ def of_pairs(kernel: Kernel, points: Any) -> np.ndarray:
 
 
 @entry_point
-@quiet
-def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -> np.ndarray:
+@ignore_overflow
+def feature_space_cdist(
+    kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray
+) -> np.ndarray:
     """Return the distances of points X to points Z in the feature space of a kernel.
 
     Parameters
@@ -135,8 +144,9 @@ def across(kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray) -
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.models.embedding import across
-    >>> across(RBF(), np.array([[0.0]]), np.array([[0.0], [9.0]]), np.ones(1), np.ones(2)).round(4)
+    >>> from mercer.models.embedding import feature_space_cdist
+    >>> X, Z = np.array([[0.0]]), np.array([[0.0], [9.0]])
+    >>> feature_space_cdist(RBF(), X, Z, np.ones(1), np.ones(2)).round(4)
     array([[0.    , 1.4142]])
     """
     if _is_euclidean(kernel) and isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
@@ -161,5 +171,5 @@ def _squared_distances(
 
 def _check_finite(distances: np.ndarray, kernel: Kernel) -> np.ndarray:
     if not np.isfinite(distances.sum()):
-        raise not_finite(kernel)
+        raise not_finite_error(kernel)
     return distances

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Step, entry_point, warn_caller
+from ..._core import ProgressStep, entry_point, warn_caller
 from ._linear_gaussian import LinearGaussian
 
-__all__ = ["PPCAResult", "fix_signs", "principal", "with_gaps"]
+__all__ = ["PPCAResult", "fit_ppca", "fit_ppca_missing", "fix_signs"]
 
 _MIN_RELATIVE_NOISE = (
     1e-8  # a noise variance below this fraction of the largest variance gives a warning
@@ -32,15 +32,15 @@ class PPCAResult(NamedTuple):
 
 
 @entry_point
-def principal(X: np.ndarray, q: int) -> PPCAResult:
+def fit_ppca(X: np.ndarray, q: int) -> PPCAResult:
     """Fit probabilistic PCA with q components to data without missing values, in closed form.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import principal
+    >>> from mercer.models.embedding import fit_ppca
     >>> X = np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    >>> model, likelihood = principal(X, 1)
+    >>> model, likelihood = fit_ppca(X, 1)
     >>> round(model.noise, 12), (model.loadings**2).round(12)
     (0.5, array([[4.],
            [0.]]))
@@ -57,41 +57,41 @@ def principal(X: np.ndarray, q: int) -> PPCAResult:
 
 
 @entry_point
-def with_gaps(
+def fit_ppca_missing(
     X: np.ndarray,
     q: int,
     tol: float = 1e-6,
     max_iter: int = 1000,
-    say: Function[[str], None] | None = None,
+    log: Function[[str], None] | None = None,
 ) -> PPCAResult:
     """Fit probabilistic PCA with q components to data with missing values (NaN), by EM.
 
     The E-step computes the posterior z_i ~ N(m_i, noise C_i) of each row.  The M-step regresses
     each column on z, with an intercept, over the rows in which it is observed.  The likelihood
     never decreases.  The iteration ends when a step gains less than `tol` in log likelihood per
-    row, or after `max_iter` steps.  `say` is called with a progress message after each step.
+    row, or after `max_iter` steps.  `log` is called with a progress message after each step.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.models.embedding import with_gaps
+    >>> from mercer.models.embedding import fit_ppca_missing
     >>> X = np.random.default_rng(0).normal(size=(200, 1)) @ [[2.0, 1.0, -1.0]]
     >>> X += 0.1 * np.random.default_rng(1).normal(size=X.shape)
     >>> X[::3, 1] = np.nan
-    >>> model, likelihoods = with_gaps(X, 1)
+    >>> model, likelihoods = fit_ppca_missing(X, 1)
     >>> bool(np.all(np.diff(likelihoods) > 0)), round(model.noise, 2)
     (True, 0.01)
     """
     observed = np.isfinite(X)
     scale = np.nanvar(X, axis=0).max() * max(X.shape)
-    model = principal(np.where(observed, X, np.nanmean(X, axis=0)), q).model  # the initial model
+    model = fit_ppca(np.where(observed, X, np.nanmean(X, axis=0)), q).model  # the initial model
     likelihoods: list[float] = []
     gain = np.inf
     for step in range(max_iter):
         updated, value = _em_step(model, X, scale)
         likelihoods.append(value)
-        if say is not None:
-            say(Step(f"step {step + 1}: log likelihood {value:.6g} per row"))
+        if log is not None:
+            log(ProgressStep(f"step {step + 1}: log likelihood {value:.6g} per row"))
         gain = value - likelihoods[-2] if step else np.inf
         if gain < tol:
             break

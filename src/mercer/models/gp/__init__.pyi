@@ -16,13 +16,13 @@ from ._inducing_projection import Projection as Projection  # isort: skip
 from ._optimise import Optimum, maximise
 from ._psi_statistics import expectations, length_scales, with_relevance
 
-from ._optimise import ways as ways  # isort: skip
+from ._optimise import first_steps as first_steps  # isort: skip
 from ._softmax_likelihood import ClassCovariance, expected_softmax
-from .objectives._ridge_criteria import CRITERIA, RidgeCriterion
+from .objectives._ridge_criteria import RIDGE_CRITERIA, RidgeCriterion
 from .objectives._stochastic_likelihood import Estimate, StochasticLikelihood
 
 __all__ = [
-    "CRITERIA",
+    "RIDGE_CRITERIA",
     "ClassCovariance",
     "Conditioned",
     "Estimate",

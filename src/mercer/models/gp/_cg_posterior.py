@@ -22,9 +22,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     NotPositiveDefiniteError,
+    as_float64,
     budget_in_bytes,
     check_budget,
-    doubled,
     length,
     one_blas_thread,
     take,
@@ -32,7 +32,7 @@ from ..._core import (
 )
 from ...gram import TiledGram
 from ...kernels import Prepared, node
-from ...solvers.linear import Recurrence, ShiftedLowRank, columnwise
+from ...solvers.linear import CGRecurrence, ShiftedLowRank, columnwise_dot
 from ._inducing_projection import Projection
 from ._posterior import PosteriorKernel
 
@@ -166,7 +166,7 @@ class Preconditioned:
             The prior variances k(x, x), if the columns are b = S k_X(x).  The columns then stop at
             |r|^2 <= tol^2 (prior - b^T C~^-1 b): relative to the posterior variance.
         """
-        run = Recurrence(self.times, self.P.solve, B, _INDEFINITE_MESSAGE)
+        run = CGRecurrence(self.times, self.P.solve, B, _INDEFINITE_MESSAGE)
         sizes, fit = run.rz.copy(), np.zeros(B.shape[1])  # b^T P~^-1 b, and b^T x
         goals = tol**2 * sizes
         steps: list[list[tuple[float, float]]] = [[] for _ in fit]
@@ -185,8 +185,8 @@ class Preconditioned:
         return CGSolution(
             run.X,
             R,
-            forms=columnwise(B + R, run.X),
-            gaps=columnwise(R, self.P.solve(R)),
+            forms=columnwise_dot(B + R, run.X),
+            gaps=columnwise_dot(R, self.P.solve(R)),
             sizes=sizes,
             goals=goals,
             steps=[np.array(s).reshape(-1, 2) for s in steps],
@@ -241,7 +241,7 @@ class Solved(PosteriorKernel):
         out -= P.arrays[1] @ Q.arrays[2].T
 
     def _diag(self, X: Any) -> np.ndarray:
-        X = doubled(X)
+        X = as_float64(X)
         out = np.array(self.kernel.diag(X), dtype=float)
         for start in range(0, len(out), self._lockstep_columns):
             rows = slice(start, start + self._lockstep_columns)
@@ -288,7 +288,7 @@ class Solved(PosteriorKernel):
     # ------------------------------------------------------------------ derivatives
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        _, v, _ = self._features(doubled(X if Z is None else Z), _TUNING.gradient_tol)
+        _, v, _ = self._features(as_float64(X if Z is None else Z), _TUNING.gradient_tol)
         prior_gradient = self.kernel.input_gradient(X, Z, W)
         return prior_gradient - self.kernel.input_gradient(
             X, self.points, (W @ v) * self.system.scale

@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import ENTRY_WORK, NotPositiveDefiniteError, check_threads, jit, length, run, take
+from ..._core import (
+    ENTRY_WORK,
+    NotPositiveDefiniteError,
+    check_threads,
+    jit,
+    length,
+    run_in_threads,
+    take,
+)
 from ..._core.linalg import lapack
 from ...gram import DenseGram, gram
-from ...kernels import Kernel, reads_all
-from ...solvers.linear import Triangle, relative
+from ...kernels import Kernel, expects_precomputed_rows
+from ...solvers.linear import InPlaceSymmetric, max_relative_residual
 
 __all__ = [
     "FactorizedCovariance",
@@ -65,7 +73,7 @@ class FactorizedCovariance:
             K = np.array(self._block.values, dtype=np.float64)
         else:
             K = dense_matrix(kernel, X, max_memory)
-        self._C = Triangle(K, noise)
+        self._C = InPlaceSymmetric(K, noise)
         self.L, info = lapack.dpotrf(self._C.work, lower=1, clean=0, overwrite_a=1)
         if info != 0 or not np.isfinite(self.L[-1, -1]):
             reason = f"pivot {info} of {len(self.L)} is not positive" if info > 0 else "not finite"
@@ -77,7 +85,7 @@ class FactorizedCovariance:
 
     def residual(self, A: np.ndarray, Y: np.ndarray) -> float:
         """Return the largest |Y - C A| / |Y| of a column.  Call it before `lower`."""
-        return relative(Y - self._C.times(A), Y)
+        return max_relative_residual(Y - self._C.times(A), Y)
 
     def logdet(self) -> float:
         """Return log det C."""
@@ -119,7 +127,7 @@ def fits_one_block(kernel: Kernel, X: Any) -> bool:
 
     This requires few points, and a kernel that can be evaluated on any subset of them.
     """
-    return length(X) <= _MAX_SINGLE_BLOCK_POINTS and not reads_all(kernel)
+    return length(X) <= _MAX_SINGLE_BLOCK_POINTS and not expects_precomputed_rows(kernel)
 
 
 def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
@@ -162,7 +170,7 @@ def pullback_workspace(
 
 def _has_tiled_derivatives(kernel: Kernel) -> bool:
     """Whether the derivatives of K can be computed tile by tile."""
-    return kernel.pullback_in_tiles and not reads_all(kernel)
+    return kernel.pullback_in_tiles and not expects_precomputed_rows(kernel)
 
 
 def symmetric_pullback(
@@ -189,7 +197,7 @@ def derivatives(
     The products have shape (p, n, q), with q = 0 if A is None.  Both results come from one pass
     over the tiles of K.  `block` is ``kernel.linearise(X)`` if the caller has computed it.
     """
-    p, n, q = kernel._freedom, length(X), 0 if A is None else A.shape[1]
+    p, n, q = kernel._n_free_parameters, length(X), 0 if A is None else A.shape[1]
     if not p:
         return np.zeros(0), np.zeros((0, n, q))
     if block is None and fits_one_block(kernel, X):
@@ -224,5 +232,7 @@ def derivatives(
                 if not is_diagonal_tile:
                     T[:, cols] += block.tangents(A[rows], transposed=True)
 
-    run(process_tile_row, range(len(tile_slices)), n_threads, work=ENTRY_WORK * p * n * n)
+    run_in_threads(
+        process_tile_row, range(len(tile_slices)), n_threads, work=ENTRY_WORK * p * n * n
+    )
     return pulled.sum(axis=0), products.sum(axis=0)

@@ -19,10 +19,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..._core import check_threads, one_blas_thread, run, sliceable, take
+from ..._core import as_csr, check_threads, one_blas_thread, run_in_threads, take
 from ..._core.linalg import solve_triangular
-from ...gram import NystroemMap, factor_landmarks, fill, significance, solve_rows, without_rounding
-from ...kernels import Kernel, on_indices, pair
+from ...gram import (
+    NystroemMap,
+    clip_negative_residual,
+    factor_landmarks,
+    fill_gram,
+    residual_tolerances,
+    solve_triangular_rows,
+)
+from ...kernels import Kernel, as_index_kernel, prepare_pair
 from ._noise_kernel import latent_and_noise
 
 __all__ = ["Projection", "TriangularFactor", "describe_landmarks", "rounding_certificate"]
@@ -90,7 +97,7 @@ class Projection:
     @classmethod
     def on(cls, kernel: Kernel, X: Any, noise: Any, S: Any, n_threads: int | None = None) -> Self:
         """Return the approximation for the points X, with `noise` added, on the landmarks S."""
-        kernel, X = on_indices(kernel, X)
+        kernel, X = as_index_kernel(kernel, X)
         latent, kernel_noise = latent_and_noise(kernel, X)
         D = kernel_noise + noise
         if not D.min() > 0.0:
@@ -99,9 +106,9 @@ class Projection:
                 f"approximation divides by it; add White() to the kernel, or set a noise (alpha) > "
                 f"0"
             )
-        P, Q = pair(kernel, S, S)  # two arguments are different observations, without noise
+        P, Q = prepare_pair(kernel, S, S)  # two arguments are different observations, without noise
         K = np.empty((len(P), len(Q)))
-        fill(kernel, P, Q, K, n_threads)
+        fill_gram(kernel, P, Q, K, n_threads)
         K = 0.5 * (K + K.T)
         # Scale to a unit diagonal; otherwise one large k(s, s) would make others look like 0.
         diagonal = K.diagonal()
@@ -111,8 +118,10 @@ class Projection:
         phi = NystroemMap(
             kernel, take(S, independent), L, independent, len(K) - len(independent), jitter
         )
-        lost = significance(P.dtype)[0] * float(np.delete(diagonal, independent).max(initial=0.0))
-        return cls(kernel, sliceable(X), phi, D, latent, lost, n_threads)
+        lost = residual_tolerances(P.dtype)[0] * float(
+            np.delete(diagonal, independent).max(initial=0.0)
+        )
+        return cls(kernel, as_csr(X), phi, D, latent, lost, n_threads)
 
     @staticmethod
     def workspace(n: int, m: int, q: int, n_threads: int | None = None) -> int:
@@ -155,7 +164,10 @@ class Projection:
                 T = np.asarray(np.linalg.qr(np.vstack([T, *parts]), mode="r"))
         T[:m] *= np.where(T.diagonal()[:m] < 0.0, -1.0, 1.0)[:, None]
         return TriangularFactor(
-            T[:m, :m], T[:m, m:], T[m:, m:], without_rounding(residual, self.latent, self.kernel)
+            T[:m, :m],
+            T[:m, m:],
+            T[m:, m:],
+            clip_negative_residual(residual, self.latent, self.kernel),
         )
 
     def pullback(
@@ -188,7 +200,7 @@ class Projection:
             W = F @ E
             W /= self.noise[rows, None]
             W += left(rows, F) @ right.T
-            solve_rows(root, F)
+            solve_triangular_rows(root, F)
             np.einsum("ij,ij->i", F, F, out=leverage[rows])
             return self.kernel.pullback(take(self.X, rows), phi.points, W)
 
@@ -223,7 +235,7 @@ class Projection:
                 parts[i] = task(group[i], F)
 
             work = self.map._work(group[-1].stop - group[0].start)
-            run(process_strip, range(len(group)), self.n_threads, work)
+            run_in_threads(process_strip, range(len(group)), self.n_threads, work)
             yield parts
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from ..._core import Step, check_choice, entry_point, length
+from ..._core import ProgressStep, check_choice, entry_point, length
 from ._trust_region import QuadraticModel
 
 __all__ = ["Optimum", "maximise"]
@@ -123,7 +123,7 @@ def maximise(
     bounds: np.ndarray,
     *,
     first_step: str = "both",
-    say: Function[[str], None] | None = None,
+    log: Function[[str], None] | None = None,
     max_iter: int = 1000,
     gain: float | None = None,
     seed: int = 0,
@@ -144,7 +144,7 @@ def maximise(
         scikit-learn does; a long step may end in a corner of the bounds.  "unit" limits the length
         of the step to 1.  "both" tries "gradient" and, if it ends on a bound, also "unit", and
         returns the better result.
-    say : callable, optional
+    log : callable, optional
         Called with a line of progress after each evaluation.
     max_iter : int, default=1000
         Largest number of steps of each search.
@@ -172,7 +172,7 @@ def maximise(
     array([0.22 , 0.586, 0.005])
     """
     check_choice("first_step", first_step, "both", "gradient", "unit")
-    optimiser = _ThetaOptimiser(objective, bounds, max_iter, say, gain)
+    optimiser = _ThetaOptimiser(objective, bounds, max_iter, log, gain)
     start = optimiser.clip_to_bounds(start)
     n = length(objective.X)
     if n >= _TUNING.many_observations and objective.capabilities.cheap_information:
@@ -193,12 +193,16 @@ def maximise(
         else:
             start = optimiser.follow_direction(start, subset_optimum.theta)
     best = optimiser.lbfgs(start, unit_step=first_step == "unit")
-    if first_step == "both" and ways(objective)[1:] and optimiser.on_bounds(best.theta).any():
+    if (
+        first_step == "both"
+        and first_steps(objective)[1:]
+        and optimiser.on_bounds(best.theta).any()
+    ):
         best = max(best, optimiser.lbfgs(start, unit_step=True), key=lambda end: end.value)
     return replace(best, evaluations=optimiser.evaluations)
 
 
-def ways(objective: Any) -> tuple[str, ...]:
+def first_steps(objective: Any) -> tuple[str, ...]:
     """Return the options of `first_step` in `maximise` that give different results.
 
     With many observations, or with values that are estimates, there is only one.
@@ -237,11 +241,11 @@ class _ThetaOptimiser:
         objective: Any,
         bounds: np.ndarray,
         max_iter: int,
-        say: Function[[str], None] | None = None,
+        log: Function[[str], None] | None = None,
         gain: float | None = None,
     ) -> None:
         self.gain = gain
-        self.objective, self.bounds, self.max_iter, self.say = objective, bounds, max_iter, say
+        self.objective, self.bounds, self.max_iter, self.log = objective, bounds, max_iter, log
         self.evaluations = 0
         self.last_point: Any = None  # end of the last search: theta, value, gradient
 
@@ -266,10 +270,10 @@ class _ThetaOptimiser:
     def _record(self, value: float, gradient: np.ndarray) -> None:
         """Count an evaluation and report it as progress."""
         self.evaluations += 1
-        if self.say is not None:
+        if self.log is not None:
             largest = np.abs(gradient).max(initial=0.0)
             gradient_text = f", gradient {largest:.1e}" if largest else ""
-            self.say(Step(f"evaluation {self.evaluations}: {value:.6g}{gradient_text}"))
+            self.log(ProgressStep(f"evaluation {self.evaluations}: {value:.6g}{gradient_text}"))
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
         """Return minus the Hessian at an optimum, or None if the optimum is on a bound or flat."""
@@ -335,7 +339,7 @@ class _ThetaOptimiser:
         successive steps with a negligible gain.
         """
         model, full_radius_model = (
-            QuadraticModel(self.bounds, self.objective.noises) for _ in range(2)
+            QuadraticModel(self.bounds, self.objective.noise_mask) for _ in range(2)
         )
         theta = start
         value, gradient, B = self.evaluate_information(theta)
@@ -426,7 +430,7 @@ class _ThetaOptimiser:
             # By default, the first step of L-BFGS is the gradient; a long one ends in a corner of
             # the bounds.  scikit-learn does the same, and with few observations we follow it, in
             # order to find the same optimum.
-            unit_step |= rough or "gradient" not in ways(self.objective)
+            unit_step |= rough or "gradient" not in first_steps(self.objective)
             scale = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if unit_step else 1.0
             options = {"gtol": _TUNING.gtol * scale, "ftol": _TUNING.ftol}
             if self.gain is not None:  # without bounds, L-BFGS limits its first step itself

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import doubled, entry_point, length, same_points, take, warn_caller
+from ..._core import as_float64, entry_point, length, same_points, take, warn_caller
 from ..._core.linalg import solve_triangular
-from ...expansion import Expansion, near
-from ...gram import solve_rows
-from ...kernels import Claims, Kernel, Prepared, node, pair
+from ...expansion import Expansion, cross_kernel_cached
+from ...gram import solve_triangular_rows
+from ...kernels import Kernel, Prepared, Properties, node, prepare_pair
 from ...solvers import Report
 
 __all__ = ["Conditioned", "Posterior", "PosteriorKernel"]
@@ -64,7 +64,7 @@ class Posterior:
         f, means = self.expansion, []
 
         def cross_kernel(points: Any) -> np.ndarray:
-            K = near(f, f.kernel, points, f.points)
+            K = cross_kernel_cached(f, f.kernel, points, f.points)
             means.append(K @ f.coefficients)
             return np.array(K, dtype=float, order="C")
 
@@ -83,7 +83,7 @@ class PosteriorKernel(Kernel):
     points: Any = None
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        X = doubled(X)
+        X = as_float64(X)
         child = self.kernel._prepare(X, None if like is None else like.children[0])
         return Prepared(self._features(X), (child,), source=child.source, positions=child.positions)
 
@@ -160,13 +160,15 @@ class Conditioned(PosteriorKernel):
             view.setflags(write=False)
             object.__setattr__(self, name, view)
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         if inner[0].order != 0:
-            return Claims()
+            return Properties()
         K = self.kernel(self.points, self.points)  # two arguments: without the noise of White
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
         is_valid = lowest >= -1e-10 * np.abs(K).max()
-        return Claims.of(inner, "Schur complement, since L L^T >= K_SS", 0 if is_valid else None)
+        return Properties.of(
+            inner, "Schur complement, since L L^T >= K_SS", 0 if is_valid else None
+        )
 
     # ------------------------------------------------------------------ evaluation
 
@@ -184,7 +186,7 @@ class Conditioned(PosteriorKernel):
 
         `cross_kernel(points)` returns the rows k_S(x) as an array that may be overwritten.
         """
-        X = doubled(X)
+        X = as_float64(X)
         prior = np.array(self.kernel.diag(X), dtype=float)
         out = prior.copy()
         for start in range(0, len(out), _CHUNK_ROWS):
@@ -200,7 +202,7 @@ class Conditioned(PosteriorKernel):
 
     def _cross_kernel(self, X: Any) -> np.ndarray:
         """Return the rows k_S(x) as a new array."""
-        P, Q = pair(self.kernel, X, self.points)
+        P, Q = prepare_pair(self.kernel, X, self.points)
         K = np.empty((len(P), len(Q)))
         for start in range(0, len(P), _CHUNK_ROWS):
             rows = slice(start, start + _CHUNK_ROWS)
@@ -209,18 +211,18 @@ class Conditioned(PosteriorKernel):
 
     def _solve_features(self, phi: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the rows phi(x), and psi(x) if B exists.  phi(x) overwrites the rows k_S(x)."""
-        solve_rows(self.factor, phi)
+        solve_triangular_rows(self.factor, phi)
         if self.inner is None:
             return (phi,)
         psi = phi.copy()
-        solve_rows(self.inner, psi)
+        solve_triangular_rows(self.inner, psi)
         return phi, psi
 
     # ------------------------------------------------------------------ derivatives
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         # The derivative of k_S(x_i) has the weights L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j).
-        phi = self._features(doubled(X if Z is None else Z))[0]
+        phi = self._features(as_float64(X if Z is None else Z))[0]
         G = W @ phi
         if self.inner is not None:
             G -= _solve(self.inner, _solve(self.inner, G), transposed=True)

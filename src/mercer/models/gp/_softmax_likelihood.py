@@ -22,10 +22,10 @@ from scipy.linalg import helmert
 from scipy.special import log_softmax, ndtri, softmax
 from scipy.stats import qmc
 
-from ..._core import NotPositiveDefiniteError, doubled, entry_point, slices
+from ..._core import NotPositiveDefiniteError, as_float64, entry_point, slices
 from ..._core.linalg import blas, lapack
-from ...kernels import Kernel, pair
-from ...solvers.linear import mirror
+from ...kernels import Kernel, prepare_pair
+from ...solvers.linear import mirror_lower_triangle
 from ._logistic_likelihood import expected_probability, factorize_shifted
 
 __all__ = ["ClassCovariance", "SoftmaxCurvature", "expected_softmax"]
@@ -179,7 +179,7 @@ def _invert(factor: np.ndarray, out: np.ndarray) -> np.ndarray:
     if out is not factor:
         out[...] = factor
     lapack.dpotri(out.T, lower=1, overwrite_c=1)
-    mirror(out.T)
+    mirror_lower_triangle(out.T)
     return out
 
 
@@ -220,14 +220,14 @@ class ClassCovariance:
     def __call__(self, X: Any) -> np.ndarray:
         """Return the covariance matrices at the points X, an array of shape (m, C, C)."""
         q, n, _ = self.factors.shape
-        P, Q = pair(self.kernel, doubled(X), self.points)
+        P, Q = prepare_pair(self.kernel, as_float64(X), self.points)
         out = np.empty((len(P), q, q))
         for rows in slices(len(P), max(1, _TUNING.max_numbers // (n * q))):
             k = np.empty((len(P[rows]), n))
             self.kernel._tile(P[rows], Q, k)
             psi = np.stack([k @ J for J in self.factors], axis=1)
             out[rows] = psi @ psi.transpose(0, 2, 1)
-        prior = np.asarray(self.kernel.diag(doubled(X)), dtype=float)
+        prior = np.asarray(self.kernel.diag(as_float64(X)), dtype=float)
         np.einsum("icc->ic", out)[...] += prior[:, None] - out.sum(axis=2)
         return out
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..._core import check_budget, entry_point, length, not_finite, take
+from ..._core import check_budget, entry_point, length, not_finite_error, take
 from ...gram import gram
 from ...kernels import Kernel
 from ..gp import Capabilities
@@ -82,7 +82,7 @@ class TargetAlignment:
         fractions = w / w.sum()
         A = gram(kernel, self.X, max_memory=self.max_memory).to_array().astype(float, copy=False)
         if not np.isfinite(A).all():
-            raise not_finite(kernel)
+            raise not_finite_error(kernel)
         means = A @ fractions
         A = A - means
         A -= means[:, None] - means @ fractions

@@ -25,9 +25,9 @@ from ..._core import (
     budget_in_bytes,
     check_budget,
     check_threads,
-    not_finite,
+    ignore_overflow,
+    not_finite_error,
     ordered_sum,
-    quiet,
     slices,
 )
 from ...gram import GramOperator
@@ -72,7 +72,7 @@ class GramInnerProducts:
     sizes: np.ndarray
 
     @classmethod
-    @quiet
+    @ignore_overflow
     def of(
         cls,
         grams: Sequence[GramOperator],
@@ -125,7 +125,7 @@ class GramInnerProducts:
         diagonals = np.array([K.diagonal() for K in grams], dtype=float)
         for K, square, diagonal in zip(grams, products.diagonal(), diagonals, strict=True):
             if not (np.isfinite(square) and np.isfinite(diagonal).all()):
-                raise not_finite(K.kernel)
+                raise not_finite_error(K.kernel)
         means = sums / W
         overall = means @ w / W
         products -= 2.0 * W * (means * w) @ means.T - W**2 * np.outer(overall, overall)

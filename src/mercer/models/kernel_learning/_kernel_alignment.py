@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_vectors, doubled, entry_point, length, one_blas_thread, reserving
+from ..._core import as_float64, as_vectors, entry_point, length, memory_scope, one_blas_thread
 from ...gram import GramOperator, gram, memoise_if_affordable
 from ...kernels import Kernel, Linear, Precomputed, as_kernel
 from ._gram_inner_products import GramInnerProducts
@@ -16,7 +16,7 @@ __all__ = ["alignment", "target_gram", "targets_to_matrix", "tiled_gram"]
 
 @entry_point
 @one_blas_thread
-@reserving()
+@memory_scope()
 def alignment(
     k1: Any, k2: Any, X: Any = None, *, sample_weight: Any = None, max_memory: Any = None
 ) -> float:
@@ -59,7 +59,7 @@ def alignment(
     >>> round(alignment(RBF(1.0), np.where(X[:, 0] > 0, "right", "left"), X), 3)
     0.796
     """
-    points = None if X is None else doubled(X)
+    points = None if X is None else as_float64(X)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if points is not None:
         _check_weights(weights, length(points))

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from ..._core import (
+    as_float64,
     check_choice,
-    doubled,
     entry_point,
     is_count,
     length,
+    memory_scope,
     one_blas_thread,
-    reserving,
     take,
 )
 from ...gram import GramOperator, memoise_if_affordable
-from ...kernels import Claims, Kernel, Prepared, Sum, as_kernel, node
+from ...kernels import Kernel, Prepared, Properties, Sum, as_kernel, node
 from ._closed_form_weights import (
     WeightingProblem,
     align_weights,
@@ -178,9 +178,9 @@ class MultipleKernel(Kernel):
         object.__setattr__(self, "kernels", tuple(map(as_kernel, kernels)))
         super().__post_init__()
 
-    def _claims(self, *inner: Claims) -> Claims:
+    def _properties(self, *inner: Properties) -> Properties:
         # Some weights may be 0, so only properties that all of the kernels have are certain.
-        of_sum = Sum(self.kernels).claims
+        of_sum = Sum(self.kernels).properties
         return dataclasses.replace(of_sum, strict=False, against=None)
 
     def _check(self) -> None:
@@ -229,8 +229,8 @@ class MultipleKernel(Kernel):
     def _rules(self) -> list[str]:
         return ["method"]
 
-    def _untaught(self) -> Kernel:
-        kernels = tuple(k._untaught() for k in self.kernels)
+    def _without_targets(self) -> Kernel:
+        kernels = tuple(k._without_targets() for k in self.kernels)
         return dataclasses.replace(self, kernels=kernels, method="average")
 
     def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
@@ -242,7 +242,7 @@ class MultipleKernel(Kernel):
     # ------------------------------------------------------------------ learning
 
     @one_blas_thread
-    @reserving()
+    @memory_scope()
     def _learn_weights(
         self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None
     ) -> KernelWeights:
@@ -260,7 +260,7 @@ class MultipleKernel(Kernel):
             X, Y = take(X, rows), None if Y is None else Y[rows]
             weights = None if weights is None else weights[rows]
             n = len(rows)
-        X = doubled(X)
+        X = as_float64(X)
         kernels = [memoise_if_affordable(k, n, self.max_memory) for k in self.kernels]
         grams = [self._gram(i, X, kernels[i]) for i in range(p)]
         if Y is not None:

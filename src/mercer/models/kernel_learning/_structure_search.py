@@ -29,7 +29,7 @@ from ..._core import entry_point
 from ...kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Sum, White
 from ..gp import Capabilities, MarginalLikelihood, maximise
 
-__all__ = ["ExpressionSearch", "Story", "Tried"]
+__all__ = ["Candidate", "ExpressionSearch", "SearchLog"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ Term = tuple[float, tuple[Kernel, ...]]  # a factor and the base kernels of a pr
 
 
 @dataclass(frozen=True)
-class Tried:
+class Candidate:
     """An expression that was evaluated in the search, with its scores.
 
     Attributes
@@ -88,7 +88,7 @@ class Tried:
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class SearchLog:
     """The expressions that a structure search evaluated; `print` it for a report by level.
 
     Attributes
@@ -111,12 +111,12 @@ class Story:
     2
     """
 
-    tried: list[Tried]
+    tried: list[Candidate]
     kernel: Kernel
     message: str
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> Candidate:
         """The expression with the largest BIC."""
         return max(self.tried, key=lambda candidate: candidate.bic)
 
@@ -194,7 +194,7 @@ class ExpressionSearch:
         The maximum number of moves.
     max_evaluations : int
         The maximum number of evaluations of the marginal likelihood.
-    say : function, optional
+    log : function, optional
         Called with a text after each level.
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
@@ -217,15 +217,15 @@ class ExpressionSearch:
         base: Sequence[Kernel],
         max_levels: int,
         max_evaluations: int,
-        say: Function[[str], None] | None = None,
+        log: Function[[str], None] | None = None,
         max_memory: Any = None,
     ) -> None:
-        self.X, self.y, self.base, self.say, self.max_memory = X, y, base, say, max_memory
+        self.X, self.y, self.base, self.log, self.max_memory = X, y, base, log, max_memory
         self.max_levels, self.max_evaluations = max_levels, max_evaluations
         self.n_left = max_evaluations
-        self.tried: list[Tried] = []
+        self.tried: list[Candidate] = []
 
-    def run(self) -> Story:
+    def run(self) -> SearchLog:
         """Run the search, and return the expressions that were evaluated."""
         best: tuple[float, _Expression] = (-np.inf, _Expression(()))
         message = f"the search ended after max_levels={self.max_levels} levels"
@@ -247,8 +247,8 @@ class ExpressionSearch:
             ]
             level_best = max(finalists, key=lambda pair: pair[0], default=best)
             gain, best = level_best[0] - best[0], level_best if level_best[0] > best[0] else best
-            if self.say is not None:
-                self.say(f"level {level}: BIC {best[0]:.2f}, {best[1].words}")
+            if self.log is not None:
+                self.log(f"level {level}: BIC {best[0]:.2f}, {best[1].words}")
             if self.n_left <= 0:
                 message = (
                     f"the search ended after max_evaluations={self.max_evaluations} likelihoods"
@@ -257,7 +257,7 @@ class ExpressionSearch:
             if gain <= _TUNING.min_bic_gain:
                 message = f"no further move raises the BIC by more than {_TUNING.min_bic_gain:g}"
                 break
-        return Story(self.tried, best[1].kernel, message)
+        return SearchLog(self.tried, best[1].kernel, message)
 
     def _optimise(
         self, expression: _Expression, level: int, as_objective: Any = lambda objective: objective
@@ -274,7 +274,7 @@ class ExpressionSearch:
         p = result.theta.size
         bic = float(result.value - 0.5 * p * np.log(len(self.y)))
         others = [t for t in self.tried if t.words != expression.words]  # replaces a coarse result
-        self.tried = [*others, Tried(level, expression.words, bic, float(result.value), p)]
+        self.tried = [*others, Candidate(level, expression.words, bic, float(result.value), p)]
         return bic, expression.with_parameters(kernel.with_theta(result.theta))
 
     def _objective(self, expression: _Expression) -> MarginalLikelihood:

@@ -22,14 +22,19 @@ from ...solvers import (
     FourierEigen,
     LowRankEigen,
     Moments,
+    canonical_signs,
     choose,
     eigenpairs_of_moments,
     eigenpairs_of_points,
-    moments_of,
-    signs_of,
+    feature_moments,
 )
 from ._components import Components
-from ._indefinite_spectrum import check_psd_eigenvalues, gains_of, n_components_for, repair_spectrum
+from ._indefinite_spectrum import (
+    check_psd_eigenvalues,
+    inverse_sqrt,
+    n_components_for,
+    repair_spectrum,
+)
 from ._kpca_plan import (
     LOW_MEMORY_KRYLOV,
     Plan,
@@ -39,7 +44,7 @@ from ._kpca_plan import (
     make_plan,
 )
 
-__all__ = ["ComponentSearch", "Found", "same_map"]
+__all__ = ["ComponentSearch", "ComponentSearchResult", "same_feature_map"]
 
 # Number of components computed first if a fraction of the variance is requested; it is doubled
 # until the fraction is reached.
@@ -49,7 +54,7 @@ _MAX_DENSE_POINTS = 500  # up to this many points, LAPACK is the fastest solver 
 _EXPECTED_COMPONENTS = 50
 
 
-class Found(NamedTuple):
+class ComponentSearchResult(NamedTuple):
     """The result of `ComponentSearch`: the components, and how they were computed."""
 
     components: Components
@@ -64,7 +69,7 @@ class Found(NamedTuple):
 class ComponentSearch:
     """Computes the components of a kernel PCA; the parameters are those of `KernelPCA`.
 
-    `drop_zeros` removes components without variance, and `say` is called with lines of progress.
+    `drop_zeros` removes components without variance, and `log` is called with lines of progress.
     """
 
     n_components: int | float | None = None
@@ -77,7 +82,7 @@ class ComponentSearch:
     drop_zeros: bool = False
     landmarks: Landmarks = Landmarks()  # noqa: RUF009
     max_memory: Any = None
-    say: Callable[[str], None] | None = None
+    log: Callable[[str], None] | None = None
 
     @property
     def by_features(self) -> bool:
@@ -99,14 +104,16 @@ class ComponentSearch:
         rank = self.landmarks.rank
         return make_plan(kernel, X, self.n_components, self.storage, rank, self.max_memory)
 
-    def fit(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+    def fit(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> ComponentSearchResult:
         """Compute the components of the points X."""
         run = self._fit_features if self.by_features else self._fit_exact
         return run(kernel, X, weights)
 
     # ------------------------------------------------------------------ exact solvers
 
-    def _fit_exact(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+    def _fit_exact(
+        self, kernel: Kernel, X: Any, weights: np.ndarray | None
+    ) -> ComponentSearchResult:
         """Compute the components with an eigensolver on the centred Gram matrix."""
         n, needs_all = length(X), self.indefinite != "raise"
         wanted = n if self.n_components is None or needs_all else self.n_components
@@ -119,18 +126,18 @@ class ComponentSearch:
                 f"indefinite={self.indefinite!r} needs the whole spectrum, which {solver} does not "
                 f"compute; use eigen_solver='dense' or 'auto'"
             )
-        if self.say is not None:
-            self.say(f"{wanted:g} components of {K!r} by {solver}")
+        if self.log is not None:
+            self.log(f"{wanted:g} components of {K!r} by {solver}")
         pairs = self._leading_pairs(centred, solver, wanted)
-        if self.say is not None:
+        if self.log is not None:
             residual = pairs.report.residual
-            self.say(f"largest residual: {residual:.1e}, relative to the largest eigenvalue")
+            self.log(f"largest residual: {residual:.1e}, relative to the largest eigenvalue")
         components = self._exact_components(centred, pairs, X)
         errors = components.reconstruction_errors(
             centred.squared_distances(), np.asarray(components.scores)
         )
         weight = None if weights is None else float(weights.sum())
-        return Found(components, solver, repr(K), weight, errors)
+        return ComponentSearchResult(components, solver, repr(K), weight, errors)
 
     def _choose_solver_and_storage(self, kernel: Kernel, X: Any) -> tuple[Any, str]:
         """Return the eigensolver and the storage for the parameters and the memory budget."""
@@ -184,7 +191,7 @@ class ComponentSearch:
             kwargs: dict[str, Any] = {} if start is None else {"start": start}
             if isinstance(chosen, DenseEigen) and self.indefinite == "raise":
                 kwargs["keep"] = n_kept  # no residuals are needed for the others
-            return chosen.eigenpairs(centred, k, overwrite=True, say=self.say, **kwargs)
+            return chosen.eigenpairs(centred, k, overwrite=True, log=self.log, **kwargs)
 
         def n_kept(values: np.ndarray) -> int:
             k = n_components_for(values, centred.trace(), wanted) if wanted < 1 else len(values)
@@ -202,8 +209,8 @@ class ComponentSearch:
         pairs = run(k)
         while k < n:
             explained = float(pairs.values.sum()) / max(centred.trace(), 1e-300)
-            if self.say is not None:
-                self.say(f"{k} components explain {explained:.2%}")
+            if self.log is not None:
+                self.log(f"{k} components explain {explained:.2%}")
             if explained >= wanted:
                 break
             k = min(n, 2 * k)
@@ -215,7 +222,7 @@ class ComponentSearch:
         uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
         if self.indefinite == "raise":
             pairs = replace(pairs, values=check_psd_eigenvalues(pairs.values, uncentred_trace))
-            score_factors, total, k = gains_of(pairs.values), centred.trace(), len(pairs.values)
+            score_factors, total, k = inverse_sqrt(pairs.values), centred.trace(), len(pairs.values)
             if pairs.values.sum() > total + 1e-8 * (uncentred_trace + abs(total)):
                 message = (
                     f"{pairs.report.message} the sum of the computed eigenvalues exceeds the trace "
@@ -231,13 +238,15 @@ class ComponentSearch:
             k = min(k, int(np.sum(pairs.values > 0)))
         pairs = pairs.first(k)
         if np.any(centred.scale != centred.scale[0]):  # signs as if points were repeated
-            signs = signs_of(pairs.vectors / centred.scale[:, None])
+            signs = canonical_signs(pairs.vectors / centred.scale[:, None])
             pairs = replace(pairs, vectors=pairs.vectors * signs)
         return Components.exact(centred, pairs, points, score_factors[:k], total)
 
     # ------------------------------------------------------------------ features
 
-    def _fit_features(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> Found:
+    def _fit_features(
+        self, kernel: Kernel, X: Any, weights: np.ndarray | None
+    ) -> ComponentSearchResult:
         """Compute the components from landmarks or random features."""
         solver, n = self._feature_solver(), length(X)
         self._check_rank(solver, X)
@@ -254,7 +263,7 @@ class ComponentSearch:
             lambda values, total: min(n, self._n_components(values, total)),
             expected=self._expected_components(n),
             weights=None if weights is None else scale,
-            say=self.say,
+            log=self.log,
         )
         components = Components.from_features(pairs, np.sqrt(scale), drop_zeros=self.drop_zeros)
         if weights is not None:  # unscaled weights, so that later blocks can be added
@@ -264,7 +273,7 @@ class ComponentSearch:
             pairs.basis.distances, np.asarray(components.scores)
         )
         weight = None if weights is None else float(weights.sum())
-        return Found(components, solver, repr(pairs.basis.map), weight, errors)
+        return ComponentSearchResult(components, solver, repr(pairs.basis.map), weight, errors)
 
     def rank(self, n: int) -> int:
         """Return the number of landmarks or features for n points."""
@@ -278,14 +287,18 @@ class ComponentSearch:
 
     def moments(self, phi: Any, X: Any, weights: np.ndarray | None) -> Moments:
         """Return the moments of the features of a block of points."""
-        return moments_of(phi, X, weights, say=self.say)
+        return feature_moments(phi, X, weights, log=self.log)
 
-    def read_out(self, solver: Any, phi: Any, moments: Moments) -> Found:
+    def components_from_moments(
+        self, solver: Any, phi: Any, moments: Moments
+    ) -> ComponentSearchResult:
         """Return the components from the moments of the features."""
         scaled = moments.times(moments.rows / moments.weight)
         pairs = eigenpairs_of_moments(solver, phi, scaled, self._n_components)
         components = Components.from_features(pairs, None, drop_zeros=self.drop_zeros)
-        return Found(components.with_moments(moments), solver, repr(phi), moments.weight)
+        return ComponentSearchResult(
+            components.with_moments(moments), solver, repr(phi), moments.weight
+        )
 
     def _feature_solver(self) -> Any:
         """Return the eigensolver on landmarks or random features."""
@@ -346,7 +359,7 @@ class ComponentSearch:
         return n_components_for(values, total, self.n_components)
 
 
-def same_map(a: Any, b: Any) -> bool:
+def same_feature_map(a: Any, b: Any) -> bool:
     """Whether two feature maps are the same, so that moments of their features can be added."""
     if type(a) is not type(b):
         return False

@@ -17,11 +17,11 @@ import numpy as np
 
 from ..._core import entry_point, length, take
 from ...expansion import Expansion, Primal
-from ...expansion.preimage import PreImages, joined
+from ...expansion.preimage import PreImages, concatenate_preimages
 from ...expansion.reduced_set import Reduction
 from ...gram import CentredGram, FourierMap, NystroemMap
 from ...kernels import Kernel, Linear
-from ...solvers import Certificate, EigenPairs, Moments, Report, signs_of
+from ...solvers import Certificate, EigenPairs, Moments, Report, canonical_signs
 from ._indefinite_spectrum import rounding_floor
 
 __all__ = ["Components"]
@@ -128,7 +128,7 @@ class Components:
         )
         signs = np.ones(axes.shape[1])
         if isinstance(phi, NystroemMap):
-            signs = signs_of(phi.factor @ axes - moments.mean @ axes)
+            signs = canonical_signs(phi.factor @ axes - moments.mean @ axes)
         signs[is_zero] = 0.0
         axes = axes * signs
         pairs = replace(
@@ -221,7 +221,7 @@ class Components:
             preimages.append(
                 self.decode(scores[block]).preimage(method, start=block_start, **options)
             )
-        return joined(preimages)
+        return concatenate_preimages(preimages)
 
     def contributions(self, X: np.ndarray) -> np.ndarray:
         """Return the relative contribution of each feature to each component, shape (k, d).

@@ -9,15 +9,15 @@ import numpy as np
 from ...solvers import EigenPairs, certify
 
 __all__ = [
-    "POLICIES",
+    "INDEFINITE_POLICIES",
     "check_psd_eigenvalues",
-    "gains_of",
+    "inverse_sqrt",
     "n_components_for",
     "repair_spectrum",
     "rounding_floor",
 ]
 
-POLICIES = ("raise", "clip", "flip", "shift")
+INDEFINITE_POLICIES = ("raise", "clip", "flip", "shift")
 
 
 def check_psd_eigenvalues(values: np.ndarray, uncentred_trace: float) -> np.ndarray:
@@ -127,7 +127,7 @@ def repair_spectrum(
     return repaired_pairs, score_factors[order]
 
 
-def gains_of(values: np.ndarray) -> np.ndarray:
+def inverse_sqrt(values: np.ndarray) -> np.ndarray:
     """Return 1 / sqrt(l) for each eigenvalue l, and 0 where l is 0."""
     roots = np.sqrt(values)
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)

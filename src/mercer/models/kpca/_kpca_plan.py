@@ -12,7 +12,7 @@ from ..._core import (
     budget_in_bytes,
     check_budget,
     check_threads,
-    in_words,
+    format_bytes,
     length,
 )
 from ...blocks import Blocks
@@ -120,7 +120,7 @@ class Plan:
     def __str__(self) -> str:
         lines = [
             f"Kernel PCA of {self.n} points, {self.components} components, "
-            f"budget {in_words(self.budget)}",
+            f"budget {format_bytes(self.budget)}",
             "  eigen_solver  storage      memory   passes over K   entries of K   time   result",
         ]
         fastest = min(o.cost.seconds for o in self.options if o.exact)
@@ -131,7 +131,8 @@ class Plan:
                 result = option.rejection
             lines.append(
                 f"{marker} {option.eigen_solver:<13} {option.storage:<8} "
-                f"{in_words(option.memory):>10}   {option.passes:>13}   {option.entries:>12.1e}   "
+                f"{format_bytes(option.memory):>10}   {option.passes:>13}   "
+                f"{option.entries:>12.1e}   "
                 f"{_format_ratio(option.cost.seconds / fastest):>4}   {result}"
             )
         if self.chosen is None:
@@ -257,7 +258,7 @@ def _distributed_estimate(X: Any, costs: dict[tuple[str, str], Cost], k: int) ->
     )
     return (
         f"distributed over {p} cores, krylov: about {seconds:.0f} s; every worker stores "
-        f"{in_words(points)} of points, and each pass transfers {in_words(transferred)}"
+        f"{format_bytes(points)} of points, and each pass transfers {format_bytes(transferred)}"
     )
 
 

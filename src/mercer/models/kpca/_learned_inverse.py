@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ..._core import entry_point
 from ...expansion import Expansion
-from ...expansion.preimage import choose_map, evenly
+from ...expansion.preimage import choose_regression_map, evenly_spaced_indices
 from ...gram import gram
 from ...kernels import RBF, Kernel, Linear
 from ...solvers import Cholesky, LeastSquares
@@ -61,9 +61,11 @@ class LearnedInverse:
                 f"{type(X).__name__}; denoise and inverse_transform(X, method='nearest') accept "
                 f"any points"
             )
-        subset = evenly(len(scores))
+        subset = evenly_spaced_indices(len(scores))
         subset_scores = scores[subset].astype(float)
-        choice = choose_map(subset_scores @ subset_scores.T, X[subset].astype(float), ridge)
+        choice = choose_regression_map(
+            subset_scores @ subset_scores.T, X[subset].astype(float), ridge
+        )
         kernel: Kernel = Linear() if choice.width is None else RBF(choice.width)
         K = gram(kernel, scores, storage="dense", max_memory=max_memory)
         diagonal = choice.shift if weights is None else choice.shift / weights

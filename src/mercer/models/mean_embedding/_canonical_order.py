@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import column, is_table, length, slices
+from ..._core import get_column, is_table, length, slices
 from ...gram import TiledGram
 from ...kernels import Kernel, Precomputed
 
@@ -44,7 +44,7 @@ def canonical_order(X: Any, kernel: Kernel | None = None) -> np.ndarray:
     if sp.issparse(X):
         return np.argsort(np.asarray(X @ _direction(X.shape[1])), kind="stable")
     if is_table(X) and len(X.shape) == 2:
-        return np.lexsort([_ranks(column(X, j).to_numpy()) for j in range(X.shape[1])][::-1])
+        return np.lexsort([_ranks(get_column(X, j).to_numpy()) for j in range(X.shape[1])][::-1])
     if isinstance(X, np.ndarray) and X.ndim >= 2 and X.dtype.kind in "biuf":
         return _sort_vectors(X.reshape(len(X), -1))
     points = X.to_numpy() if is_table(X) else X

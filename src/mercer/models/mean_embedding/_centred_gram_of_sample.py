@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import jit, quiet, slices
+from ..._core import ignore_overflow, jit, slices
 from ...gram import GramOperator, TiledGram, gram
 from ...kernels import Kernel, Prepared, node
 from ._sample_validation import centre_linear_terms, check_finite
@@ -58,7 +58,7 @@ def _subtract(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
             T[i, j] -= a[i] + b[j]
 
 
-@quiet
+@ignore_overflow
 def recentred_gram(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
     """Return the recentred kernel matrix K' as a tiled operator."""
     kernel, X = centre_linear_terms(kernel, X)

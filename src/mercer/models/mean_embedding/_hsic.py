@@ -19,11 +19,11 @@ import numpy as np
 from ..._core import (
     check_choice,
     entry_point,
+    ignore_overflow,
     length,
+    memory_scope,
     one_blas_thread,
     ordered_sum,
-    quiet,
-    reserving,
     slices,
 )
 from ...gram import GramOperator, gram, memoise_if_affordable, warn_if_cancelled
@@ -55,7 +55,7 @@ _TILE_SIZE = 512  # rows and columns of a tile of K and L; bounds the memory of 
 
 @entry_point
 @one_blas_thread
-@reserving()
+@memory_scope()
 def hsic(
     X: Any,
     Y: Any,
@@ -159,7 +159,7 @@ class Centring:
     zero_diagonal: bool  # whether the diagonal is set to 0, for the unbiased estimator
 
     @classmethod
-    @quiet
+    @ignore_overflow
     def of(cls, K: GramOperator, estimator: str) -> Centring:
         """Compute the centring of K for an estimator, from one product with K."""
         n = K.shape[0]

@@ -24,12 +24,12 @@ from scipy.special import gammaln, kve
 from ..._core import entry_point
 from ...kernels import RBF, Kernel, Laplacian, Matern, Prepared, RationalQuadratic
 
-__all__ = ["Window"]
+__all__ = ["DensityKernel"]
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class Window:
+class DensityKernel:
     """A radial kernel, normalised to a probability density on R^d, for density estimation.
 
     Parameters
@@ -43,8 +43,8 @@ class Window:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.models.mean_embedding import Window
-    >>> Window.of(RBF(), 0.5, d=2).scale
+    >>> from mercer.models.mean_embedding import DensityKernel
+    >>> DensityKernel.of(RBF(), 0.5, d=2).scale
     array([0.5, 0.5])
     """
 
@@ -52,7 +52,7 @@ class Window:
     d: int
 
     @classmethod
-    def of(cls, kernel: Kernel, bandwidth: float, d: int) -> Window:
+    def of(cls, kernel: Kernel, bandwidth: float, d: int) -> DensityKernel:
         """Create the density for a kernel whose length scale is multiplied by `bandwidth`."""
         if not isinstance(kernel, (RBF, Laplacian, Matern, RationalQuadratic)):
             raise ValueError(

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point, jit, one_blas_thread, random_numbers, run, slices
+from ..._core import entry_point, jit, one_blas_thread, run_in_threads, seeded_generator, slices
 from ...gram import TiledGram
 from ...kernels import Prepared
 from ._sample_summary import MeanEmbedding, Summary, check_summary_options
@@ -99,7 +99,7 @@ def thin(
     mean = MeanEmbedding.of(X, kernel, max_memory)
     n = len(mean)
     m = check_summary_options(n_points, n, weights, max_memory)
-    rng = random_numbers(random_state)
+    rng = seeded_generator(random_state)
 
     def distance(part: np.ndarray) -> float:
         return mean.squared_distance(part, np.full(len(part), 1.0 / len(part)))
@@ -136,7 +136,7 @@ def _halve(
             psi[rows] += tile(rows, Q) @ side
 
         work = K.kernel._evaluation_work((n - part.stop) * len(side))
-        run(update_psi, range(part.stop, n, _TUNING.rows_per_task), K.n_threads, work)
+        run_in_threads(update_psi, range(part.stop, n, _TUNING.rows_per_task), K.n_threads, work)
     return index[sides < 0], index[sides > 0]
 
 

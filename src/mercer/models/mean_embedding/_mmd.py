@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._core import check_choice, entry_point, length, one_blas_thread, quiet, reserving, take
+from ..._core import (
+    check_choice,
+    entry_point,
+    ignore_overflow,
+    length,
+    memory_scope,
+    one_blas_thread,
+    take,
+)
 from ...gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable, warn_if_cancelled
 from ...kernels import Kernel
 from ._centred_gram_of_sample import entry_magnitudes, recentred_gram
@@ -36,7 +44,7 @@ _MIN_POINTS = {"unbiased": 2, "biased": 1, "linear": 4}  # minimum number of poi
 
 @entry_point
 @one_blas_thread
-@reserving()
+@memory_scope()
 def mmd(
     X: Any,
     Y: Any,
@@ -137,7 +145,7 @@ class SplitSums:
     margin: float  # bound on the rounding error of the statistics
 
     @classmethod
-    @quiet
+    @ignore_overflow
     def of(cls, K: GramOperator, rows: np.ndarray, m: int) -> SplitSums:
         """Compute the sums for all splits from one product with K.
 

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ENTRY_WORK, entry_point, run, slices, warn_caller
+from ..._core import ENTRY_WORK, entry_point, run_in_threads, slices, warn_caller
 from ...kernels import Kernel, Prepared, exp_inplace
-from ._kde_kernel import Window
+from ._kde_kernel import DensityKernel
 
-__all__ = ["choose_bandwidth", "log_sums"]
+__all__ = ["choose_bandwidth", "log_kernel_sums"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ _TUNING = _ParzenTuning()
 
 
 @entry_point
-def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray) -> np.ndarray:
+def log_kernel_sums(
+    density: DensityKernel, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
+) -> np.ndarray:
     """Return log sum_j w_j k(x_i, z_j) for each row x_i of X.
 
     The sums run over tiles.  The largest term so far is factored out of each sum, so that no sum
@@ -58,8 +60,9 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.models.mean_embedding import Window, log_sums
-    >>> log_sums(Window.of(RBF(), 1.0, d=1), np.array([[50.0]]), np.zeros((1, 1)), np.ones(1))
+    >>> from mercer.models.mean_embedding import DensityKernel, log_kernel_sums
+    >>> density = DensityKernel.of(RBF(), 1.0, d=1)
+    >>> log_kernel_sums(density, np.array([[50.0]]), np.zeros((1, 1)), np.ones(1))
     array([-1250.])
     """
     log_w = np.log(w)
@@ -89,7 +92,7 @@ def log_sums(density: Window, X: np.ndarray, Z: np.ndarray | None, w: np.ndarray
     tiles: list[tuple[slice, Prepared]] = [
         (cols, Q[cols]) for cols in slices(len(Q), _TUNING.tile_columns)
     ]
-    run(rows, slices(len(P), _TUNING.tile_rows), work=2.0 * ENTRY_WORK * len(P) * len(Q))
+    run_in_threads(rows, slices(len(P), _TUNING.tile_rows), work=2.0 * ENTRY_WORK * len(P) * len(Q))
     return out
 
 
@@ -136,7 +139,7 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
             "bandwidth='loo' leaves out one point at a time and needs at least 2, got 1 sample; "
             "give a number as bandwidth"
         )
-    scaled = X / Window.of(kernel, 1.0, X.shape[1]).scale
+    scaled = X / DensityKernel.of(kernel, 1.0, X.shape[1]).scale
     spread = float(np.sqrt(np.mean(w @ (scaled - w @ scaled) ** 2)))
     heaviest, other_weights = np.argmax(w), 1.0 - w
     other_weights[heaviest] = np.delete(
@@ -148,8 +151,10 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
         )
 
     def loss(log_h: float) -> float:
-        density = Window.of(kernel, float(np.exp(log_h)), X.shape[1])
-        log_densities = log_sums(density, X, None, w) - np.log(other_weights) - density.log_constant
+        density = DensityKernel.of(kernel, float(np.exp(log_h)), X.shape[1])
+        log_densities = (
+            log_kernel_sums(density, X, None, w) - np.log(other_weights) - density.log_constant
+        )
         return -float(w @ log_densities)
 
     low, high = np.log(silverman * spread) + np.log(_TUNING.loo_range)

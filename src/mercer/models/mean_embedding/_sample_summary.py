@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import check_budget, check_choice, is_count, length, quiet, sliceable, slices, take
+from ..._core import (
+    as_csr,
+    check_budget,
+    check_choice,
+    ignore_overflow,
+    is_count,
+    length,
+    slices,
+    take,
+)
 from ..._core.linalg import eigh
 from ...expansion import Expansion
 from ...gram import TiledGram
@@ -81,11 +90,11 @@ class MeanEmbedding:
     X: Any
 
     @classmethod
-    @quiet
+    @ignore_overflow
     def of(cls, X: Any, kernel: Any, max_memory: Any) -> MeanEmbedding:
         """Validate X, and compute its mean embedding in one pass over K."""
         kernel = make_kernel(kernel)
-        X = sliceable(check_sample(kernel, X, "X"))
+        X = as_csr(check_sample(kernel, X, "X"))
         kernel, n = resolve_kernel(kernel, X), length(X)
         K = recentred_gram(kernel, X, max_memory)
         values = np.asarray(K @ np.full(n, 1.0 / n))

@@ -6,8 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_vectors, concatenate, doubled, length, not_finite, quiet, take
-from ...kernels import RBF, Kernel, Linear, as_kernel, reads_all
+from ..._core import (
+    as_float64,
+    as_vectors,
+    concatenate,
+    ignore_overflow,
+    length,
+    not_finite_error,
+    take,
+)
+from ...kernels import RBF, Kernel, Linear, as_kernel, expects_precomputed_rows
 from ._canonical_order import UnorderableError, canonical_order
 
 __all__ = [
@@ -26,7 +34,7 @@ KernelAndPoints = tuple[Kernel, Any]  # a kernel, and the points it is evaluated
 def make_kernel(spec: Any) -> Kernel:
     """Return `spec` as a kernel; None is the RBF with the median bandwidth."""
     kernel = RBF("median") if spec is None else as_kernel(spec)
-    if reads_all(kernel):
+    if expects_precomputed_rows(kernel):
         raise ValueError(
             "kernel='precomputed' does not specify which values belong to which sample; pass the "
             "matrix of all points as kernel=Precomputed(K), and the samples as indices into it"
@@ -54,18 +62,18 @@ def check_sample(kernel: Kernel, X: Any, name: str, min_points: int = 1) -> Any:
                 f"{name} does not hold vectors, which {kernel} needs ({error}); for other points, "
                 f"pass a kernel that accepts them, for instance a function of two points"
             ) from error
-    return doubled(X)
+    return as_float64(X)
 
 
 def check_finite(values: np.ndarray, kernel: Kernel) -> None:
     """Raise an error if sums over the kernel matrix are not finite."""
     if not np.isfinite(values).all():
-        raise not_finite(kernel)
+        raise not_finite_error(kernel)
 
 
 def resolve_kernel(kernel: Kernel, X: Any) -> Kernel:
     """Resolve the rules of the kernel on X, if possible independently of the order of X."""
-    if not kernel._unresolved and not kernel._judges:
+    if not kernel._unresolved and not kernel._checks_training_points:
         return kernel
     try:
         return kernel.resolve(take(X, canonical_order(X)))
@@ -88,7 +96,7 @@ def pool_samples(X: Any, Y: Any, kernel: Any, min_points: int = 1) -> tuple[Kern
     return resolve_kernel(kernel, Z), Z, length(X), length(Y)
 
 
-@quiet
+@ignore_overflow
 def centre_linear_terms(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
     """Shift the origin of linear kernels to the mean of the points; return (kernel, points).
 
@@ -96,7 +104,7 @@ def centre_linear_terms(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
     """
     if type(kernel) is Linear and isinstance(X, np.ndarray):
         return kernel, X - X.mean(axis=0)
-    return kernel._about(X), X
+    return kernel._shifted_to_data(X), X
 
 
 def _reorder_columns(X: Any, Y: Any) -> Any:

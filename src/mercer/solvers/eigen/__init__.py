@@ -4,18 +4,18 @@ Exact and approximate methods for all or the leading eigenpairs, with certified 
 """
 
 from ._block_krylov import BlockKrylov
-from ._certificate import Certificate, certify, sandwich, unknown
-from ._eigenpairs import EigenPairs, signs_of
+from ._certificate import Certificate, certify, unknown_certificate, weyl_certificate
+from ._eigenpairs import EigenPairs, canonical_signs
 from ._feature_eigen import (
     FourierEigen,
     LowRankEigen,
     eigenpairs_of_moments,
     eigenpairs_of_points,
-    moments_of,
+    feature_moments,
 )
 from ._feature_moments import Moments
 from ._library_solvers import Arpack, DenseEigen, RandomizedEigen
-from ._power_deflation import PowerPeeling
+from ._power_deflation import PowerDeflation
 
 from ._feature_eigen import FeatureBasis as FeatureBasis  # isort: skip
 
@@ -28,13 +28,13 @@ __all__ = [
     "FourierEigen",
     "LowRankEigen",
     "Moments",
-    "PowerPeeling",
+    "PowerDeflation",
     "RandomizedEigen",
+    "canonical_signs",
     "certify",
     "eigenpairs_of_moments",
     "eigenpairs_of_points",
-    "moments_of",
-    "sandwich",
-    "signs_of",
-    "unknown",
+    "feature_moments",
+    "unknown_certificate",
+    "weyl_certificate",
 ]

@@ -26,10 +26,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     NotPositiveDefiniteError,
-    Step,
+    ProgressStep,
     Stopwatch,
+    as_generator,
     entry_point,
-    generator,
     one_blas_thread,
     warn_caller,
 )
@@ -47,7 +47,7 @@ from ._eigenpairs import (
     relative_residual,
     sort_and_fix_signs,
 )
-from ._float32_products import Rounded
+from ._float32_products import Float32Products
 from ._rayleigh_ritz import RitzBasis
 
 __all__ = ["BlockKrylov"]
@@ -154,7 +154,7 @@ class BlockKrylov:
         thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
         passes = min(_TUNING.min_expected_passes + float(np.log2(k)), _TUNING.max_expected_passes)
         pass_units = passes
-        if rounds and Rounded.is_worthwhile(n):
+        if rounds and Float32Products.is_worthwhile(n):
             pass_units = _TUNING.float64_passes + _TUNING.float32_pass_cost * (
                 passes - _TUNING.float64_passes
             )
@@ -166,7 +166,7 @@ class BlockKrylov:
         gram: Any,
         k: int | None = None,
         *,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
         start: np.ndarray | None = None,
         **_: Any,
     ) -> EigenPairs:
@@ -177,7 +177,7 @@ class BlockKrylov:
         gram : GramOperator
         k : int, optional
             Number of pairs, all by default.
-        say : callable, optional
+        log : callable, optional
             Called with a progress message after each pass.
         start : ndarray of shape (n, b), optional
             Initial basis, for example eigenvectors of a similar matrix.
@@ -189,11 +189,11 @@ class BlockKrylov:
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         b = self._block(n, k)
-        rng = generator(self.random_state)
+        rng = as_generator(self.random_state)
         with one_blas_thread:  # results are then identical for any number of threads
             M = self._factor(gram, self._rank(n, b), rng)
             Z = _orthonormal(_first_block(n, b, M, start, rng), np.empty((n, 0)), rng, fill=b)
-            result = self._iterate(gram, Z, k, M, rng, say or (lambda _: None))
+            result = self._iterate(gram, Z, k, M, rng, log or (lambda _: None))
             norm, message = matrix_norms(gram)[1], ""
             values, vectors = sort_and_fix_signs(
                 result.t[:k], result.U, eigenvalue_rounding(float, norm)
@@ -232,7 +232,7 @@ class BlockKrylov:
         k: int,
         M: DavidsonPreconditioner | None,
         rng: Any,
-        say: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> _KrylovResult:
         """Iterate until all residuals are small.
 
@@ -261,7 +261,7 @@ class BlockKrylov:
                 f"pass {passes}: {n_converged} of {k} components converged, "
                 f"largest relative residual {relative_residual(r[:k], t[:k]):.1e}"
             )
-            say(Step(progress))
+            log(ProgressStep(progress))
             exhausted = passes >= max_passes or len(basis) == n
             if n_converged == k or exhausted:
                 all_residuals, certificate = _certify_basis(A, M, basis, t, W, k)
@@ -273,7 +273,7 @@ class BlockKrylov:
                     return _KrylovResult(
                         t, all_residuals, U[:, :k], passes, n_converged == k, certificate
                     )
-                say(
+                log(
                     f"one more pass with {proof.shape[1]} columns, to prove that nothing was missed"
                 )
                 new = proof  # if a larger eigenvalue was missed, the next residuals show it
@@ -290,7 +290,11 @@ class BlockKrylov:
                 corrections = np.asarray(basis.Y[:, -new.shape[1] :])
             else:
                 corrections = M.solve(R[:, unconverged], t[unconverged])
-            if passes == 1 and M is not None and (float32 := Rounded.of(A, rng)) is not None:
+            if (
+                passes == 1
+                and M is not None
+                and (float32 := Float32Products.of(A, rng)) is not None
+            ):
                 basis.track_float32_errors(float32)
             if basis.float32 is not None and not use_float32:  # later corrections are smaller
                 wanted = unconverged < k
@@ -303,7 +307,7 @@ class BlockKrylov:
                 )
             proof = _proof_vectors(A, t, r, k, M, basis.Z) if self.prove and passes == 1 else None
             if proof is not None:
-                say(f"{proof.shape[1]} extra columns, to prove that nothing was missed")
+                log(f"{proof.shape[1]} extra columns, to prove that nothing was missed")
                 capacity, restart_size = capacity + proof.shape[1], restart_size + proof.shape[1]
                 corrections = np.hstack([proof, corrections])
             new = _orthonormal(corrections, basis.Z, rng, fill=1)
@@ -482,8 +486,8 @@ def _trace(A: Any) -> float:
 def _is_mercer(A: Any) -> bool:
     """Return True if A is known to be positive semidefinite, so that A - A^ is too."""
     uncentred = getattr(A, "gram", A)
-    claims, width = uncentred.kernel.claims, len(getattr(uncentred.X, "shape", ()))
-    is_valid_dimension = claims.columns is None or (
-        width == 2 and uncentred.X.shape[1] <= claims.columns
+    properties, width = uncentred.kernel.properties, len(getattr(uncentred.X, "shape", ()))
+    is_valid_dimension = properties.columns is None or (
+        width == 2 and uncentred.X.shape[1] <= properties.columns
     )
-    return claims.order == 0 and is_valid_dimension
+    return properties.order == 0 and is_valid_dimension

@@ -35,7 +35,13 @@ import numpy as np
 
 from ..._core import entry_point
 
-__all__ = ["Certificate", "certify", "largest_value_bound", "sandwich", "unknown"]
+__all__ = [
+    "Certificate",
+    "certify",
+    "largest_value_bound",
+    "unknown_certificate",
+    "weyl_certificate",
+]
 
 # Fixed-point iterations of `largest_value_bound`; each iterate is a valid bound.
 _BOUND_ITERATIONS = 20
@@ -195,7 +201,7 @@ def certify(
     )
 
 
-def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
+def weyl_certificate(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
     """Return certified bounds on the eigenvalues of A from an approximation A^ <= A.
 
     A - A^ must be positive semidefinite.  Its j-th eigenvalue is then at most trace / j, where
@@ -221,8 +227,8 @@ def sandwich(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Ce
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import sandwich
-    >>> found = sandwich(np.array([4.0, 2.0]), trace=0.5, k=1)
+    >>> from mercer.solvers import weyl_certificate
+    >>> found = weyl_certificate(np.array([4.0, 2.0]), trace=0.5, k=1)
     >>> found.lower, found.upper, found.nothing_missed
     (array([4.]), array([4.5]), True)
     """
@@ -271,14 +277,14 @@ def largest_value_bound(count: int, total: float, squares: float, others: np.nda
     return x
 
 
-def unknown(values: np.ndarray) -> Certificate:
+def unknown_certificate(values: np.ndarray) -> Certificate:
     """Return the certificate of an approximation without error bounds.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import unknown
-    >>> print(unknown(np.array([3.0, 1.0])))
+    >>> from mercer.solvers import unknown_certificate
+    >>> print(unknown_certificate(np.array([3.0, 1.0])))
     no bound is known
     """
     k = len(values)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core.linalg import eigh
 from ...gram import rpcholesky
-from ..linear import outer
+from ..linear import row_gram
 
 __all__ = ["DavidsonPreconditioner"]
 
@@ -53,7 +53,7 @@ class DavidsonPreconditioner:
 
     def __init__(self, F: np.ndarray, tail: float, n_threads: int | None = None) -> None:
         self.F = F
-        s, W = eigh(outer(F, n_threads))
+        s, W = eigh(row_gram(F, n_threads))
         keep = s > 1e-12 * s.max(initial=1e-300)
         self.s, W = s[keep][::-1], W[:, keep][:, ::-1]
         self.B = W / np.sqrt(self.s)  # v_j = F^T B_j

@@ -26,12 +26,12 @@ from ._certificate import Certificate, certify
 __all__ = [
     "EigenPairs",
     "assemble_eigenpairs",
+    "canonical_signs",
     "check_k",
     "degenerate_ranges",
     "eigenvalue_rounding",
     "matrix_norms",
     "relative_residual",
-    "signs_of",
     "sort_and_fix_signs",
 ]
 
@@ -203,7 +203,7 @@ def sort_and_fix_signs(
     values, vectors = values[order], vectors[:, order]
     for start, stop in degenerate_ranges(values, tolerance):
         vectors[:, start:stop] = _canonical_basis(vectors[:, start:stop])
-    vectors *= signs_of(vectors)
+    vectors *= canonical_signs(vectors)
     return values, vectors
 
 
@@ -222,14 +222,14 @@ def degenerate_ranges(values: np.ndarray, tolerance: float) -> list[tuple[int, i
     return ranges
 
 
-def signs_of(vectors: np.ndarray) -> np.ndarray:
+def canonical_signs(vectors: np.ndarray) -> np.ndarray:
     """Return, for each column, the sign that makes its first entry of largest modulus positive.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import signs_of
-    >>> signs_of(np.array([[0.6, -0.8], [0.8, 0.6]]))
+    >>> from mercer.solvers import canonical_signs
+    >>> canonical_signs(np.array([[0.6, -0.8], [0.8, 0.6]]))
     array([ 1., -1.])
     """
     if not vectors.size:

@@ -17,14 +17,23 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ..._core import Step, Stopwatch, doubled, entry_point, length, one_blas_thread, sliceable, take
+from ..._core import (
+    ProgressStep,
+    Stopwatch,
+    as_csr,
+    as_float64,
+    entry_point,
+    length,
+    one_blas_thread,
+    take,
+)
 from ..._core.linalg import eigh
-from ...blocks import Blocks, Rows
-from ...gram import RANK, FourierMap, Landmarks, NystroemMap, TiledGram
-from ...kernels import on_indices
+from ...blocks import BlockRows, Blocks
+from ...gram import DEFAULT_RANK, FourierMap, Landmarks, NystroemMap, TiledGram
+from ...kernels import as_index_kernel
 from .._report import Status
-from ._certificate import sandwich, unknown
-from ._eigenpairs import EigenPairs, check_k, signs_of
+from ._certificate import unknown_certificate, weyl_certificate
+from ._eigenpairs import EigenPairs, canonical_signs, check_k
 from ._feature_moments import Moments
 
 __all__ = [
@@ -33,7 +42,7 @@ __all__ = [
     "LowRankEigen",
     "eigenpairs_of_moments",
     "eigenpairs_of_points",
-    "moments_of",
+    "feature_moments",
 ]
 
 _PROJECTION_ROWS = 2**15  # points per block when eigenvectors are computed; limits memory
@@ -59,7 +68,7 @@ class _FeatureSolver:
         gram: Any,
         k: int | None = None,
         *,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
         **_: Any,
     ) -> EigenPairs:
         """Return the k largest eigenpairs of K^.
@@ -79,9 +88,9 @@ class _FeatureSolver:
             weights=gram.weights * n if uncentred is not gram else None,
             centred=uncentred is not gram,
             n_threads=uncentred.n_threads,
-            say=say,
+            log=log,
         )
-        signs = signs_of(pairs.vectors)
+        signs = canonical_signs(pairs.vectors)
         basis = pairs.basis._replace(axes=pairs.basis.axes * signs)
         return dataclasses.replace(pairs, vectors=pairs.vectors * signs, basis=basis)
 
@@ -130,7 +139,7 @@ class LowRankEigen(_FeatureSolver):
     def choice(self, k: int) -> Landmarks:
         """Return the landmark settings for k components: at least 10 k landmarks by default."""
         rank = self.rank
-        if rank is None and _FEATURES_PER_COMPONENT * k > RANK:
+        if rank is None and _FEATURES_PER_COMPONENT * k > DEFAULT_RANK:
             rank = _FEATURES_PER_COMPONENT * k
         return Landmarks(rank, self.landmarks, self.random_state)
 
@@ -188,7 +197,7 @@ class FourierEigen(_FeatureSolver):
 
     def features(self, n: int, k: int) -> int:
         """Return the number of features for k components."""
-        return max(RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
+        return max(DEFAULT_RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
         """Draw the frequencies for points with as many columns as X."""
@@ -218,7 +227,7 @@ def eigenpairs_of_points(
     weights: np.ndarray | None = None,
     centred: bool = True,
     n_threads: int | None = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> EigenPairs:
     """Return the eigenpairs of K^ for points that are read in blocks.
 
@@ -239,7 +248,7 @@ def eigenpairs_of_points(
     centred : bool, default=True
         Whether to centre K^ in feature space.
     n_threads : int, optional
-    say : callable, optional
+    log : callable, optional
         Called with progress messages.
 
     Returns
@@ -258,12 +267,12 @@ def eigenpairs_of_points(
     ((50, 2), 'APPROXIMATE')
     """
     watch = Stopwatch()
-    kernel, X = on_indices(kernel, X)
+    kernel, X = as_index_kernel(kernel, X)
     n = length(X)
     phi = solver.map(kernel, X, expected, n_threads)
-    if say is not None:
-        say(f"features by {phi!r}")
-    moments = moments_of(phi, X, weights, n_threads=n_threads, say=say)
+    if log is not None:
+        log(f"features by {phi!r}")
+    moments = feature_moments(phi, X, weights, n_threads=n_threads, log=log)
     pairs = eigenpairs_of_moments(solver, phi, moments, count, centred=centred, watch=watch)
     axes, roots = pairs.basis.axes, np.sqrt(pairs.values)
     vectors, distances = np.empty((n, len(roots))), np.empty(n)
@@ -298,11 +307,11 @@ def eigenpairs_of_moments(
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import LowRankEigen, eigenpairs_of_moments, moments_of
+    >>> from mercer.solvers import LowRankEigen, eigenpairs_of_moments, feature_moments
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> solver = LowRankEigen(rank=8)
     >>> phi = solver.map(RBF(), X, 2)
-    >>> pairs = eigenpairs_of_moments(solver, phi, moments_of(phi, X), lambda values, total: 2)
+    >>> pairs = eigenpairs_of_moments(solver, phi, feature_moments(phi, X), lambda values, total: 2)
     >>> len(pairs.values), pairs.vectors.shape
     (2, (0, 2))
     """
@@ -323,13 +332,13 @@ def eigenpairs_of_moments(
             "k(x, x) = 0 for every point, so no landmark can be chosen; use eigen_solver='dense'"
         )
     values, axes, all_values = values[:k], axes[:, :k], values
-    axes = axes * signs_of(axes)
+    axes = axes * canonical_signs(axes)
     if isinstance(phi, NystroemMap):
-        certificate = sandwich(
+        certificate = weyl_certificate(
             all_values, moments.residual, k, slack=_nystroem_rounding(phi, moments)
         )
     else:
-        certificate = unknown(values)
+        certificate = unknown_certificate(values)
     return EigenPairs.with_report(
         *(repr(solver), Status.APPROXIMATE, watch, values, np.empty((0, k))),
         *(certificate.residuals, certificate),
@@ -347,22 +356,22 @@ def _projections(
             yield rows, F @ axes, np.einsum("ij,ij->i", F, F)
         return
     # phi(x)^T axes is a kernel expansion on the landmarks, so phi itself need not be computed.
-    coefficients, points = phi.expansion_coefficients(axes), sliceable(X)
+    coefficients, points = phi.expansion_coefficients(axes), as_csr(X)
     for start in range(0, length(X), _PROJECTION_ROWS):
         rows = slice(start, min(start + _PROJECTION_ROWS, length(X)))
-        block = doubled(take(points, rows))
+        block = as_float64(take(points, rows))
         tiles = TiledGram(phi.kernel, block, phi.points, n_threads=n_threads)
         yield rows, tiles @ coefficients, phi.kernel.diag(block)
 
 
 @entry_point
-def moments_of(
+def feature_moments(
     phi: Any,
     X: Any,
     weights: np.ndarray | None = None,
     *,
     n_threads: int | None = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Moments:
     """Return the moments of the features of X, reading one block of rows at a time.
 
@@ -374,7 +383,7 @@ def moments_of(
     weights : ndarray of shape (n,), optional
         Weights of the points, if X is not `Blocks`.
     n_threads : int, optional
-    say : callable, optional
+    log : callable, optional
         Called with progress messages.
 
     Returns
@@ -386,31 +395,31 @@ def moments_of(
     >>> import numpy as np
     >>> from mercer.gram import Landmarks
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import moments_of
+    >>> from mercer.solvers import feature_moments
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> phi = Landmarks(8).map(RBF(), X)
-    >>> moments = moments_of(phi, X)
+    >>> moments = feature_moments(phi, X)
     >>> moments.weight, bool(np.allclose(moments.mean, phi.features(X).mean(axis=0)))
     (50.0, True)
     """
     if isinstance(X, Blocks):  # each block carries its weights
-        moments = X.reduce(_moments_of_rows, Moments.merge, phi, say=say)
+        moments = X.reduce(_moments_of_rows, Moments.merge, phi, log=log)
         return cast(Moments, moments)
     moments, n = Moments.none(len(phi)), length(X)
-    points = sliceable(X)
+    points = as_csr(X)
     exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 >= 0
     for rows, F in phi.blocks(X, n_threads=n_threads):
-        diagonal = phi.kernel.diag(doubled(take(points, rows))) if exact else None
+        diagonal = phi.kernel.diag(as_float64(take(points, rows))) if exact else None
         block_weights = None if weights is None else weights[rows]
         part = Moments.of(F, block_weights, diagonal, n_threads=n_threads)
         moments = moments.merge(part)
-        if say is not None and rows.stop < n:
-            say(Step(f"{rows.stop} of {n} points", rows.stop, n))
+        if log is not None and rows.stop < n:
+            log(ProgressStep(f"{rows.stop} of {n} points", rows.stop, n))
     return moments
 
 
-def _moments_of_rows(rows: Rows, phi: Any) -> Moments:
-    return moments_of(phi, rows.X, rows.weights)
+def _moments_of_rows(rows: BlockRows, phi: Any) -> Moments:
+    return feature_moments(phi, rows.X, rows.weights)
 
 
 def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
@@ -431,4 +440,4 @@ def _message(phi: Any, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
         return "random features: unbiased, without error bounds"
     text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace unexplained"
-    return "; ".join([text, *phi.flaws])
+    return "; ".join([text, *phi.report_remarks])

@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, cut, ordered_sum, run, slices
+from ..._core import NotPositiveDefiniteError, ordered_sum, run_in_threads, slices, split_evenly
 
 __all__ = ["Moments"]
 
@@ -149,7 +149,7 @@ def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | 
     centred *= np.sqrt(w)[:, None]
     work = 0.5 * len(Phi) * m * m
     if m <= _STRIP_COLUMNS:
-        parts = cut(len(Phi), _ROW_GROUPS)
+        parts = split_evenly(len(Phi), _ROW_GROUPS)
         return np.asarray(
             ordered_sum(
                 lambda rows: _gram_of_columns(centred[rows]), parts, _ROW_GROUPS, n_threads, work
@@ -163,7 +163,7 @@ def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | 
         C[below, columns] = centred[:, below].T @ own
         C[columns, below] = C[below, columns].T
 
-    run(strip, slices(m, _STRIP_COLUMNS), n_threads, work)
+    run_in_threads(strip, slices(m, _STRIP_COLUMNS), n_threads, work)
     return C
 
 

@@ -17,14 +17,14 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Rounded"]
+__all__ = ["Float32Products"]
 
 _SAMPLED_ROWS = 256  # rows in which the float32 error is measured
 _MIN_POINTS = 32 * _SAMPLED_ROWS  # fewer points save too little: at 5000, nothing is gained
 _SAFETY_FACTOR = 2.0  # of the estimated error norms
 
 
-class Rounded:
+class Float32Products:
     """Products with A in float32 tiles, each with its error on a sample of rows."""
 
     def __init__(self, A: Any, single: Any, rng: Any) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Stopwatch, entry_point, generator, warn_caller
+from ..._core import Stopwatch, as_generator, entry_point, warn_caller
 from ..._core.linalg import eigh
-from .._cost_model import CACHE, Cost
+from .._cost_model import CACHE_BYTES, Cost
 from .._report import Status
-from ..linear import Triangle, matrix_of
+from ..linear import InPlaceSymmetric, gram_to_array
 from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
@@ -50,7 +50,7 @@ class DenseEigen:
         pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
         # Half of the tridiagonal reduction is matrix-vector products.  They are limited by memory
         # bandwidth if K does not fit into the cache.
-        slow = Cost(read=n**3 / 2.0 if 8 * n * n > CACHE else 0.0)
+        slow = Cost(read=n**3 / 2.0 if 8 * n * n > CACHE_BYTES else 0.0)
         return pairs + slow + 10.0 * read
 
     def eigenpairs(
@@ -82,7 +82,7 @@ class DenseEigen:
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         norms = matrix_norms(gram)
-        K = Triangle(matrix_of(gram, overwrite))
+        K = InPlaceSymmetric(gram_to_array(gram, overwrite))
         values, vectors = _largest_eigenpairs(
             K, min(k + 1, n)
         )  # one more gives the gap below the k-th
@@ -106,7 +106,7 @@ def _use_divide_and_conquer(n: int, count: int) -> bool:
     return 6 * count > n and n <= _MAX_DIVIDE_AND_CONQUER_POINTS
 
 
-def _largest_eigenpairs(K: Triangle, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _largest_eigenpairs(K: InPlaceSymmetric, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return at least the `count` largest eigenpairs of K, in ascending order.
 
     A subset of the pairs is computed one by one.  For more than a sixth of all pairs this takes
@@ -172,7 +172,7 @@ class Arpack:
                 f"use eigen_solver='dense' or fewer components"
             )
         counted = _CountingOperator(gram)
-        start = generator(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
+        start = as_generator(self.random_state).uniform(-1.0, 1.0, n).astype(gram.dtype)
         status, message = Status.CONVERGED, ""
         try:
             values, vectors = eigsh(
@@ -255,7 +255,7 @@ class RandomizedEigen:
         if k + self.n_oversamples >= n and hasattr(gram, "to_array"):
             values, vectors = eigh(gram.to_array())  # a block of n columns spans everything
         else:
-            block = generator(self.random_state).standard_normal((n, k + self.n_oversamples))
+            block = as_generator(self.random_state).standard_normal((n, k + self.n_oversamples))
             Q = np.linalg.qr(gram @ block[:, :n].astype(gram.dtype))[0]
             for _step in range(steps):
                 Q = np.linalg.qr(gram @ Q)[0]

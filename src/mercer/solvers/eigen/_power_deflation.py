@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Step, Stopwatch, entry_point, generator
+from ..._core import ProgressStep, Stopwatch, as_generator, entry_point
 from ..._core.linalg import eigh
 from .._report import Status
 from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, eigenvalue_rounding, matrix_norms
 
-__all__ = ["PowerPeeling"]
+__all__ = ["PowerDeflation"]
 
 _DEFAULT_TOL = 1e-8  # relative residual if tol = 0; eigenvalues are then accurate to rounding
 _ADVICE = (
@@ -34,7 +34,7 @@ _ADVICE = (
 
 @entry_point
 @dataclass(frozen=True)
-class PowerPeeling:
+class PowerDeflation:
     """Power iteration with deflation: O(n^2) operations per step, memory for k vectors.
 
     Parameters
@@ -56,9 +56,9 @@ class PowerPeeling:
     --------
     >>> from mercer.gram import gram
     >>> from mercer.kernels import Linear
-    >>> from mercer.solvers import PowerPeeling
+    >>> from mercer.solvers import PowerDeflation
     >>> K = gram(Linear(), [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
-    >>> PowerPeeling(random_state=0).eigenpairs(K, 2).values.round(6)
+    >>> PowerDeflation(random_state=0).eigenpairs(K, 2).values.round(6)
     array([9., 4.])
     """
 
@@ -75,14 +75,14 @@ class PowerPeeling:
         gram: Any,
         k: int | None = None,
         *,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
         **_: Any,
     ) -> EigenPairs:
         """Return the k leading eigenpairs, computed one after the other."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
         rng, max_iter, tol = (
-            generator(self.random_state),
+            as_generator(self.random_state),
             self.max_iter or 1000,
             self.tol or _DEFAULT_TOL,
         )
@@ -106,10 +106,10 @@ class PowerPeeling:
                 if residual <= 0.5 * tol * abs(t) or at_rounding:
                     break
                 v, last_residual = _deflate(w / norm, U), residual
-            if say is not None:
+            if log is not None:
                 n_products = steps - steps_before
                 progress = f"{t:.6g} after {n_products} products, residual {residual:.1e}"
-                say(Step(f"component {j + 1}: {progress}"))
+                log(ProgressStep(f"component {j + 1}: {progress}"))
             U = np.column_stack([U, v])
         AU = np.asarray(gram @ U, dtype=float)
         values, W = eigh(0.5 * (U.T @ AU + AU.T @ U))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.linalg import eigh
-from ._float32_products import Rounded
+from ._float32_products import Float32Products
 
 __all__ = ["RitzBasis"]
 
@@ -25,7 +25,7 @@ _STRIP_ROWS = 4096  # rows of Y and Z per step in `residuals`; limits the tempor
 class RitzBasis:
     """Orthonormal basis Z, image Y = A Z and T = Z^T A Z, with the error of the float32 columns."""
 
-    def __init__(self, n: int, float32: Rounded | None = None) -> None:
+    def __init__(self, n: int, float32: Float32Products | None = None) -> None:
         self.Z, self.Y, self.T = np.empty((n, 0)), np.empty((n, 0)), np.empty((0, 0))
         self.float32 = float32
         # E Z on the rows that `Float32Products` samples.
@@ -56,7 +56,7 @@ class RitzBasis:
             [[self.inexact, off_diagonal], [off_diagonal.T, np.eye(m) * (not exact)]]
         )
 
-    def track_float32_errors(self, float32: Rounded) -> None:
+    def track_float32_errors(self, float32: Float32Products) -> None:
         """Start to track the error of float32 products; all columns so far must be float64."""
         self.float32, self.sampled_error = float32, np.zeros((len(float32.rows), len(self)))
 

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, not_finite, quiet, run, slices
-from ...gram import ROUNDING, DenseGram, GramOperator, TiledGram, significance
+from ..._core import (
+    NotPositiveDefiniteError,
+    ignore_overflow,
+    not_finite_error,
+    run_in_threads,
+    slices,
+)
+from ...gram import ROUNDING_UNITS, DenseGram, GramOperator, TiledGram, residual_tolerances
 
 __all__ = ["KernelDistances"]
 
@@ -20,7 +26,7 @@ class KernelDistances:
     Provides the operations that an iteration of kernel k-means needs.
     """
 
-    @quiet
+    @ignore_overflow
     def __init__(
         self,
         gram: GramOperator,
@@ -32,9 +38,9 @@ class KernelDistances:
         self.weights = np.asarray(weights, dtype=np.float64)
         self.diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
         if not np.isfinite(self.diagonal.sum()):
-            raise not_finite(gram.kernel)
+            raise not_finite_error(gram.kernel)
         self.scale = float(np.abs(self.diagonal).max(initial=0.0))
-        self.floor = significance(gram.dtype)[0] * self.scale
+        self.floor = residual_tolerances(gram.dtype)[0] * self.scale
         self.keys = np.arange(float(self.n)) if keys is None else keys
         self.order = np.argsort(self.keys, kind="stable")
 
@@ -51,7 +57,7 @@ class KernelDistances:
     def rounding(self, norms: np.ndarray) -> float:
         """Return a bound on the rounding error of differences of squared distances."""
         largest = np.abs(norms[np.isfinite(norms)]).max(initial=self.scale)
-        return float(ROUNDING * np.finfo(self.gram.dtype).eps * largest)
+        return float(ROUNDING_UNITS * np.finfo(self.gram.dtype).eps * largest)
 
     def inertia(self, scores: np.ndarray) -> float:
         """Return sum_i w_i |k(x_i, .) - f|^2 from scores |k(x_i, .) - f|^2 - k(x_i, x_i)."""
@@ -62,7 +68,7 @@ class KernelDistances:
         w = self.weights
         return float(w @ self.diagonal - w @ sums.sum(axis=1) / w.sum())
 
-    @quiet
+    @ignore_overflow
     def distances(self, columns: np.ndarray) -> np.ndarray:
         """Return the squared distances of all points from the points with indices `columns`."""
         out = np.empty((self.n, len(columns)))
@@ -73,11 +79,11 @@ class KernelDistances:
             out[rows] += self.diagonal[rows, None] + self.diagonal[columns]
 
         work = self.gram.kernel._evaluation_work(out.size)
-        run(strip, slices(self.n, _TILE_ROWS), self.gram.n_threads, work)
+        run_in_threads(strip, slices(self.n, _TILE_ROWS), self.gram.n_threads, work)
         if not np.isfinite(out.sum()):
-            raise not_finite(self.gram.kernel)
+            raise not_finite_error(self.gram.kernel)
         out[columns, np.arange(len(columns))] = 0.0
-        if out.min() < -significance(self.gram.dtype)[1] * max(self.scale, out.max()):
+        if out.min() < -residual_tolerances(self.gram.dtype)[1] * max(self.scale, out.max()):
             raise NotPositiveDefiniteError(
                 f"a squared distance in feature space is {out.min():.3g}, with k(x, x) up to "
                 f"{self.scale:.3g}: {self.gram.kernel} is not positive semidefinite on these "
@@ -147,7 +153,7 @@ class KernelDistances:
         """Return sum_{j in c} w_j k(x_i, x_j), shape (n, C), per start, from one pass over K."""
         S = np.asarray(self.gram @ self.indicators(labels_of_starts), dtype=np.float64)
         if not np.isfinite(S.sum()):
-            raise not_finite(self.gram.kernel)
+            raise not_finite_error(self.gram.kernel)
         return [np.ascontiguousarray(part) for part in np.hsplit(S, len(labels_of_starts))]
 
     def scores(
@@ -207,5 +213,7 @@ def _columns_product(gram: DenseGram | TiledGram, columns: np.ndarray, D: np.nda
                 K[columns[part], rows].T @ D[part]
             )  # rows instead of columns, for contiguous reads
 
-    run(strip, slices(len(out), _TILE_ROWS), gram.n_threads, work=out.size * len(columns))
+    run_in_threads(
+        strip, slices(len(out), _TILE_ROWS), gram.n_threads, work=out.size * len(columns)
+    )
     return out

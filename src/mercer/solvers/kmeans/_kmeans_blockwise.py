@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Step, Stopwatch, doubled, entry_point, one_blas_thread
-from ...blocks import Blocks, Rows
+from ..._core import ProgressStep, Stopwatch, as_float64, entry_point, one_blas_thread
+from ...blocks import BlockRows, Blocks
 from ...gram import NystroemMap
 from .._report import Report, Status
 from ._kmeans_solver import Clusters
@@ -50,7 +50,9 @@ class _IterationSums:
         )
 
 
-def _sum_rows(rows: Rows, phi: NystroemMap, centroids: np.ndarray, start: Any) -> _IterationSums:
+def _sum_rows(
+    rows: BlockRows, phi: NystroemMap, centroids: np.ndarray, start: Any
+) -> _IterationSums:
     """Assign the rows of a block to clusters, and return their sums.
 
     Rows are assigned to the nearest centroid or, if `start` is not None, to the nearest of these
@@ -63,7 +65,7 @@ def _sum_rows(rows: Rows, phi: NystroemMap, centroids: np.ndarray, start: Any) -
         np.zeros(centroids.shape), np.zeros(C), 0.0, 0.0, 0.0, -1.0, np.zeros(len(phi))
     )
     for part, F in phi.blocks(rows.X):
-        X, row_weights = doubled(rows.X[part]), w[part]
+        X, row_weights = as_float64(rows.X[part]), w[part]
         squares = np.einsum("ij,ij->i", F, F)
         scores = norms - 2.0 * (F @ centroids)
         if start is not None:
@@ -98,7 +100,7 @@ def cluster_blocks(
     lloyd: Lloyd,
     start: np.ndarray,
     given: Any = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Clusters:
     """Cluster points in `Blocks` by kernel k-means, with centroids in the span of landmarks.
 
@@ -114,7 +116,7 @@ def cluster_blocks(
         Initial centroids, in the coordinates of phi.
     given : points, optional
         If not None, points are first assigned to the nearest of these points instead.
-    say : callable, optional
+    log : callable, optional
         Called with a progress message after each iteration.
 
     Returns
@@ -146,8 +148,8 @@ def cluster_blocks(
         previous, centroids = centroids, _new_centroids(sums, centroids)
         sums = blocks.reduce(_sum_rows, _IterationSums.merge, phi, centroids, None)
         history.append(sums.inertia + sums.outside)
-        if say is not None:
-            say(Step(f"iteration {iteration}: inertia {history[-1]:.6g}"))
+        if log is not None:
+            log(ProgressStep(f"iteration {iteration}: inertia {history[-1]:.6g}"))
         mean = sums.sums.sum(axis=1) / sums.weights.sum()
         explained = sums.spread - sums.weights.sum() * float(mean @ mean) - sums.inertia
         small_decrease = iteration > 1 and history[-2] - history[-1] <= lloyd.tol * max(
@@ -163,7 +165,7 @@ def cluster_blocks(
         status,
         iteration,
         seconds=watch.seconds,
-        message="; ".join([f"{iteration + 1} passes over the points", *phi.flaws]),
+        message="; ".join([f"{iteration + 1} passes over the points", *phi.report_remarks]),
         certificate={"inertia": history[-1], "projected away": sums.outside},
     )
     order = np.arange(len(squared))

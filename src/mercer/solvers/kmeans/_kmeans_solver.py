@@ -23,7 +23,7 @@ from ..._core import (
 )
 from ...gram import GramOperator, Landmarks, LowRankGram, TiledGram, gram
 from ...kernels import Kernel, Precomputed
-from .._choose_solver import MOST_EXACT
+from .._choose_solver import MAX_EXACT_POINTS
 from .._report import Report, Status
 from ._lloyd import Lloyd, Partition
 
@@ -86,7 +86,7 @@ def cluster(
     *,
     weights: np.ndarray | None = None,
     start: Any = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Clusters:
     """Cluster the points X by kernel k-means.
 
@@ -115,7 +115,7 @@ def cluster(
         Positive weights of the points.
     start : labels or points, optional
         Initial labels, n integers; or n_clusters points that are the initial centroids.
-    say : callable, optional
+    log : callable, optional
         Called with progress messages.
 
     Returns
@@ -142,7 +142,7 @@ def cluster(
     check_budget(needed, lloyd.max_memory, f"k-means of {n} points in {lloyd.n_clusters} clusters")
     labels = None if start is None else _initial_labels(kernel, X, lloyd, start)
     message = ""
-    if solver == "auto" and n > (max_exact := MOST_EXACT["clusters"]):
+    if solver == "auto" and n > (max_exact := MAX_EXACT_POINTS["clusters"]):
         solver = "nystroem"
         message = (
             f"{n} points, more than {max_exact}: centroids are restricted to the span of "
@@ -160,11 +160,11 @@ def cluster(
         check_budget(landmark_bytes, lloyd.max_memory, f"drawing {m} landmarks among {n} points")
         phi = choice.map(kernel, X)
         low_rank = LowRankGram(kernel, X, phi, max_memory=lloyd.max_memory)
-        partition = lloyd.partition(low_rank, weights, labels, say, _point_keys(X))
+        partition = lloyd.partition(low_rank, weights, labels, log, _point_keys(X))
         return _landmark_clusters(low_rank, partition, weights, message)
     store = n <= _MAX_STORED_POINTS or kernel.costly or isinstance(kernel, Precomputed)
     K = gram(kernel, X, storage="auto" if store else "tiled", max_memory=lloyd.max_memory)
-    partition = lloyd.partition(K, weights, labels, say, _point_keys(X))
+    partition = lloyd.partition(K, weights, labels, log, _point_keys(X))
     return Clusters(
         X,
         partition.coefficients,
@@ -206,7 +206,9 @@ def _landmark_clusters(
         "inertia": partition.inertia + residual,
         "projected away": residual,
     }
-    text = "; ".join(filter(None, [message, partition.report.message, *low_rank.map.flaws]))
+    text = "; ".join(
+        filter(None, [message, partition.report.message, *low_rank.map.report_remarks])
+    )
     solver_status = partition.report.status
     status = Status.APPROXIMATE if solver_status is Status.CONVERGED else solver_status
     report = replace(partition.report, status=status, message=text, certificate=numbers)

@@ -20,15 +20,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
-    Step,
+    ProgressStep,
     Stopwatch,
     budget_in_bytes,
     entry_point,
-    random_numbers,
+    seeded_generator,
     slices,
     warn_caller,
 )
-from ...gram import LOST, GramOperator, warn_of_cancellation
+from ...gram import MAX_CANCELLATION_ERROR, GramOperator, warn_about_cancellation
 from .._report import Report, Status
 from ._cluster_distances import KernelDistances
 
@@ -140,7 +140,7 @@ class Lloyd:
         gram: GramOperator,
         weights: np.ndarray | None = None,
         start: np.ndarray | None = None,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
         keys: np.ndarray | None = None,
     ) -> Partition:
         """Return the partition of the best start.
@@ -155,7 +155,7 @@ class Lloyd:
             Positive weights of the points.
         start : array of int, shape (n,), optional
             Initial labels, instead of `init`.
-        say : callable, optional
+        log : callable, optional
             Called with a progress message after each iteration.
         keys : array of shape (n,), optional
             A number for each point, equal for equal points; by default the index of the point.
@@ -168,7 +168,7 @@ class Lloyd:
         """
         watch, n, C = Stopwatch(), gram.shape[0], self.n_clusters
         points = KernelDistances(gram, np.ones(n) if weights is None else weights, C, keys)
-        rng = random_numbers(self.random_state)
+        rng = seeded_generator(self.random_state)
         starts = [start] if start is not None else [None] * self.n_init
         streams = rng.spawn(len(starts))
         quarter = budget_in_bytes(self.max_memory) // 4
@@ -181,7 +181,7 @@ class Lloyd:
                 )
                 for labels, stream in zip(starts[chunk], streams[chunk], strict=True)
             ]
-            self._iterate(points, states, say)
+            self._iterate(points, states, log)
             best_states = [
                 min([*best_states, *states], key=lambda state: state.inertia)
             ]  # the first one if there are ties
@@ -219,17 +219,21 @@ class Lloyd:
         return labels
 
     def _iterate(
-        self, points: KernelDistances, starts: list[_LloydState], say: Callable[[str], None] | None
+        self, points: KernelDistances, starts: list[_LloydState], log: Callable[[str], None] | None
     ) -> None:
         """Iterate all starts at the same time until each has stopped."""
         sums = points.sums([state.labels for state in starts])
         running = list(range(len(starts)))
         for iteration in range(1, self.max_iter + 1):
             moves = {i: self._step(points, starts[i], sums[i], iteration) for i in running}
-            if say is not None:
+            if log is not None:
                 lowest = min(state.inertia for state in starts)
                 count = sum(len(moved) for moved, _ in moves.values())
-                say(Step(f"iteration {iteration}: inertia {lowest:.6g}, {count} points move"))
+                log(
+                    ProgressStep(
+                        f"iteration {iteration}: inertia {lowest:.6g}, {count} points move"
+                    )
+                )
             running = [i for i in running if not starts[i].stopped]
             if not running or iteration == self.max_iter:
                 return
@@ -287,9 +291,9 @@ class Lloyd:
         for text in messages:
             warn_caller(text, ConvergenceWarning)
         error = points.rounding(np.zeros(0))
-        if 1 < self.n_clusters == n_found and not error < LOST * best.variance:
+        if 1 < self.n_clusters == n_found and not error < MAX_CANCELLATION_ERROR * best.variance:
             what = "the clusters are decided by rounding"
-            warn_of_cancellation(points.gram.kernel, what, best.variance, error)
+            warn_about_cancellation(points.gram.kernel, what, best.variance, error)
         history = np.array(best.history)
         change = abs(history[-1] - best.inertia) / max(abs(history[-1]), np.finfo(float).tiny)
         numbers = {"inertia": best.inertia, "clusters": n_found, "starts": n_starts}

@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point, run, slices
-from ...gram import LOST, ROUNDING, GramOperator, differ, warn_of_cancellation
+from ..._core import entry_point, run_in_threads, slices
+from ...gram import (
+    MAX_CANCELLATION_ERROR,
+    ROUNDING_UNITS,
+    GramOperator,
+    points_differ,
+    warn_about_cancellation,
+)
 
 __all__ = ["silhouette"]
 
@@ -75,12 +81,17 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
             np.sqrt(np.maximum(T, 0.0, out=T), out=T)
             sums[rows] += T @ membership[cols]
 
-    run(strip, slices(n, _TILE_ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n))
-    error = ROUNDING * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
+    run_in_threads(
+        strip, slices(n, _TILE_ROWS), gram.n_threads, gram.kernel._evaluation_work(n * n)
+    )
+    error = ROUNDING_UNITS * float(np.finfo(gram.dtype).eps * np.abs(diagonal).max())
     mean_squared = float(squares.sum()) / (n * (n - 1))
     points = np.arange(n), np.zeros(n, dtype=np.intp)
-    if mean_squared * LOST < error and differ(gram.X, gram.X, *points).any():
-        warn_of_cancellation(
+    if (
+        mean_squared * MAX_CANCELLATION_ERROR < error
+        and points_differ(gram.X, gram.X, *points).any()
+    ):
+        warn_about_cancellation(
             gram.kernel, "silhouettes are decided by rounding", mean_squared, error
         )
     counts, every = np.bincount(indices), np.arange(n)

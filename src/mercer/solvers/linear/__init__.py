@@ -1,37 +1,50 @@
 """Solvers for (K + diag(shift)) a = y: direct, iterative, and with an intercept."""
 
-from ._cholesky import Cholesky, Factor, LeastSquares, relative, unit_columns, warn_inaccurate
+from ._cholesky import (
+    Cholesky,
+    Factor,
+    LeastSquares,
+    max_relative_residual,
+    normalise_columns,
+    warn_inaccurate,
+)
 from ._conjugate_gradient import ConjugateGradient
-from ._fallback import Cascade
-from ._in_place_matrix import Triangle, matrix_of, mirror
-from ._intercept import Bordered, with_constant, with_constant_diagonal
-from ._minimum_norm import minimum_norm
+from ._fallback import FallbackSolver
+from ._in_place_matrix import InPlaceSymmetric, gram_to_array, mirror_lower_triangle
+from ._intercept import BorderedSystem, inverse_diagonal_with_intercept, solve_with_intercept
+from ._minimum_norm import minimum_norm_solution
 from ._mixed_cholesky import MixedCholesky
-from ._pcg import Recurrence, check_stopping, columnwise, conjugate_gradients, ended
-from ._woodbury import ShiftedLowRank, outer
+from ._pcg import (
+    CGRecurrence,
+    check_stopping_criteria,
+    columnwise_dot,
+    conjugate_gradients,
+    iteration_status,
+)
+from ._woodbury import ShiftedLowRank, row_gram
 
 __all__ = [
-    "Bordered",
-    "Cascade",
+    "BorderedSystem",
+    "CGRecurrence",
     "Cholesky",
     "ConjugateGradient",
     "Factor",
+    "FallbackSolver",
+    "InPlaceSymmetric",
     "LeastSquares",
     "MixedCholesky",
-    "Recurrence",
     "ShiftedLowRank",
-    "Triangle",
-    "check_stopping",
-    "columnwise",
+    "check_stopping_criteria",
+    "columnwise_dot",
     "conjugate_gradients",
-    "ended",
-    "matrix_of",
-    "minimum_norm",
-    "mirror",
-    "outer",
-    "relative",
-    "unit_columns",
+    "gram_to_array",
+    "inverse_diagonal_with_intercept",
+    "iteration_status",
+    "max_relative_residual",
+    "minimum_norm_solution",
+    "mirror_lower_triangle",
+    "normalise_columns",
+    "row_gram",
+    "solve_with_intercept",
     "warn_inaccurate",
-    "with_constant",
-    "with_constant_diagonal",
 ]

@@ -18,8 +18,8 @@ from ..._core import NotPositiveDefiniteError, Stopwatch, entry_point, warn_call
 from ..._core.linalg import eigh, lapack
 from ...gram import GramOperator
 from .._cost_model import Cost
-from .._report import Report, Status, judged
-from ._in_place_matrix import Triangle, matrix_of
+from .._report import Report, Status, status_of
+from ._in_place_matrix import InPlaceSymmetric, gram_to_array
 
 __all__ = [
     "Cholesky",
@@ -27,7 +27,7 @@ __all__ = [
     "LeastSquares",
     "check_shift",
     "lapack_routine",
-    "relative",
+    "max_relative_residual",
     "warn_inaccurate",
 ]
 
@@ -84,10 +84,10 @@ class Factor(ABC):
                 f"the right-hand side has shape {y.shape}, but the system has {self.size} rows"
             )
         self._residual = float("nan")  # unknown until the system is solved
-        scaled, self._exponents = unit_columns(columns)
+        scaled, self._exponents = normalise_columns(columns)
         a, residual = self._solve(scaled)
         a = np.ldexp(a, self._exponents)
-        self._residual = relative(residual, scaled)
+        self._residual = max_relative_residual(residual, scaled)
         report = self.report
         if report.status is Status.NOT_CONVERGED:
             warn_caller(
@@ -111,7 +111,9 @@ class Factor(ABC):
         """The report of the last solve; its status is PENDING before the first one."""
         status, message = Status.PENDING, self._message
         if not np.isnan(self._residual):
-            status, message = judged(self._status, message, self._residual, self._tol, self._dtype)
+            status, message = status_of(
+                self._status, message, self._residual, self._tol, self._dtype
+            )
         return Report(
             solver=self.solver,
             status=status,
@@ -136,7 +138,7 @@ class Factor(ABC):
         """
 
 
-def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def normalise_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scale each column of y by a power of 2, to a largest entry between 1/2 and 1.
 
     Norms of the scaled columns neither overflow nor underflow, and scaling by powers of 2 is exact.
@@ -154,8 +156,8 @@ def unit_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import unit_columns
-    >>> unit_columns(np.array([[6.0], [-2.0]]))
+    >>> from mercer.solvers import normalise_columns
+    >>> normalise_columns(np.array([[6.0], [-2.0]]))
     (array([[ 0.75],
            [-0.25]]), array([3], dtype=int32))
     """
@@ -188,7 +190,7 @@ def warn_inaccurate(report: Report) -> None:
     )
 
 
-def relative(residual: np.ndarray, y: np.ndarray) -> float:
+def max_relative_residual(residual: np.ndarray, y: np.ndarray) -> float:
     """Return the largest relative residual |y - A a| / |y| over the columns.
 
     It is inf if a residual is NaN.  For a column y = 0, the absolute residual is used.
@@ -196,8 +198,8 @@ def relative(residual: np.ndarray, y: np.ndarray) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import relative
-    >>> relative(np.array([[0.1, 0.0]]), np.array([[2.0, 1.0]]))
+    >>> from mercer.solvers import max_relative_residual
+    >>> max_relative_residual(np.array([[0.1, 0.0]]), np.array([[2.0, 1.0]]))
     0.05
     """
     size = np.linalg.norm(y, axis=0)
@@ -255,7 +257,7 @@ class Cholesky:
             If a pivot is not positive, or the matrix is singular to working precision.
         """
         shift = check_shift(gram, shift)  # before the array of the Gram is overwritten
-        return _CholeskyFactor(repr(self), matrix_of(gram, overwrite), shift)
+        return _CholeskyFactor(repr(self), gram_to_array(gram, overwrite), shift)
 
 
 class _CholeskyFactor(Factor):
@@ -265,7 +267,7 @@ class _CholeskyFactor(Factor):
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray) -> None:
         super().__init__(solver, len(K), K.dtype)
-        self._A = Triangle(K, shift)
+        self._A = InPlaceSymmetric(K, shift)
         norm = lapack_routine("lange", K)("1", self._A.work)
         self._L, info = lapack_routine("potrf", K)(self._A.work, lower=1, clean=0, overwrite_a=1)
         if info > 0:
@@ -344,7 +346,7 @@ class LeastSquares:
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Decompose K + diag(shift); the parameters are those of `Cholesky.factorize`."""
         shift = check_shift(gram, shift)  # before the array of the Gram is overwritten
-        return _SpectralFactor(repr(self), matrix_of(gram, overwrite), shift, self.rcond)
+        return _SpectralFactor(repr(self), gram_to_array(gram, overwrite), shift, self.rcond)
 
 
 class _SpectralFactor(Factor):
@@ -354,7 +356,7 @@ class _SpectralFactor(Factor):
 
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
         super().__init__(solver, len(K), K.dtype)
-        self._A = Triangle(K, shift)
+        self._A = InPlaceSymmetric(K, shift)
         self._values, self._vectors = eigh(
             self._A.work, lower=True, overwrite_a=True, check_finite=False
         )

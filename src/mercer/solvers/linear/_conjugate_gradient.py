@@ -20,7 +20,7 @@ from ...gram import GramOperator, rpcholesky
 from .._cost_model import Cost
 from ._cholesky import Factor, check_shift
 from ._in_place_matrix import check_points
-from ._pcg import PreconditionedFactor, check_stopping
+from ._pcg import PreconditionedFactor, check_stopping_criteria
 from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
@@ -62,7 +62,7 @@ class ConjugateGradient:
         Seed for the choice of pivots; None stands for 0.
     max_memory : int, str or None
         Memory budget for everything but the Gram; None for half of the memory of the computer.
-    say : callable, optional
+    log : callable, optional
         Called with a line of text that describes the progress.
 
     Examples
@@ -83,11 +83,11 @@ class ConjugateGradient:
     max_iter: int | None = None
     random_state: Any = None
     max_memory: Any = None
-    say: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+    log: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
     storage: ClassVar[str] = "tiled"  # the recommended storage of K
 
     def __post_init__(self) -> None:
-        check_stopping(self)
+        check_stopping_criteria(self)
         if self.rank is not None and not self.rank >= 0:
             raise ValueError(f"ConjugateGradient: rank must not be negative, got {self.rank!r}")
 
@@ -189,8 +189,8 @@ class _IterativeFactor(PreconditionedFactor):
         self._note = self._message
         self._bounds: dict[str, float] = {}
         self._P = ShiftedLowRank(F, self._mu, n_threads=gram.n_threads)
-        if options.say is not None and self._note:
-            options.say(self._note)
+        if options.log is not None and self._note:
+            options.log(self._note)
 
     def _check_columns(self, columns: int) -> None:
         needed, budget = self._options.workspace(self.size, columns), self._options.max_memory

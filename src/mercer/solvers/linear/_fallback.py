@@ -10,10 +10,10 @@ import numpy as np
 from ..._core import MemoryBudgetError, NotPositiveDefiniteError, check_budget, entry_point
 from ...gram import DenseGram, GramOperator
 from .._report import Status
-from ._cholesky import Cholesky, Factor, check_shift, relative
+from ._cholesky import Cholesky, Factor, check_shift, max_relative_residual
 from ._pcg import PreconditionedFactor
 
-__all__ = ["Cascade"]
+__all__ = ["FallbackSolver"]
 
 _STEPS_SAFETY_FACTOR = 2.0  # a solver may take this many times the expected number of steps
 # Relative to the largest k(x, x): for a smaller shift, iterative solvers would not converge.
@@ -22,7 +22,7 @@ _MIN_ITERATIVE_SHIFT = 1e-10
 
 @entry_point
 @dataclass(frozen=True)
-class Cascade:
+class FallbackSolver:
     """Try several linear solvers in turn, and use the first one that converges.
 
     If a solver fails or does not converge, the next one is used, and the report contains the
@@ -42,9 +42,9 @@ class Cascade:
     >>> import numpy as np
     >>> from mercer.gram import gram
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import Cascade, Cholesky, ConjugateGradient
+    >>> from mercer.solvers import FallbackSolver, Cholesky, ConjugateGradient
     >>> X = np.linspace(0, 3, 300)[:, None]
-    >>> solver = Cascade((ConjugateGradient(rank=2, max_iter=5), Cholesky()))
+    >>> solver = FallbackSolver((ConjugateGradient(rank=2, max_iter=5), Cholesky()))
     >>> factor = solver.factorize(gram(RBF(0.1), X), shift=1e-3)
     >>> a = factor.solve(np.sin(X[:, 0]))
     >>> factor.report.status.value
@@ -84,7 +84,7 @@ class _CascadeFactor(Factor):
     _factor: Any = None
 
     def __init__(
-        self, cascade: Cascade, gram: GramOperator, shift: np.ndarray, overwrite: bool
+        self, cascade: FallbackSolver, gram: GramOperator, shift: np.ndarray, overwrite: bool
     ) -> None:
         super().__init__("", gram.shape[0], gram.dtype)
         self._gram, self._shift, self._overwrite = gram, shift, overwrite
@@ -170,7 +170,7 @@ class _CascadeFactor(Factor):
                     raise
                 self._give_up(error)
                 continue
-            factor._residual = relative(residual, y)
+            factor._residual = max_relative_residual(residual, y)
             report = factor.report
             if (
                 report.status not in (Status.NOT_CONVERGED, Status.INACCURATE)

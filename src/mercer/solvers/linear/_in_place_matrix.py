@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import DensifyWarning, not_finite, warn_caller
+from ..._core import DensifyWarning, not_finite_error, warn_caller
 from ..._core.linalg import blas
 
-__all__ = ["Triangle", "check_points", "matrix_of", "mirror"]
+__all__ = ["InPlaceSymmetric", "check_points", "gram_to_array", "mirror_lower_triangle"]
 
 
 def check_points(gram: Any) -> None:
@@ -26,7 +26,7 @@ def check_points(gram: Any) -> None:
         raise ValueError("there are no points: K is 0 x 0, so that there is nothing to solve")
 
 
-def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
+def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
     """Return the matrix of a symmetric Gram as an array that the caller may overwrite.
 
     Parameters
@@ -48,8 +48,8 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from mercer.gram import gram
-    >>> from mercer.solvers import matrix_of
-    >>> matrix_of(gram("Linear()", np.eye(2)), overwrite=False)
+    >>> from mercer.solvers import gram_to_array
+    >>> gram_to_array(gram("Linear()", np.eye(2)), overwrite=False)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -68,11 +68,11 @@ def matrix_of(gram: Any, overwrite: bool) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(K.sum(dtype=np.float64))  # the sum needs no n x n array of flags
     if not finite:
-        raise not_finite(gram.kernel)
+        raise not_finite_error(gram.kernel)
     return K
 
 
-class Triangle:
+class InPlaceSymmetric:
     """The matrix A = K + diag(shift) in an array whose lower triangle LAPACK may overwrite.
 
     Attributes
@@ -85,8 +85,8 @@ class Triangle:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import Triangle
-    >>> A = Triangle(np.array([[2.0, 1.0], [1.0, 2.0]]), shift=1.0)
+    >>> from mercer.solvers import InPlaceSymmetric
+    >>> A = InPlaceSymmetric(np.array([[2.0, 1.0], [1.0, 2.0]]), shift=1.0)
     >>> A.times(np.eye(2))
     array([[3., 1.],
            [1., 3.]])
@@ -103,7 +103,7 @@ class Triangle:
 
     def restore(self) -> None:
         """Restore A in `work`, from the upper triangle that LAPACK did not overwrite."""
-        mirror(self.work.T)
+        mirror_lower_triangle(self.work.T)
         self.restore_diagonal()
 
     def times(self, V: np.ndarray) -> np.ndarray:
@@ -117,15 +117,15 @@ class Triangle:
             np.fill_diagonal(self.work, lapack_diagonal)
 
 
-def mirror(A: np.ndarray) -> None:
+def mirror_lower_triangle(A: np.ndarray) -> None:
     """Copy the lower triangle of A to the upper one, in place and without a second matrix.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import mirror
+    >>> from mercer.solvers import mirror_lower_triangle
     >>> A = np.array([[1.0, 0.0], [2.0, 3.0]])
-    >>> mirror(A)
+    >>> mirror_lower_triangle(A)
     >>> A
     array([[1., 2.],
            [2., 3.]])

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from ..._core import entry_point
-from .._report import Report, worst
+from .._report import Report, worst_report
 
-__all__ = ["Bordered", "with_constant", "with_constant_diagonal"]
+__all__ = ["BorderedSystem", "inverse_diagonal_with_intercept", "solve_with_intercept"]
 
 _COLUMNS_PER_BLOCK = 256  # columns per solve of `explained`, to limit its memory
 
 
 @entry_point
-class Bordered:
+class BorderedSystem:
     """Kernel ridge regression from a factorised system, with or without an intercept.
 
     Provides the coefficients, leave-one-out errors and predictive variances.  See the module
@@ -44,9 +44,9 @@ class Bordered:
     >>> import numpy as np
     >>> from mercer.gram import gram
     >>> from mercer.kernels import Linear
-    >>> from mercer.solvers import Bordered, Cholesky
+    >>> from mercer.solvers import BorderedSystem, Cholesky
     >>> K = gram(Linear(), [[0.0], [1.0], [2.0]])
-    >>> system = Bordered(Cholesky().factorize(K, 0.1), intercept=True)
+    >>> system = BorderedSystem(Cholesky().factorize(K, 0.1), intercept=True)
     >>> a, b = system.solve(np.array([[5.0], [7.0], [9.0]]))
     >>> b.round(4)  # with a smaller ridge: 5
     array([5.0952])
@@ -59,12 +59,12 @@ class Bordered:
 
     def solve(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients a, (n, q), and the intercepts b, (q,)."""
-        return with_constant(self._inverse(Y), self._u, Y)
+        return solve_with_intercept(self._inverse(Y), self._u, Y)
 
     @property
     def report(self) -> Report:
         """The report of the last solve, or of u if that is worse; u affects every solution."""
-        return worst([self.factor.report, *self._reports_of_u])
+        return worst_report([self.factor.report, *self._reports_of_u])
 
     def inverse(self, columns: Any = None) -> np.ndarray:
         """Return columns of P, all by default.
@@ -85,7 +85,7 @@ class Bordered:
         diagonal = self.factor.inverse_diagonal()
         if self.root is not None:
             diagonal = diagonal * np.square(self.root)
-        return A / with_constant_diagonal(diagonal, self._u)[:, None]
+        return A / inverse_diagonal_with_intercept(diagonal, self._u)[:, None]
 
     def explained(self, K: np.ndarray) -> np.ndarray:
         """Return by how much the data reduce the prior variance k(x, x) of new points x.
@@ -110,7 +110,7 @@ class Bordered:
         return self.root[:, None] * self.factor.solve(self.root[:, None] * Y)
 
 
-def with_constant(
+def solve_with_intercept(
     A: np.ndarray, u: np.ndarray | None, Y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the coefficients P Y and the intercepts b, given A = C^-1 Y and u = C^-1 1.
@@ -120,9 +120,9 @@ def with_constant(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import with_constant
+    >>> from mercer.solvers import solve_with_intercept
     >>> Y = np.array([[1.0], [3.0]])  # C = I: the coefficients are the differences from the mean
-    >>> with_constant(Y, np.ones(2), Y)
+    >>> solve_with_intercept(Y, np.ones(2), Y)
     (array([[-1.],
            [ 1.]]), array([2.]))
     """
@@ -132,7 +132,7 @@ def with_constant(
     return A - u[:, None] * b, b
 
 
-def with_constant_diagonal(diagonal: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+def inverse_diagonal_with_intercept(diagonal: np.ndarray, u: np.ndarray | None) -> np.ndarray:
     """Return the diagonal of P, given the diagonal of C^-1 and u = C^-1 1.
 
     If u is None, there is no intercept, and P = C^-1.
@@ -140,8 +140,8 @@ def with_constant_diagonal(diagonal: np.ndarray, u: np.ndarray | None) -> np.nda
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import with_constant_diagonal
-    >>> with_constant_diagonal(np.ones(2), np.ones(2))
+    >>> from mercer.solvers import inverse_diagonal_with_intercept
+    >>> inverse_diagonal_with_intercept(np.ones(2), np.ones(2))
     array([0.5, 0.5])
     """
     return diagonal if u is None else diagonal - np.square(u) / u.sum()

@@ -10,14 +10,16 @@ import scipy.sparse as sp
 from ..._core import check_budget, entry_point
 from ..._core.linalg import eigh, lstsq
 
-__all__ = ["minimum_norm"]
+__all__ = ["minimum_norm_solution"]
 
 # The steps after the first correct the error that squaring the condition number of F causes.
 _REFINEMENT_STEPS = 3
 
 
 @entry_point
-def minimum_norm(F: Any, W: np.ndarray, max_memory: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def minimum_norm_solution(
+    F: Any, W: np.ndarray, max_memory: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the minimum-norm least-squares solution A of F^T A = W.
 
     A dense F is solved by a singular value decomposition.  For a sparse F, the smaller of F F^T and
@@ -39,9 +41,9 @@ def minimum_norm(F: Any, W: np.ndarray, max_memory: Any = None) -> tuple[np.ndar
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import minimum_norm
+    >>> from mercer.solvers import minimum_norm_solution
     >>> F = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    >>> A, residuals = minimum_norm(F, np.array([[2.0], [3.0], [4.0]]))
+    >>> A, residuals = minimum_norm_solution(F, np.array([[2.0], [3.0], [4.0]]))
     >>> A.ravel().round(6), residuals.round(6)
     (array([1., 1., 3.]), array([4.]))
     """

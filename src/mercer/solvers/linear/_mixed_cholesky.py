@@ -21,15 +21,15 @@ from ..._core import (
     NotPositiveDefiniteError,
     check_budget,
     entry_point,
-    not_finite,
-    run,
+    not_finite_error,
+    run_in_threads,
 )
 from ..._core.linalg import lapack
 from ...gram import GramOperator
 from .._cost_model import Cost
 from ._cholesky import Cholesky, Factor, check_shift
-from ._in_place_matrix import Triangle, check_points
-from ._pcg import PreconditionedFactor, check_stopping
+from ._in_place_matrix import InPlaceSymmetric, check_points
+from ._pcg import PreconditionedFactor, check_stopping_criteria
 
 __all__ = ["MixedCholesky"]
 
@@ -85,7 +85,7 @@ class MixedCholesky:
     storage: ClassVar[str] = "tiled"  # the recommended storage of K
 
     def __post_init__(self) -> None:
-        check_stopping(self)
+        check_stopping_criteria(self)
 
     def workspace(self, n: int) -> int:
         """Return the bytes needed in addition to the Gram."""
@@ -139,7 +139,7 @@ class _MixedFactor(PreconditionedFactor):
     def __init__(self, options: MixedCholesky, gram: GramOperator, shift: np.ndarray) -> None:
         super().__init__(options, gram, shift)
         self._scale = _unit_scale(gram, shift)
-        self._L, jitter = _factor_with_jitter(Triangle(_float32_matrix(gram, self._scale)))
+        self._L, jitter = _factor_with_jitter(InPlaceSymmetric(_float32_matrix(gram, self._scale)))
         if jitter:
             self._message = (
                 f"float32 rounding made pivots negative: jitter of {jitter:.1e} of the diagonal "
@@ -176,7 +176,7 @@ def _unit_scale(gram: GramOperator, shift: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         diagonal = np.asarray(gram.diagonal(), dtype=float) + shift
     if not np.all(np.isfinite(diagonal)):
-        raise not_finite(gram.kernel)
+        raise not_finite_error(gram.kernel)
     if not np.all(diagonal > 0):
         raise NotPositiveDefiniteError(
             f"K + shift is not positive definite: its smallest diagonal entry is "
@@ -199,16 +199,18 @@ def _float32_matrix(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
                 tile = gram.block(rows, cols) * scale[rows, None]
                 tile *= scale[cols]
             if not np.isfinite(tile.sum()):
-                raise not_finite(gram.kernel)
+                raise not_finite_error(gram.kernel)
             out[rows, cols] = tile
             out[cols, rows] = tile.T
 
-    run(tile_column, reversed(range(0, n, _TILE)), gram.n_threads, work=ENTRY_WORK * n * n)
+    run_in_threads(
+        tile_column, reversed(range(0, n, _TILE)), gram.n_threads, work=ENTRY_WORK * n * n
+    )
     np.fill_diagonal(out, 1.0)
     return out
 
 
-def _factor_with_jitter(A: Triangle) -> tuple[np.ndarray, float]:
+def _factor_with_jitter(A: InPlaceSymmetric) -> tuple[np.ndarray, float]:
     """Return the float32 Cholesky factor of A + jitter I, and the jitter.
 
     The jitter is 0 if A is positive definite in float32; else it grows by factors of 4 until A is.

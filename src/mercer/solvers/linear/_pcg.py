@@ -18,19 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, Step, entry_point, one_blas_thread
+from ..._core import NotPositiveDefiniteError, ProgressStep, entry_point, one_blas_thread
 from ...gram import GramOperator
-from .._report import Status, enough
-from ._cholesky import Factor, relative
+from .._report import Status, residual_floor
+from ._cholesky import Factor, max_relative_residual
 
 __all__ = [
+    "CGRecurrence",
     "CGResult",
     "PreconditionedFactor",
-    "Recurrence",
-    "check_stopping",
-    "columnwise",
+    "check_stopping_criteria",
+    "columnwise_dot",
     "conjugate_gradients",
-    "ended",
+    "iteration_status",
 ]
 
 
@@ -78,7 +78,7 @@ def conjugate_gradients(
     rounding: Callable[[np.ndarray], np.ndarray],
     dtype: Any = float,
     patient: bool = True,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> CGResult:
     """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
 
@@ -99,12 +99,12 @@ def conjugate_gradients(
     rounding : callable
         Function that estimates |A| |a|, one number per column of a.  A residual of eps / 32 times
         this value counts as 0, because a product with A is not more exact, unless it exceeds
-        `enough(dtype)` times |y|.
+        `residual_floor(dtype)` times |y|.
     dtype : dtype, default=float
         The precision of a product with A; eps is its machine epsilon.
     patient : bool, default=True
         If False, give up after 10 or more steps if their decay predicts more than 1.5 `max_iter`.
-    say : callable, optional
+    log : callable, optional
         Called with a line of text that describes the progress.
 
     Returns
@@ -132,10 +132,10 @@ def conjugate_gradients(
     >>> found.converged, found.n_iter
     (True, 3)
     """
-    run = Recurrence(times, precondition, np.asarray(Y, dtype=float))
+    run = CGRecurrence(times, precondition, np.asarray(Y, dtype=float))
     norm_y = np.linalg.norm(run.Y, axis=0)
     best_ratio, fresh = np.inf, True  # fresh: R is the true residual, not that of the recurrence
-    eps, max_goal = float(np.finfo(dtype).eps), enough(dtype) * norm_y
+    eps, max_goal = float(np.finfo(dtype).eps), residual_floor(dtype) * norm_y
     while True:
         rounding_error = eps * rounding(run.X)
         goals = np.maximum(
@@ -165,8 +165,13 @@ def conjugate_gradients(
         at_rounding = bool(
             np.all(norm_r <= np.maximum(goals, _TUNING.backward_stable * rounding_error))
         )
-        if say is not None:
-            say(Step(f"step {run.n_iter}: relative residual {relative(run.R, run.Y):.1e}"))
+        if log is not None:
+            log(
+                ProgressStep(
+                    f"step {run.n_iter}: relative residual "
+                    f"{max_relative_residual(run.R, run.Y):.1e}"
+                )
+            )
         # Once the recurrence has reached the goal, or the residual is at the level of rounding,
         # continue only as long as the true residual is halved.
         near_end = recurrence_done or at_rounding
@@ -177,7 +182,7 @@ def conjugate_gradients(
         run.restart(forget=recurrence_done)
 
 
-class Recurrence:
+class CGRecurrence:
     """The state of conjugate gradients: iterates X, residuals R and directions P.
 
     Parameters
@@ -192,9 +197,9 @@ class Recurrence:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import Recurrence
+    >>> from mercer.solvers import CGRecurrence
     >>> A = np.diag([1.0, 4.0])
-    >>> run = Recurrence(lambda V: A @ V, lambda V: V, np.array([[1.0], [4.0]]))
+    >>> run = CGRecurrence(lambda V: A @ V, lambda V: V, np.array([[1.0], [4.0]]))
     >>> for _ in range(2):
     ...     _ = run.step([0])
     >>> run.X.ravel().round(6)
@@ -222,27 +227,27 @@ class Recurrence:
         Z = self.precondition(self.R)
         if forget:
             self.P = Z.copy(order="K")  # the memory layout can affect the rounding of products
-        self.rz = columnwise(self.R, Z)
+        self.rz = columnwise_dot(self.R, Z)
 
     def step(self, active: Any) -> tuple[np.ndarray, np.ndarray]:
         """Take a step for the columns `active`, and return their step sizes s and b."""
         self.n_iter += 1
         P, R, rz = self.P[:, active], self.R[:, active], self.rz[active]
         AP = self.times(P)
-        curvature = columnwise(P, AP)
+        curvature = columnwise_dot(P, AP)
         if not np.all(np.isfinite(curvature)):
             raise _not_finite_error()
         if np.any(curvature <= 0.0):
             smallest = f"{curvature.min():.3g}"
             text = self.indefinite.format(step=self.n_iter, curvature=smallest)
             raise NotPositiveDefiniteError(text)
-        s = columnwise(R, P) / curvature
+        s = columnwise_dot(R, P) / curvature
         self.X[:, active] += s * P
         R_new = R - s * AP
         Z = self.precondition(R_new)
-        b = np.where(rz > 0, columnwise(Z, R_new - R) / np.where(rz > 0, rz, 1.0), 0.0)
+        b = np.where(rz > 0, columnwise_dot(Z, R_new - R) / np.where(rz > 0, rz, 1.0), 0.0)
         self.R[:, active], self.P[:, active] = R_new, Z + b * P
-        self.rz[active] = columnwise(R_new, Z)
+        self.rz[active] = columnwise_dot(R_new, Z)
         return s, b
 
 
@@ -254,7 +259,7 @@ class PreconditionedFactor(Factor):
     Parameters
     ----------
     options : solver
-        With the attributes `tol`, `max_iter`, and optionally `say`.
+        With the attributes `tol`, `max_iter`, and optionally `log`.
     gram : GramOperator
     shift : ndarray of shape (n,)
     """
@@ -290,10 +295,12 @@ class PreconditionedFactor(Factor):
                 rounding=self._rounding,
                 dtype=self._gram.dtype,
                 patient=patient,
-                say=getattr(options, "say", None),
+                log=getattr(options, "log", None),
             )
         self._n_iter = found.n_iter
-        self._status, self._message = ended(found, relative(found.gap, y), self._tol, self._note)
+        self._status, self._message = iteration_status(
+            found, max_relative_residual(found.gap, y), self._tol, self._note
+        )
         self._store_bounds(found.gap)
         return found.a, found.gap
 
@@ -301,13 +308,13 @@ class PreconditionedFactor(Factor):
         return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
 
 
-def check_stopping(solver: Any) -> None:
+def check_stopping_criteria(solver: Any) -> None:
     """Raise ValueError if `tol` or `max_iter` of a solver is out of range.
 
     Examples
     --------
-    >>> from mercer.solvers import ConjugateGradient, check_stopping
-    >>> check_stopping(ConjugateGradient(tol=1e-8)) is None
+    >>> from mercer.solvers import ConjugateGradient, check_stopping_criteria
+    >>> check_stopping_criteria(ConjugateGradient(tol=1e-8)) is None
     True
     """
     name = type(solver).__name__
@@ -317,7 +324,9 @@ def check_stopping(solver: Any) -> None:
         raise ValueError(f"{name}: max_iter must be at least 1, got {solver.max_iter!r}")
 
 
-def ended(found: CGResult, residual: float, tol: float, note: str = "") -> tuple[Status, str]:
+def iteration_status(
+    found: CGResult, residual: float, tol: float, note: str = ""
+) -> tuple[Status, str]:
     """Return the status and the message of a finished iteration.
 
     Parameters
@@ -333,11 +342,11 @@ def ended(found: CGResult, residual: float, tol: float, note: str = "") -> tuple
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import conjugate_gradients, ended
+    >>> from mercer.solvers import conjugate_gradients, iteration_status
     >>> options = {"tol": 1e-10, "rounding": lambda a: np.linalg.norm(a, axis=0)}
     >>> same, y = lambda V: V, np.ones((3, 1))
     >>> found = conjugate_gradients(same, same, y, max_iter=5, **options)
-    >>> ended(found, 0.0, 1e-10)[0].name
+    >>> iteration_status(found, 0.0, 1e-10)[0].name
     'CONVERGED'
     """
     if found.converged:
@@ -367,14 +376,14 @@ def _not_finite_error() -> ValueError:
     )
 
 
-def columnwise(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+def columnwise_dot(U: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Return the inner products u_j . v_j of corresponding columns.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import columnwise
-    >>> columnwise(np.ones((3, 2)), np.array([[1.0, 2.0]] * 3))
+    >>> from mercer.solvers import columnwise_dot
+    >>> columnwise_dot(np.ones((3, 2)), np.array([[1.0, 2.0]] * 3))
     array([3., 6.])
     """
     return np.einsum("ij,ij->j", U, V)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import cut, entry_point, ordered_sum, run
+from ..._core import entry_point, ordered_sum, run_in_threads, split_evenly
 from ..._core.linalg import cho_factor, cho_solve
 
-__all__ = ["ShiftedLowRank", "outer"]
+__all__ = ["ShiftedLowRank", "row_gram"]
 
 _STRIPS = 8  # column strips of F; their products are added in a fixed order, whatever the threads
 
@@ -90,7 +90,7 @@ class ShiftedLowRank:
 
     @cached_property
     def _square(self) -> np.ndarray:
-        return outer(self.F, self.n_threads)
+        return row_gram(self.F, self.n_threads)
 
     # ------------------------------------------------------------------ products with F
 
@@ -115,19 +115,19 @@ class ShiftedLowRank:
             np.subtract(V[strip], self.F[:, strip].T @ C, out=out[strip])
 
         work = float(self.F.size) * V.shape[1]
-        run(subtract_strip, cut(self.size, _STRIPS), self.n_threads, work)
+        run_in_threads(subtract_strip, split_evenly(self.size, _STRIPS), self.n_threads, work)
         return out
 
 
 @entry_point
-def outer(F: np.ndarray, n_threads: int | None) -> np.ndarray:
+def row_gram(F: np.ndarray, n_threads: int | None) -> np.ndarray:
     """Return F F^T; the result does not depend on the number of threads.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import outer
-    >>> outer(np.array([[1.0, 2.0], [0.0, 1.0]]), n_threads=1)
+    >>> from mercer.solvers import row_gram
+    >>> row_gram(np.array([[1.0, 2.0], [0.0, 1.0]]), n_threads=1)
     array([[5., 2.],
            [2., 1.]])
     """
@@ -139,4 +139,6 @@ def _sum_over_strips(
     product_of_strip: Callable[[slice], np.ndarray], n: int, n_threads: int | None, work: float
 ) -> np.ndarray:
     """Return the sum of `product_of_strip` over strips of n columns, in a fixed order."""
-    return np.asarray(ordered_sum(product_of_strip, cut(n, _STRIPS), _STRIPS, n_threads, work))
+    return np.asarray(
+        ordered_sum(product_of_strip, split_evenly(n, _STRIPS), _STRIPS, n_threads, work)
+    )

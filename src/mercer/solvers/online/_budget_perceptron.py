@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, entry_point, jit, larger
+from ..._core import NotPositiveDefiniteError, entry_point, fmax, jit
 from ..._core.linalg import lapack
 from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, LearningBlock
@@ -165,7 +165,7 @@ def _learn_rows(
             residual = project_on_support(inverse, inner, k, kxx, m, c, r, new)
             if residual <= dependence_tol * abs(kxx):
                 for e in range(q):
-                    moved += np.sqrt(larger(residual, 0.0)) * abs(g[e])
+                    moved += np.sqrt(fmax(residual, 0.0)) * abs(g[e])
                 for s in range(m):
                     for e in range(q):
                         A[s, e] += c[s] * g[e]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point, jit, larger, smaller
+from ..._core import entry_point, fmax, fmin, jit
 from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
@@ -182,11 +182,11 @@ def _learn_rows(
             if loss == 0:
                 slope, value = error, 0.5 * error * error
             elif loss == 1:
-                slope = smaller(larger(error, -epsilon), epsilon)
+                slope = fmin(fmax(error, -epsilon), epsilon)
                 value = 0.5 * slope * slope + epsilon * (size - abs(slope))
             else:
                 slope = error / size if size > epsilon else 0.0
-                value = larger(0.0, size - epsilon)
+                value = fmax(0.0, size - epsilon)
             losses[e] += value
             if slope != 0.0:
                 changed = True
@@ -213,7 +213,7 @@ def _learn_rows(
                     least, slot = cost, s
             m -= 1
             removed += 1
-            moved += np.sqrt(larger(least, 0.0))
+            moved += np.sqrt(fmax(least, 0.0))
             slots[slot], diagonal[slot] = slots[m], diagonal[m]
             for e in range(q):
                 A[slot, e] = A[m, e]

@@ -16,14 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..._core import (
-    Step,
+    ProgressStep,
     Stopwatch,
     check_budget,
     entry_point,
-    not_finite,
+    ignore_overflow,
+    not_finite_error,
     one_blas_thread,
-    quiet,
-    random_numbers,
+    seeded_generator,
     slices,
 )
 from ...gram import GramOperator
@@ -94,7 +94,7 @@ class OnlineLearner(ABC):
         self.A, self.b = np.zeros((0, q)), np.zeros(q)
         self.seen = np.zeros(q)
 
-    @quiet
+    @ignore_overflow
     @one_blas_thread
     def learn(
         self,
@@ -171,7 +171,7 @@ class OnlineLearner(ABC):
         block = K.block(ids, np.concatenate([self.support, ids]))
         kernel_rows = np.ascontiguousarray(block, dtype=float)
         if not np.isfinite(kernel_rows.sum()):
-            raise not_finite(K.kernel)
+            raise not_finite_error(K.kernel)
         return kernel_rows
 
     def _values(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
@@ -233,11 +233,11 @@ class Schedule:
         K: GramOperator,
         Y: np.ndarray,
         weights: np.ndarray,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> tuple[Report, np.ndarray]:
         """Run the passes, and return the report and the number of mistakes in each pass."""
         watch, n = Stopwatch(), len(Y)
-        rng = random_numbers(self.random_state)
+        rng = seeded_generator(self.random_state)
         order = np.arange(n)
         q = learner.n_functions
         active, best, n_waited = np.ones(q, dtype=bool), np.full(q, np.inf), np.zeros(q, dtype=int)
@@ -247,12 +247,12 @@ class Schedule:
                 rng.shuffle(order)
             losses, mistakes = learner.learn(K, order, Y[order], weights[order], active)
             counts.append(float(mistakes[active].sum()))
-            if say is not None:
+            if log is not None:
                 progress = (
                     f"pass {len(counts)}: {counts[-1]:.0f} {learner.counted}, loss "
                     f"{losses[active].sum() / n:.4g}, {len(learner.support)} points"
                 )
-                say(Step(progress))
+                log(ProgressStep(progress))
             if self.tol is not None:
                 finite_best = np.where(np.isfinite(best), best, 0.0)
                 min_decrease = self.tol * (finite_best if self.relative else n)

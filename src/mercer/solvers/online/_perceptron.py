@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._core import entry_point, jit, not_finite
+from ..._core import entry_point, jit, not_finite_error
 from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, SUPPORT_COLUMNS, LearningBlock, OnlineLearner
 
@@ -71,7 +71,7 @@ class Perceptron(OnlineLearner):
         F, C, CU = self._values(K, ids), np.zeros(Y.shape), np.zeros(Y.shape)
         within = np.ascontiguousarray(K.block(ids, ids), dtype=float)
         if not np.isfinite(within.sum() + F.sum()):
-            raise not_finite(K.kernel)
+            raise not_finite_error(K.kernel)
         step = float(self.intercept)
         state = self.b, self.ub, self.seen, np.empty((2, self.n_functions))
         _learn_rows(within, F, Y, w, active, step, *state, C, CU, losses, mistakes)

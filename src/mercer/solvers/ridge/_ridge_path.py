@@ -26,14 +26,27 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..._core import Step, Stopwatch, budget_in_bytes, entry_point, length, one_blas_thread, run
+from ..._core import (
+    ProgressStep,
+    Stopwatch,
+    budget_in_bytes,
+    entry_point,
+    length,
+    one_blas_thread,
+    run_in_threads,
+)
 from ..._core.linalg import eigh
-from ...blocks import Blocks, Rows
+from ...blocks import BlockRows, Blocks
 from ...gram import GramOperator, NystroemMap
 from ...kernels import unwrap
-from .._report import Report, Status, judged, worst
+from .._report import Report, Status, status_of, worst_report
 from ..eigen import Moments
-from ..linear import relative, warn_inaccurate, with_constant, with_constant_diagonal
+from ..linear import (
+    inverse_diagonal_with_intercept,
+    max_relative_residual,
+    solve_with_intercept,
+    warn_inaccurate,
+)
 from ._tridiagonal import Tridiagonal
 
 __all__ = ["BlockedPath", "ExactPath", "NystroemPath", "RidgePath", "solve_per_target"]
@@ -164,8 +177,8 @@ class ExactPath(RidgePath):
 
     def _solve(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         (B,) = self._T.solve(self._rhs, [alpha])
-        residual = relative(self._rhs - self._T.times(B, alpha), self._rhs)
-        status, message = judged(
+        residual = max_relative_residual(self._rhs - self._T.times(B, alpha), self._rhs)
+        status, message = status_of(
             Status.DIRECT, "K = Q T Q^T, computed once for all alphas", residual
         )
         self.report = replace(self.report, status=status, residual=residual, message=message)
@@ -178,7 +191,7 @@ class ExactPath(RidgePath):
         for alpha, diagonal, (A, b, u) in zip(
             alphas, inverse, self._solutions(alphas), strict=True
         ):
-            P = with_constant_diagonal(w * diagonal, u)
+            P = inverse_diagonal_with_intercept(w * diagonal, u)
             errors = A / P[:, None]
             if self._light_rows is not None:
                 gap = self.Y[light] - self._light_rows @ A - b
@@ -207,7 +220,7 @@ class ExactPath(RidgePath):
         """Return a, b and u from M^-1 S [Y, 1]."""
         A = self.sqrt_weights[:, None] * B
         u = A[:, -1] if self._intercept else None
-        return *with_constant(A[:, : self.Y.shape[1]], u, self.Y), u
+        return *solve_with_intercept(A[:, : self.Y.shape[1]], u, self.Y), u
 
 
 class _LandmarkPath(RidgePath):
@@ -340,7 +353,7 @@ class NystroemPath(_LandmarkPath):
     max_memory : int, str or None, default=None
         Memory budget.  The features are stored for the leave-one-out errors if they fit into a
         quarter of it; otherwise these errors take a second pass.
-    say : callable, optional
+    log : callable, optional
         Called with a progress message after each block of points.
 
     Examples
@@ -365,7 +378,7 @@ class NystroemPath(_LandmarkPath):
         *,
         intercept: bool,
         max_memory: Any = None,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> None:
         watch = Stopwatch()
         self.points, self.phi, self.X, self.Y = phi.points, phi, X, Y
@@ -378,8 +391,8 @@ class NystroemPath(_LandmarkPath):
             moments = moments.merge(Moments.of(np.c_[F, Y[rows]], self.weights[rows]))
             if self._kept is not None:
                 self._kept.append((rows, F))
-            if say is not None and rows.stop < self.rows:
-                say(Step(f"{rows.stop} of {self.rows} points", rows.stop, self.rows))
+            if log is not None and rows.stop < self.rows:
+                log(ProgressStep(f"{rows.stop} of {self.rows} points", rows.stop, self.rows))
         self._decompose(moments, intercept, watch)
 
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
@@ -393,7 +406,7 @@ class NystroemPath(_LandmarkPath):
         for block, F in self._blocks():
             ends = [*range(0, len(F), _STRIP_ROWS), len(F)]
             jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
-            run(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
+            run_in_threads(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
         yield from errors
 
     def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
@@ -432,7 +445,7 @@ class BlockedPath(_LandmarkPath):
     blocks : Blocks
     intercept : bool
         Whether to fit an intercept b.
-    say : callable, optional
+    log : callable, optional
         Called with progress messages.
 
     Examples
@@ -456,11 +469,11 @@ class BlockedPath(_LandmarkPath):
         blocks: Blocks,
         *,
         intercept: bool,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> None:
         watch = Stopwatch()
         self.points, self.phi, self.blocks = phi.points, phi, blocks
-        moments = blocks.reduce(_joint_moments, Moments.merge, phi, say=say)
+        moments = blocks.reduce(_joint_moments, Moments.merge, phi, log=log)
         self.rows, self._weight = moments.rows, moments.weight
         self._decompose(moments, intercept, watch)
 
@@ -488,7 +501,7 @@ class BlockedPath(_LandmarkPath):
         return path
 
 
-def _joint_moments(rows: Rows, phi: NystroemMap) -> Moments:
+def _joint_moments(rows: BlockRows, phi: NystroemMap) -> Moments:
     """Return the moments of (phi(x), y) over the points of a block."""
     Y, w = _targets_2d(rows), _weights(rows)
     moments = Moments.none(len(phi) + Y.shape[1])
@@ -498,7 +511,7 @@ def _joint_moments(rows: Rows, phi: NystroemMap) -> Moments:
 
 
 def _block_squared_errors(
-    rows: Rows, phi: NystroemMap, errors: _ErrorsFromFeatures, leave_one_out: bool
+    rows: BlockRows, phi: NystroemMap, errors: _ErrorsFromFeatures, leave_one_out: bool
 ) -> np.ndarray:
     """Return the weighted sum of squared errors of a block, for all alphas and targets."""
     Y, w, total = _targets_2d(rows), _weights(rows), np.zeros(())
@@ -516,12 +529,12 @@ def _weighted_sum_of_squares(errors: np.ndarray, weights: np.ndarray) -> np.ndar
     return np.asarray(np.einsum("i,ijc->jc", weights, np.square(errors)))
 
 
-def _targets_2d(rows: Rows) -> np.ndarray:
+def _targets_2d(rows: BlockRows) -> np.ndarray:
     Y = np.asarray(rows.y, dtype=float)
     return Y[:, None] if Y.ndim == 1 else Y
 
 
-def _weights(rows: Rows) -> np.ndarray:
+def _weights(rows: BlockRows) -> np.ndarray:
     return np.ones(len(rows.X)) if rows.weights is None else rows.weights
 
 
@@ -537,4 +550,4 @@ def solve_per_target(
     parts = [solutions[alpha] for alpha in alphas.tolist()]
     A = np.stack([a[:, c] for c, (a, _, _) in enumerate(parts)], axis=1)
     b = np.array([b[c] for c, (_, b, _) in enumerate(parts)])
-    return A, b, worst(report for *_, report in solutions.values())
+    return A, b, worst_report(report for *_, report in solutions.values())

@@ -33,9 +33,9 @@ from ...blocks import Blocks
 from ...gram import Landmarks, TiledGram, gram, working_bytes
 from ...kernels import Kernel, Precomputed
 from .._choose_solver import LINEAR, choose
-from .._report import Report, Status, worst
+from .._report import Report, Status, worst_report
 from ..eigen import LowRankEigen
-from ..linear import Bordered, LeastSquares
+from ..linear import BorderedSystem, LeastSquares
 from ._ridge_path import BlockedPath, NystroemPath, solve_per_target
 from ._sketched_cg import Krill
 
@@ -79,7 +79,7 @@ class ExactRidge(_RidgeProblem):
         Parameters of a solver that is given by name.
     max_memory : int, str or None, default=None
         Memory budget.
-    say : callable, optional
+    log : callable, optional
         Called with a progress message before and after each factorisation.
     chosen : solver or None
         The solver that was used; set by `solve`.
@@ -101,13 +101,13 @@ class ExactRidge(_RidgeProblem):
     solver: Any = "auto"
     options: dict[str, Any] = field(default_factory=dict)
     max_memory: Any = None
-    say: Callable[[str], None] | None = None
+    log: Callable[[str], None] | None = None
     chosen: Any = None
     report: Report | None = None
     _kept: dict[float, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": {}, "say": None}  # factors are recomputed when needed
+        return {**self.__dict__, "_kept": {}, "log": None}  # factors are recomputed when needed
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients, shape (n, q), and the intercepts, shape (q,)."""
@@ -115,9 +115,9 @@ class ExactRidge(_RidgeProblem):
         for solution in self._solutions():
             A[:, solution.columns], b[solution.columns] = solution.A, solution.b
             reports.append(solution.system.report)
-            if self.say is not None:
-                self.say(f"residual {reports[-1].residual:.1e}")
-        self.report = worst(reports)
+            if self.log is not None:
+                self.log(f"residual {reports[-1].residual:.1e}")
+        self.report = worst_report(reports)
         return A, b
 
     def leave_one_out(self) -> np.ndarray:
@@ -204,8 +204,8 @@ class ExactRidge(_RidgeProblem):
             yield self._kept[alpha]
 
     def _solve_alpha(self, K: Any, alpha: float, last: bool) -> _AlphaSolution:
-        if self.say is not None:
-            self.say(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
+        if self.log is not None:
+            self.log(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
         columns = np.flatnonzero(self.alphas == alpha)
         try:
             return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
@@ -235,7 +235,7 @@ class ExactRidge(_RidgeProblem):
                     f"overflows; give such points a weight of 0, or use solver='cholesky'"
                 )
         factor = solver.factorize(K, shift, overwrite=overwrite)
-        system = Bordered(factor, sqrt_weights, intercept=self.intercept)
+        system = BorderedSystem(factor, sqrt_weights, intercept=self.intercept)
         Y, mean = self.Y[:, columns], np.zeros(len(columns))
         if self.intercept:  # subtract the mean, so that a large one costs no digits
             mean = np.average(Y, axis=0, weights=self.weights)
@@ -286,7 +286,7 @@ class _AlphaSolution(NamedTuple):
     """The solution for all targets that have the same alpha."""
 
     columns: np.ndarray
-    system: Bordered
+    system: BorderedSystem
     A: np.ndarray
     b: np.ndarray
     least_squares: bool
@@ -308,7 +308,7 @@ class LandmarkRidge(_RidgeProblem):
         landmarks, instead of a direct method on the features of all points.
     max_memory : int, str or None, default=None
         Memory budget.
-    say : callable, optional
+    log : callable, optional
         Called with progress messages.
     chosen : str
         Name of the method.
@@ -337,7 +337,7 @@ class LandmarkRidge(_RidgeProblem):
     landmarks: Landmarks = Landmarks()  # noqa: RUF009
     iterative: bool = False
     max_memory: Any = None
-    say: Callable[[str], None] | None = None
+    log: Callable[[str], None] | None = None
     chosen: str = "nystroem"
     report: Report | None = None
     points: Any = None
@@ -346,7 +346,7 @@ class LandmarkRidge(_RidgeProblem):
     _n: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "say": None}
+        return {**self.__dict__, "log": None}
 
     def path(self) -> NystroemPath | BlockedPath:
         """Choose the landmarks, and return the path that solves for any alpha after one pass."""
@@ -357,10 +357,10 @@ class LandmarkRidge(_RidgeProblem):
         needed = LowRankEigen(m).workspace(n_candidates, 1)
         check_budget(needed, self.max_memory, f"a fit on {m} landmarks")
         phi = self.landmarks.map(self.kernel, self.X if self.among is None else self.among)
-        if self.say is not None:
-            self.say(f"features by {phi!r}")
+        if self.log is not None:
+            self.log(f"features by {phi!r}")
         if isinstance(self.X, Blocks):
-            return BlockedPath(phi, self.X, intercept=self.intercept, say=self.say)
+            return BlockedPath(phi, self.X, intercept=self.intercept, log=self.log)
         return NystroemPath(
             phi,
             self.X,
@@ -368,7 +368,7 @@ class LandmarkRidge(_RidgeProblem):
             self.weights,
             intercept=self.intercept,
             max_memory=self.max_memory,
-            say=self.say,
+            log=self.log,
         )
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -426,7 +426,7 @@ class LandmarkRidge(_RidgeProblem):
                 max_memory=self.max_memory,
             )
             self.points, W, report = solver.regress(
-                self.kernel, self.X, rhs, alpha, self.weights, say=self.say
+                self.kernel, self.X, rhs, alpha, self.weights, log=self.log
             )
             if not self.intercept:
                 return W, np.zeros(q), report

@@ -26,19 +26,25 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     Stopwatch,
+    as_csr,
     check_budget,
     entry_point,
     length,
     one_blas_thread,
     ordered_sum,
-    sliceable,
     warn_caller,
 )
 from ..._core.linalg import cho_solve, lapack, solve_triangular
 from ...gram import Landmarks, NystroemMap
-from ...kernels import on_indices
-from .._report import Report, Status, judged
-from ..linear import check_stopping, conjugate_gradients, ended, relative, unit_columns
+from ...kernels import as_index_kernel
+from .._report import Report, Status, status_of
+from ..linear import (
+    check_stopping_criteria,
+    conjugate_gradients,
+    iteration_status,
+    max_relative_residual,
+    normalise_columns,
+)
 
 __all__ = ["Krill"]
 
@@ -93,7 +99,7 @@ class Krill:
     max_memory: Any = None
 
     def __post_init__(self) -> None:
-        check_stopping(self)
+        check_stopping_criteria(self)
         _ = self._landmark_choice  # raises if the method for choosing landmarks is unknown
 
     def workspace(self, n: int) -> int:
@@ -111,7 +117,7 @@ class Krill:
         weights: np.ndarray | None = None,
         *,
         n_threads: int | None = None,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
     ) -> tuple[Any, np.ndarray, Report]:
         """Return the landmarks, the coefficients w on them, and the report.
 
@@ -128,7 +134,7 @@ class Krill:
             Non-negative weights of the squared errors.
         n_threads : int, optional
             Number of threads, by default all processors.  The result does not depend on it.
-        say : callable, optional
+        log : callable, optional
             Called with progress messages.
 
         Returns
@@ -140,10 +146,10 @@ class Krill:
         report : Report
         """
         watch = Stopwatch()
-        kernel, X = on_indices(kernel, X)
-        X, n = sliceable(X), length(X)
+        kernel, X = as_index_kernel(kernel, X)
+        X, n = as_csr(X), length(X)
         rhs, weights = _check(Y, weights, shift, n)
-        rhs, exponents = unit_columns(rhs)
+        rhs, exponents = normalise_columns(rhs)
         m = self._landmark_choice.count(n)
         check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
         phi = self._landmark_choice.map(kernel, X, n_threads)
@@ -156,8 +162,8 @@ class Krill:
         with one_blas_thread:  # results are then identical for any number of threads
             seed = 0 if self.random_state is None else self.random_state
             sketch = passes.sketch(np.random.default_rng(seed))
-            if say is not None:
-                say(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
+            if log is not None:
+                log(f"sketch of {n} x {len(phi)} by {len(sketch)} rows")
             square = sketch.T @ sketch
             del sketch
             norm = _largest_eigenvalue(square) + shift
@@ -171,12 +177,12 @@ class Krill:
                 tol=self.tol,
                 max_iter=self.max_iter,
                 rounding=lambda V: norm * np.linalg.norm(V, axis=0),
-                say=say,
+                log=log,
             )
-        residual = relative(result.gap, b)
-        remarks = ", ".join([f"{len(phi)} landmarks", *phi.flaws])
-        status, message = ended(result, residual, self.tol, remarks)
-        status, message = judged(status, message, residual, self.tol)
+        residual = max_relative_residual(result.gap, b)
+        remarks = ", ".join([f"{len(phi)} landmarks", *phi.report_remarks])
+        status, message = iteration_status(result, residual, self.tol, remarks)
+        status, message = status_of(status, message, residual, self.tol)
         norms = np.linalg.norm(result.gap, axis=0)
         report = Report(
             repr(self),

@@ -20,10 +20,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
-from ..._core import NotPositiveDefiniteError, entry_point, jit, run
+from ..._core import NotPositiveDefiniteError, entry_point, jit, run_in_threads
 from ..._core.linalg import lapack
 from ...gram import GramOperator
-from ..linear import matrix_of
+from ..linear import gram_to_array
 
 __all__ = ["Tridiagonal"]
 
@@ -69,7 +69,7 @@ class Tridiagonal:
         With `overwrite`, its array is overwritten.  A second array of the same size is needed
         during the computation.
         """
-        K = matrix_of(gram, overwrite).astype(float, copy=False)
+        K = gram_to_array(gram, overwrite).astype(float, copy=False)
         n = len(K)
         if n == 1:
             return cls(
@@ -142,7 +142,7 @@ class Tridiagonal:
             _sweep(np.ascontiguousarray(self.Q[rows].T), D, L, y, total)
             out[:, rows] = total
 
-        run(sweep, range(0, n, _SWEEP_ROWS), n_threads, work=4.0 * n * n * len(D))
+        run_in_threads(sweep, range(0, n, _SWEEP_ROWS), n_threads, work=4.0 * n * n * len(D))
         return out
 
     def _factor(self, shift: float) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,8 @@ from ._gradient_descent import GradientDescent
 from ._loss_interior_point import InteriorPoint
 from ._losses import (
     Absolute,
+    CustomLoss,
     EpsilonInsensitive,
-    Given,
     Huber,
     Logistic,
     Loss,
@@ -18,37 +18,37 @@ from ._losses import (
     SquaredHinge,
 )
 from ._newton import Newton
-from ._newton_blockwise import NewtonInPasses, RiskInBlocks
-from ._norm_penalty import Machine
+from ._newton_blockwise import OutOfCoreNewton, OutOfCoreRisk
+from ._norm_penalty import NormPenaltySolver
 from ._penalty import Penalty
-from ._reduced_expansion import ShortExpansionRisk
+from ._reduced_expansion import ReducedExpansionRisk
 from ._regularised_risk import Minimum, RegularisedRisk
-from ._whitening import Whitened, whiten
+from ._whitening import WhitenedCoordinates, whiten
 
 __all__ = [
     "Absolute",
+    "CustomLoss",
     "EpsilonInsensitive",
-    "Given",
     "GradientDescent",
     "Huber",
     "InteriorPoint",
     "LearnedVectors",
     "Logistic",
     "Loss",
-    "Machine",
     "Minimum",
     "Newton",
-    "NewtonInPasses",
+    "NormPenaltySolver",
+    "OutOfCoreNewton",
+    "OutOfCoreRisk",
     "Penalty",
     "PiecewiseQuadratic",
     "Poisson",
     "Quantile",
+    "ReducedExpansionRisk",
     "RegularisedRisk",
-    "RiskInBlocks",
-    "ShortExpansionRisk",
     "Softmax",
     "Squared",
     "SquaredHinge",
-    "Whitened",
+    "WhitenedCoordinates",
     "whiten",
 ]

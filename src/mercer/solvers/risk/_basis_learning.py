@@ -23,10 +23,10 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Step, Stopwatch, entry_point, one_blas_thread, warn_caller
+from ..._core import ProgressStep, Stopwatch, entry_point, one_blas_thread, warn_caller
 from ...kernels import Kernel
 from .._report import Report, Status
-from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ShortExpansionRisk
+from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ReducedExpansionRisk
 
 __all__ = ["BasisLearningResult", "LearnedVectors"]
 
@@ -63,10 +63,10 @@ class LearnedVectors:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import LearnedVectors, ShortExpansionRisk, Squared
+    >>> from mercer.solvers import LearnedVectors, ReducedExpansionRisk, Squared
     >>> X = np.linspace(-3, 3, 60)[:, None]
     >>> Y, w = RBF()(X, [[1.0]]), np.full(60, 1 / 60)
-    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, 1e-8)
+    >>> risk = ReducedExpansionRisk(RBF(), X, Y, Squared(), w, 1e-8)
     >>> found = LearnedVectors().minimize(risk, np.array([[0.0]]))
     >>> found.fit.vectors.round(2)
     array([[1.]])
@@ -77,19 +77,19 @@ class LearnedVectors:
     learn_kernel: bool = False
 
     def minimize(
-        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None] | None = None
+        self, risk: ReducedExpansionRisk, Z: np.ndarray, log: Callable[[str], None] | None = None
     ) -> BasisLearningResult:
         """Return the best vectors found from the initial vectors Z; never worse than Z itself."""
         # Tiles run in parallel threads; with one BLAS thread each, results are reproducible.
         with one_blas_thread:
-            return self._minimize(risk, Z, say or (lambda text: None))
+            return self._minimize(risk, Z, log or (lambda text: None))
 
     def _minimize(
-        self, risk: ShortExpansionRisk, Z: np.ndarray, say: Callable[[str], None]
+        self, risk: ReducedExpansionRisk, Z: np.ndarray, log: Callable[[str], None]
     ) -> BasisLearningResult:
         watch = Stopwatch()
         best = risk.fit_weights(Z)
-        search = _VectorSearch(risk, best, self.tol, self.learn_kernel, say)
+        search = _VectorSearch(risk, best, self.tol, self.learn_kernel, log)
         message = ""
         # If the intercept explains the targets, the objective is only rounding error.
         rounding_floor = np.finfo(float).eps ** 2 * float(
@@ -118,11 +118,11 @@ class LearnedVectors:
 class _VectorSearch:
     """State of the L-BFGS search: the objective, the best fit so far, and its history."""
 
-    risk: ShortExpansionRisk
+    risk: ReducedExpansionRisk
     best: ExpansionFit
     tol: float
     learn_kernel: bool
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     curve: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class _VectorSearch:
         rkhs_speed = self.risk.rkhs_speed(Z)
         # A column that k ignores has gradient 0 and stays where it is, whatever its scale.
         self._column_scale = 1.0 / np.where(rkhs_speed > 1e-8 * rkhs_speed.max(), rkhs_speed, 1.0)
-        self.say(f"{len(Z)} vectors at the start: objective {self._initial_value:.6g}")
+        self.log(f"{len(Z)} vectors at the start: objective {self._initial_value:.6g}")
         vector_bounds = [(_lower_bound(self.risk.kernel, Z), None)] * Z.size
         theta_bounds = self.risk.kernel.bounds.tolist() if self.learn_kernel else []
         remaining = max_iter
@@ -195,7 +195,7 @@ class _VectorSearch:
             gradient, theta_gradient
         ) / self._initial_value
 
-    def risk_with(self, kernel: Kernel) -> ShortExpansionRisk:
+    def risk_with(self, kernel: Kernel) -> ReducedExpansionRisk:
         """Return the risk with this kernel; reuses the present risk if the kernel is the same."""
         is_same = kernel is self.risk.kernel
         return self.risk if is_same else dataclasses.replace(self.risk, kernel=kernel)
@@ -209,7 +209,7 @@ class _VectorSearch:
         self.curve.append(float(intermediate_result.fun) * self._initial_value)
         taken = len(self.curve) - 1
         if taken % _DECREASE_WINDOW == 0:
-            self.say(Step(f"iteration {taken}: objective {self.curve[-1]:.6g}"))
+            self.log(ProgressStep(f"iteration {taken}: objective {self.curve[-1]:.6g}"))
         if self.has_converged():
             raise StopIteration
 

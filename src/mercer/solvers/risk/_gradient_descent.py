@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..._core import Step, entry_point
+from ..._core import ProgressStep, entry_point
 from ._losses import Logistic, Softmax
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
 
@@ -66,7 +66,7 @@ class GradientDescent(RiskSolver):
         return 16 * n * n + 160 * n * q
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
     ) -> RiskSearchResult:
         if type(risk.loss) not in _MAX_SECOND_DERIVATIVE:
             raise TypeError(
@@ -94,7 +94,7 @@ class GradientDescent(RiskSolver):
             gap, n_iter = risk.gap(state), n_iter + 1
             if n_iter % _ITERATIONS_PER_MESSAGE == 0:
                 text = f"iteration {n_iter}: objective {state.value:.8g}, gap at most {gap:.1e}"
-                say(Step(text))
+                log(ProgressStep(text))
         failure = ""
         if not gap <= self.tol * state.value:
             failure = (

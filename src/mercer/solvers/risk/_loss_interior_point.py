@@ -19,7 +19,7 @@ maximise over the boxes
 A loss with a quadratic transition between its slopes (Huber) relaxes both inequalities by `bend`
 times s / c and t / c, which adds - bend (s^2 + t^2) / (2 c) to the dual.
 
-In the variables s, -t and z this is a `BoxProgram`.  Each of its steps eliminates all variables
+In the variables s, -t and z this is a `BoxQP`.  Each of its steps eliminates all variables
 except the coordinates and solves
 
     (F^T H F + shift I) dw = right,      H_i the q x q curvature of the barriers at point i.
@@ -36,10 +36,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import Step, entry_point
+from ..._core import ProgressStep, entry_point
 from ..._core.linalg import blas, solve_triangular
 from .._blocked_products import weighted_gram
-from .._box_qp import BoxProgram, Point, factored
+from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
 
 __all__ = ["InteriorPoint"]
@@ -87,7 +87,7 @@ class InteriorPoint(RiskSolver):
     max_iter: int = 100
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
     ) -> RiskSearchResult:
         Y = risk.Y
         # Centre the targets, because targets far from 0 would lose digits to rounding.
@@ -104,7 +104,11 @@ class InteriorPoint(RiskSolver):
             point, current = moved, problem.certify(moved)
             if current.gap + current.crossing < best.gap + best.crossing:
                 best = current
-            say(Step(f"step {point.n_iter}: objective {current.value:.8g}, gap {current.gap:.1e}"))
+            log(
+                ProgressStep(
+                    f"step {point.n_iter}: objective {current.value:.8g}, gap {current.gap:.1e}"
+                )
+            )
             only_rounding = current.products <= _ROUNDING_PRODUCTS * self.tol * best.products
             if (
                 problem.relative_gap(best) <= self.tol
@@ -137,7 +141,7 @@ class _Certificate(NamedTuple):
     crossing: float  # weighted sum by which ordered outputs still cross
 
 
-class _BarrierProblem(BoxProgram):
+class _BarrierProblem(BoxQP):
     """The quadratic program in the stacked variables s, -t and, for ordered outputs, z.
 
     The complementarity products of a point have its weight as their target, so that a point of
@@ -204,7 +208,7 @@ class _BarrierProblem(BoxProgram):
         factor = _BlockTridiagonalFactor.of(self.G, curvature, band, self.ridge[:, 0])
         return None if factor is None else factor.solve
 
-    def start(self) -> Point:
+    def start(self) -> PrimalDualPoint:
         """Return the initial point: the best constants, and multipliers inside their boxes."""
         residual, e = self.Y - self.best_constants, self.loss.epsilon
         u, v = (
@@ -221,9 +225,9 @@ class _BarrierProblem(BoxProgram):
         y = self.stack(u, v + residual + e + softening, 0.0)
         B = np.zeros((self.G.shape[1], residual.shape[1]))
         B[self.m :] = self.best_constants
-        return Point(B, a, c, z, y, self.times(B), self.pulled(self.variables(a, c)))
+        return PrimalDualPoint(B, a, c, z, y, self.times(B), self.pulled(self.variables(a, c)))
 
-    def certify(self, point: Point) -> _Certificate:
+    def certify(self, point: PrimalDualPoint) -> _Certificate:
         """Return the objective, the dual variables and the duality gap of a point."""
         B, f = point.u, self.G @ point.u
         value = float(self.c[:, 0] @ self.loss(f, self.Y).values)
@@ -238,7 +242,7 @@ class _BarrierProblem(BoxProgram):
         gap = abs(value - self.dual_objective(a, point))
         return _Certificate(B, a, value, gap, point.products, crossing)
 
-    def dual_objective(self, a: np.ndarray, point: Point) -> float:
+    def dual_objective(self, a: np.ndarray, point: PrimalDualPoint) -> float:
         """Return the dual objective, a lower bound on the primal one."""
         (s, _, _), (S, t, _) = self.split(point.a), self.split(point.c)
         if self.intercept:
@@ -288,7 +292,7 @@ class _BlockTridiagonalFactor:
                 A = blas.dsyrk(
                     -1.0, off_diagonal[-1], beta=1.0, c=A, trans=1, lower=1, overwrite_c=1
                 )
-            L = factored(A)
+            L = cholesky_or_none(A)
             if L is None:
                 return None
             diagonal.append(L)

@@ -33,8 +33,8 @@ from ..._core import warn_caller
 
 __all__ = [
     "Absolute",
+    "CustomLoss",
     "EpsilonInsensitive",
-    "Given",
     "Huber",
     "LocalLoss",
     "Logistic",
@@ -297,7 +297,7 @@ class EpsilonInsensitive(PiecewiseQuadratic):
         return f"EpsilonInsensitive({self.epsilon:g})"
 
 
-class Given(Loss):
+class CustomLoss(Loss):
     """User-defined loss: an object with value(y, f), gradient(y, f) and curvature(y, f).
 
     Each method is called once per output with two read-only arrays of shape (n,).  It returns an
@@ -307,7 +307,7 @@ class Given(Loss):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import Given
+    >>> from mercer.solvers import CustomLoss
     >>> class Cosh:
     ...     def value(self, y, f):
     ...         return np.cosh(f - y)
@@ -315,7 +315,7 @@ class Given(Loss):
     ...         return np.sinh(f - y)
     ...     def curvature(self, y, f):
     ...         return np.cosh(f - y)
-    >>> loss = Given(Cosh())
+    >>> loss = CustomLoss(Cosh())
     >>> loss.check(np.ones((3, 1)))
     >>> loss(np.ones((3, 1)), np.ones((3, 1))).values
     array([1., 1., 1.])

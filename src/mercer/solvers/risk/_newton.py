@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..._core import Step, entry_point
+from ..._core import ProgressStep, entry_point
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start, State
 
 __all__ = ["Newton"]
@@ -112,9 +112,9 @@ class Newton(RiskSolver):
         return 8 * (3 * m * m + min(n, 2048) * m) + 160 * n * q
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
     ) -> RiskSearchResult:
-        run, state = _NewtonRun(self, say), risk.initial_state(start)
+        run, state = _NewtonRun(self, log), risk.initial_state(start)
         shifts = risk.shift_path(state, self.path if start is None else None)
         for stage_shift in shifts[:-1]:
             state = run.descend(replace(risk, shift=stage_shift), state, final=False)
@@ -139,8 +139,8 @@ class Newton(RiskSolver):
 class _NewtonRun:
     """State and counters of a run of Newton's method over all stages of a path."""
 
-    def __init__(self, newton: Newton, say: Callable[[str], None]) -> None:
-        self.newton, self.say = newton, say
+    def __init__(self, newton: Newton, log: Callable[[str], None]) -> None:
+        self.newton, self.log = newton, log
         self.steps, self.corrections, self.max_cg_products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
 
@@ -168,7 +168,7 @@ class _NewtonRun:
                     f"step {self.steps}.{correction}: objective {state.value:.8g}, decrement "
                     f"{self.decrement:.1e}, length {length:.3g}, {step.products} products"
                 )
-                self.say(Step(text))
+                self.log(ProgressStep(text))
                 if length and not is_small:
                     continue
                 if not final:

@@ -21,16 +21,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._core import Step, Stopwatch, check_budget, doubled, entry_point, one_blas_thread
+from ..._core import ProgressStep, Stopwatch, as_float64, check_budget, entry_point, one_blas_thread
 from ..._core.linalg import cho_factor, cho_solve
-from ...blocks import Blocks, Rows
+from ...blocks import BlockRows, Blocks
 from ...gram import NystroemMap
 from .._blocked_products import weighted_gram
 from .._report import Report, Status
 from ._losses import Loss
 from ._regularised_risk import Minimum
 
-__all__ = ["NewtonInPasses", "RiskInBlocks"]
+__all__ = ["OutOfCoreNewton", "OutOfCoreRisk"]
 
 # Trial lengths of a step, relative to the full Newton step: from 2^-12 to 2^6, finer from 1/4 on.
 _STEP_LENGTHS = 2.0 ** np.concatenate([np.arange(-12.0, -2.0), np.arange(-2.0, 6.5, 0.5)])
@@ -41,11 +41,11 @@ _EXCUSED_GAP = 1e-6  # relative gap that is accepted without a warning once roun
 _TINY = float(np.finfo(float).tiny)
 
 # Maps the rows of a block to their targets (n, q) and weights (n,).
-RowEncoder = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
+RowEncoder = Callable[[BlockRows], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
-class RiskInBlocks:
+class OutOfCoreRisk:
     """Regularised risk of points in blocks, in the coordinates of Nyström landmarks.
 
         J(w, b) = sum_i v_i loss(y_i, phi(x_i) w + b) + (mu / 2) |w|^2
@@ -57,8 +57,8 @@ class RiskInBlocks:
     blocks : Blocks
         The points, with their targets.
     coding : function
-        Maps the `Rows` of a block to targets (n, q) and weights (n,).  It must be importable, so
-        that it can be sent to other processes.
+        Maps the `BlockRows` of a block to targets (n, q) and weights (n,).  It must be importable,
+        so that it can be sent to other processes.
     loss : Loss
         A smooth loss.
     outputs : int
@@ -70,11 +70,11 @@ class RiskInBlocks:
 
     Examples
     --------
-    See `NewtonInPasses`.
+    See `OutOfCoreNewton`.
 
-    >>> from mercer.solvers import RiskInBlocks
-    >>> RiskInBlocks.__name__
-    'RiskInBlocks'
+    >>> from mercer.solvers import OutOfCoreRisk
+    >>> OutOfCoreRisk.__name__
+    'OutOfCoreRisk'
     """
 
     phi: NystroemMap
@@ -86,14 +86,14 @@ class RiskInBlocks:
     intercept: bool = True
 
     def evaluate(
-        self, w: np.ndarray, b: np.ndarray, step: np.ndarray | None = None, say: Any = None
+        self, w: np.ndarray, b: np.ndarray, step: np.ndarray | None = None, log: Any = None
     ) -> RiskSums:
         """Return the sums over all rows at (w, b), in one pass.
 
         If `step` is the step that led to (w, b), the losses at other lengths of it are included.
         """
         shared = (self.phi, self.coding, self.loss, w, b, step)
-        total: RiskSums = self.blocks.reduce(_block_sums, RiskSums.merge, *shared, say=say)
+        total: RiskSums = self.blocks.reduce(_block_sums, RiskSums.merge, *shared, log=log)
         return total
 
     def ridge_penalty(self, w: np.ndarray) -> float:
@@ -120,7 +120,7 @@ class RiskSums:
 
 
 def _block_sums(
-    rows: Rows,
+    rows: BlockRows,
     phi: NystroemMap,
     coding: RowEncoder,
     loss: Loss,
@@ -130,7 +130,7 @@ def _block_sums(
 ) -> RiskSums:
     Y, v = coding(rows)
     is_weighted = v > 0.0
-    (m, q), diagonal = w.shape, phi.kernel.diag(doubled(rows.X))
+    (m, q), diagonal = w.shape, phi.kernel.diag(as_float64(rows.X))
     value, residual_trace, residual_bound = 0.0, 0.0, np.zeros(q)
     gradient, H = np.zeros((m + 1, q)), np.zeros((q, m + 1, q, m + 1))
     unit_vectors, along = np.eye(q), np.zeros(len(_STEP_LENGTHS))
@@ -178,7 +178,7 @@ def _weighted_gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
 
 @entry_point
 @dataclass(frozen=True)
-class NewtonInPasses:
+class OutOfCoreNewton:
     """Newton's method for points in blocks, which need not fit into memory.
 
     Parameters
@@ -195,13 +195,13 @@ class NewtonInPasses:
     >>> from mercer.blocks import Blocks, beside
     >>> from mercer.gram import NystroemMap
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import Logistic, NewtonInPasses, RiskInBlocks
+    >>> from mercer.solvers import Logistic, OutOfCoreNewton, OutOfCoreRisk
     >>> def signs(rows):
     ...     return rows.y[:, None], np.ones(len(rows.y))
     >>> X = np.linspace(-3, 3, 60)[:, None]
     >>> blocks = beside(Blocks.of(X, rows=20), np.sign(X[:, 0]))
-    >>> risk = RiskInBlocks(NystroemMap.on(RBF(), X[::6]), blocks, signs, Logistic(), 1, 1.0)
-    >>> found, sums = NewtonInPasses().minimize(risk)
+    >>> risk = OutOfCoreRisk(NystroemMap.on(RBF(), X[::6]), blocks, signs, Logistic(), 1, 1.0)
+    >>> found, sums = OutOfCoreNewton().minimize(risk)
     >>> found.gap < 1e-9, sums.rows
     (True, 60)
     """
@@ -216,7 +216,7 @@ class NewtonInPasses:
 
     @one_blas_thread
     def minimize(
-        self, risk: RiskInBlocks, say: Callable[[str], None] | None = None, max_memory: Any = None
+        self, risk: OutOfCoreRisk, log: Callable[[str], None] | None = None, max_memory: Any = None
     ) -> tuple[Minimum, RiskSums]:
         """Return the minimum of J, and the sums over the rows at the last point evaluated."""
         m, q = len(risk.phi), risk.outputs
@@ -225,14 +225,18 @@ class NewtonInPasses:
         )
         watch, passes, failure = Stopwatch(), 1, ""
         w, b, last_gap = np.zeros((m, q)), np.zeros(q), np.inf
-        sums = risk.evaluate(w, b, say=say)
+        sums = risk.evaluate(w, b, log=log)
         for step in range(self.max_iter + 1):
             value = sums.value + risk.ridge_penalty(w)
             g, H = self._derivatives(risk, sums, w)
             d = -cho_solve(cho_factor(H, lower=True), g.T.ravel()).reshape(q, m + 1).T
             decrease, gap = -float(np.sum(g * d)), self._gap(risk, g, H)
-            if say is not None:
-                say(Step(f"step {step}: objective {value:.8g}, gap {gap:.1e}, {passes} passes"))
+            if log is not None:
+                log(
+                    ProgressStep(
+                        f"step {step}: objective {value:.8g}, gap {gap:.1e}, {passes} passes"
+                    )
+                )
             if gap <= max(self.tol, _ROUNDING) * abs(value):
                 # One more step needs no pass, and reduces the gap to about its square.
                 w, b = w + d[:-1], b + d[-1]
@@ -270,7 +274,7 @@ class NewtonInPasses:
 
     @staticmethod
     def _derivatives(
-        risk: RiskInBlocks, sums: RiskSums, w: np.ndarray
+        risk: OutOfCoreRisk, sums: RiskSums, w: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the gradient and the Hessian of J, the latter made positive definite."""
         (m, q), g, H = w.shape, sums.gradient.copy(), sums.hessian.copy()
@@ -287,7 +291,7 @@ class NewtonInPasses:
         return g, H
 
     @staticmethod
-    def _gap(risk: RiskInBlocks, g: np.ndarray, H: np.ndarray) -> float:
+    def _gap(risk: OutOfCoreRisk, g: np.ndarray, H: np.ndarray) -> float:
         """Return an upper bound on J - min J."""
         q = g.shape[1]
         intercepts = np.arange(len(H)).reshape(q, -1)[:, -1]
@@ -298,7 +302,7 @@ class NewtonInPasses:
 
     @staticmethod
     def _take_step(
-        risk: RiskInBlocks,
+        risk: OutOfCoreRisk,
         w: np.ndarray,
         b: np.ndarray,
         d: np.ndarray,

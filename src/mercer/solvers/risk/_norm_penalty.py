@@ -45,7 +45,7 @@ from ._newton import Newton
 from ._penalty import Penalty
 from ._regularised_risk import Minimum, RegularisedRisk
 
-__all__ = ["Machine"]
+__all__ = ["NormPenaltySolver"]
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -74,7 +74,7 @@ _TUNING = _NormPenaltyTuning()
 
 @entry_point
 @dataclass(frozen=True)
-class Machine:
+class NormPenaltySolver:
     """Minimise a convex loss with an increasing penalty of the norm.
 
         min_{w, b}  sum_i c_i loss(y_i, (F w + b)_i) + alpha g(|w|)
@@ -91,10 +91,10 @@ class Machine:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import Absolute, Machine, Penalty, RegularisedRisk
+    >>> from mercer.solvers import Absolute, NormPenaltySolver, Penalty, RegularisedRisk
     >>> F, y = np.array([[-1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [2.0]])
     >>> risk = RegularisedRisk(F, y, Absolute(), np.ones(3))
-    >>> found = Machine().minimize(risk, Penalty.of("ridge", 0.1))
+    >>> found = NormPenaltySolver().minimize(risk, Penalty.of("ridge", 0.1))
     >>> found.weights.round(6), found.intercept.round(6)
     (array([[1.]]), array([1.]))
     """
@@ -111,7 +111,7 @@ class Machine:
         return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
 
     def minimize(
-        self, risk: RegularisedRisk, penalty: Penalty, say: Callable[[str], None] | None = None
+        self, risk: RegularisedRisk, penalty: Penalty, log: Callable[[str], None] | None = None
     ) -> Minimum:
         """Return the minimum of the loss of `risk` plus `penalty`.
 
@@ -120,7 +120,7 @@ class Machine:
         shift, unlike those of the other solvers.
         """
         watch = Stopwatch()
-        search = _ShiftSearch(self, risk, penalty, say)
+        search = _ShiftSearch(self, risk, penalty, log)
         solution, shift, n_iter = search.run()
         W, b, t = solution.weights, solution.intercept, solution.norm
         if t > 0:
@@ -184,10 +184,10 @@ def _stationarity(risk: RegularisedRisk, solution: Minimum, penalty_slope: float
 class _ShiftSearch:
     """Root search for x = log(mu), with a cache of all ridge problems solved so far."""
 
-    solver: Machine
+    solver: NormPenaltySolver
     risk: RegularisedRisk
     penalty: Penalty
-    say: Callable[[str], None] | None
+    log: Callable[[str], None] | None
     solutions: dict[float, Minimum] = field(default_factory=dict)
 
     def run(self) -> tuple[Minimum, float, int]:
@@ -212,14 +212,14 @@ class _ShiftSearch:
         """Return the minimum of R + shift/2 |f|^2."""
         risk, options = replace(risk, shift=shift), (self.solver.tol, self.solver.max_iter)
         if isinstance(risk.loss, PiecewiseQuadratic):
-            return InteriorPoint(*options).minimize(risk, None, self.say, warn=warn)
+            return InteriorPoint(*options).minimize(risk, None, self.log, warn=warn)
         initial = None
         if start is not None:
             initial = start.weights, start.intercept
         elif isinstance(risk.loss, Poisson) and risk.intercept:
             best = np.log(np.average(risk.Y, axis=0, weights=risk.weights))
             initial = np.zeros((risk.F.shape[1], risk.Y.shape[1])), best
-        return Newton(*options).minimize(risk, initial, self.say, warn=warn)
+        return Newton(*options).minimize(risk, initial, self.log, warn=warn)
 
     def find_crossing(self) -> tuple[Minimum, float]:
         """Return the minimum at which both slopes agree best, and its shift (inf for f = 0)."""

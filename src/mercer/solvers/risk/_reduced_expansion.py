@@ -30,16 +30,16 @@ from ..._core import (
     ENTRY_WORK,
     NotPositiveDefiniteError,
     budget_in_bytes,
+    ignore_overflow,
     ordered_sum,
-    quiet,
-    run,
+    run_in_threads,
     take,
 )
 from ...kernels import Kernel, Prepared
 from ._hessian import newton_direction
 from ._losses import LocalLoss, Loss
 
-__all__ = ["ExpansionFit", "OverflowingKernelError", "ShortExpansionRisk"]
+__all__ = ["ExpansionFit", "OverflowingKernelError", "ReducedExpansionRisk"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ExpansionFit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ShortExpansionRisk:
+class ReducedExpansionRisk:
     """Regularised risk of an expansion in few vectors z_j, which need not be training points.
 
         J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2,    f = sum_j b_j k(z_j, .) + c
@@ -108,10 +108,10 @@ class ShortExpansionRisk:
     --------
     >>> import numpy as np
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import ShortExpansionRisk, Squared
+    >>> from mercer.solvers import ReducedExpansionRisk, Squared
     >>> X = np.array([[0.0], [1.0]])
     >>> Y, w = np.array([[1.0], [3.0]]), np.full(2, 0.5)
-    >>> risk = ShortExpansionRisk(RBF(), X, Y, Squared(), w, alpha=1e-9)
+    >>> risk = ReducedExpansionRisk(RBF(), X, Y, Squared(), w, alpha=1e-9)
     >>> risk.fit_weights(X).intercept.round(4)
     array([2.])
     """
@@ -201,7 +201,7 @@ class ShortExpansionRisk:
 
     # ------------------------------------------------------------------ optimal weights
 
-    @quiet
+    @ignore_overflow
     def fit_weights(
         self, Z: np.ndarray, start: ExpansionFit | None = None, accuracy: float = 1e-13
     ) -> ExpansionFit:
@@ -318,7 +318,7 @@ class _Columns:
     block.  The column of ones belongs to the intercept; products with m rows omit it.
     """
 
-    def __init__(self, risk: ShortExpansionRisk, Z: np.ndarray) -> None:
+    def __init__(self, risk: ReducedExpansionRisk, Z: np.ndarray) -> None:
         self.risk, self.m = risk, len(Z)
         P = risk._prepared
         self._P, self._Q = P, risk.kernel.prepare(Z, like=P)
@@ -378,7 +378,7 @@ class _Columns:
         return 0.0 if self._stored is not None else ENTRY_WORK
 
     def _run_over_rows(self, task: Callable[[slice], Any], cost: float) -> None:
-        run(task, self.risk.row_blocks(self.m), work=cost * len(self._P) * self.m)
+        run_in_threads(task, self.risk.row_blocks(self.m), work=cost * len(self._P) * self.m)
 
 
 def _per_output(T: np.ndarray, C: np.ndarray) -> np.ndarray:

@@ -128,7 +128,7 @@ class RiskSolver(ABC):
         self,
         risk: RegularisedRisk,
         start: Start | None = None,
-        say: Callable[[str], None] | None = None,
+        log: Callable[[str], None] | None = None,
         *,
         warn: bool = True,
     ) -> Minimum:
@@ -140,7 +140,7 @@ class RiskSolver(ABC):
             The problem; its loss must be one that the solver supports.
         start : tuple (w, b), optional
             Initial point; 0 by default.
-        say : function, optional
+        log : function, optional
             Called with a text to report progress.
         warn : bool, default=True
             Whether to warn if the solver did not converge.  The report contains the status in any
@@ -151,7 +151,7 @@ class RiskSolver(ABC):
         Minimum
         """
         watch = Stopwatch()
-        result = self._search(risk, start, say or (lambda _: None))
+        result = self._search(risk, start, log or (lambda _: None))
         if result.failure and warn:
             warn_caller(result.failure, ConvergenceWarning)
         report = Report(
@@ -167,7 +167,7 @@ class RiskSolver(ABC):
 
     @abstractmethod
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, say: Callable[[str], None]
+        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
     ) -> RiskSearchResult: ...
 
 

@@ -23,29 +23,29 @@ import numpy as np
 
 from ..._core import (
     NotPositiveDefiniteError,
+    as_csr,
+    as_float64,
     budget_in_bytes,
     check_budget,
-    doubled,
     entry_point,
     length,
-    not_finite,
-    sliceable,
+    not_finite_error,
     take,
     warn_caller,
 )
 from ..._core.linalg import lapack, solve_triangular
-from ...gram import RANK, Landmarks, NystroemMap, gram, significance
-from ...kernels import Kernel, on_indices, reads_all
-from .._choose_solver import MOST_EXACT
+from ...gram import DEFAULT_RANK, Landmarks, NystroemMap, gram, residual_tolerances
+from ...kernels import Kernel, as_index_kernel, expects_precomputed_rows
+from .._choose_solver import MAX_EXACT_POINTS
 
-__all__ = ["Whitened", "whiten"]
+__all__ = ["WhitenedCoordinates", "whiten"]
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class Whitened:
+class WhitenedCoordinates:
     """Whitened coordinates F with F F^T = K, exactly or approximately.
 
     `coefficients` converts weights w of the coordinates to coefficients of an expansion.  Create
@@ -73,9 +73,9 @@ class Whitened:
     >>> import numpy as np
     >>> from mercer import Expansion
     >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import Whitened
+    >>> from mercer.solvers import WhitenedCoordinates
     >>> X = np.arange(24.0)[:, None] % 8  # each point three times
-    >>> phi = Whitened.exact(RBF(), X)
+    >>> phi = WhitenedCoordinates.exact(RBF(), X)
     >>> phi.F.shape
     (24, 8)
     >>> w = np.ones((8, 1))
@@ -105,14 +105,14 @@ class Whitened:
         check_budget(
             24 * n * n, max_memory, f"the exact factor of {n} points (solver='nystroem' needs less)"
         )
-        K = gram(kernel, doubled(sliceable(X)), storage="dense", max_memory=max_memory)
+        K = gram(kernel, as_float64(as_csr(X)), storage="dense", max_memory=max_memory)
         # The dtype of a precomputed matrix determines the precision of its values.
-        precision, (_, negative_tol) = float(np.finfo(K.dtype).eps), significance(K.dtype)
+        precision, (_, negative_tol) = float(np.finfo(K.dtype).eps), residual_tolerances(K.dtype)
         floor = max(n * _EPS, 100.0 * precision)
         F, pivots, residual_diagonal = _pivoted_cholesky(
             np.asarray(K.release(), dtype=float), floor, negative_tol, kernel
         )
-        points = pivots if reads_all(kernel) else take(sliceable(doubled(X)), pivots)
+        points = pivots if expects_precomputed_rows(kernel) else take(as_csr(as_float64(X)), pivots)
         text = f"exact: {len(pivots)} of {n} points span the others in feature space"
         residual = float(
             residual_diagonal.sum() / max(residual_diagonal.sum() + np.vdot(F, F), _TINY)
@@ -130,15 +130,15 @@ class Whitened:
         m = landmarks.count(n)
         text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
         check_budget(8 * (n * m + 3 * m * m), max_memory, text)
-        kernel, X = on_indices(kernel, X)
+        kernel, X = as_index_kernel(kernel, X)
         uses_all_points = m == n and not landmarks.given
         phi = NystroemMap.on(kernel, X) if uses_all_points else landmarks.map(kernel, X)
         F = phi.features(X)
-        diagonal = kernel.diag(doubled(X))
+        diagonal = kernel.diag(as_float64(X))
         residual_diagonal = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
         residual = float(residual_diagonal.sum()) / max(float(diagonal.sum()), _TINY)
         text = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
-        text = "; ".join([text, *phi.flaws])
+        text = "; ".join([text, *phi.report_remarks])
         return cls(phi.points, F, phi.factor, residual_diagonal, residual, True, text)
 
     def approximation_bound(self, A: np.ndarray) -> float:
@@ -174,7 +174,7 @@ def whiten(
     what: str,
     ordered: bool = False,
     max_memory: Any = None,
-) -> Whitened:
+) -> WhitenedCoordinates:
     """Return whitened coordinates, exact or from landmarks.
 
     ============ ================================================================================
@@ -224,7 +224,7 @@ def whiten(
     True
     """
     n, budget = length(X), budget_in_bytes(max_memory)
-    max_exact = MOST_EXACT["ordered" if ordered else exact]
+    max_exact = MAX_EXACT_POINTS["ordered" if ordered else exact]
     if spec == "auto":
         solver = exact if n <= max_exact and needed(exact, n) <= budget else "nystroem"
     else:
@@ -232,13 +232,13 @@ def whiten(
     if solver != "nystroem":
         text = f"{what} (solver='nystroem' needs less)"
         check_budget(needed(solver, n), max_memory, text)
-        return Whitened.exact(kernel, X, max_memory=max_memory)
+        return WhitenedCoordinates.exact(kernel, X, max_memory=max_memory)
     if spec == "auto" and landmarks.rank is None and not landmarks.given:
-        ranks = (m for m in range(min(n, RANK), 0, -1) if needed(solver, m) <= budget)
+        ranks = (m for m in range(min(n, DEFAULT_RANK), 0, -1) if needed(solver, m) <= budget)
         landmarks = replace(landmarks, rank=next(ranks, 1))
     m = landmarks.count(n)
     check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
-    phi = Whitened.nystroem(kernel, X, landmarks, max_memory=max_memory)
+    phi = WhitenedCoordinates.nystroem(kernel, X, landmarks, max_memory=max_memory)
     if spec == solver:
         return phi
     text = (
@@ -259,7 +259,7 @@ def _pivoted_cholesky(
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         product = K @ probe
     if not np.all(np.isfinite(product)):
-        raise not_finite(kernel)
+        raise not_finite_error(kernel)
     largest = float(np.abs(diagonal).max(initial=0.0))
     # Scale K to a diagonal of about 1, so that points of small k(x, x) are not dropped as rounding.
     # Scaling by powers of 2 is exact.

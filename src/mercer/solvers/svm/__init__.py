@@ -3,11 +3,18 @@
 from ._dual_problem import Dual, DualSolution
 
 from ._dual_problem import Duals as Duals  # isort: skip
-from ._block_smo import BlockSMO, Progress
+from ._block_smo import BlockSMO, DualProgress
 from ._box_interior_point import BoxInterior
-from ._smo_fallback import Relay
+from ._smo_fallback import SMOThenInteriorPoint
 
 from ._dual_solutions import DualSolutions as DualSolutions  # isort: skip
 from ._dual_solutions import Reports as Reports  # isort: skip
 
-__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution", "Progress", "Relay"]
+__all__ = [
+    "BlockSMO",
+    "BoxInterior",
+    "Dual",
+    "DualProgress",
+    "DualSolution",
+    "SMOThenInteriorPoint",
+]

@@ -35,7 +35,7 @@ from ._refine_numpy import QPBatch, refine_numpy
 from ._smo_steps import solve_block
 from ._working_set import WorkingSet
 
-__all__ = ["BlockSMO", "Progress", "ProgressCallback"]
+__all__ = ["BlockSMO", "DualProgress", "ProgressCallback"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class _SMOTuning:
 _TUNING = _SMOTuning()
 
 
-class Progress(NamedTuple):
+class DualProgress(NamedTuple):
     """The progress of a solver, passed to the callback `follow`.
 
     Attributes
@@ -89,8 +89,8 @@ class Progress(NamedTuple):
 
     Examples
     --------
-    >>> from mercer.solvers import Progress
-    >>> Progress(n_iter=10, seconds=0.1, violation=1e-3, objective=-2.0).violation
+    >>> from mercer.solvers import DualProgress
+    >>> DualProgress(n_iter=10, seconds=0.1, violation=1e-3, objective=-2.0).violation
     0.001
     """
 
@@ -100,7 +100,7 @@ class Progress(NamedTuple):
     objective: float
 
 
-ProgressCallback = Callable[[Progress], None] | None
+ProgressCallback = Callable[[DualProgress], None] | None
 
 
 @entry_point
@@ -155,7 +155,7 @@ class BlockSMO:
             The rows of K of the points.
         dual : Dual
         follow : callable, optional
-            Called with a `Progress` from time to time.
+            Called with a `DualProgress` from time to time.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class BlockSMO:
         elif (
             largest <= _TUNING.max_single_block
             and (pairs := duals.class_pairs(rows.ends)) is not None
-            and (n_lanes := rows.lanes(pairs))
+            and (n_lanes := rows.concurrent_pairs(pairs))
         ):
             batch = StreamedSMO(
                 rows, pairs, n_lanes, programs, all_duals.start, self.tol, self.max_iter
@@ -255,7 +255,7 @@ class BlockSMO:
                 progress = report.n_iter, report.seconds, report.residual
                 callback = follow(p)
                 if callback is not None:
-                    callback(Progress(*progress, report.certificate["dual"]))
+                    callback(DualProgress(*progress, report.certificate["dual"]))
         return solutions
 
 
@@ -535,7 +535,7 @@ class _SMOState:
     def _report_progress(self, violation: float) -> None:
         self._stop_if_no_progress(violation)
         if self.follow is not None:
-            self.follow(Progress(self.steps, self.watch.seconds, violation, self._objective()))
+            self.follow(DualProgress(self.steps, self.watch.seconds, violation, self._objective()))
 
     def _stop_if_no_progress(self, violation: float) -> None:
         """Stop the search if it makes no progress; see `max_iter` of BlockSMO."""

@@ -24,11 +24,11 @@ import numpy as np
 from ..._core import Stopwatch, check_budget, entry_point
 from ...gram import KernelRows
 from ...kernels import Linear
-from .._blocked_products import pulled, row_norms, times
-from .._box_qp import Point
+from .._blocked_products import matvec, rmatvec, squared_row_norms
+from .._box_qp import PrimalDualPoint
 from .._cost_model import Cost
 from .._report import Report, Status
-from ._block_smo import BlockSMO, Progress, ProgressCallback
+from ._block_smo import BlockSMO, DualProgress, ProgressCallback
 from ._crossover import VertexSolution, better_of, evaluate_at
 from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual, DualSolution
 from ._interior_point_qp import InteriorPointQP
@@ -130,7 +130,7 @@ class BoxInterior:
             The features of the points.
         dual : Dual
         follow : callable, optional
-            Called with a `Progress` after each step.
+            Called with a `DualProgress` after each step.
 
         Returns
         -------
@@ -156,7 +156,7 @@ class BoxInterior:
                 point = next_point
             error = program.error(point)
             if next_point is not None and follow is not None:
-                follow(Progress(point.n_iter, watch.seconds, error, -program.value(point)))
+                follow(DualProgress(point.n_iter, watch.seconds, error, -program.value(point)))
             is_last = (
                 next_point is None
                 or stalled == _TUNING.max_stalled_steps
@@ -199,7 +199,7 @@ class BoxInterior:
             "cache_hits": smo_certificate.get("cache_hits", float("nan")),
             "curvature": 0.0,
         }
-        values = times(F, pulled(F, dual.coefficients(vertex.v)))
+        values = matvec(F, rmatvec(F, dual.coefficients(vertex.v)))
         return dual.solution(vertex.v, values, vertex.violation, report, details)
 
     def _continue_with_smo(
@@ -232,7 +232,7 @@ class BoxInterior:
 
 def _reliable_violation(F: np.ndarray, dual: Dual, vertex: VertexSolution, tol: float) -> float:
     """Return the violation, recomputed in extended precision if rounding may hide much of it."""
-    v, largest = vertex.v, float(row_norms(F).max(initial=0.0))
+    v, largest = vertex.v, float(squared_row_norms(F).max(initial=0.0))
     if not np.isfinite(vertex.violation) or dual.hidden_violation(v, largest, tol) < 0.0:
         return vertex.violation
     c, step = dual.coefficients(v), max(1, _TUNING.block_bytes // (16 * max(1, F.shape[1])))
@@ -246,7 +246,7 @@ def _reliable_violation(F: np.ndarray, dual: Dual, vertex: VertexSolution, tol: 
 
 
 def _continued_progress(
-    follow: ProgressCallback, point: Point, watch: Stopwatch
+    follow: ProgressCallback, point: PrimalDualPoint, watch: Stopwatch
 ) -> ProgressCallback:
     """Return a progress callback for SMO that continues the step count of the interior point."""
     if follow is None:
@@ -270,7 +270,7 @@ def _overflows(F: np.ndarray, dual: Dual) -> bool:
     """Whether K v may overflow for some v in the box; infinite widths count as 1."""
     width = _width(dual)
     total = np.where(np.isinf(width), 1.0, width).sum()
-    return not np.isfinite(row_norms(F).max(initial=0.0) * total)
+    return not np.isfinite(squared_row_norms(F).max(initial=0.0) * total)
 
 
 def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
@@ -280,8 +280,8 @@ def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
     if not largest > 0:
         return False
     d /= largest
-    w = pulled(F, dual.coefficients(d))
-    rows = np.sqrt(row_norms(F))[dual.points]
+    w = rmatvec(F, dual.coefficients(d))
+    rows = np.sqrt(squared_row_norms(F))[dual.points]
     decreases = -float(dual.linear @ d) > _TUNING.zero_tolerance * float(
         np.abs(dual.linear) @ np.abs(d)
     )

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.linalg import lapack, qr
-from .._blocked_products import pulled, times
+from .._blocked_products import matvec, rmatvec
 from ._dual_problem import Dual, fill_in_order
 
 __all__ = ["VertexSolution", "better_of", "evaluate_at", "find_vertex"]
@@ -69,8 +69,8 @@ class VertexSolution(NamedTuple):
 def evaluate_at(F: np.ndarray, dual: Dual, v: np.ndarray) -> VertexSolution:
     """Evaluate v, after restoring its box and its sums."""
     v = _restore_sums(dual, v)
-    w = pulled(F, dual.coefficients(v))
-    f = times(F, w)
+    w = rmatvec(F, dual.coefficients(v))
+    f = matvec(F, w)
     g = dual.gradient(f)
     value = 0.5 * float(w @ w) + float(dual.linear @ v)
     if not (np.isfinite(v).all() and np.isfinite(g).all() and np.isfinite(value)):

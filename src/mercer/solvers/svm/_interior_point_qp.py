@@ -1,4 +1,4 @@
-"""The dual of a support vector machine on explicit features, as a `BoxProgram`.
+"""The dual of a support vector machine on explicit features, as a `BoxQP`.
 
     min_v  1/2 |F^T v|^2 + q^T v,     lower <= v <= upper,     the sum of v in each group is fixed
 
@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.linalg import lapack
-from .._blocked_products import pulled, row_norms, times, weighted_gram
-from .._box_qp import BoxProgram, Point, factored
+from .._blocked_products import matvec, rmatvec, squared_row_norms, weighted_gram
+from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
 from ._crossover import VertexSolution, evaluate_at, find_vertex
 from ._dual_problem import Dual
 
@@ -33,7 +33,7 @@ _RELATIVE_ROUNDING = 2.0**-50  # assumed relative rounding error of a term of K 
 _TINY = float(np.finfo(float).tiny)
 
 
-class InteriorPointQP(BoxProgram):
+class InteriorPointQP(BoxQP):
     """The interior-point method on a `Dual` with K = F F^T, and the crossover to a vertex.
 
     Variables that their box or group determines are treated as constants.  F is centred on the fly:
@@ -57,18 +57,20 @@ class InteriorPointQP(BoxProgram):
         self.m = F.shape[1]
         constant = np.where(np.isnan(self.determined), 0.0, self.determined)
         sums = np.bincount(dual.groups, dual.start - constant, minlength=dual.n_groups)
-        self.centre = pulled(F, np.full(len(F), 1.0 / len(F)))
+        self.centre = rmatvec(F, np.full(len(F), 1.0 / len(F)))
         # The part of w that comes from the constants and the centre, and does not depend on v.
-        offset = pulled(F, dual.coefficients(constant)) + sums.sum() * self.centre
+        offset = rmatvec(F, dual.coefficients(constant)) + sums.sum() * self.centre
         linear = dual.linear[self.variable_indices] + self._centred_times(offset)[self.points]
         self.constant_term = 0.5 * float(offset @ offset)
         box = dual.lower[self.variable_indices], dual.upper[self.variable_indices]
         ridge = np.repeat([1.0, 0.0], [self.m, len(sums)])
         super().__init__(*box, linear, ridge, sums=np.concatenate([np.zeros(self.m), sums]))
 
-        self.row_squares = row_norms(F)  # K_ii; `centred_squares` are those of the centred F
+        self.row_squares = squared_row_norms(
+            F
+        )  # K_ii; `centred_squares` are those of the centred F
         self.centred_squares = (
-            self.row_squares - times(F, 2.0 * self.centre) + self.centre @ self.centre
+            self.row_squares - matvec(F, 2.0 * self.centre) + self.centre @ self.centre
         )
         width = self.upper - self.lower
         self.box_width = np.where(np.isfinite(width), width, self._default_width())
@@ -87,13 +89,13 @@ class InteriorPointQP(BoxProgram):
         return self._centred_times(u[: self.m])[self.points] + u[self.m :][self.groups]
 
     def _centred_times(self, w: np.ndarray) -> np.ndarray:
-        return times(self.F, w) - self.centre @ w
+        return matvec(self.F, w) - self.centre @ w
 
     def pulled(self, v: np.ndarray) -> np.ndarray:
-        w = pulled(self.F, self.sum_by_point(v)) - self.centre * v.sum()
+        w = rmatvec(self.F, self.sum_by_point(v)) - self.centre * v.sum()
         return np.concatenate([w, self.sum_by_group(v)])
 
-    def primal_residual(self, point: Point) -> np.ndarray:
+    def primal_residual(self, point: PrimalDualPoint) -> np.ndarray:
         residual = super().primal_residual(point)
         # The sums are recomputed from v, because adding up steps loses digits.
         residual[self.m :] = (
@@ -118,15 +120,15 @@ class InteriorPointQP(BoxProgram):
         total = H.sum(axis=0)
         A = np.zeros((m + K, m + K), order="F")
         A[:m, :m] = weighted_gram(self.F, H.sum(axis=1), self.centre)
-        A[m:, :m] = pulled(self.F, H).T - np.outer(total, self.centre)
+        A[m:, :m] = rmatvec(self.F, H).T - np.outer(total, self.centre)
         A[m:, m:] = np.diag(np.where(total > 0, total, 1.0))
         A.flat[: m * (m + K) : m + K + 1] += 1.0
-        L = factored(A)
+        L = cholesky_or_none(A)
         return None if L is None else lambda rhs: lapack.dpotrs(L, rhs, lower=1)[0]
 
     # ------------------------------------------------------------------ iterates
 
-    def initial_iterate(self) -> Point:
+    def initial_iterate(self) -> PrimalDualPoint:
         """Return an iterate with the required sums.
 
         All variables of a group have the same relative position in their boxes.
@@ -157,26 +159,26 @@ class InteriorPointQP(BoxProgram):
         )
         z = np.where(self.below, np.maximum(g, 0.0) + margin, 0.0)
         y = np.where(self.above, np.maximum(-g, 0.0) + margin, 0.0)
-        return Point(u, a, c, z, y, image, pull)
+        return PrimalDualPoint(u, a, c, z, y, image, pull)
 
-    def value(self, point: Point) -> float:
+    def value(self, point: PrimalDualPoint) -> float:
         """Return the objective, 1/2 |F^T v|^2 + q^T v."""
         v, w = self.variables(point.a, point.c), point.pull[: self.m]
         return 0.5 * float(w @ w) + float(self.linear @ v) + self.constant_term
 
-    def error(self, point: Point) -> float:
+    def error(self, point: PrimalDualPoint) -> float:
         """Return the largest product divided by the width of its box, in units of the gradient."""
         largest = np.maximum(point.a * point.z, point.c * point.y)
         return float((largest / self.box_width).max(initial=0.0))
 
-    def decreased(self, before: Point, after: Point) -> bool:
+    def decreased(self, before: PrimalDualPoint, after: PrimalDualPoint) -> bool:
         """Whether the products, or the difference of w and F^T v, decreased by at least 10 %."""
         differences = [
             np.linalg.norm(self.primal_residual(point)[: self.m]) for point in (before, after)
         ]
         return bool(after.products < 0.9 * before.products or differences[1] < 0.9 * differences[0])
 
-    def all_variables(self, point: Point) -> np.ndarray:
+    def all_variables(self, point: PrimalDualPoint) -> np.ndarray:
         """Return all variables v, including the constant ones."""
         v = self.determined.copy()
         v[self.variable_indices] = self.variables(point.a, point.c)
@@ -192,7 +194,7 @@ class InteriorPointQP(BoxProgram):
         """Whether rounding of v alone explains the violation."""
         return vertex.violation <= self._rounding_error(vertex.v[self.variable_indices])
 
-    def is_near_vertex(self, point: Point, tol: float) -> bool:
+    def is_near_vertex(self, point: PrimalDualPoint, tol: float) -> bool:
         """Whether the iterate is close enough to the minimum to search for a vertex."""
         error = self.error(point)
         small_products = (
@@ -210,7 +212,7 @@ class InteriorPointQP(BoxProgram):
         longest_row = np.sqrt(self.row_squares.max(initial=0.0))
         return _RELATIVE_ROUNDING * float(longest_row * np.linalg.norm(sizes))
 
-    def vertex(self, point: Point, tol: float) -> VertexSolution:
+    def vertex(self, point: PrimalDualPoint, tol: float) -> VertexSolution:
         """Return the vertex that the products indicate, found by crossover."""
         v = self.determined.copy()
         v_variable = self.variables(point.a, point.c)

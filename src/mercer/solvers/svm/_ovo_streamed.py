@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import check_threads, jit, run
+from ..._core import check_threads, jit, run_in_threads
 from ...gram import KernelRows
 from ._refine_numpy import QPBatch
 from ._smo_steps import take_steps
@@ -38,7 +38,7 @@ class StreamedSMO:
     pairs : ndarray of shape (programs, 2)
         The two classes of each program, which has one variable for each of their points, in this
         order.
-    lanes : int
+    concurrent_pairs : int
         The largest number of threads for which memory suffices; each needs its own K of a pair.
     programs, start, tol, max_iter
         As for `BatchedSMO`.
@@ -48,7 +48,7 @@ class StreamedSMO:
         self,
         rows: KernelRows,
         pairs: np.ndarray,
-        lanes: int,
+        concurrent_pairs: int,
         programs: QPBatch,
         start: np.ndarray,
         tol: float,
@@ -61,7 +61,9 @@ class StreamedSMO:
         diagonal_blocks = {
             a: np.empty((rows.sizes[a], rows.sizes[a])) for a in np.unique(pairs).tolist()
         }
-        run(lambda a: rows.between(a, a, diagonal_blocks[a]), diagonal_blocks, rows.n_threads)
+        run_in_threads(
+            lambda a: rows.between(a, a, diagonal_blocks[a]), diagonal_blocks, rows.n_threads
+        )
         remaining = iter(enumerate(pairs.tolist()))
 
         def solve_pairs(_: int) -> Iterator[None]:
@@ -82,7 +84,9 @@ class StreamedSMO:
                 state = programs.linear, *box, self.v, self.g, results[p : p + 1]
                 minimize_pair(*blocks, programs.rows, starts, *state, *limits, inner, work)
 
-        run(solve_pairs, range(min(lanes, check_threads(rows.n_threads))), rows.n_threads)
+        run_in_threads(
+            solve_pairs, range(min(concurrent_pairs, check_threads(rows.n_threads))), rows.n_threads
+        )
         entries = sum(K.size for K in diagonal_blocks.values()) + int(
             sizes[pairs].prod(axis=1).sum()
         )

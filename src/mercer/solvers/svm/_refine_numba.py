@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import jit, larger, smaller
+from ..._core import fmax, fmin, jit
 
 __all__ = ["MAX_FREE", "refine_numba"]
 
@@ -87,9 +87,9 @@ def refine_numba(
                 low, up, total, count = -1e300, 1e300, 0.0, 0
                 for a in range(begin, end):
                     x = g[a]
-                    size = larger(size, abs(x))
+                    size = fmax(size, abs(x))
                     if v[a] > lower[a]:
-                        low = larger(low, x)
+                        low = fmax(low, x)
                         if v[a] < upper[a]:
                             total += x
                             count += 1
@@ -97,9 +97,9 @@ def refine_numba(
                                 free[n_free] = a
                             n_free += 1
                     if v[a] < upper[a]:
-                        up = smaller(up, x)
+                        up = fmin(up, x)
                 if end > begin:
-                    results[p, 0] = larger(results[p, 0], low - up)
+                    results[p, 0] = fmax(results[p, 0], low - up)
                 if count:
                     results[p, 1 + group] = total / count
                 elif low > -1e300 and up < 1e300:
@@ -156,9 +156,9 @@ def refine_numba(
                     d[a] = x
                     i = free[a]
                     if x > 0.0:
-                        step = smaller(step, (upper[i] - v[i]) / x)
+                        step = fmin(step, (upper[i] - v[i]) / x)
                     elif x < 0.0:
-                        step = smaller(step, (lower[i] - v[i]) / x)
+                        step = fmin(step, (lower[i] - v[i]) / x)
                 still_free = 0
                 for a in range(n_free):
                     i = free[a]

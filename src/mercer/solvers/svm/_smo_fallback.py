@@ -14,13 +14,13 @@ import numpy as np
 
 from ..._core import entry_point
 from ...gram import KernelRows, RowsView
-from .._cost_model import Cost, evaluating
+from .._cost_model import Cost, cost_of_entries
 from .._report import Status
-from ._block_smo import BlockSMO, Progress, ProgressCallback
+from ._block_smo import BlockSMO, DualProgress, ProgressCallback
 from ._box_interior_point import BoxInterior
 from ._dual_problem import Dual, DualSolution
 
-__all__ = ["Relay"]
+__all__ = ["SMOThenInteriorPoint"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ _STEP_COST = Cost(moves=1)
 
 @entry_point
 @dataclass(frozen=True)
-class Relay:
+class SMOThenInteriorPoint:
     """Solve a `Dual` for K = F F^T by SMO, or by an interior-point method if SMO takes too long.
 
     The decision depends only on operation counts, never on elapsed time, so that it is
@@ -59,9 +59,9 @@ class Relay:
 
     Examples
     --------
-    >>> from mercer.solvers import BlockSMO, BoxInterior, Relay
-    >>> solver = Relay(BlockSMO(), BoxInterior(tol=1e-3))
-    >>> solver.tol, Relay.can_afford_smo(500, 10)
+    >>> from mercer.solvers import BlockSMO, BoxInterior, SMOThenInteriorPoint
+    >>> solver = SMOThenInteriorPoint(BlockSMO(), BoxInterior(tol=1e-3))
+    >>> solver.tol, SMOThenInteriorPoint.can_afford_smo(500, 10)
     (0.001, True)
     """
 
@@ -103,7 +103,7 @@ class Relay:
             The features of the points.
         dual : Dual
         follow : callable, optional
-            Called with a `Progress` from time to time.
+            Called with a `DualProgress` from time to time.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class Relay:
             steps = int(budget / _STEP_COST.seconds)
             max_iter = steps if max_iter < 0 else min(max_iter, steps)
 
-        def check_budget(progress: Progress) -> None:
+        def check_budget(progress: DualProgress) -> None:
             if follow is not None:
                 follow(progress)
             if (
@@ -149,7 +149,7 @@ def _smo_budget_seconds(n: int, m: int) -> float:
 
 def _spent(F: np.ndarray, entries: float, steps: float) -> float:
     """Return the predicted seconds for this many entries of K and SMO steps."""
-    return (evaluating(None, F, entries) + steps * _STEP_COST).seconds
+    return (cost_of_entries(None, F, entries) + steps * _STEP_COST).seconds
 
 
 class _BudgetExceeded(Exception):

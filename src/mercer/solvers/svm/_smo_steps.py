@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import jit, larger, smaller
-from ...gram import add_rows
+from ..._core import fmax, fmin, jit
+from ...gram import add_weighted_rows
 
 __all__ = ["solve_block", "take_steps"]
 
@@ -105,7 +105,7 @@ def solve_block(
             g[:], v[:] = g_active, v_active
         else:
             moved = np.flatnonzero(v_active != v[W])
-            add_rows(K, W[moved], v_active[moved] - v[W[moved]], g)
+            add_weighted_rows(K, W[moved], v_active[moved] - v[W[moved]], g)
             v[W] = v_active
 
 
@@ -252,7 +252,7 @@ def take_steps(
                 blocked_down[a] = 0.0 if own_v[a] > own_lower[a] else np.inf
         flat = 1e-280
         for a in range(size):
-            flat = larger(flat, abs(diagonal[a]))
+            flat = fmax(flat, abs(diagonal[a]))
         flat *= _LEAST_CURVATURE
         i, j, t = 0, 0, 0.0
         while True:
@@ -268,7 +268,7 @@ def take_steps(
                     for k in range(len(H)):
                         x = H[k] + t * (Ki[k] - Kj[k])
                         H[k] = x
-                        m = smaller(m, x + A[k])
+                        m = fmin(m, x + A[k])
                     if m <= least:
                         least, at = m, start
                 if least < np.inf:
@@ -285,16 +285,16 @@ def take_steps(
                         m = 0.0
                         for k in range(len(H)):
                             x = H[k] - B[k] - least
-                            violation = larger(violation, x)
-                            x = larger(x, 0.0)
-                            m = larger(m, x * x / larger(d + D[k] - 2.0 * R[k], flat))
+                            violation = fmax(violation, x)
+                            x = fmax(x, 0.0)
+                            m = fmax(m, x * x / fmax(d + D[k] - 2.0 * R[k], flat))
                         if m >= best:
                             best, at = m, start
                     if best > gain:
                         gain, best, to_i = best, 0.0, leader
                         for k in range(at, min(at + _RUN, end)):
-                            x = larger(G[k] - blocked_down[k] - least, 0.0)
-                            x = x * x / larger(d + diagonal[k] - 2.0 * inner[leader, k], flat)
+                            x = fmax(G[k] - blocked_down[k] - least, 0.0)
+                            x = x * x / fmax(d + diagonal[k] - 2.0 * inner[leader, k], flat)
                             if x >= best:
                                 best, to_j = x, k
                 begin, end = middle, size
@@ -307,10 +307,10 @@ def take_steps(
             i, j = to_i, to_j
             c = diagonal[i] + diagonal[j] - 2.0 * inner[i, j]
             if c < -rounding * (abs(diagonal[i]) + abs(diagonal[j])):
-                results[p, 1] = smaller(results[p, 1], c)
+                results[p, 1] = fmin(results[p, 1], c)
                 results[p, 2] += 1.0
             room_i, room_j = own_upper[i] - own_v[i], own_v[j] - own_lower[j]
-            t = smaller((G[j] - G[i]) / larger(c, flat), smaller(room_i, room_j))
+            t = fmin((G[j] - G[i]) / fmax(c, flat), fmin(room_i, room_j))
             own_v[i] = own_upper[i] if t == room_i else own_v[i] + t
             own_v[j] = own_lower[j] if t == room_j else own_v[j] - t
             for k in (i, j):

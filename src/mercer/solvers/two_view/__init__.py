@@ -2,7 +2,7 @@
 
 from ._cca_solver import CanonicalCorrelations
 from ._pls_solver import PartialLeastSquares
-from ._views import Relation, View, coordinates, correlations
+from ._views import TwoViewResult, View, columnwise_correlations, two_view_coordinates
 
-__all__ = ["CanonicalCorrelations", "PartialLeastSquares", "Relation", "View"]
-__all__ += ["coordinates", "correlations"]
+__all__ = ["CanonicalCorrelations", "PartialLeastSquares", "TwoViewResult", "View"]
+__all__ += ["columnwise_correlations", "two_view_coordinates"]

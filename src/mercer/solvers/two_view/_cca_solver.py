@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._core import Stopwatch, entry_point, warn_caller
-from .._report import Report, Status, judged
-from ..eigen import signs_of
-from ._views import Relation, View, check_views, leading_singular_vectors
+from .._report import Report, Status, status_of
+from ..eigen import canonical_signs
+from ._views import TwoViewResult, View, check_views, leading_singular_vectors
 
 __all__ = ["CanonicalCorrelations"]
 
@@ -71,7 +71,7 @@ class CanonicalCorrelations:
         """
         return 8 * (3 * (m * m + m_y * m_y) + 3 * m * m_y + 6 * n * k + (1 << 19))
 
-    def relate(self, x: View, y: View) -> Relation:
+    def relate(self, x: View, y: View) -> TwoViewResult:
         """Return the directions, scaled to var f + alpha |f|^2 = 1, and their correlations."""
         watch = Stopwatch()
         check_views(x, y)
@@ -85,17 +85,17 @@ class CanonicalCorrelations:
         M = B.T @ x.covariance(y) @ B_y
         U, values, V = leading_singular_vectors(M, k)
         U, V = B @ U, B_y @ V
-        signs = signs_of(x.scores(U))
+        signs = canonical_signs(x.scores(U))
         U, V = U * signs, V * signs
         residual = self._residual(x, y, U, V, values)
-        status, message = judged(Status.DIRECT, "", residual)
+        status, message = status_of(Status.DIRECT, "", residual)
         if message:
             warn_caller(f"{message}; the usual cause is a very small alpha. Raise alpha")
         values = np.clip(values, 0.0, 1.0)
         report = Report(
             repr(self), status, residual=residual, seconds=watch.seconds, message=message
         )
-        return Relation.of(x, y, U, V, values=values, report=report)
+        return TwoViewResult.of(x, y, U, V, values=values, report=report)
 
     @staticmethod
     def _whitener(view: View, alpha: float) -> np.ndarray:

@@ -20,9 +20,9 @@ import numpy as np
 
 from ..._core import Stopwatch, entry_point, warn_caller
 from ..._core.linalg import solve_triangular
-from .._report import Report, Status, judged
-from ..eigen import signs_of
-from ._views import Relation, View, check_views, leading_singular_vectors
+from .._report import Report, Status, status_of
+from ..eigen import canonical_signs
+from ._views import TwoViewResult, View, check_views, leading_singular_vectors
 
 __all__ = ["PartialLeastSquares"]
 
@@ -64,7 +64,7 @@ class PartialLeastSquares:
         """
         return 8 * (5 * m * m_y + 2 * min(m, m_y) ** 2 + 8 * n * k + (1 << 19))
 
-    def relate(self, x: View, y: View) -> Relation:
+    def relate(self, x: View, y: View) -> TwoViewResult:
         """Return the directions and their covariances.
 
         The scores are (F - mean) times the directions.  The directions of y are singular vectors
@@ -88,9 +88,9 @@ class PartialLeastSquares:
                 M -= np.outer(x.weighted_adjoint(X.orthogonalise(u)), b)
         n_found = len(X.loadings)
         U, V = X.rotations(), Y.rotations() if deflate_both else V[:, :n_found]
-        signs = signs_of(x.scores(U))
+        signs = canonical_signs(x.scores(U))
         residual = X.residual(U)
-        status, message = judged(Status.DIRECT, "", residual)
+        status, message = status_of(Status.DIRECT, "", residual)
         if n_found < k:
             message = (
                 f"only {n_found} of n_components={k} components exist: after them there is no "
@@ -101,7 +101,7 @@ class PartialLeastSquares:
         report = Report(
             repr(self), status, residual=residual, seconds=watch.seconds, message=message
         )
-        return Relation.of(x, y, U * signs, V * signs, values=values[:n_found], report=report)
+        return TwoViewResult.of(x, y, U * signs, V * signs, values=values[:n_found], report=report)
 
     def _check(self, x: View, y: View) -> None:
         """Raise ValueError if n_components exceeds the rank that the views can have."""

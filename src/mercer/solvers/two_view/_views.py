@@ -21,17 +21,17 @@ from ..._core import check_threads, entry_point, length
 from ..._core.linalg import eigh, svd
 from ...gram import Landmarks, working_bytes
 from ...kernels import Kernel
-from .._blocked_products import cross_gram, pulled, row_norms, weighted_gram
+from .._blocked_products import cross_gram, rmatvec, squared_row_norms, weighted_gram
 from .._report import Report
-from ..risk import Whitened, whiten
+from ..risk import WhitenedCoordinates, whiten
 
 __all__ = [
-    "Relation",
+    "TwoViewResult",
     "View",
     "check_views",
-    "coordinates",
-    "correlations",
+    "columnwise_correlations",
     "leading_singular_vectors",
+    "two_view_coordinates",
 ]
 
 
@@ -71,7 +71,7 @@ class View:
     def of(cls, F: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Return the view of points with these weights, which are normalised to sum to 1."""
         weights = np.full(len(F), 1.0 / len(F)) if weights is None else weights / weights.sum()
-        return cls(F, weights, pulled(F, weights))
+        return cls(F, weights, rmatvec(F, weights))
 
     def scores(self, W: np.ndarray) -> np.ndarray:
         """Return the scores (F - 1 m^T) W, which have mean 0."""
@@ -80,7 +80,7 @@ class View:
     def weighted_adjoint(self, T: np.ndarray) -> np.ndarray:
         """Return (F - 1 m^T)^T diag(c) T."""
         T = (self.weights * T.T).T
-        return pulled(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
+        return rmatvec(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
 
     def covariance(self, other: View) -> np.ndarray:
         """Return the covariance of the coordinates of two views, (m, m')."""
@@ -96,7 +96,7 @@ class View:
     @cached_property
     def mean_squared_norm(self) -> float:
         """The weighted mean of |F_i|^2, which is the mean of k(x, x) if F is exact."""
-        return float(self.weights @ row_norms(self.F))
+        return float(self.weights @ squared_row_norms(self.F))
 
     @property
     def rounding_variance(self) -> float:
@@ -111,7 +111,7 @@ class View:
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class Relation:
+class TwoViewResult:
     """Result of CCA or PLS: k pairs of directions, one for each view.
 
     Attributes
@@ -161,7 +161,9 @@ class Relation:
 
 
 @entry_point
-def correlations(S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+def columnwise_correlations(
+    S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Return the correlation of each column of S with the same column of T.
 
     The correlation is 0 if one of the two columns is constant.
@@ -169,8 +171,9 @@ def correlations(S: np.ndarray, T: np.ndarray, weights: np.ndarray | None = None
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.solvers import correlations
-    >>> correlations(np.array([[1.0], [2.0], [3.0]]), np.array([[2.0], [4.0], [6.0]])).round(6)
+    >>> from mercer.solvers import columnwise_correlations
+    >>> x = np.array([[1.0], [2.0], [3.0]])
+    >>> columnwise_correlations(x, 2 * x).round(6)
     array([1.])
     """
     c = None if weights is None else weights / weights.sum()
@@ -218,7 +221,7 @@ def leading_singular_vectors(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndar
 
 
 @entry_point
-def coordinates(
+def two_view_coordinates(
     kernels: tuple[Kernel, Kernel],
     points: tuple[Any, Any],
     spec: str,
@@ -226,7 +229,7 @@ def coordinates(
     workspace: Callable[[int, int, int], int],
     *,
     max_memory: Any = None,
-) -> tuple[Whitened, Whitened]:
+) -> tuple[WhitenedCoordinates, WhitenedCoordinates]:
     """Return the whitened coordinates of both views.
 
     Parameters
@@ -251,10 +254,10 @@ def coordinates(
     >>> import numpy as np
     >>> from mercer.gram import Landmarks
     >>> from mercer.kernels import RBF, Linear
-    >>> from mercer.solvers import coordinates
+    >>> from mercer.solvers import two_view_coordinates
     >>> X = np.arange(5.0)[:, None]
     >>> spec, marks = "exact", (Landmarks(), Landmarks())
-    >>> phi, psi = coordinates((RBF(), Linear()), (X, X), spec, marks, lambda n, m, m_y: 0)
+    >>> phi, psi = two_view_coordinates((RBF(), Linear()), (X, X), spec, marks, lambda n, m, m_y: 0)
     >>> phi.F.shape, psi.F.shape
     ((5, 5), (5, 1))
     """

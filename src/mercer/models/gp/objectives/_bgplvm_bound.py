@@ -95,7 +95,7 @@ class RowBound:
     >>> from mercer.kernels import RBF
     >>> psi = expectations(with_relevance(RBF(), 1), np.zeros((1, 1)))
     >>> row = RowBound(psi, np.ones((1, 1)), np.eye(1), np.eye(1), 1.0)
-    >>> value, on_mu, on_log_S = row.value_and_slopes(*np.ones((3, 2, 1)))
+    >>> value, on_mu, on_log_S = row.value_and_gradients(*np.ones((3, 2, 1)))
     >>> value.round(3), on_mu.shape
     (array([-2.075, -2.075]), (2, 1))
     """
@@ -120,7 +120,7 @@ class RowBound:
         """Return the terms of each row that contain psi statistics, and their derivatives."""
         return self.psi.pullback(mu, S, self.psi0_weight, Y @ self.psi1_weight.T, self.psi2_weight)
 
-    def value_and_slopes(
+    def value_and_gradients(
         self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the contribution of each row, and its derivatives in mu and log S."""

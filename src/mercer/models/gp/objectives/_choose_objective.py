@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...._core import budget_in_bytes, in_words, warn_caller
+from ...._core import budget_in_bytes, format_bytes, warn_caller
 from .._exact_solve import pullback_workspace
 from ._exact_likelihood import MarginalLikelihood
 from ._inducing_bound import InducingBound
@@ -66,7 +66,7 @@ def choose_objective(spec: str, n: int, max_memory: Any = None) -> Any:
     if n <= _MAX_EXACT_POINTS and needed <= budget_in_bytes(max_memory):
         return MarginalLikelihood
     warn_caller(
-        f"an exact Gaussian process on {n} points takes {in_words(needed)} and about "
+        f"an exact Gaussian process on {n} points takes {format_bytes(needed)} and about "
         f"{n**3:.0e} operations for each evaluation of the likelihood, so inducing points are "
         f"used: the result is approximate. Set solver='nystroem' to choose this approximation "
         f"explicitly, with `rank` inducing points, or solver='cholesky' for the exact result"

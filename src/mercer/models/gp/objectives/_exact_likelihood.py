@@ -14,8 +14,8 @@ from ...._core import NotPositiveDefiniteError, Stopwatch, check_budget, entry_p
 from ...._core.linalg import blas
 from ....expansion import Expansion
 from ....kernels import Kernel
-from ....solvers import Report, Status, judged, warn_inaccurate
-from ....solvers.linear import mirror
+from ....solvers import Report, Status, status_of, warn_inaccurate
+from ....solvers.linear import mirror_lower_triangle
 from .._exact_solve import FactorizedCovariance, fits_one_block, pullback_workspace, symmetric_tile
 from .._noise_kernel import noise_parameter_mask
 from .._posterior import Conditioned, Posterior
@@ -88,7 +88,7 @@ class ExactObjective(Objective):
                 f"K + noise was numerically singular: {jitter:.2e} was added to its diagonal, "
                 f"in addition to a noise of {np.min(self.noise):.2e}"
             )
-        status, message = judged(Status.DIRECT, message, residual)
+        status, message = status_of(Status.DIRECT, message, residual)
         report = Report(
             solver="Cholesky()",
             status=status,
@@ -199,7 +199,7 @@ class MarginalLikelihood(ExactObjective):
         return Capabilities(subset=True, information=True, cheap_information=cheap)
 
     @property
-    def noises(self) -> np.ndarray:
+    def noise_mask(self) -> np.ndarray:
         """Mask of the entries of theta that are noise variances."""
         return noise_parameter_mask(self.kernel)
 
@@ -316,7 +316,7 @@ class LeaveOneOut(ExactObjective):
         # respect to g is v, with dg_i = -(C^-1 dC C^-1)_ii.
         v = 0.5 * (A.shape[1] / g + np.einsum("ic,ic->i", A, A) / g**2)
         B = -blas.dsymm(1.0, inverse, A / g[:, None], lower=1)
-        mirror(inverse)
+        mirror_lower_triangle(inverse)
         root = np.multiply(inverse, np.sqrt(v), out=inverse)
         squares = blas.dsyrk(1.0, root, lower=1)
 

@@ -13,16 +13,16 @@ from ...._core import (
     KernelRangeError,
     NotDifferentiableError,
     NotPositiveDefiniteError,
+    as_csr,
+    as_float64,
+    as_generator,
     check_budget,
-    doubled,
     entry_point,
-    generator,
     length,
-    sliceable,
     take,
 )
 from ....gram import Landmarks
-from ....kernels import Kernel, on_indices
+from ....kernels import Kernel, as_index_kernel
 from .._inducing_projection import Projection
 from .._noise_kernel import without_noise
 
@@ -100,7 +100,7 @@ class Objective(ABC):
             raise ValueError(f"noise must be a number or have shape ({n},), got {noise.shape}")
         if not np.all(np.isfinite(noise)) or np.any(noise < 0):
             raise ValueError(f"noise must be finite and not negative, got {noise.min():.3g}")
-        data = {"X": doubled(self.X), "Y": Y, "noise": noise if noise.ndim else float(noise)}
+        data = {"X": as_float64(self.X), "Y": Y, "noise": noise if noise.ndim else float(noise)}
         self.__dict__.update(data)
 
     @abstractmethod
@@ -180,7 +180,7 @@ class InducingPointObjective(Objective):
         super().__post_init__()
         self.kernel._require_resolved()
         try:
-            generator(self.random_state)
+            as_generator(self.random_state)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"random_state must be None, an integer of at least 0, or a generator, got "
@@ -200,10 +200,10 @@ class InducingPointObjective(Objective):
     @cached_property
     def points(self) -> Any:
         """The landmarks S, in the order in which they were chosen."""
-        kernel, X = on_indices(self.kernel, self.X)
+        kernel, X = as_index_kernel(self.kernel, self.X)
         if self._landmark_choice.given or self._landmark_choice.count(length(X)) < length(X):
             X = self._landmark_choice.draw(without_noise(kernel), X, self.n_threads)
-        return doubled(sliceable(X))
+        return as_float64(as_csr(X))
 
     def _fixed_choices(self) -> dict[str, Any]:
         return {"landmarks": self.points}
@@ -247,7 +247,7 @@ class Capabilities:
         The value is an estimate, and ``standard_error(theta)`` returns its standard error.
     information : bool
         ``with_information(theta, above)`` also returns approximate second derivatives, and
-        ``noises`` marks the parameters that are noise variances.
+        ``noise_mask`` marks the parameters that are noise variances.
     cheap_information : bool
         ``with_information`` costs about as much as a gradient.
 

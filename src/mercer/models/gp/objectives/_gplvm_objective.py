@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._core import NotPositiveDefiniteError, check_budget, entry_point
 from ....kernels import Kernel
-from ....solvers.linear import mirror
+from ....solvers.linear import mirror_lower_triangle
 from .._exact_solve import FactorizedCovariance
 from ._exact_likelihood import log_density
 from ._gp_objective import Capabilities
@@ -101,7 +101,7 @@ class LatentLikelihood:
         A = system.solve(self.Y)
         value = log_density(system, A, self.Y)
         W = system.invert()
-        mirror(W)
+        mirror_lower_triangle(W)
         W *= -0.5 * d
         W += 0.5 * (A @ A.T)
         on_theta = system.derivatives(lambda rows, cols: W[rows, cols])[0]

@@ -28,7 +28,7 @@ import numpy as np
 from ...._core import NotPositiveDefiniteError, check_budget, check_choice, entry_point, length
 from ...._core.linalg import blas
 from ....kernels import Kernel
-from ....solvers.linear import mirror
+from ....solvers.linear import mirror_lower_triangle
 from .._exact_solve import (
     FactorizedCovariance,
     pullback_workspace,
@@ -37,9 +37,9 @@ from .._exact_solve import (
 )
 from ._gp_objective import Capabilities, Objective
 
-__all__ = ["CRITERIA", "RidgeCriterion"]
+__all__ = ["RIDGE_CRITERIA", "RidgeCriterion"]
 
-CRITERIA = ("loo", "gcv", "likelihood")
+RIDGE_CRITERIA = ("loo", "gcv", "likelihood")
 
 
 class _CriterionValue(NamedTuple):
@@ -96,7 +96,7 @@ class RidgeCriterion(Objective):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("criterion", self.criterion, *CRITERIA)
+        check_choice("criterion", self.criterion, *RIDGE_CRITERIA)
         if not np.any(self.noise):
             self.__dict__["noise"] = 1.0
 
@@ -155,7 +155,7 @@ class RidgeCriterion(Objective):
         diagonal = result.by_logdet * P.diagonal() - np.einsum("ic,ic->i", A, B)
         squares: Any = None
         if result.by_p is not None:
-            mirror(P)
+            mirror_lower_triangle(P)
             root = np.multiply(P, np.sqrt(result.by_p), out=P)
             squares = blas.dsyrk(1.0, root, lower=1)
             diagonal -= squares.diagonal()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...._core import Stopwatch, entry_point, generator, length, one_blas_thread, warn_caller
+from ...._core import Stopwatch, as_generator, entry_point, length, one_blas_thread, warn_caller
 from ...._core.linalg import cho_solve
 from ....expansion import Expansion
 from ....solvers import Report, Status
@@ -196,7 +196,7 @@ class StochasticLikelihood(InducingPointObjective):
     def _normal_draws(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard normal numbers for the probes: (n, probes) and (m, probes)."""
         seed = 0 if self.random_state is None else self.random_state
-        rng = generator([seed, 1] if isinstance(seed, (int, np.integer)) else seed)
+        rng = as_generator([seed, 1] if isinstance(seed, (int, np.integer)) else seed)
         draws = rng.standard_normal((len(self.Y) + length(self.points), self.probes))
         return draws[: len(self.Y)], draws[len(self.Y) :]
 

@@ -15,10 +15,10 @@ from ...._core import (
     entry_point,
     jit,
     length,
+    memory_scope,
     one_blas_thread,
-    random_numbers,
-    reserving,
-    run,
+    run_in_threads,
+    seeded_generator,
     slices,
 )
 from ....gram import DenseGram, LowRankGram, memoise_if_affordable
@@ -111,7 +111,7 @@ class IndependenceResult:
 
 @entry_point
 @one_blas_thread
-@reserving()
+@memory_scope()
 def independence_test(
     X: Any,
     Y: Any,
@@ -174,7 +174,7 @@ def independence_test(
     0.001
     """
     count, rank = check_test_options(method, _METHODS, n_permutations, rank)
-    rng = random_numbers(random_state)
+    rng = seeded_generator(random_state)
     if are_chunked(X, Y):
         options = (kernel, kernel_y, estimator, method, count, rank, rng)
         return IndependenceResult(**chunked_independence_test(X, Y, *options))
@@ -231,7 +231,7 @@ def _sums_in_tasks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
     def task(part: slice) -> None:
         sums(orders[part], out[part])
 
-    run(task, slices(len(orders), step), work=float(orders.size) * orders.shape[1])
+    run_in_threads(task, slices(len(orders), step), work=float(orders.size) * orders.shape[1])
     return out
 
 

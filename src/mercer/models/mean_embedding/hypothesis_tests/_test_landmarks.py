@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._core import NotPositiveDefiniteError, length, sliceable, take
+from ...._core import NotPositiveDefiniteError, as_csr, length, take
 from ....gram import LowRankGram, choose_landmarks
 from ....kernels import Kernel
 from .._canonical_order import UnorderableError, canonical_order
@@ -44,7 +44,7 @@ def landmark_gram(
     kernel: Kernel, X: Any, rank: int, rng: np.random.Generator, max_memory: Any
 ) -> LowRankGram:
     """Return F F^T with `rank` landmarks, which are chosen independently of the order of X."""
-    kernel, X = centre_linear_terms(kernel, sliceable(X))
+    kernel, X = centre_linear_terms(kernel, as_csr(X))
     try:
         order = canonical_order(X, kernel)
     except UnorderableError as error:

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...._core import one_blas_thread
-from ....blocks import Blocks, Rows, as_blocks, beside, in_blocks
+from ....blocks import BlockRows, Blocks, as_blocks, is_chunked, with_targets
 from ....expansion import Expansion
-from ....gram import CANDIDATES, NystroemMap, choose_landmarks
+from ....gram import DEFAULT_CANDIDATES, NystroemMap, choose_landmarks
 from ....kernels import Kernel
 from .._canonical_order import canonical_order
 from .._mmd import SplitSums, pair_terms
@@ -39,11 +39,11 @@ _MAX_CROSS_PRODUCT_BYTES = 2**26
 
 def are_chunked(X: Any, Y: Any) -> bool:
     """Whether both samples are chunked; raises a ValueError if only one of them is."""
-    if in_blocks(X) != in_blocks(Y):
+    if is_chunked(X) != is_chunked(Y):
         raise ValueError(
             "one sample is in blocks, and the other is not; pass both as arrays or both as blocks"
         )
-    return in_blocks(X)
+    return is_chunked(X)
 
 
 def pair_blocks(X: Any, Y: Any) -> Blocks:
@@ -57,7 +57,7 @@ def pair_blocks(X: Any, Y: Any) -> Blocks:
             f"X has {len(X)} rows in {len(X.sizes)} blocks, Y has {len(Y)} rows in "
             f"{len(Y.sizes)} blocks"
         )
-    return beside(X, Y)
+    return with_targets(X, Y)
 
 
 # ---------------------------------------------------- samples that do not depend on the row order
@@ -79,7 +79,7 @@ def _rows_with_smallest_hash(count: int, X: np.ndarray) -> np.ndarray:
     return X[np.argsort(content_hashes(X), kind="stable")[:count]]
 
 
-def _sample_block(rows: Rows, count: int, pool: bool) -> tuple[np.ndarray, ...]:
+def _sample_block(rows: BlockRows, count: int, pool: bool) -> tuple[np.ndarray, ...]:
     X, Y = np.asarray(rows.X, dtype=float), np.asarray(rows.y, dtype=float)
     return tuple(
         _rows_with_smallest_hash(count, A) for A in ((np.concatenate([X, Y]),) if pool else (X, Y))
@@ -129,7 +129,7 @@ def chunked_two_sample_test(
             f"columns"
         )
     n, seed = len(blocks), int(rng.integers(2**31))
-    (Z,) = _canonical_samples(blocks, CANDIDATES, True)
+    (Z,) = _canonical_samples(blocks, DEFAULT_CANDIDATES, True)
     kernel = resolve_kernel(make_kernel(kernel), Z)
     smallest = 1 / (1 + count)
     warn_if_level_unreachable(smallest, f"there are {count} permutations")
@@ -175,7 +175,7 @@ def _add_elementwise(a: Any, b: Any) -> Any:
 
 
 def _signed_sums(
-    rows: Rows, kernel: Kernel, seed: int, count: int
+    rows: BlockRows, kernel: Kernel, seed: int, count: int
 ) -> tuple[np.ndarray, float, int]:
     """Return the sums of the pair terms of a block, their absolute sum, and their number.
 
@@ -189,7 +189,7 @@ def _signed_sums(
     return sums, float(np.abs(terms).sum()), len(terms)
 
 
-def _block_feature_sums(rows: Rows, phi: NystroemMap) -> tuple[Any, ...]:
+def _block_feature_sums(rows: BlockRows, phi: NystroemMap) -> tuple[Any, ...]:
     """Return sum phi(x), sum phi(y), sum of k(x, x) - |phi(x)|^2, and sum of k(x, x) of a block.
 
     The last two sums run over the rows of both samples.
@@ -204,7 +204,7 @@ def _block_feature_sums(rows: Rows, phi: NystroemMap) -> tuple[Any, ...]:
 
 
 def _split_sums(
-    rows: Rows, phi: NystroemMap, mean: np.ndarray, seed: int, count: int
+    rows: BlockRows, phi: NystroemMap, mean: np.ndarray, seed: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return F^T Z and d . Z for the rows of a block, with d the squared norms of the rows of F.
 
@@ -264,7 +264,7 @@ def chunked_independence_test(
     if estimator != "biased":
         raise ValueError(f"samples in blocks support estimator='biased', got {estimator!r}")
     n, seed = len(blocks), int(rng.integers(2**31))
-    samples = _canonical_samples(blocks, CANDIDATES, False)
+    samples = _canonical_samples(blocks, DEFAULT_CANDIDATES, False)
     specs = (kernel, kernel if kernel_y is None else kernel_y)
     k, k_y = (resolve_kernel(make_kernel(spec), Z) for spec, Z in zip(specs, samples, strict=True))
     phi, psi = (_nystroem_map(a, Z, rank, rng) for a, Z in zip((k, k_y), samples, strict=True))
@@ -298,7 +298,7 @@ def chunked_independence_test(
     }
 
 
-def _paired_feature_sums(rows: Rows, phi: NystroemMap, psi: NystroemMap) -> tuple[Any, ...]:
+def _paired_feature_sums(rows: BlockRows, phi: NystroemMap, psi: NystroemMap) -> tuple[Any, ...]:
     """Return the sums of the features of X and Y, the truncated traces, and the traces of K and L.
 
     A truncated trace is the sum of k(x, x) - |phi(x)|^2 over the rows of a block.
@@ -314,7 +314,7 @@ def _paired_feature_sums(rows: Rows, phi: NystroemMap, psi: NystroemMap) -> tupl
 
 
 def _cross_products(
-    rows: Rows, pair: _FeaturePair, seed: int, start: int, count: int
+    rows: BlockRows, pair: _FeaturePair, seed: int, start: int, count: int
 ) -> np.ndarray:
     """Return F^T G_p of a block for the pairings p = start, ..., start + count - 1.
 

@@ -13,9 +13,9 @@ from ...._core import (
     check_choice,
     entry_point,
     length,
+    memory_scope,
     one_blas_thread,
-    random_numbers,
-    reserving,
+    seeded_generator,
     take,
     warn_caller,
 )
@@ -107,7 +107,7 @@ class TwoSampleResult:
 
 @entry_point
 @one_blas_thread
-@reserving()
+@memory_scope()
 def two_sample_test(
     X: Any,
     Y: Any,
@@ -198,7 +198,7 @@ def two_sample_test(
     """
     check_choice("estimator", estimator, "unbiased", "biased")
     count, rank = check_test_options(method, _METHODS, n_permutations, rank)
-    rng = random_numbers(random_state)
+    rng = seeded_generator(random_state)
     if are_chunked(X, Y):
         options = (kernel, estimator, method, count, rank, rng)
         return TwoSampleResult(**chunked_two_sample_test(X, Y, *options))
