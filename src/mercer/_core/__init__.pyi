@@ -3,6 +3,7 @@ from ._arguments import as_generator, check_choice, is_count, seeded_generator
 from ._deprecated import (
     FORMER_MODULES,
     FORMER_NAMES,
+    FormerAttribute,
     former_name,
     former_names,
     install_former_modules,
@@ -74,6 +75,7 @@ __all__ = [
     "FORMER_NAMES",
     "JIT_FUNCTIONS",
     "DensifyWarning",
+    "FormerAttribute",
     "JitFunction",
     "KernelMismatchError",
     "KernelRangeError",

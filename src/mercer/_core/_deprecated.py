@@ -37,8 +37,108 @@ FORMER_MODULES = {
 # Public names that changed, by package: former name -> present name, with its package if it moved.
 FORMER_NAMES: dict[str, dict[str, str]] = {
     "mercer.gram": {
+        "CANDIDATES": "DEFAULT_CANDIDATES",
         "CountSketchMap": "mercer.estimators.CountSketchMap",
         "FlippedMap": "mercer.estimators.FlippedMap",
+        "METHODS": "LANDMARK_METHODS",
+        "PER_LANDMARK": "CANDIDATES_PER_LANDMARK",
+        "RANK": "DEFAULT_RANK",
+        "add_rows": "add_weighted_rows",
+        "elsewhere": "distribute_products",
+        "fill": "fill_gram",
+        "grams": "iter_grams",
+        "has_centroids": "supports_kmeans_landmarks",
+        "lloyd": "euclidean_kmeans",
+        "nearest": "nearest_neighbors",
+        "radial_inside": "unwrap_radial",
+        "share_distances": "can_share_distances",
+        "significance": "residual_tolerances",
+        "solve_rows": "solve_triangular_rows",
+        "within": "radius_neighbors",
+        "without_rounding": "clip_negative_residual",
+    },
+    "mercer.kernels": {
+        "Claims": "Properties",
+        "on_indices": "as_index_kernel",
+        "pair": "prepare_pair",
+        "reads_all": "expects_precomputed_rows",
+        "spelled_out": "parse_if_expression",
+    },
+    "mercer.kernels.validity": {
+        "Witness": "Counterexample",
+        "declared_witness": "known_counterexample",
+    },
+    "mercer.models.embedding": {
+        "BayesianMap": "BayesianGPLVMModel",
+        "LatentMap": "GPLVMModel",
+        "Layers": "MLP",
+        "LostVariance": "ReconstructionLoss",
+        "Measures": "QualityMeasures",
+        "across": "feature_space_cdist",
+        "autoencode": "fit_autoencoder",
+        "classical": "classical_mds",
+        "default_relevance": "default_ard_kernel",
+        "fit_bayesian": "fit_bayesian_gplvm",
+        "fit_latent": "fit_gplvm",
+        "of_pairs": "feature_space_pdist",
+        "place": "embed_new_points",
+        "principal": "fit_ppca",
+        "principal_places": "pca_scores",
+        "scale": "metric_mds",
+        "stress_at": "stress_of_points",
+        "whitened": "scale_to_unit_variance",
+        "with_gaps": "fit_ppca_missing",
+    },
+    "mercer.models.gp": {
+        "CRITERIA": "RIDGE_CRITERIA",
+    },
+    "mercer.models.kernel_learning": {
+        "Story": "SearchLog",
+    },
+    "mercer.models.mean_embedding": {
+        "Window": "DensityKernel",
+        "log_sums": "log_kernel_sums",
+    },
+    "mercer.solvers": {
+        "Bordered": "BorderedSystem",
+        "Cascade": "FallbackSolver",
+        "Given": "CustomLoss",
+        "MOST_EXACT": "MAX_EXACT_POINTS",
+        "Machine": "NormPenaltySolver",
+        "NewtonInPasses": "OutOfCoreNewton",
+        "PowerPeeling": "PowerDeflation",
+        "Problem": "ProblemKind",
+        "Progress": "DualProgress",
+        "Recurrence": "CGRecurrence",
+        "Relation": "TwoViewResult",
+        "Relay": "SMOThenInteriorPoint",
+        "RiskInBlocks": "OutOfCoreRisk",
+        "ShortExpansionRisk": "ReducedExpansionRisk",
+        "Triangle": "InPlaceSymmetric",
+        "Whitened": "WhitenedCoordinates",
+        "check_stopping": "check_stopping_criteria",
+        "columnwise": "columnwise_dot",
+        "coordinates": "two_view_coordinates",
+        "correlations": "columnwise_correlations",
+        "ended": "iteration_status",
+        "enough": "residual_floor",
+        "evaluating": "cost_of_entries",
+        "judged": "status_of",
+        "linear_machine": "choose_linear_svm_solver",
+        "matrix_of": "gram_to_array",
+        "minimum_norm": "minimum_norm_solution",
+        "mirror": "mirror_lower_triangle",
+        "moments_of": "feature_moments",
+        "outer": "row_gram",
+        "reading": "cost_of_storing_and_reading",
+        "relative": "max_relative_residual",
+        "sandwich": "weyl_certificate",
+        "signs_of": "canonical_signs",
+        "unit_columns": "normalise_columns",
+        "unknown": "unknown_certificate",
+        "with_constant": "solve_with_intercept",
+        "with_constant_diagonal": "inverse_diagonal_with_intercept",
+        "worst": "worst_report",
     },
 }
 
@@ -81,6 +181,28 @@ def former_name(package: str, name: str) -> Any:
 def former_names(package: str) -> Callable[[str], Any]:
     """Return a `__getattr__` for a package that has former names and imports its parts eagerly."""
     return lambda name: former_name(package, name)
+
+
+class FormerAttribute:
+    """Descriptor for an attribute that was renamed: forwards to the present name and warns.
+
+    Parameters
+    ----------
+    present : str
+        The present name of the attribute.
+    """
+
+    def __init__(self, present: str) -> None:
+        self.present = present
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        _warn(f"{owner.__name__}.{self.name}", f"{owner.__name__}.{self.present}", stacklevel=2)
+        return getattr(instance, self.present)
 
 
 class _FormerModules(MetaPathFinder, Loader):

@@ -13,33 +13,39 @@ from ._cancellation import warn_if_cancelled as warn_if_cancelled
 from ._centred import CentredGram
 from ._dense import DenseGram
 from ._kernel_rows import KernelRows, RowsView
-from ._length_scale_grid import can_share_distances, iter_grams
+from ._length_scale_grid import can_share_distances as can_share_distances
+from ._length_scale_grid import iter_grams
 from ._low_rank import LowRankGram
-from ._make_gram import gram, memoise_if_affordable
+from ._make_gram import gram
+from ._make_gram import memoise_if_affordable as memoise_if_affordable
 from ._neighbors import nearest_neighbors, radius_neighbors
 from ._operator import GramOperator
-from ._row_cache import add_weighted_rows
-from ._tiled import TiledGram, distribute_products, fill_gram, working_bytes
-from ._triangular_solve import solve_triangular_rows
+from ._row_cache import add_weighted_rows as add_weighted_rows
+from ._tiled import TiledGram
+from ._tiled import distribute_products as distribute_products
+from ._tiled import fill_gram as fill_gram
+from ._tiled import working_bytes as working_bytes
+from ._triangular_solve import solve_triangular_rows as solve_triangular_rows
 from .feature_maps._feature_map import FeatureMap
 from .feature_maps._fourier_map import FourierMap
-from .feature_maps._nystroem_map import NystroemMap, clip_negative_residual, factor_landmarks
-from .landmarks._kmeans_landmarks import euclidean_kmeans, supports_kmeans_landmarks, unwrap_radial
-from .landmarks._landmark_selection import (
-    CANDIDATES_PER_LANDMARK,
-    DEFAULT_CANDIDATES,
-    choose_landmarks,
-)
-from .landmarks._landmark_settings import DEFAULT_RANK, LANDMARK_METHODS, Landmarks
-from .landmarks._pivoted_cholesky import PartialCholesky, residual_tolerances, rpcholesky
+from .feature_maps._nystroem_map import NystroemMap
+from .feature_maps._nystroem_map import clip_negative_residual as clip_negative_residual
+from .feature_maps._nystroem_map import factor_landmarks as factor_landmarks
+from .landmarks._kmeans_landmarks import euclidean_kmeans as euclidean_kmeans
+from .landmarks._kmeans_landmarks import supports_kmeans_landmarks as supports_kmeans_landmarks
+from .landmarks._kmeans_landmarks import unwrap_radial as unwrap_radial
+from .landmarks._landmark_selection import CANDIDATES_PER_LANDMARK as CANDIDATES_PER_LANDMARK
+from .landmarks._landmark_selection import DEFAULT_CANDIDATES as DEFAULT_CANDIDATES
+from .landmarks._landmark_selection import choose_landmarks
+from .landmarks._landmark_settings import DEFAULT_RANK as DEFAULT_RANK
+from .landmarks._landmark_settings import LANDMARK_METHODS as LANDMARK_METHODS
+from .landmarks._landmark_settings import Landmarks
+from .landmarks._pivoted_cholesky import PartialCholesky, rpcholesky
+from .landmarks._pivoted_cholesky import residual_tolerances as residual_tolerances
 
 __getattr__ = former_names(__name__)
 
 __all__ = [
-    "CANDIDATES_PER_LANDMARK",
-    "DEFAULT_CANDIDATES",
-    "DEFAULT_RANK",
-    "LANDMARK_METHODS",
     "CentredGram",
     "DenseGram",
     "FeatureMap",
@@ -52,23 +58,10 @@ __all__ = [
     "PartialCholesky",
     "RowsView",
     "TiledGram",
-    "add_weighted_rows",
-    "can_share_distances",
     "choose_landmarks",
-    "clip_negative_residual",
-    "distribute_products",
-    "euclidean_kmeans",
-    "factor_landmarks",
-    "fill_gram",
     "gram",
     "iter_grams",
-    "memoise_if_affordable",
     "nearest_neighbors",
     "radius_neighbors",
-    "residual_tolerances",
     "rpcholesky",
-    "solve_triangular_rows",
-    "supports_kmeans_landmarks",
-    "unwrap_radial",
-    "working_bytes",
 ]

@@ -4,12 +4,19 @@ Kernels are immutable values: `2 * RBF() + Linear()` is a new kernel.  `kernel(X
 matrix of the k(x_i, z_j), and `kernel.validity()` checks whether k is a Mercer kernel.
 """
 
-from ._as_kernel import KERNEL_NAMES, as_kernel, parse_if_expression
+from .._core import former_names
+from ._as_kernel import KERNEL_NAMES, as_kernel
+from ._as_kernel import parse_if_expression as parse_if_expression
 from ._base import Kernel, node, parameter
 from ._callable import Callable
-from ._memoised import memoise, table_bytes, unwrap
-from ._precomputed import Precomputed, as_index_kernel, expects_precomputed_rows
-from ._prepared import Prepared, prepare_pair
+from ._memoised import memoise as memoise
+from ._memoised import table_bytes as table_bytes
+from ._memoised import unwrap as unwrap
+from ._precomputed import Precomputed
+from ._precomputed import as_index_kernel as as_index_kernel
+from ._precomputed import expects_precomputed_rows as expects_precomputed_rows
+from ._prepared import Prepared
+from ._prepared import prepare_pair as prepare_pair
 from ._properties import Properties
 from ._sklearn_kernels import SklearnKernel, from_sklearn
 from ._sparse_features import Explicit
@@ -17,7 +24,7 @@ from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch
 from .algebra._mean_of import MeanOf
 from .algebra._wrappers import Bounded, Fixed, Normalized, Wrapper
-from .features._chi2_features import additive_chi2_features
+from .features._chi2_features import additive_chi2_features as additive_chi2_features
 from .features._explicit_features import finite_features
 from .features._feature_kernels import (
     Features,
@@ -28,7 +35,8 @@ from .features._feature_kernels import (
     RankOne,
     SigmoidBasis,
 )
-from .features._random_features import FourierBasis, random_features, skewed_features
+from .features._random_features import FourierBasis, random_features
+from .features._random_features import skewed_features as skewed_features
 from .graphs._graph_collection import Graph, Graphs
 from .graphs._graph_kernels import (
     EdgeHistogram,
@@ -60,11 +68,13 @@ from .vectors._bandwidth_rules import RULES
 from .vectors._conditionally_positive import Distance, Multiquadric, ThinPlate
 from .vectors._constant import Constant, White
 from .vectors._dot_product import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
-from .vectors._fast_math import exp_inplace
+from .vectors._fast_math import exp_inplace as exp_inplace
 from .vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from .vectors._local_scaling import LocalRBF
 from .vectors._radial import Radial
 from .vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+
+__getattr__ = former_names(__name__)
 
 __all__ = [
     "KERNEL_NAMES",
@@ -150,21 +160,11 @@ __all__ = [
     "WeisfeilerLehman",
     "White",
     "Wrapper",
-    "additive_chi2_features",
-    "as_index_kernel",
     "as_kernel",
-    "exp_inplace",
-    "expects_precomputed_rows",
     "finite_features",
     "from_sklearn",
-    "memoise",
     "node",
     "parameter",
-    "parse_if_expression",
     "parse_kernel",
-    "prepare_pair",
     "random_features",
-    "skewed_features",
-    "table_bytes",
-    "unwrap",
 ]

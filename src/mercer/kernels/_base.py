@@ -37,7 +37,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from .._core import ENTRY_WORK, NotDifferentiableError, entry_point, length, slices, take
+from .._core import (
+    ENTRY_WORK,
+    FormerAttribute,
+    NotDifferentiableError,
+    entry_point,
+    length,
+    slices,
+    take,
+)
 from ._dataclass import Value, frozen_parameter, node
 from ._jacobian import KernelLinearisation
 from ._prepared import Prepared, prepare_pair
@@ -452,6 +460,10 @@ class Kernel(Value, ABC):
     def distinguishes_observations(self) -> bool:
         """Whether k(X, Z) can differ from k(X) if Z equals X, as for the noise of `White`."""
         return any(child.distinguishes_observations for _, child in self._children())
+
+    claims = FormerAttribute("properties")
+    reads_matrix = FormerAttribute("accepts_matrix")
+    tells_observations_apart = FormerAttribute("distinguishes_observations")
 
     @property
     def pullback_in_tiles(self) -> bool:

@@ -28,7 +28,16 @@ from ..models import (
 )
 from ._fitted_state import FITTED
 
-__all__ = ["MAX_KERNEL_CHARACTERS", "StoredClass", "by_class", "by_name", "with_user_classes"]
+__all__ = [
+    "FORMER_CLASSES",
+    "FORMER_FIELDS",
+    "FORMER_FIELDS",
+    "MAX_KERNEL_CHARACTERS",
+    "StoredClass",
+    "by_class",
+    "by_name",
+    "with_user_classes",
+]
 
 MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored by their fields
 
@@ -158,6 +167,27 @@ _FIELD_CLASSES: tuple[type, ...] = (
 _OTHER_KERNELS: tuple[type, ...] = (gp.Conditioned, gp.Solved, kernel_learning.MultipleKernel)
 
 
+# Names in files of earlier versions: former class name -> present class name.
+FORMER_CLASSES = {
+    "BayesianMap": "BayesianGPLVMModel",
+    "Cascade": "FallbackSolver",
+    "KernelTranslation": "ThetaMap",
+    "LatentMap": "GPLVMModel",
+    "Layers": "MLP",
+    "Machine": "NormPenaltySolver",
+    "NewtonInPasses": "OutOfCoreNewton",
+    "PowerPeeling": "PowerDeflation",
+    "Relay": "SMOThenInteriorPoint",
+    "SpelledObjective": "ReparametrisedObjective",
+    "Window": "DensityKernel",
+}
+
+# Fields in files of earlier versions: present class name -> {former field: present field}.
+FORMER_FIELDS = {
+    name: {"say": "log"} for name in ("ConjugateGradient", "ExactRidge", "LandmarkRidge")
+}
+
+
 @cache
 def by_name() -> dict[str, StoredClass]:
     """Return all stored classes by their names in files."""
@@ -177,7 +207,8 @@ def by_name() -> dict[str, StoredClass]:
         StoredClass(cls, f"sklearn.{cls.__name__}", tuple(inspect.signature(cls).parameters), True)
         for cls in _sklearn_classes()
     ]
-    return {stored.name: stored for stored in entries}
+    table = {stored.name: stored for stored in entries}
+    return table | {former: table[present] for former, present in FORMER_CLASSES.items()}
 
 
 # Attributes that the input validation of scikit-learn sets.

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from .._core import ModelFileError, PointCollection
 from ..kernels import parse_kernel
 from ..solvers import Status
-from ._class_registry import MAX_KERNEL_CHARACTERS, StoredClass
+from ._class_registry import FORMER_FIELDS, MAX_KERNEL_CHARACTERS, StoredClass
 from ._dataframe_codec import table_from_columns
 from ._safetensors_file import Tensor
 from ._schema_checks import check_consistent, check_fields, is_valid_csr
@@ -312,6 +312,9 @@ class Decoder:
         for group in groups:
             allowed = stored.parameters if group == "parameters" else stored.attributes
             values = node[group]
+            if type(values) is dict and stored.name in FORMER_FIELDS:
+                renamed = FORMER_FIELDS[stored.name]
+                values = {renamed.get(name, name): value for name, value in values.items()}
             if type(values) is not dict or not values.keys() <= set(allowed):
                 unknown = sorted(values.keys() - set(allowed)) if type(values) is dict else values
                 raise self._error(

@@ -1,15 +1,15 @@
-from ._choose_solver import (
-    EIGEN,
-    LINEAR,
-    MAX_EXACT_POINTS,
-    ProblemKind,
-    cheapest,
-    choose,
-    choose_linear_svm_solver,
-    eigen_costs,
-)
-from ._cost_model import Cost, cost_of_entries, cost_of_storing_and_reading
-from ._report import Report, Status, residual_floor, status_of, worst_report
+from ._choose_solver import EIGEN as EIGEN
+from ._choose_solver import LINEAR as LINEAR
+from ._choose_solver import MAX_EXACT_POINTS as MAX_EXACT_POINTS
+from ._choose_solver import ProblemKind, choose
+from ._choose_solver import cheapest as cheapest
+from ._choose_solver import choose_linear_svm_solver as choose_linear_svm_solver
+from ._choose_solver import eigen_costs as eigen_costs
+from ._cost_model import Cost
+from ._cost_model import cost_of_entries as cost_of_entries
+from ._cost_model import cost_of_storing_and_reading as cost_of_storing_and_reading
+from ._report import Report, Status, residual_floor, status_of
+from ._report import worst_report as worst_report
 from .eigen import (
     Arpack,
     BlockKrylov,
@@ -21,40 +21,41 @@ from .eigen import (
     Moments,
     PowerDeflation,
     RandomizedEigen,
-    canonical_signs,
     certify,
-    eigenpairs_of_moments,
-    eigenpairs_of_points,
-    feature_moments,
-    unknown_certificate,
-    weyl_certificate,
 )
-from .kmeans import Clusters, Lloyd, Partition, cluster, cluster_blocks, silhouette
+from .eigen import canonical_signs as canonical_signs
+from .eigen import eigenpairs_of_moments as eigenpairs_of_moments
+from .eigen import eigenpairs_of_points as eigenpairs_of_points
+from .eigen import feature_moments as feature_moments
+from .eigen import unknown_certificate as unknown_certificate
+from .eigen import weyl_certificate as weyl_certificate
+from .kmeans import Clusters, Lloyd, Partition, cluster, silhouette
+from .kmeans import cluster_blocks as cluster_blocks
+from .linear import BorderedSystem as BorderedSystem
+from .linear import CGRecurrence as CGRecurrence
 from .linear import (
-    BorderedSystem,
-    CGRecurrence,
     Cholesky,
     ConjugateGradient,
     Factor,
     FallbackSolver,
-    InPlaceSymmetric,
     LeastSquares,
     MixedCholesky,
     ShiftedLowRank,
-    check_stopping_criteria,
-    columnwise_dot,
     conjugate_gradients,
-    gram_to_array,
-    inverse_diagonal_with_intercept,
-    iteration_status,
-    max_relative_residual,
-    minimum_norm_solution,
-    mirror_lower_triangle,
-    normalise_columns,
-    row_gram,
-    solve_with_intercept,
-    warn_inaccurate,
 )
+from .linear import InPlaceSymmetric as InPlaceSymmetric
+from .linear import check_stopping_criteria as check_stopping_criteria
+from .linear import columnwise_dot as columnwise_dot
+from .linear import gram_to_array as gram_to_array
+from .linear import inverse_diagonal_with_intercept as inverse_diagonal_with_intercept
+from .linear import iteration_status as iteration_status
+from .linear import max_relative_residual as max_relative_residual
+from .linear import minimum_norm_solution as minimum_norm_solution
+from .linear import mirror_lower_triangle as mirror_lower_triangle
+from .linear import normalise_columns as normalise_columns
+from .linear import row_gram as row_gram
+from .linear import solve_with_intercept as solve_with_intercept
+from .linear import warn_inaccurate as warn_inaccurate
 from .online import (
     BudgetPerceptron,
     Norma,
@@ -87,8 +88,6 @@ from .risk import (
     Minimum,
     Newton,
     NormPenaltySolver,
-    OutOfCoreNewton,
-    OutOfCoreRisk,
     Penalty,
     PiecewiseQuadratic,
     Poisson,
@@ -101,15 +100,13 @@ from .risk import (
     WhitenedCoordinates,
     whiten,
 )
-from .svm import BlockSMO, BoxInterior, Dual, DualProgress, DualSolution, SMOThenInteriorPoint
-from .two_view import (
-    CanonicalCorrelations,
-    PartialLeastSquares,
-    TwoViewResult,
-    View,
-    columnwise_correlations,
-    two_view_coordinates,
-)
+from .risk import OutOfCoreNewton as OutOfCoreNewton
+from .risk import OutOfCoreRisk as OutOfCoreRisk
+from .svm import BlockSMO, BoxInterior, Dual, DualSolution, SMOThenInteriorPoint
+from .svm import DualProgress as DualProgress
+from .two_view import CanonicalCorrelations, PartialLeastSquares, TwoViewResult, View
+from .two_view import columnwise_correlations as columnwise_correlations
+from .two_view import two_view_coordinates as two_view_coordinates
 
 from .svm import Duals as Duals  # isort: skip
 from .svm import DualSolutions as DualSolutions  # isort: skip
@@ -117,18 +114,13 @@ from .svm import Reports as Reports  # isort: skip
 from .eigen import FeatureBasis as FeatureBasis  # isort: skip
 
 __all__ = [
-    "EIGEN",
-    "LINEAR",
-    "MAX_EXACT_POINTS",
     "Absolute",
     "Arpack",
     "BlockKrylov",
     "BlockSMO",
     "BlockedPath",
-    "BorderedSystem",
     "BoxInterior",
     "BudgetPerceptron",
-    "CGRecurrence",
     "CanonicalCorrelations",
     "Certificate",
     "Cholesky",
@@ -139,7 +131,6 @@ __all__ = [
     "DenseEigen",
     "Discriminants",
     "Dual",
-    "DualProgress",
     "DualSolution",
     "EigenPairs",
     "EpsilonInsensitive",
@@ -150,7 +141,6 @@ __all__ = [
     "FourierEigen",
     "GradientDescent",
     "Huber",
-    "InPlaceSymmetric",
     "InteriorPoint",
     "Krill",
     "LandmarkRidge",
@@ -168,8 +158,6 @@ __all__ = [
     "Norma",
     "NystroemPath",
     "OnlineLearner",
-    "OutOfCoreNewton",
-    "OutOfCoreRisk",
     "PartialLeastSquares",
     "Partition",
     "Penalty",
@@ -196,39 +184,12 @@ __all__ = [
     "TwoViewResult",
     "View",
     "WhitenedCoordinates",
-    "canonical_signs",
     "certify",
-    "cheapest",
-    "check_stopping_criteria",
     "choose",
-    "choose_linear_svm_solver",
     "cluster",
-    "cluster_blocks",
-    "columnwise_correlations",
-    "columnwise_dot",
     "conjugate_gradients",
-    "cost_of_entries",
-    "cost_of_storing_and_reading",
-    "eigen_costs",
-    "eigenpairs_of_moments",
-    "eigenpairs_of_points",
-    "feature_moments",
-    "gram_to_array",
-    "inverse_diagonal_with_intercept",
-    "iteration_status",
-    "max_relative_residual",
-    "minimum_norm_solution",
-    "mirror_lower_triangle",
-    "normalise_columns",
     "residual_floor",
-    "row_gram",
     "silhouette",
-    "solve_with_intercept",
     "status_of",
-    "two_view_coordinates",
-    "unknown_certificate",
-    "warn_inaccurate",
-    "weyl_certificate",
     "whiten",
-    "worst_report",
 ]

@@ -19,9 +19,19 @@ from typing import Any, TextIO
 
 import click
 
-from ._main import NOT_CONVERGED
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "NOT_CONVERGED",
+    "OutputPath",
+    "Session",
+    "TableOutputPath",
+    "atomic_write",
+    "session_options",
+]
 
-__all__ = ["OutputPath", "Session", "TableOutputPath", "atomic_write", "session_options"]
+# Exit codes; click itself uses 2 for a usage error.
+FAILED, NOT_CONVERGED, INTERRUPTED = 1, 3, 130
 
 
 class Session:

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import click
 
-from ._console import OutputPath, Session, atomic_write, session_options
+from ._console import INTERRUPTED, OutputPath, Session, atomic_write, session_options
 from ._data_options import Data, data_options, kernel_option, parse_parameters, report_dropped_rows
-from ._main import INTERRUPTED, app
+from ._main import app
 from ._pca_command import ComponentCount
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from ._console import OutputPath, Session, session_options
-from ._main import FAILED, NOT_CONVERGED, app
+from ._console import FAILED, NOT_CONVERGED, OutputPath, Session, session_options
+from ._main import app
 
 
 @app.command()

@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 import click
 
 from ..._version import __version__
+from ._console import FAILED, INTERRUPTED
 
-__all__ = ["FAILED", "NOT_CONVERGED", "USAGE", "CommandGroup", "app", "main"]
-
-FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 1, 2, 3, 130  # exit codes
+__all__ = ["CommandGroup", "app", "main"]
 
 # The extra of mercer that installs an optional package.
 EXTRAS = {"matplotlib": "cli", "pyarrow": "cli", "panel": "explore", "bokeh": "explore"}

@@ -1,9 +1,12 @@
 """Checks whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
 
+from ..._core import former_names
 from ._check_gram import GramCheck, check_gram
 from ._counterexample import Counterexample
 from ._counterexample_search import Evidence, known_counterexample
 from ._validity_result import Validity, validity
+
+__getattr__ = former_names(__name__)
 
 __all__ = [
     "Counterexample",

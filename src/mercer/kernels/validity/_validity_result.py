@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_vectors, entry_point, is_count, seeded_generator
+from ..._core import FormerAttribute, as_vectors, entry_point, is_count, seeded_generator
 from .._as_kernel import as_kernel
 from .._base import Kernel
 from .._precomputed import as_index_kernel, expects_precomputed_rows
@@ -55,6 +55,9 @@ class Validity:
     order: int = 0
     counterexample: Counterexample | None = None
     evidence: Evidence | None = None
+
+    witness = FormerAttribute("counterexample")
+    claims = FormerAttribute("properties")
 
     @property
     def properties(self) -> Properties:

@@ -3,7 +3,8 @@ from ._hsic import hsic
 from ._kde_kernel import DensityKernel
 from ._kernel_thinning import thin
 from ._mmd import mmd
-from ._parzen_sums import choose_bandwidth, log_kernel_sums
+from ._parzen_sums import choose_bandwidth
+from ._parzen_sums import log_kernel_sums as log_kernel_sums
 from ._sample_summary import Summary
 from .hypothesis_tests._independence_test import IndependenceResult, independence_test
 from .hypothesis_tests._two_sample_test import TwoSampleResult, two_sample_test
@@ -17,7 +18,6 @@ __all__ = [
     "herd",
     "hsic",
     "independence_test",
-    "log_kernel_sums",
     "mmd",
     "thin",
     "two_sample_test",

@@ -4,15 +4,15 @@ Exact and approximate methods for all or the leading eigenpairs, with certified 
 """
 
 from ._block_krylov import BlockKrylov
-from ._certificate import Certificate, certify, unknown_certificate, weyl_certificate
-from ._eigenpairs import EigenPairs, canonical_signs
-from ._feature_eigen import (
-    FourierEigen,
-    LowRankEigen,
-    eigenpairs_of_moments,
-    eigenpairs_of_points,
-    feature_moments,
-)
+from ._certificate import Certificate, certify
+from ._certificate import unknown_certificate as unknown_certificate
+from ._certificate import weyl_certificate as weyl_certificate
+from ._eigenpairs import EigenPairs
+from ._eigenpairs import canonical_signs as canonical_signs
+from ._feature_eigen import FourierEigen, LowRankEigen
+from ._feature_eigen import eigenpairs_of_moments as eigenpairs_of_moments
+from ._feature_eigen import eigenpairs_of_points as eigenpairs_of_points
+from ._feature_eigen import feature_moments as feature_moments
 from ._feature_moments import Moments
 from ._library_solvers import Arpack, DenseEigen, RandomizedEigen
 from ._power_deflation import PowerDeflation
@@ -30,11 +30,5 @@ __all__ = [
     "Moments",
     "PowerDeflation",
     "RandomizedEigen",
-    "canonical_signs",
     "certify",
-    "eigenpairs_of_moments",
-    "eigenpairs_of_points",
-    "feature_moments",
-    "unknown_certificate",
-    "weyl_certificate",
 ]

@@ -1,8 +1,8 @@
 """Kernel k-means: clustering in feature space, from the kernel matrix K."""
 
-from ._kmeans_blockwise import cluster_blocks
+from ._kmeans_blockwise import cluster_blocks as cluster_blocks
 from ._kmeans_solver import Clusters, cluster
 from ._lloyd import Lloyd, Partition
 from ._silhouette import silhouette
 
-__all__ = ["Clusters", "Lloyd", "Partition", "cluster", "cluster_blocks", "silhouette"]
+__all__ = ["Clusters", "Lloyd", "Partition", "cluster", "silhouette"]

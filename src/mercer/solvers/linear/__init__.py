@@ -1,50 +1,34 @@
 """Solvers for (K + diag(shift)) a = y: direct, iterative, and with an intercept."""
 
-from ._cholesky import (
-    Cholesky,
-    Factor,
-    LeastSquares,
-    max_relative_residual,
-    normalise_columns,
-    warn_inaccurate,
-)
+from ._cholesky import Cholesky, Factor, LeastSquares
+from ._cholesky import max_relative_residual as max_relative_residual
+from ._cholesky import normalise_columns as normalise_columns
+from ._cholesky import warn_inaccurate as warn_inaccurate
 from ._conjugate_gradient import ConjugateGradient
 from ._fallback import FallbackSolver
-from ._in_place_matrix import InPlaceSymmetric, gram_to_array, mirror_lower_triangle
-from ._intercept import BorderedSystem, inverse_diagonal_with_intercept, solve_with_intercept
-from ._minimum_norm import minimum_norm_solution
+from ._in_place_matrix import InPlaceSymmetric as InPlaceSymmetric
+from ._in_place_matrix import gram_to_array as gram_to_array
+from ._in_place_matrix import mirror_lower_triangle as mirror_lower_triangle
+from ._intercept import BorderedSystem as BorderedSystem
+from ._intercept import inverse_diagonal_with_intercept as inverse_diagonal_with_intercept
+from ._intercept import solve_with_intercept as solve_with_intercept
+from ._minimum_norm import minimum_norm_solution as minimum_norm_solution
 from ._mixed_cholesky import MixedCholesky
-from ._pcg import (
-    CGRecurrence,
-    check_stopping_criteria,
-    columnwise_dot,
-    conjugate_gradients,
-    iteration_status,
-)
-from ._woodbury import ShiftedLowRank, row_gram
+from ._pcg import CGRecurrence as CGRecurrence
+from ._pcg import check_stopping_criteria as check_stopping_criteria
+from ._pcg import columnwise_dot as columnwise_dot
+from ._pcg import conjugate_gradients
+from ._pcg import iteration_status as iteration_status
+from ._woodbury import ShiftedLowRank
+from ._woodbury import row_gram as row_gram
 
 __all__ = [
-    "BorderedSystem",
-    "CGRecurrence",
     "Cholesky",
     "ConjugateGradient",
     "Factor",
     "FallbackSolver",
-    "InPlaceSymmetric",
     "LeastSquares",
     "MixedCholesky",
     "ShiftedLowRank",
-    "check_stopping_criteria",
-    "columnwise_dot",
     "conjugate_gradients",
-    "gram_to_array",
-    "inverse_diagonal_with_intercept",
-    "iteration_status",
-    "max_relative_residual",
-    "minimum_norm_solution",
-    "mirror_lower_triangle",
-    "normalise_columns",
-    "row_gram",
-    "solve_with_intercept",
-    "warn_inaccurate",
 ]

@@ -451,12 +451,12 @@ class BlockedPath(_LandmarkPath):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.blocks import Blocks, beside
+    >>> from mercer.blocks import Blocks, with_targets
     >>> from mercer.gram import NystroemMap
     >>> from mercer.kernels import RBF
     >>> from mercer.solvers import BlockedPath
     >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> blocks = beside(Blocks.of(X, rows=10), np.sin(X))
+    >>> blocks = with_targets(Blocks.of(X, rows=10), np.sin(X))
     >>> path = BlockedPath(NystroemMap.on(RBF(), X), blocks, intercept=False)
     >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
     array([0.    , 0.0131])

@@ -18,7 +18,8 @@ from ._losses import (
     SquaredHinge,
 )
 from ._newton import Newton
-from ._newton_blockwise import OutOfCoreNewton, OutOfCoreRisk
+from ._newton_blockwise import OutOfCoreNewton as OutOfCoreNewton
+from ._newton_blockwise import OutOfCoreRisk as OutOfCoreRisk
 from ._norm_penalty import NormPenaltySolver
 from ._penalty import Penalty
 from ._reduced_expansion import ReducedExpansionRisk
@@ -38,8 +39,6 @@ __all__ = [
     "Minimum",
     "Newton",
     "NormPenaltySolver",
-    "OutOfCoreNewton",
-    "OutOfCoreRisk",
     "Penalty",
     "PiecewiseQuadratic",
     "Poisson",

@@ -192,14 +192,14 @@ class OutOfCoreNewton:
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.blocks import Blocks, beside
+    >>> from mercer.blocks import Blocks, with_targets
     >>> from mercer.gram import NystroemMap
     >>> from mercer.kernels import RBF
     >>> from mercer.solvers import Logistic, OutOfCoreNewton, OutOfCoreRisk
     >>> def signs(rows):
     ...     return rows.y[:, None], np.ones(len(rows.y))
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> blocks = beside(Blocks.of(X, rows=20), np.sign(X[:, 0]))
+    >>> blocks = with_targets(Blocks.of(X, rows=20), np.sign(X[:, 0]))
     >>> risk = OutOfCoreRisk(NystroemMap.on(RBF(), X[::6]), blocks, signs, Logistic(), 1, 1.0)
     >>> found, sums = OutOfCoreNewton().minimize(risk)
     >>> found.gap < 1e-9, sums.rows

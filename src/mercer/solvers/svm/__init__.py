@@ -3,7 +3,8 @@
 from ._dual_problem import Dual, DualSolution
 
 from ._dual_problem import Duals as Duals  # isort: skip
-from ._block_smo import BlockSMO, DualProgress
+from ._block_smo import BlockSMO
+from ._block_smo import DualProgress as DualProgress
 from ._box_interior_point import BoxInterior
 from ._smo_fallback import SMOThenInteriorPoint
 
@@ -14,7 +15,6 @@ __all__ = [
     "BlockSMO",
     "BoxInterior",
     "Dual",
-    "DualProgress",
     "DualSolution",
     "SMOThenInteriorPoint",
 ]

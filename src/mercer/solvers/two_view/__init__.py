@@ -2,7 +2,9 @@
 
 from ._cca_solver import CanonicalCorrelations
 from ._pls_solver import PartialLeastSquares
-from ._views import TwoViewResult, View, columnwise_correlations, two_view_coordinates
+from ._views import TwoViewResult, View
+from ._views import columnwise_correlations as columnwise_correlations
+from ._views import two_view_coordinates as two_view_coordinates
 
 __all__ = ["CanonicalCorrelations", "PartialLeastSquares", "TwoViewResult", "View"]
-__all__ += ["columnwise_correlations", "two_view_coordinates"]
+__all__ += []
