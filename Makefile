@@ -21,11 +21,13 @@ demo: $(VENV)/.cli ## kernel PCA of the digits: a picture, a model and a report
 test: lint ## run the checks of `lint` and the tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest # in two processes: their threads must not multiply
 
-lint: $(VENV)/.dev ## check style, types and layers
+lint: $(VENV)/.dev ## check style, types, layers, spelling, names and prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python tools/check_text.py
 
 bench: $(VENV)/.bench ## measure against other libraries; SUITE=... for a part
 	$(BIN)/python -m benchmarks $(SUITE)

@@ -24,14 +24,14 @@ PROSE = {".md", ".rst", ".html", ".js"}
 PHRASES = {
     r"\bTell (?:whether|which|how)\b": "'Whether ...' or 'Return True if ...'",
     r"\bReturns? (?:what|who)\b": "the name of what is returned",
-    r"\b(?:is|are) none\b(?!\.)": "'is not a ...'",
-    r"\bis no (?:kernel|matrix|number|array|point|model|estimator|file|name)\b": "'is not a ...'",
-    r"\bso (?:many|much) (?!that|as)(?=\w)": "the name of the quantity, or 'that many'",
+    r"(?<!there )\b(?:is|are) none\b(?! of|,)": "'is not a ...'",
+    r"(?<!there )\bis no (?:kernel|matrix|number|array|point|model|file|name)\b": "'is not a'",
+    r"\bso (?:many|much)\b(?!.*\bthat\b)(?! as)": "the name of the quantity, or 'that many'",
     r"\bbeside\b": "'besides', 'in addition to', 'next to' or 'relative to'",
-    r"\bof (?:its|their|one's) own\b": "'separate', 'its own ...' or 'new'",
+    r"\bof (?:its|their|one's) own\b(?! \w)": "'separate', 'its own ...' or 'new'",
     r"\b(?:is|are|was|were|be) told\b|\bin words\b|\bwithout a word\b": "'reported' or 'silently'",
     r"\b(?:nobody|somebody|anybody|everybody|whoever)\b": "the thing or the user that is meant",
-    r"\bof (?:scikit-learn|numba|Dask|NumPy|SciPy|LIBSVM|Newton)'s\b": "'scikit-learn's ...'",
+    r"\bof (?:scikit-learn|Dask|NumPy|SciPy|LIBSVM|Newton)'s(?=[.,;:)])": "'scikit-learn's X'",
     r"\bthe way back\b": "'inverse transform'",
     r"\ba share of\b": "'a fraction of'",
     r"\bmend(?:s|ed|ing)?\b": "'fix'",
@@ -105,8 +105,8 @@ def first_lines(paths: list[Path]) -> Iterator[str]:
             where = f"{name}:{getattr(node, 'lineno', 1)}"
             if not first.endswith("."):
                 yield f"{where}: the first line of a docstring is one sentence: {first!r}"
-            elif len(re.split(r"[=∑Σ<>^]", first)[0].split()) < 4 <= len(first.split()):
-                yield f"{where}: the first line of a docstring is words before a formula: {first!r}"
+            elif not re.match(r"[A-ZÀ-Ý][\w'’-]+|An? |`", first):
+                yield f"{where}: a docstring begins with a word, not a formula: {first!r}"
 
 
 def _public(tree: ast.Module) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef]:

@@ -67,7 +67,7 @@ EVIL = {
         lambda one: one.state["fields"]["points"].update(array="nothing"),
         r"at points there is the name of a tensor that does not exist, 'nothing'",
     ),
-    "a tensor of nobody's": (
+    "a tensor that is not referenced": (
         lambda one: one.state["fields"].update(points={"list": [1] * 12}),
         r"the tensors \['points'\] are not used by the model",
     ),

@@ -110,7 +110,7 @@ class Blocks(ABC):
 
     @property
     def ndim(self) -> int:
-        """1 for one value per row, else 2."""
+        """Number of dimensions of the rows: 1 for one value per row, else 2."""
         return len(self.shape)
 
     @property

@@ -1,4 +1,4 @@
-"""k-nearest-neighbour and radius-neighbour estimators that use the distance in feature space."""
+"""Nearest-neighbour estimators that use the distance in feature space."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class CentredGram(LinearOperator):
 
     @property
     def means(self) -> np.ndarray:
-        """K w, the weighted mean of each row of K."""
+        """The weighted mean of each row of K, K w."""
         if self._means is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 self._store_means(np.asarray(self.gram @ self.weights, dtype=float))
@@ -97,7 +97,7 @@ class CentredGram(LinearOperator):
 
     @property
     def grand_mean(self) -> float:
-        """w^T K w, the squared norm of the mean in feature space."""
+        """The squared norm of the mean in feature space, w^T K w."""
         return float(self.weights @ self.means)
 
     # ------------------------------------------------------------------ products

@@ -106,7 +106,7 @@ class ValueTables:
 
 @node
 class Memoised(Wrapper):
-    """k(x, z) = k_1(x, z), with values that are stored and reused.
+    """The kernel k(x, z) = k_1(x, z), with values that are stored and reused.
 
     Parameters, equality, hash and repr are those of k_1.
 

@@ -31,7 +31,6 @@ from ._fitted_state import FITTED
 __all__ = [
     "FORMER_CLASSES",
     "FORMER_FIELDS",
-    "FORMER_FIELDS",
     "MAX_KERNEL_CHARACTERS",
     "StoredClass",
     "by_class",

@@ -15,7 +15,7 @@ CLASS_STYLES: list[tuple[Any, str]] = [(colour, marker) for marker in "o^sD" for
 
 
 class Labels(NamedTuple):
-    """y as an array, the names of its classes, and the class index of each point.
+    """Labels as an array, the names of their classes, and the class index of each point.
 
     All are None without y.  The names are None if y contains numbers rather than classes.
     """

@@ -68,7 +68,7 @@ def saved(rings, tmp_path_factory):
     return path
 
 
-def test_a_page_asks_nobody_and_hostile_text_stays_text(page, saved):
+def test_a_page_asks_nowhere_and_hostile_text_stays_text(page, saved):
     page("ex.setSelection(ex.combineSelection(i => i === 7 || i === 8, 'set'), '')")
     page("ex.hover(ex.panes[0], 7)")
     page.page.get_by_label("Colour by").select_option("name")  # the legend shows its values
@@ -130,14 +130,14 @@ def test_search(page):
         ("point 29", 11),
         ("ring = outer", page("ex.columns.find(c => c.name === 'ring').values.length") and None),
         ("decimal > 1.9", 10),
-        ("nobody", 0),
+        ("nowhere", 0),
     ]:
         box.fill(text)
         box.press("Enter")
         page.until("/selected|Nothing/.test(ex.status.textContent)")
         if count is not None:
             assert page("ex.count") == count, text
-    assert page.status == 'Nothing found for "nobody".'
+    assert page.status == 'Nothing found for "nowhere".'
 
 
 ROW = np.arange(300)
@@ -182,7 +182,7 @@ DECIMAL[3] = np.nan
         ("point 29", (ROW == 29) | (ROW >= 290)),
         ("point 29 and not point 295", ((ROW == 29) | (ROW >= 290)) & (ROW != 295)),
         ("name = POINT 17", ROW == 17),
-        ("nobody", ROW < 0),
+        ("nowhere", ROW < 0),
     ],
 )  # fmt: skip
 def test_queries(page, query, expected):
@@ -349,7 +349,7 @@ def test_a_million_points(opened, tmp_path):
     turn = np.linspace(0, 2 * np.pi, 61)[:-1]
     polygon = np.column_stack([np.cos(turn), np.sin(turn) * (1 + 0.5 * np.cos(5 * turn))])
     around = "polygon => { ex.selectInside(ex.panes[0], polygon, 'set'); return ex.lassoTime; }"
-    frames, taken = [], []  # in ms; more than one, as others may be busy beside us
+    frames, taken = [], []  # in ms; several, because other processes may be busy
     while len(taken) < 5 and (min(frames, default=99) >= 50 or min(taken, default=999) >= 500):
         frames.append(page(moving))
         taken.append(page(around, polygon.tolist()))

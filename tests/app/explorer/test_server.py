@@ -199,7 +199,9 @@ def test_columns_that_models_give_and_lines(page, blobs):
     page.until("ex.panes[1].field && ex.panes[1].field.lines")
     assert page("ex.panes[1].field.lines.some(line => line.segments.length > 5)")
     page.page.get_by_label("Contours in probabilistic PCA").select_option("magnification")
-    page.until("ex.status.textContent.includes('everywhere')")  # as the way back is linear
+    page.until(
+        "ex.status.textContent.includes('everywhere')"
+    )  # because the inverse transform is linear
     page.page.get_by_label("Contours in probabilistic PCA").select_option("none")
     page.until("!ex.panes[1].field")
 

@@ -176,7 +176,7 @@ def solve(solver, gram, k):
 
 
 def refuses(solver, entry, stopped):
-    """Tell whether a solver may refuse: landmarks need a Mercer kernel, and enough of them."""
+    """Whether a solver may refuse: it needs a Mercer kernel, and enough landmarks."""
     few = isinstance(stopped, ValueError) and "components are requested, but" in str(stopped)
     return isinstance(solver, LowRankEigen) and (few or not entry.psd)
 

@@ -1,4 +1,4 @@
-"""mercer compare: embeddings of the points of a file by several models, side by side."""
+"""The command `mercer compare`: embeddings of a file by several models, side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mercer explore: explore the points of a file interactively in a browser."""
+"""The command `mercer explore`: explore the points of a file interactively in a browser."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point
+from ..._core import FormerAttribute, entry_point
 from ...models.embedding import EmbeddingQuality
 
 __all__ = ["Comparison", "ModelResult"]
@@ -90,6 +90,8 @@ class Comparison:
     n_evaluated: int
     n_neighbors: int
     y: np.ndarray | None = None
+
+    n_asked = FormerAttribute("n_evaluated")
 
     @property
     def maps(self) -> dict[str, np.ndarray]:
