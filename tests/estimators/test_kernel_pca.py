@@ -212,7 +212,7 @@ def test_one_point_bad_numbers_bad_shapes():
     with pytest.raises(NotFittedError):
         KernelPCA(1).transform(X)
     with pytest.warns(
-        UserWarning, match="ARPACK computes fewer than n eigenpairs, but 90 of n = 90"
+        UserWarning, match="ARPACK can compute at most n - 1 eigenpairs, but 90 of n = 90"
     ):
         model = KernelPCA(eigen_solver="arpack", kernel=Linear()).fit(X)
     assert isinstance(model.solver_, DenseEigen)

@@ -501,7 +501,7 @@ def test_components_without_variance_have_no_scores_on_new_points_either(solver,
 
 def test_arpack_and_all_components():
     with pytest.warns(
-        UserWarning, match="ARPACK computes fewer than n eigenpairs, but 120 of n = 12"
+        UserWarning, match="ARPACK can compute at most n - 1 eigenpairs, but 120 of n = 12"
     ):
         model = make("arpack", 120).fit(X)
     assert isinstance(model.solver_, DenseEigen)
@@ -801,7 +801,7 @@ def test_all_points_equal(solver):
 def test_one_point(solver):
     options = {"rank": None} if solver == "nystroem" else {}
     if solver == "arpack":
-        with pytest.warns(UserWarning, match="ARPACK computes fewer than n"):
+        with pytest.warns(UserWarning, match="ARPACK can compute at most n - 1"):
             model = make(solver, 1, **options).fit(X[:1])
     else:
         model = make(solver, 1, **options).fit(X[:1])

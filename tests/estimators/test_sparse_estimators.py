@@ -309,7 +309,7 @@ def test_the_same_seed_gives_the_same_bits(model, target, monkeypatch):
     # three blocks of rows, for several threads
     tuning = dataclasses.replace(_reduced_expansion._TUNING, block_bytes=1)
     monkeypatch.setattr(_reduced_expansion, "_TUNING", tuning)
-    monkeypatch.setattr("mercer._core._threads._MIN_SHARED_WORK", 0.0)
+    monkeypatch.setattr("mercer._core._threads._MIN_PARALLEL_WORK", 0.0)
     monkeypatch.setattr("mercer._core._threads.thread_count", lambda: 3)
     first = clone(model).set_params(max_iter=5).fit(X, target)
     monkeypatch.setattr("mercer._core._threads.thread_count", lambda: 1)

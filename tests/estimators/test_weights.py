@@ -209,7 +209,7 @@ def test_kernels_learned_from_targets_see_class_weights(Model):
 
 
 @pytest.mark.parametrize("kernel", [RBF("median"), RBF("scott"), RBF("scale"), "RBF('silverman')"])
-@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize("in_blocks", [False, True])
 def test_a_density_resolves_its_kernel_with_weights(kernel, in_blocks):
     model, given = ParzenDensity(kernel=kernel), Blocks.of(X, rows=10) if in_blocks else X
     weighted = clone(model).fit(given, sample_weight=COUNTS.astype(float))

@@ -90,7 +90,7 @@ def test_wrong_number_of_columns(kernel):
         lambda: kernel.input_gradient(X, X[:, :2], W),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=r"compares points with \d and with \d columns; both"):
+        with pytest.raises(ValueError, match=r"points with \d columns to points with \d; both need"):
             call()
 
 
@@ -101,7 +101,7 @@ def test_wrong_number_of_columns_for_a_matrix():
         lambda: k.diag(X),
         lambda: k.input_gradient(X, None, np.ones((6, 6))),
     ):
-        with pytest.raises(ValueError, match="Bilinear compares points with 2 and with 3 columns"):
+        with pytest.raises(ValueError, match="Bilinear cannot compare points with 2 columns to"):
             call()
 
 

@@ -95,7 +95,7 @@ def test_a_value_without_a_code_is_named():
 def test_vector_kernels_say_who_takes_structured_points(points):
     what = "sets" if isinstance(points[0], set) else "strings"
     for call in (RBF(), KernelPCA().fit, lambda X: SVC().fit(X, [0, 1])):
-        with pytest.raises(ValueError, match=f"takes vectors, but X holds {what}, the first"):
+        with pytest.raises(ValueError, match=f"takes vectors, but X holds {what} .the first is"):
             call(points)
 
 

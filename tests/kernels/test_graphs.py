@@ -302,7 +302,7 @@ def test_large_collections_are_worked_on_in_parts(monkeypatch):
 
 
 def test_a_shared_hash_is_noticed(monkeypatch):
-    monkeypatch.setattr(module, "mix", lambda x, salt=0: np.asarray(x) * np.uint64(0))
+    monkeypatch.setattr(module, "splitmix64", lambda x, salt=0: np.asarray(x) * np.uint64(0))
     with pytest.raises(
         ArithmeticError, match=r"after 1 iterations, 2 labels have only 1 different"
     ):
@@ -521,8 +521,8 @@ def test_tudataset_in_another_order_and_with_targets(tmp_path):
         ({"A": "1, 2\n2"}, ValueError, "NAME_A.txt, line 2, cannot be read: 1 numbers, but 2 in"),
         ({"A": "1, 2, 3\n2, 1, 3"}, ValueError, "NAME_A.txt has 3 numbers per line, but an edge"),
         ({"graph_labels": f"{10**30}\n1"}, ValueError, "NAME_graph_labels.txt, line 1, cannot"),
-        ({"graph_labels": "1"}, ValueError, "has the graphs 1 to 2, but there are labels only"),
-        ({"A": "1, 9\n9, 1\n1,2\n2,1"}, ValueError, "has the nodes 1 to 9, but"),
+        ({"graph_labels": "1"}, ValueError, "refers to graphs 1 to 2, but there are labels only"),
+        ({"A": "1, 9\n9, 1\n1,2\n2,1"}, ValueError, "refers to nodes 1 to 9, but"),
         ({"A": "1, 3\n3, 1\n1,2\n2,1"}, ValueError, "edge 0 connects graph 0, node 0 and graph 1"),
         (
             {"node_attributes": "0\n1\nnan\n1\n1"},

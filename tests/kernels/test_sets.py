@@ -244,7 +244,7 @@ def test_the_overlap_coefficient_is_refused_with_its_counterexample():
         (
             lambda: Jaccard()(np.ones((2, 3)), np.ones((2, 4))),
             ValueError,
-            "sets with 3 and with 4 columns",
+            "sets with 3 columns to sets with 4;",
         ),
         (lambda: Subsets(0.0), ValueError, "Subsets: weight must be positive"),
         (lambda: MeanOf(2), TypeError, "MeanOf wraps a kernel, got 2"),

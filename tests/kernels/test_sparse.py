@@ -83,7 +83,7 @@ def test_tiles_of_a_mixture():
 
 def test_a_sparse_operand_must_set_the_frame():
     X, Z = operands(zoo.LEAVES[0], 10)
-    with pytest.raises(ValueError, match="a sparse operand must be prepared first"):
+    with pytest.raises(ValueError, match="prepare the sparse points first"):
         RBF().prepare(sp.csr_array(X), like=RBF().prepare(Z))
 
 
@@ -103,7 +103,7 @@ def test_not_finite(bad):
 
 
 def test_wrong_width():
-    with pytest.raises(ValueError, match="RBF compares points with 3 and with 4 columns"):
+    with pytest.raises(ValueError, match="RBF cannot compare points with 3 columns to .* 4;"):
         RBF()(sp.csr_array((2, 3)), sp.csr_array((2, 4)))
 
 

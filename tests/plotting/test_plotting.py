@@ -463,7 +463,7 @@ def test_heat_map_of_many_points_is_thinned_before_anything_is_computed(ax):
     gram_heatmap(Callable(block), many, ax=ax, max_size=50)
     assert shown(ax).shape == (50, 50)
     assert max(max(size) for size in seen) <= 50
-    assert ax.get_title() == "50 of 100000 points, evenly thinned"
+    assert ax.get_title() == "50 of 100000 points, evenly spaced"
     np.testing.assert_allclose(shown(ax)[0, -1], many[0] @ many[-1])  # both ends are included
 
 
@@ -592,7 +592,7 @@ def test_a_path_leads_from_the_start_to_the_pre_image(ax, method):
 def test_what_has_no_path_is_refused():
     with pytest.raises(ValueError, match=r"90 functions, but the plot.* - .* - try f\[0\]"):
         preimage_path(Expansion.sections(RBF(0.2), X), X[:1])
-    with pytest.raises(ValueError, match=r"method='nearest' has no path - .* - try one of"):
+    with pytest.raises(ValueError, match=r"method='nearest' has no path to plot - .* - try one of"):
         preimage_path(Expansion.mean(RBF(0.2), X), X[:1], method="nearest")
     assert plt.get_fignums() == []
 

@@ -22,7 +22,7 @@ def test_a_tree_has_a_node_for_every_kernel():
     assert texts[1].startswith("sum of kernels")
     assert len(ax.lines) == 6 + 5  # nodes, and edges to them
     unknown = (RBF() + Callable(np.dot)).validity([[0.0], [1.0]], n_grams=1)
-    assert "not known" in [text.get_text() for text in plotting.validity(unknown, axes()).texts]
+    assert "no known rule" in [text.get_text() for text in plotting.validity(unknown, axes()).texts]
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -102,7 +102,7 @@ def test_names_that_no_solver_has():
     K = gram(RBF(), X)
     with pytest.raises(TypeError, match=r"has the options \['tolerance'\]"):
         choose(EIGEN, K, "krylov", tolerance=1e-3)
-    with pytest.raises(ValueError, match="unknown method 'foo' to choose landmarks; choose"):
+    with pytest.raises(ValueError, match="unknown landmark method 'foo'; choose"):
         LowRankEigen(landmarks="foo")
 
 

@@ -184,12 +184,12 @@ def former_names(package: str) -> Callable[[str], Any]:
 
 
 class FormerAttribute:
-    """Descriptor for an attribute that was renamed: forwards to the present name and warns.
+    """Descriptor for an attribute that was renamed: forwards to the new name and warns.
 
     Parameters
     ----------
     present : str
-        The present name of the attribute.
+        The new name of the attribute.
     """
 
     def __init__(self, present: str) -> None:

@@ -228,8 +228,8 @@ def reject_structured(X: Any, owner: str) -> None:
         matches.append(_GRAPHS)
     for what, kernels in matches:
         raise ValueError(
-            f"{owner} takes vectors, but X holds {what}, the first {first!r}; kernels for {what} "
-            f"are {kernels} (docs/structured.md)"
+            f"{owner} takes vectors, but X holds {what} (the first is {first!r}); kernels for "
+            f"{what} are {kernels} (docs/structured.md)"
         )
 
 

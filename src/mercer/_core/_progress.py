@@ -70,7 +70,7 @@ class Progress:
     [Model] 100 of 100 points
     """
 
-    _open: Progress | None = None  # the instance whose line on the terminal has not ended
+    _open: Progress | None = None  # instance whose last line on the terminal has no newline yet
 
     def __init__(self, name: str) -> None:
         self._name = name

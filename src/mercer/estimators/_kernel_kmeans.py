@@ -303,7 +303,7 @@ class KernelKMeans(
     def predict(self, X: Any) -> np.ndarray:
         """Return the index of the nearest centroid of each point.
 
-        For a precomputed kernel X is the matrix k(X, X_fit).
+        For a precomputed kernel, X is the kernel matrix between the points and `X_fit_`.
         """
         return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
 

@@ -277,8 +277,8 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the most votes; the first of the classes that tie.
 
-        For a precomputed kernel, X is k(X, X_fit).  `X=None` stands for the training points, each
-        without its own vote.
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        `X=None` stands for the training points, each without its own vote.
         """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
@@ -342,8 +342,8 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
     def predict(self, X: Any) -> np.ndarray:
         """Return the weighted mean of the targets of the neighbours.
 
-        For a precomputed kernel, X is k(X, X_fit).  `X=None` stands for the training points,
-        where no point counts as its own neighbour.
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        `X=None` stands for the training points, where no point counts as its own neighbour.
         """
         index, w = self._indices_and_weights(X)
         total = np.zeros((len(index), self.dual_coef_.shape[1]))

@@ -223,7 +223,7 @@ class Expansion:
         Parameters
         ----------
         n_points : int, optional
-            Maximum number of new points, smaller than the present number.  The result has fewer if
+            Maximum number of new points, smaller than the current number.  The result has fewer if
             more points would not reduce the error.
         max_error : float, optional
             Alternative to `n_points`: the largest allowed error |f_c - g_c| in the RKHS norm, for

@@ -99,7 +99,7 @@ class DenseGram(GramOperator):
         return array
 
     def scaled(self, scale: np.ndarray) -> DenseGram:
-        """Return diag(scale) K diag(scale) as a Gram.
+        """Return the operator diag(scale) K diag(scale).
 
         If this operator owns its array, the array is scaled in place and released; see `release`.
         """

@@ -111,7 +111,7 @@ def gram(
 
 
 def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
-    """Return a Gram of user-supplied values, without a copy if X is all points in order."""
+    """Return the matrix of user-supplied values, not copied if X is all points in order."""
     if Z is not None:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
     values, index = as_index_kernel(kernel, X)

@@ -667,9 +667,10 @@ class Kernel(Value, ABC):
         return resolved._learned(X, weights, targets)
 
     def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
-        """Return this kernel fitted to the data, after its rules are resolved.
+        """Return this kernel fitted to the data.
 
-        Only kernels that learn from data, such as `MultipleKernel`, override this.
+        This is called after `resolve` has replaced rules such as "median" by their values.  Only
+        kernels that learn from data, such as `MultipleKernel`, override it.
         """
         return self
 

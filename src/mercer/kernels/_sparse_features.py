@@ -111,7 +111,7 @@ class Explicit(Kernel):
         ----------
         X : n points
         like : points, optional
-            The columns are the features that occur in these points, in the order of their codes;
+            The columns are the features that occur in these points, sorted by their hash codes;
             by default those that occur in X.  Use `features(test, like=train)` to get the columns
             of `features(train)`.
 

@@ -174,9 +174,9 @@ class Decoder:
             raise self._error(where, "a collection without values")
         block, ends = self._block(nodes["texts"], where), self._tensor(nodes["ends"], where)
         if ends.dtype != np.int64 or ends.ndim != 1:
-            raise self._error(where, "texts without valid end positions")
+            raise self._error(where, "strings without valid end positions")
         if np.any(np.diff(ends, prepend=0) < 0) or (ends[-1:] != len(block)).any():
-            raise self._error(where, "texts that end before they begin")
+            raise self._error(where, "strings that end before they begin")
         data, bounds = block.tobytes(), [0, *ends.tolist()]
         self._count += len(ends)
         return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]

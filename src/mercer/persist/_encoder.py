@@ -301,7 +301,7 @@ def _refusal_message(value: Any, where: str) -> str:
         return f"{what} of the class {type(value).__name__}; use the plain value to store it"
     return (
         f"{what}, of the class {type(value).__module__}.{type(value).__qualname__}, which cannot "
-        f"be stored: a file can contain numbers, texts, arrays, tables, Graphs and objects of "
+        f"be stored: a file can contain numbers, strings, arrays, tables, Graphs and objects of "
         f"mercer made of them"
     )
 

@@ -208,7 +208,7 @@ def _parse_header(header: bytes, size: int) -> tuple[dict[str, str], dict[str, T
     entries = strict_json(header, "the header")
     metadata = entries.pop("__metadata__", None) if isinstance(entries, dict) else None
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise ModelFileError("the header has no __metadata__ of texts")
+        raise ModelFileError("the header has no __metadata__ with string values")
     fingerprint = metadata.get("fingerprint", "")
     if len(fingerprint) != 64 or not set(fingerprint) <= set("0123456789abcdef"):
         raise ModelFileError(

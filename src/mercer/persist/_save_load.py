@@ -190,7 +190,7 @@ def _notes(metadata: dict[str, str]) -> dict[str, str]:
     """Return the notes in the metadata of a file."""
     notes = strict_json(metadata.get("notes", "{}"), "the notes")
     if not isinstance(notes, dict) or not all(isinstance(v, str) for v in notes.values()):
-        raise ModelFileError("the notes are not a dictionary of texts")
+        raise ModelFileError("the notes are not a dictionary of strings")
     return notes
 
 

@@ -193,8 +193,8 @@ def preimage_path(
         )
     if method not in _ITERATIVE_METHODS:
         raise ValueError(
-            f"method={method!r} has no path - usually it is not iterative - try one of "
-            f"{_ITERATIVE_METHODS}"
+            f"method={method!r} has no path to plot - usually because it is not iterative - try "
+            f"one of {_ITERATIVE_METHODS}"
         )
     start = np.atleast_2d(np.asarray(start, dtype=float))
     window = plane_window(expansion.points, n_grid)

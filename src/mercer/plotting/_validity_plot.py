@@ -102,7 +102,7 @@ def _tree(verdict: Validity, ax: Axes | None) -> Axes:
         ax.plot([x], [y], "o", color=colour, markersize=9, zorder=3)
         ax.text(x + 0.1, y + 0.02, _short(str(kernel)), va="bottom", fontsize=10)
         listed = ", ".join(properties.words)
-        caption = f"{properties.rule or 'not known'}{f'  [{listed}]' if listed else ''}"
+        caption = f"{properties.rule or 'no known rule'}{f'  [{listed}]' if listed else ''}"
         ax.text(x + 0.1, y - 0.04, caption, va="top", fontsize=7.5, color="0.4")
     ax.set(xlim=(-0.15, 0.4 * max(last_row) + 4.2), ylim=(-len(rows) + 0.4, 0.6))
     ax.set_title(_short(verdict.headline), loc="left")

@@ -61,7 +61,7 @@ MAX_EXACT_POINTS = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 
 class _ChooserTuning:
     """Tuning constants of the choice of a solver."""
 
-    # Points up to which a float64 Cholesky factor is cheap, so that nothing else is tried.
+    # Up to this many points, a float64 Cholesky factorisation is cheap and is always preferred.
     max_direct_points: int = 2000
     # Fraction of the cost of a factorisation that conjugate gradients may spend on pivots.
     max_pivot_cost: float = 0.05
@@ -69,7 +69,7 @@ class _ChooserTuning:
     min_rank: int = 50
     # Smallest max_iter of conjugate gradients that are tried before a factorisation.
     min_cg_steps: int = 20
-    # Points up to which a linear SVM is always trained from rows of K.
+    # Up to this many points, a linear SVM is always trained by SMO, which reads rows of K.
     max_smo_points: int = 500
 
 

@@ -261,7 +261,7 @@ def test_mistakes_are_told_without_a_traceback(mercer, people):
         (("score", "svc", people, "--target", "price", "--columns", "age"), 1, "fit ridge"),
         (("pca", people, "--columns", "age", "--set", "tll=1"), 1, "did you mean 'tol'?"),
         (("fit", "svc", people, "--columns", "age"), 1, "no target is set for .*column to predict"),
-        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a text like '2 GiB'"),
+        (("pca", people, "--columns", "age", "--max-memory", "much"), 1, "a string like '2 GiB'"),
         (("pca", people, "--columns", "age", "--resume"), 0, ""),
     ]:
         done = mercer(*arguments)

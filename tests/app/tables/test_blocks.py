@@ -128,7 +128,7 @@ def test_files_of_different_width(folder, tmp_path):
 
 
 def test_text_is_not_a_point(folder, parquet):
-    with pytest.raises(TableError, match=r"the column 'label' holds text.*columns=\['a'\]"):
+    with pytest.raises(TableError, match=r"the column 'label' contains text.*columns=\['a'\]"):
         open_blocks(folder / "x.csv", columns=["a", "label"]).to_array()
     with pytest.raises(TableError, match=r"the column .label. contains text.*columns=\[.a.\]"):
         open_blocks(parquet, columns=["a", "label"]).to_array()

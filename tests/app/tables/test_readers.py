@@ -409,7 +409,7 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
         ("a.arrow", b"ARROW1\0\0junk", "a.arrow cannot be read as Arrow"),
         ("a.fasta", "ACGT\n", "a.fasta: line 1 is 'ACGT', before any line that begins with '>'"),
         ("a.zip", b"junk", "a.zip is neither a folder nor a zip file"),
-        ("a.xyz", "1", "the file extension is not known.*try --format csv"),
+        ("a.xyz", "1", "unknown file extension.*try --format csv"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, name, content, text):

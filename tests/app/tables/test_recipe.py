@@ -96,7 +96,7 @@ REFUSED = {
     "onehot contains the column 'city', which": ({"onehot": ("city",), "ignore": ("city",)}, {}),
     "has no column of graphs": ({"points": "graphs"}, {}),
     "2 columns of text: 'city', 't'.*--columns": ({"points": "texts"}, {"t": text(*"abcd")}),
-    "1 of 32 values are not numbers, the first 'x' on line 3 - usually a typing error": (
+    "1 of 32 values are not numbers; the first is 'x' on line 3 - usually a typo": (
         {"impute": "mean"},
         {"city": text("1", "x", *["2"] * 30)},
     ),
@@ -178,7 +178,7 @@ NOTHING = np.full(4, np.nan)
         (
             {},
             {"n": text("1,5", "2,5", "3,0", "4")},
-            "'n': contains numbers with decimal commas, the first '1,5' on line 2 - write decimal",
+            "'n': contains numbers with decimal commas; the first is '1,5' on line 2 - write",
         ),
         (
             {},
@@ -188,7 +188,7 @@ NOTHING = np.full(4, np.nan)
         (
             {},
             {"n": text("9007199254740993", None, "9007199254740995", "4")},
-            r"'n': contains integers beyond 2\^53, which 64-bit floats would round, the first "
+            r"'n': contains integers beyond 2\^53, which 64-bit floats would round; the first is "
             "'9007199254740993' on line 2 - identifiers are not a feature.*--ignore n",
         ),
     ],

@@ -169,7 +169,7 @@ def test_structured_points():
     places = rng.normal(size=(6, 2))
     found = embedding_quality(words, places, kernel=Spectrum(2), random_state=3)
     np.testing.assert_allclose(found.q_nx, embedding_quality(phi, places, random_state=3).q_nx)
-    with pytest.raises(ValueError, match=r"X holds strings, the first 'GATTACA'"):
+    with pytest.raises(ValueError, match=r"X holds strings \(the first is 'GATTACA'\)"):
         embedding_quality(words, places)
 
 

@@ -319,7 +319,7 @@ def test_a_kernel_that_is_not_a_kernel():
         ({"noise": np.r_[0.0, UNEQUAL[1:]]}, ValueError, "the noise of 1 of 90 observations is 0"),
         ({"rank": 0}, ValueError, "rank must be a positive integer or None, got 0"),
         ({"rank": 2.5}, ValueError, "rank must be a positive integer or None"),
-        ({"landmarks": "best"}, ValueError, "unknown method 'best' to choose landmarks"),
+        ({"landmarks": "best"}, ValueError, "unknown landmark method 'best'"),
         ({"landmarks": X[:0]}, ValueError, "at least one landmark is needed, got none"),
         ({"rank": 0, "landmarks": S}, ValueError, "rank must be a positive integer or None, got 0"),
         ({"random_state": -3}, ValueError, "random_state must be None, .* at least 0.*, got -3"),

@@ -298,7 +298,7 @@ def test_more_components_than_landmarks():
         LowRankEigen(rank=3).eigenpairs(centred(RBF(), X), 0)
     with pytest.raises(ValueError, match="rank=201 landmarks cannot be chosen among 200 points"):
         LowRankEigen(rank=201, landmarks="uniform").eigenpairs(centred(RBF(), X), 2)
-    with pytest.raises(ValueError, match="unknown method 'best'"):
+    with pytest.raises(ValueError, match="unknown landmark method 'best'"):
         LowRankEigen(rank=20, landmarks="best").eigenpairs(centred(RBF(), X), 2)
 
 

@@ -92,7 +92,7 @@ def test_what_makes_no_sense():
             Krill(10).regress(RBF(), X, Y, 0.1, bad)
     with pytest.raises(ValueError, match="rank must be a positive integer or None, got 0"):
         Krill(0)
-    with pytest.raises(ValueError, match="unknown method 'best'"):
+    with pytest.raises(ValueError, match="unknown landmark method 'best'"):
         Krill(10, "best")
     with pytest.raises(MemoryBudgetError, match="a fit on 1000 landmarks needs"):
         Krill(max_memory="10 MB").regress(RBF(), X, Y, 0.1)

@@ -217,7 +217,7 @@ def _code(
         else f"label_values(table.column({color!r}))[recipe.kept_rows(table)]"
     )
     lines = [
-        f'"""Embeddings of {source.title}: equivalent of `mercer compare`."""',
+        f'"""Embeddings of {source.title}: equivalent to `mercer compare`."""',
         "",
         "from mercer import compare",
         f"from mercer.app.tables import Recipe, {'label_values, ' if color else ''}open_table",

@@ -86,7 +86,7 @@ def accuracy_statements(model: Any) -> list[tuple[bool, str]]:
             (
                 False,
                 "Random features approximate the kernel without bias on average over the random "
-                "seed; the error for this particular seed is not known.",
+                "seed; the error for this particular seed is unknown.",
             ),
         ]
     widths = (c.upper - c.lower)[bounded] / np.maximum(model.eigenvalues_[bounded], 1e-300)

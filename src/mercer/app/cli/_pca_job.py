@@ -242,7 +242,7 @@ class PCARun:
         extra_columns = () if self.color is None else (self.color,)
         constructor = call_code("KernelPCA", self.parameters)
         lines = [
-            f'"""Kernel PCA of {self.source.title}: equivalent of `mercer pca`."""',
+            f'"""Kernel PCA of {self.source.title}: equivalent to `mercer pca`."""',
             "",
             "import sys",
             "",

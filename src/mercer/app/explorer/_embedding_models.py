@@ -65,7 +65,7 @@ def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
         return model, float(exact)
     model = clone(model).set_params(eigen_solver="nystroem")
     entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0  # n m
-    features = entries / plan.n  # m features; solving for them and their moments costs n m^2 each
+    features = entries / plan.n  # m; the features and their moments take 2 n m^2 flops each
     cost = cost_of_entries(None, X, entries) + Cost(products=4.0 * entries * features)
     return model, cost.seconds
 
@@ -75,7 +75,7 @@ def kernel_pca_embedding(
 ) -> Embedding:
     """Return the embedding of points by a fitted kernel PCA.
 
-    `trained` states that the model was fitted to exactly these points.
+    `trained` means that the model was fitted to exactly these points.
     """
     if not np.any(model.eigenvalues_ > 0):
         raise ValueError(
@@ -97,7 +97,7 @@ def embedding_of(
 ) -> Embedding:
     """Return the embedding of points by any fitted model with `transform`.
 
-    `trained` states that the model was fitted to exactly these points.
+    `trained` means that the model was fitted to exactly these points.
     """
     if isinstance(model, KernelPCA):
         return kernel_pca_embedding(model, X, trained=trained)

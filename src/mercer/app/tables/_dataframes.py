@@ -120,7 +120,7 @@ def _column(source: str, name: str, values: Any, kind: str) -> np.ndarray:
     if nested_value is not None:
         raise TableError(
             f"{source}, column {name!r}: a {type(nested_value).__name__} is neither a number nor "
-            f"text - give each of its entries a column, or remove the column"
+            f"text - give each of its entries its own column, or remove the column"
         )
     return column_from_texts(None if v is None else str(v) for v in cleaned)
 

@@ -141,9 +141,7 @@ def _format_of(path: Path) -> str:
             return kind
     known = ", ".join(extensions[0] for extensions in FORMATS.values())
     remedy = _REMEDIES.get(path.suffix, f"try --format csv, or another of {', '.join(FORMATS)}")
-    raise TableError(
-        f"{path}: the file extension is not known; known extensions are {known} - {remedy}"
-    )
+    raise TableError(f"{path}: unknown file extension; supported extensions are {known} - {remedy}")
 
 
 def _missing_file_message(path: Path, name: str) -> str:
@@ -153,7 +151,7 @@ def _missing_file_message(path: Path, name: str) -> str:
     siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
     similar = difflib.get_close_matches(path.name, siblings, 1)
     hint = f"; did you mean {path.parent / similar[0]}?" if similar else ""
-    return f"{name} does not exist{hint or ' - usually a typing error, or another folder'}"
+    return f"{name} does not exist{hint or ' - usually a typo, or the wrong folder'}"
 
 
 # References to temporary files, so that they are not deleted before the process ends.

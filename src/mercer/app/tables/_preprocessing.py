@@ -357,13 +357,13 @@ class Recipe:
                 row = column.tolist().index(content.example)
                 unless = f", or exclude the column with --ignore {quoted}"
                 what = (
-                    f"contains {content.what}, the first {_truncated(content.example)} on "
+                    f"contains {content.what}; the first is {_truncated(content.example)} on "
                     f"{table.where(row)} - {content.remedy}{unless if self.parts is None else ''}"
                 )
             elif self.parts is not None:
                 what = (
                     f"contains text, {first}, but the model was fitted to numbers - usually a "
-                    f"typing error or a placeholder for a missing value - fix the file"
+                    f"typo or a placeholder for a missing value - fix the file"
                 )
             elif not texts:
                 what = (
@@ -372,9 +372,9 @@ class Recipe:
                 )
             elif len(texts) <= len(column) // 10:
                 what = (
-                    f"{len(texts)} of {len(column)} values are not numbers, the first {first} - "
-                    f"usually a typing error or a placeholder for a missing value - fix the file, "
-                    f"or exclude the column with --ignore {quoted}"
+                    f"{len(texts)} of {len(column)} values are not numbers; the first is {first} - "
+                    f"usually a typo or a placeholder for a missing value - fix the file, or "
+                    f"exclude the column with --ignore {quoted}"
                 )
             else:
                 several = f"{n_different} different values"
@@ -734,7 +734,8 @@ class Recipe:
             how = self.impute if isinstance(self.impute, str) else f"number {self.impute:g}"
             text = f"Missing numbers were replaced by the {how.replace('_', ' ')}"
             sentences.append(
-                text + (", missing categories by the most frequent." if categorical else ".")
+                text
+                + (", missing categories by the most frequent category." if categorical else ".")
             )
         unused = [*self.ignore, *filter(None, [self.target])]
         if unused:

@@ -256,7 +256,7 @@ def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
         if name in seen:
             raise TableError(
                 f"{source}: column {position} has the same name, {name!r}, as column {seen[name]} "
-                f"- usually two tables that were joined - give each column a different name"
+                f"- usually the result of joining two tables - give each column a different name"
             )
         seen[name] = position
 

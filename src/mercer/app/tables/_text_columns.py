@@ -70,7 +70,7 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
             is_identifier=True,
         )
     for what, remedy, matches in (
-        ("dates or times", "turn them into numbers, such as days since the first", _is_date),
+        ("dates or times", "convert them to numbers, such as days since the first date", _is_date),
         ("numbers with decimal commas", "write decimal points", _is_decimal_comma),
         ("numbers with thousands separators", "remove the separators", _is_thousands),
         ("numbers with symbols or spaces", "write plain numbers", _is_decorated),

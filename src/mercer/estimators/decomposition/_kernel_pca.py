@@ -320,7 +320,7 @@ class KernelPCA(
     @available_if(_can_stream)
     @fit_method
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Update the components with further points, which are not stored.
+        """Update the components with new points, which are not stored.
 
         The first block determines the landmarks or random features and, if gamma depends on the
         data, gamma.  It should therefore be a representative sample.  The moments of the features
@@ -479,7 +479,7 @@ class KernelPCA(
     def transform(self, X: Any) -> np.ndarray:
         """Return the scores of the points X, shape (n, n_components_).
 
-        For a precomputed kernel, X is k(X, training points).
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)

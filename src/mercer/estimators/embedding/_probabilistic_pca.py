@@ -108,7 +108,7 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
         if q >= d:
             raise ValueError(
                 f"n_components={q}, but X has n_features={d}: n_components must be smaller, "
-                f"because the variance of the other dimensions is the noise"
+                f"because the noise variance is estimated from the remaining dimensions"
             )
         if not is_observed.any(axis=0).all():
             empty = np.flatnonzero(~is_observed.any(axis=0))

@@ -163,7 +163,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     def transform(self, X: Any) -> np.ndarray:
         """Return the features phi(x), shape (n, m).
 
-        For a precomputed kernel, X is k(X, training points).
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
@@ -259,7 +259,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         )
         self._log_progress(
             "trace of K - F F^T: "
-            + ("not known" if residual_trace is None else f"{residual_trace:.4g}")
+            + ("unknown" if residual_trace is None else f"{residual_trace:.4g}")
         )
         return F
 

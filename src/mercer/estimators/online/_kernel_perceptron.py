@@ -143,15 +143,15 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
     @available_if(lambda model: model._can_stream())
     @fit_method
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from the points X in one pass, in their order.
+        """Update the model with new points, in one pass and in the given order.
 
         Only misclassified points are stored.
 
         Parameters
         ----------
         X : points
-            The first call also resolves rules such as gamma="scale", so its points should be
-            representative.
+            The points.  The first call also computes parameters that depend on the data, such as
+            gamma="scale", so its points should be representative.
         y : array-like of shape (n,)
             Labels.
         classes : array-like or None, default=None

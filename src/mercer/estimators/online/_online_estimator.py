@@ -69,7 +69,7 @@ class OnlineEstimator(NamedKernelEstimator):
         kernel: Kernel,
         schedule: Schedule,
     ) -> None:
-        """Learn from points that stay in memory, in the passes that the schedule prescribes."""
+        """Learn from points in memory, in as many passes as the schedule specifies."""
         learner.max_memory = self.max_memory
         evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
         store_gram = sample.values is not None or (
@@ -88,7 +88,7 @@ class OnlineEstimator(NamedKernelEstimator):
         self._set_fitted(learner, sample, sample.points, kernel, report, mistakes)
 
     def _learn_stream(self, sample: Sample, Y: np.ndarray, make_learner: Any) -> None:
-        """Learn from new points in one pass; the first call makes the learner."""
+        """Learn from new points in one pass; the first call creates the learner."""
         new_points, is_continued = sample.points, hasattr(self, "_learner")
         if is_continued:
             # Update a copy, so that an interrupted call leaves the estimator unchanged.
@@ -140,7 +140,7 @@ class OnlineEstimator(NamedKernelEstimator):
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        for part in ("_learner", "_kept"):  # they describe the model before compression
+        for part in ("_learner", "_kept"):  # state of the uncompressed model, now invalid
             self.__dict__.pop(part, None)
 
     def _refuse_compressed(self) -> None:

@@ -34,7 +34,10 @@ class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
     """Base class of the regressors that learn from one point at a time."""
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        """Return f(x) + b for each point.
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
         values = self._values(X)
         return values[:, 0] if self._flat else values
 
@@ -43,7 +46,7 @@ class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
         """Return a new learner with the parameters of this estimator."""
 
     def _learn(self, sample: Sample, schedule: Schedule) -> None:
-        """Learn from points that stay in memory, in the passes that the schedule prescribes."""
+        """Learn from points in memory, in as many passes as the schedule specifies."""
         kernel = self._resolve_kernel(sample)
         self._learn_passes(
             self._make_learner(sample, kernel), sample, sample.targets, kernel, schedule
@@ -127,7 +130,10 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from the points in one pass, in their order; weights multiply squared errors."""
+        """Learn from the points in one pass, in the given order.
+
+        Sample weights multiply the squared errors.
+        """
         sample = self._sample(X, y, sample_weight).doubled()
         self._learn(sample, Schedule(max_iter=1, tol=None, shuffle=False))
         return self
@@ -135,7 +141,11 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     @available_if(lambda model: model._can_stream())
     @fit_method
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from further points; the first call also resolves rules such as gamma="scale"."""
+        """Update the model with new points, in one pass and in the given order.
+
+        The first call also computes parameters that depend on the data, such as gamma="scale", from
+        its points.
+        """
         self._refuse_compressed()
         reset = not hasattr(self, "_learner")
         sample = self._sample(X, y, sample_weight, reset=reset).doubled()
@@ -254,9 +264,10 @@ class OnlineKernelRegressor(OnlineRegressor):
     @available_if(lambda model: model._can_stream())
     @fit_method
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from further points in one pass, in their order.
+        """Update the model with new points, in one pass and in the given order.
 
-        The first call also resolves rules such as gamma="scale", and eta0=None.
+        The first call also computes parameters that depend on the data, such as gamma="scale" and
+        eta0=None, from its points.
         """
         self._refuse_compressed()
         sample = self._sample(X, y, reset=not hasattr(self, "_learner")).doubled()

@@ -312,7 +312,7 @@ class KernelRidge(RidgeEstimator):
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        for part in ("_ridge", "_places"):  # they describe the model before compression
+        for part in ("_ridge", "_places"):  # state of the uncompressed model, now invalid
             self.__dict__.pop(part, None)
 
     def _require_points(self, what: str) -> None:

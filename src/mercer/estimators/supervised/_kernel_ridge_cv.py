@@ -201,7 +201,10 @@ class KernelRidgeCV(RidgeEstimator):
 
     @predict_method
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        """Return f(x) + b for each point.
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
         values = self._values(X)
         return values[:, 0] if self._has_single_target else values
 
@@ -397,7 +400,7 @@ class KernelRidgeCV(RidgeEstimator):
 
     def _compress(self, shrink: Any) -> None:
         super()._compress(shrink)
-        self._delete_point_attributes()  # these attributes describe the model before compression
+        self._delete_point_attributes()  # state of the uncompressed model, now invalid
 
     def _delete_point_attributes(self) -> None:
         """Delete the attributes of single points."""

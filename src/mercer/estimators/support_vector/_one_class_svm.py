@@ -95,9 +95,9 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     @predict_method
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) - rho, which is positive inside of the region.
+        """Return f(x) - rho, which is positive inside the region.
 
-        For a precomputed kernel, X is k(X, training points).
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
         return self._values(X)[:, 0]
 

@@ -155,7 +155,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return 1  # order 1 is enough, because the coefficients have a fixed sum (Schoelkopf 2000)
 
     def _problem(self, sample: Sample) -> SVMProblem:
-        """Choose the solver, and return the training problem in the form that it reads."""
+        """Choose the solver, and return the training problem in the form that it requires."""
         kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
         values, points = sample.evaluated(kernel, self.max_memory), sample.points
         name, user_solver = exact_as_auto(self.solver), None

@@ -1,4 +1,4 @@
-"""The training problem of a support vector machine in the form that its solver needs.
+"""The training problem of a support vector machine, in the form that its solver requires.
 
 ==========  ===========================================  =======================================
 solver      input of the solver                          when "auto" chooses it
@@ -49,7 +49,7 @@ _MAX_MEAN_TO_STD = 1e4
 
 @dataclass(frozen=True, eq=False)
 class SVMProblem:
-    """The training points of an SVM in the form that its solver reads.
+    """The training data of an SVM, in the form that its solver requires.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class SVMProblem:
         The points of positive weight, sorted by class if there are more than two classes.  Their
         weights include the class weights.
     kernel : Kernel
-        The resolved kernel, which predictions evaluate.
+        The resolved kernel, which is used for predictions.
     solver : BlockSMO, BoxInterior or Relay
         The solver of the dual problems.
     rows : KernelRows or ndarray
@@ -67,7 +67,7 @@ class SVMProblem:
     columns : ndarray or None
         The features F in addition to rows of K, for a solver that may need both.
     class_weights : ndarray of shape (n_classes,) or None
-        The class weights, which are factors of the weights of the points.
+        The class weights, by which the weights of the points have been multiplied.
     """
 
     sample: Sample

@@ -48,7 +48,10 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
     @predict_method
     def predict(self, X: Any) -> np.ndarray:
-        """Return f(x) + b for each point; for a precomputed kernel X is k(X, training points)."""
+        """Return f(x) + b for each point.
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
         return self._values(X)[:, 0]
 
     @abstractmethod

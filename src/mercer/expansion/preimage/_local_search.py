@@ -61,5 +61,5 @@ def local_search(
 
 
 def _costs(target: PreImageTarget, c: int, objects: Any) -> np.ndarray:
-    """Return the costs J_c of several objects for target c."""
+    """Return the cost J_c of each candidate object for target c."""
     return np.asarray(target.core.diag(objects) - 2.0 * target.block(objects) @ target.G[c])

@@ -27,7 +27,7 @@ _MAX_SELECTION_POINTS = 300  # points used to select kernel and ridge; the final
 
 
 class MapChoice(NamedTuple):
-    """The selected kernel l and ridge of the regression."""
+    """The kernel and ridge that were selected for the regression."""
 
     width: float | None  # of the Gaussian exp(-|.|^2 / (2 width^2)); None for the inner product
     shift: float  # the ridge

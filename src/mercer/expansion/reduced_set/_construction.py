@@ -147,7 +147,7 @@ def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
 # |a_i|.
 
 
-_LLOYD_ITERATIONS = 10  # of Lloyd's algorithm; more take longer and may improve the centres
+_LLOYD_ITERATIONS = 10  # more iterations take longer and may improve the centres
 
 
 def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:

@@ -124,7 +124,7 @@ def choose_landmarks(
     _check_count(m, n)
     if method != "uniform" and method not in _METHODS:
         names = ", ".join(map(repr, ["uniform", *_METHODS]))
-        raise ValueError(f"unknown method {method!r} to choose landmarks; choose one of {names}")
+        raise ValueError(f"unknown landmark method {method!r}; choose one of {names}")
     rng = as_generator(random_state)
     if method == "uniform":
         return np.asarray(rng.choice(n, m, replace=False), dtype=np.intp)

@@ -55,7 +55,7 @@ class Landmarks:
             raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}")
         if isinstance(self.method, str) and self.method not in LANDMARK_METHODS:
             raise ValueError(
-                f"unknown method {self.method!r} to choose landmarks; choose one of "
+                f"unknown landmark method {self.method!r}; choose one of "
                 f"{', '.join(map(repr, LANDMARK_METHODS))}, or pass the landmarks themselves"
             )
         if not isinstance(self.method, str) and not length(self.method):

@@ -80,7 +80,7 @@ class Wrapper(Kernel):
 
 @node
 class _SameValues(Wrapper):
-    """Base class of wrappers with the values of k_1 that only change how parameters are tuned."""
+    """Base class of wrappers that keep the values of k_1 and change how parameters are tuned."""
 
     _latex: ClassVar[str] = "<kernel>"
     _preserves_distances: ClassVar[bool] = True

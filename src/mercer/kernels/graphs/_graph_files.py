@@ -45,15 +45,17 @@ def read_tudataset(path: Any) -> tuple[dict[str, Any], np.ndarray]:
     n = len(targets)
     if len(owner) and not 0 <= owner.min() <= owner.max() < n:
         raise ValueError(
-            f"{path}: NAME_graph_indicator.txt has the graphs {owner.min() + 1} to "
-            f"{owner.max() + 1}, but there are labels only for 1 to {n}"
+            f"{path}: NAME_graph_indicator.txt refers to graphs {owner.min() + 1} to "
+            f"{owner.max() + 1}, but there are labels only for graphs 1 to {n}; the usual cause is "
+            f"a truncated file or files of different datasets"
         )
     order = np.argsort(owner, kind="stable")  # puts the nodes of each graph together
     new_number = np.argsort(order)
     if edges.size and not 0 <= edges.min() <= edges.max() < len(owner):
         raise ValueError(
-            f"{path}: NAME_A.txt has the nodes {edges.min() + 1} to {edges.max() + 1}, but "
-            f"NAME_graph_indicator.txt has the nodes 1 to {len(owner)}"
+            f"{path}: NAME_A.txt refers to nodes {edges.min() + 1} to {edges.max() + 1}, but "
+            f"NAME_graph_indicator.txt has only nodes 1 to {len(owner)}; the usual cause is a "
+            f"truncated file or files of different datasets"
         )
     ends = new_number[edges.reshape(-1, 2)]
     labels = files.labels("node_labels", len(owner))

@@ -81,7 +81,7 @@ class RandomWalk(GraphKernel):
     costly: ClassVar[bool] = True
 
     def _properties(self, *inner: Properties) -> Properties:
-        return Properties(f"{FEATURES}: the walks of every length; the limit of their sums", 0)
+        return Properties(f"{FEATURES}: the walks of all lengths, as a limit of finite sums", 0)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._graphs(X)

@@ -136,8 +136,8 @@ class RankingKernel(Kernel):
         """Raise if the numbers of items of the two operands differ."""
         if p != q:
             raise ValueError(
-                f"{type(self).__name__}: cannot compare rankings of {p} and of {q} items; both "
-                f"operands must rank the same items"
+                f"{type(self).__name__} cannot compare rankings of {p} items to rankings of {q}; "
+                f"both must rank the same items"
             )
 
     # ------------------------------------------------------------------ tiles
@@ -180,8 +180,9 @@ class RankingKernel(Kernel):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return complete rankings from which the search for pre-images starts.
 
-        They are the Borda rankings, or rankings of X if these are closer.  The Borda ranking
-        orders the items by the mean number of other items that they are ranked before.
+        For each column of C, this is the Borda ranking, or a ranking in X if that is closer to the
+        target in feature space.  The Borda ranking sorts the items by the mean number of items that
+        are ranked after them.
         """
         ranks, lead = self._ranks(X)
         m = ranks.shape[1]

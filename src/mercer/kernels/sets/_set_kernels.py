@@ -73,8 +73,8 @@ class SetKernel(Kernel):
         columns, width = (elements.columns, elements.width) if like is None else like.frame
         if like is not None and elements.width is not None and width not in (None, elements.width):
             raise ValueError(
-                f"{type(self).__name__} compares sets with {width} and with {elements.width} "
-                f"columns; both sides need the same elements"
+                f"{type(self).__name__} cannot compare sets with {width} columns to sets with "
+                f"{elements.width}; both need the same elements"
             )
         phi = elements.at(columns)
         return Prepared((self._rows(phi), elements.sizes), frame=(columns, width))

@@ -58,9 +58,9 @@ class PairwiseStringKernel(StringKernel):
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise OverflowError(
-                f"{type(self).__name__}: k of the points {P.index[i[bad[0]]]} and "
-                f"{Q.index[j[bad[0]]]}, of {P.arrays[0][i[bad[0]], 1]} and "
-                f"{Q.arrays[0][j[bad[0]], 1]} symbols, is larger than 1e308; {self._remedy}"
+                f"{type(self).__name__}: the kernel value of points {P.index[i[bad[0]]]} and "
+                f"{Q.index[j[bad[0]]]} ({P.arrays[0][i[bad[0]], 1]} and "
+                f"{Q.arrays[0][j[bad[0]], 1]} symbols) exceeds 1e308; {self._remedy}"
             )
         return values
 

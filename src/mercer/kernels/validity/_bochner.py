@@ -19,7 +19,7 @@ from .._base import Kernel
 __all__ = ["is_stationary", "points_of_negative_spectrum"]
 
 _LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # points of the lattice along each axis, by dimension d
-_LATTICE_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)  # distances h of neighbouring points, in this order
+_LATTICE_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)  # lattice spacings h, in the order they are tried
 _WAVE_POINTS = 16  # points that sample a negative frequency in one dimension
 
 

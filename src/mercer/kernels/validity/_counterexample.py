@@ -2,16 +2,17 @@
 
     c^T K c  <  -(n^2 + 10^5) u max|K| |c|_1^2
 
-Here u is the unit of rounding.  The summation has an error below n^2 u max|K| |c|_1^2, and a
-relative error of 10^5 u is allowed for the values of K.  For the kernels of mercer, u is the unit
+Here u is the unit roundoff.  The summation has an error below n^2 u max|K| |c|_1^2, and a relative
+error of 10^5 u is allowed for the values of K.  For the kernels of mercer, u is the unit roundoff
 of float64, or larger if values are computed in float32.
 
 A user-supplied function may compute in lower precision, or by quadrature with a tolerance.  Its
 values are assumed to have a relative error of 10^-8, or `tol` if it is set, and u is chosen so that
-10^5 u is this error.  Ten times the measured noise is added, the largest of three differences: the
-change of K if it is evaluated again, its change if the points are moved by their own rounding
-error, and the deviation of second differences of K along small steps from those of a smooth
-function (`estimate_noise`), which detects values that were computed in float32 or float16.
+10^5 u is this error.  Ten times the measured noise of K is added to the allowed error of its
+values.  The noise is the largest of three differences: the change of K if it is evaluated again,
+its change if the points are moved by their own rounding error, and the deviation of second
+differences of K along small steps from those of a smooth function (`estimate_noise`), which detects
+values that were computed in float32 or float16.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ __all__ = [
     "symmetric_gram",
 ]
 
-ROUNDING_ALLOWANCE = 1e5  # allowed error of a value of k, in units of rounding
-# Units of rounding of the precision in which k is computed.
+ROUNDING_ALLOWANCE = 1e5  # allowed relative error of a value of k, in units of u
+# The unit roundoff u that is assumed if k is computed in this precision.
 _FLOAT64_UNIT = 2.0**-53
-_FLOAT32_UNIT = 2.0**-31  # the allowance is then about 800 units of float32
-_FLOAT16_UNIT = 2.0**-18  # the allowance is then about 800 units of float16
+_FLOAT32_UNIT = 2.0**-31  # the allowance is then about 800 times the unit roundoff of float32
+_FLOAT16_UNIT = 2.0**-18  # the allowance is then about 800 times the unit roundoff of float16
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class _CertificateTuning:
     # Assumed relative error of the values of a function, about the default tolerance of SciPy's
     # `quad`.
     function_error: float = 1e-8
-    # Exponents of 2 of the relative steps along which second differences are computed.
+    # Base-2 logarithms of the relative step sizes of the second differences.
     step_exponents: tuple[int, ...] = (-26, -22, -18, -14, -10, -6, -2)
     noise_points: int = 8  # largest number of points at which noise is measured
     # Quantile of the second differences that measures the noise; those above it may be due to
@@ -152,7 +153,7 @@ def symmetric_gram(kernel: Kernel, X: Any) -> np.ndarray:
 
 
 def rounding_unit(kernel: Kernel, tol: float | None = None) -> float:
-    """Return the unit of rounding u of the values of k.
+    """Return the unit roundoff u that is assumed for the values of k.
 
     `tol` is the relative error of the values; None means 0 for the kernels of mercer and 1e-8 for
     functions.
@@ -349,9 +350,10 @@ def estimate_noise(kernel: Kernel, X: Any) -> float:
 
 
 def _unit_of_values(kernel: Kernel, X: Any) -> float:
-    """Return the unit of float32 or float16 if a function in the kernel returns only such values.
+    """Return the unit roundoff u that is assumed for functions in the kernel.
 
-    Integers and simple fractions such as 1/2 are exact in every precision and do not count.
+    It is larger if a function returns only values that float32 or float16 can represent.  Integers
+    and simple fractions such as 1/2 are exact in every precision and do not count.
     """
     recorded: list[list[np.ndarray]] = []
     symmetric_gram(_recording(kernel, recorded), X)

@@ -193,7 +193,7 @@ def validity(
         raise ValueError(f"n_grams must be a positive integer, got {n_grams!r}")
     if tol is not None and not 0.0 <= tol < 1.0:
         raise ValueError(
-            f"tol is the relative error of values of k, at least 0 and below 1, got {tol!r}"
+            f"tol must satisfy 0 <= tol < 1 (it is the relative error of k(x, z)), got {tol!r}"
         )
     if X is not None and k.on_vectors:
         X = as_vectors(X, "validity")

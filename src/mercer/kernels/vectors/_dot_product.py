@@ -98,7 +98,7 @@ class Linear(DotProduct):
 
     @property
     def _has_linear_part(self) -> bool:
-        return type(self) is Linear  # a subclass may have another profile
+        return type(self) is Linear  # a subclass may override `profile`
 
     def _shifted_to_data(self, X: Any) -> Kernel:
         return _shifted(self, X)

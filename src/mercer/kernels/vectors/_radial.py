@@ -121,7 +121,8 @@ class Radial(LengthScaleKernel):
             frame = like.frame
         if sp.issparse(X) and frame.form != "inner":
             raise ValueError(
-                "a sparse operand must be prepared first, because it cannot be centred"
+                "sparse points cannot be centred like the dense points they are compared with; "
+                "prepare the sparse points first, and pass the result as `like`"
             )
         single = X.dtype == np.float32 and not self._has_kink_at_zero
         single = single and (like is None or like.dtype == np.float32)

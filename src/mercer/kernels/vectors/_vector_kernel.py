@@ -71,8 +71,8 @@ class VectorKernel(Kernel):
         """Raise an error if two numbers of columns are different."""
         if p != q:
             raise ValueError(
-                f"{type(self).__name__} compares points with {p} and with {q} columns; "
-                f"both sides need the same features"
+                f"{type(self).__name__} cannot compare points with {p} columns to points with {q}; "
+                f"both need the same features"
             )
 
 

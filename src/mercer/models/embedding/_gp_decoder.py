@@ -69,7 +69,10 @@ class GPDecoder(ABC):
 
     @property
     def _log_volume(self) -> float:
-        """The log Jacobian d log(unit), the log density of x / unit minus the log density of x."""
+        """The log determinant d log(unit) of the map y -> unit y.
+
+        The log density of x is the log density of x / unit minus this value.
+        """
         return float(len(self.mean) * np.log(self.unit))
 
 

@@ -25,7 +25,7 @@ from ...kernels import Kernel, Linear, Radial, Shift, prepare_pair
 
 __all__ = ["Distances", "distances", "feature_space_cdist", "feature_space_pdist"]
 
-_ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
+_ZERO_ULPS = 32  # squared distances below this many ulps of their terms are set to 0
 _MAX_EXPONENT = (
     200  # points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow
 )

@@ -131,9 +131,10 @@ def fits_one_block(kernel: Kernel, X: Any) -> bool:
 
 
 def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
-    """Return a tile, on or above the diagonal, of a symmetric A with a valid lower triangle.
+    """Return a tile on or above the diagonal of a symmetric matrix A.
 
-    A comes from LAPACK in Fortran order, so that the rows of A.T are contiguous.
+    Only the lower triangle of A is valid, so the tile is read from A.T.  A comes from LAPACK in
+    Fortran order, so the rows of A.T are contiguous.
     """
     tile = A.T[rows, cols]
     if rows == cols:

@@ -42,7 +42,8 @@ class _OptimiserTuning:
     min_curvature: float = 1e-6
     # Search range around the optimum of a quarter of the data, in standard deviations.
     max_deviations: float = 100.0
-    # Fraction of a standard error: if values are estimates, a step that gains less is the last.
+    # If the values are estimates, the search stops at a step that gains less than this fraction of
+    # their standard error.
     min_gain_in_errors: float = 0.01
     # Tolerances of L-BFGS for the gradient and for the relative gain: the defaults of SciPy.
     gtol: float = 1e-5
@@ -512,7 +513,7 @@ class _ThetaOptimiser:
             if value > start_value + _TUNING.min_restart_gain:
                 return self.lbfgs(theta)
             converged = False
-            message = f"the objective still increases, with a gradient of {slope:.1e} in theta"
+            message = f"the objective is still increasing: its gradient in theta is {slope:.1e}"
         if not converged and standard_error is None and self.objective.capabilities.information:
             # A parameter that is known to many digits, such as a period, has a large gradient
             # even very close to its optimum.  It hides the other parameters from L-BFGS, but not

@@ -246,7 +246,7 @@ class MultipleKernel(Kernel):
     def _learn_weights(
         self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None
     ) -> KernelWeights:
-        """Learn the weights; the rules of the kernels must be resolved already."""
+        """Learn the weights; rules such as "median" must be resolved already."""
         n, p = length(X), len(self.kernels)
         if Y is None and self.method != "average":
             raise ValueError(

@@ -100,7 +100,7 @@ class ComponentSearch:
             )
 
     def plan(self, kernel: Kernel, X: Any) -> Plan:
-        """Return the memory and time of each solver for these points; nothing is allocated."""
+        """Estimate the memory and time of each solver for these points, without evaluating K."""
         rank = self.landmarks.rank
         return make_plan(kernel, X, self.n_components, self.storage, rank, self.max_memory)
 
@@ -164,8 +164,8 @@ class ComponentSearch:
         is_partial = self.indefinite != "raise" or wanted < n
         if isinstance(spec, str) and spec == "arpack" and not is_partial:
             warn_caller(
-                f"ARPACK computes fewer than n eigenpairs, but {wanted} of n = {n} are requested; "
-                f"the dense solver is used instead"
+                f"ARPACK can compute at most n - 1 eigenpairs, but {wanted} of n = {n} were "
+                f"requested; the dense solver is used instead"
             )
             spec = "dense"
         return choose(

@@ -159,14 +159,14 @@ def make_plan(
     rank: int | None = None,
     max_memory: Any = None,
 ) -> Plan:
-    """Return the memory and time of each solver for these points; nothing is evaluated.
+    """Estimate the memory and time of each solver for these points, without evaluating K.
 
     Parameters
     ----------
     kernel : Kernel
     X : points
     wanted : int, float or None
-        The number of components, a fraction of the variance, or None for all.
+        The number of components, a fraction of the variance, or None for all components.
     storage : {"auto", "dense", "tiled"}, default="auto"
         How K may be stored.
     rank : int, optional

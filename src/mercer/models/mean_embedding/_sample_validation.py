@@ -72,7 +72,7 @@ def check_finite(values: np.ndarray, kernel: Kernel) -> None:
 
 
 def resolve_kernel(kernel: Kernel, X: Any) -> Kernel:
-    """Resolve the rules of the kernel on X, if possible independently of the order of X."""
+    """Resolve rules such as "median" on X, if possible independently of the order of X."""
     if not kernel._unresolved and not kernel._checks_training_points:
         return kernel
     try:

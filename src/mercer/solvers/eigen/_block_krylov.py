@@ -143,10 +143,10 @@ class BlockKrylov:
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + proof_columns)
 
     def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
-        """Return the expected cost of k pairs of n points.
+        """Return the expected cost of k eigenpairs of an n x n kernel matrix.
 
-        `read` is the cost of a pass over K without the products; `rounds` is whether later passes
-        may use float32.
+        `read` is the cost of evaluating or reading K once, without the products.  If `rounds` is
+        True, later passes may use float32.
         """
         b = self._block(n, k)
         r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # average sizes

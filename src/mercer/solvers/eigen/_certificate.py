@@ -8,7 +8,10 @@ A_perp, and
 
 gives w_j = |A_perp|_F, which bounds every eigenvalue of A_perp: at most j eigenvalues of A exceed
 w_j.  A smaller w_j follows from the trace and from lower bounds on the other eigenvalues of A_perp:
-see `largest_value_bound`.  If w_j < t_k, then for i <= k
+see `largest_value_bound`.
+
+Let l_1 >= l_2 >= ... be the eigenvalues of A, with eigenvectors v_i, and let u_i and r_i be the
+columns of U and R.  If w_j < t_k, then for i <= k
 
     t_i <= l_i                                                         (Cauchy)
     l_i <= t_i + 2 |R|^2 / (g + sqrt(g^2 + 4 |R|^2)),  g = t_i - w_j   (Li & Li 2005)

@@ -21,7 +21,7 @@ __all__ = ["Float32Products"]
 
 _SAMPLED_ROWS = 256  # rows in which the float32 error is measured
 _MIN_POINTS = 32 * _SAMPLED_ROWS  # fewer points save too little: at 5000, nothing is gained
-_SAFETY_FACTOR = 2.0  # of the estimated error norms
+_SAFETY_FACTOR = 2.0  # by which the estimated error norms are multiplied
 
 
 class Float32Products:

@@ -46,7 +46,7 @@ class DenseEigen:
         return 8 * n * (3 * k + 26 + (3 * n if _use_divide_and_conquer(n, k + 1) else 0))
 
     def cost(self, n: int, k: int, read: Cost) -> Cost:
-        """Return the cost of k pairs of n points, if reading the stored K once costs `read`."""
+        """Return the cost of k eigenpairs of an n x n K; `read` is the cost of reading K once."""
         pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
         # Half of the tridiagonal reduction is matrix-vector products.  They are limited by memory
         # bandwidth if K does not fit into the cache.

@@ -81,10 +81,11 @@ class Partition:
 @entry_point
 @dataclass(frozen=True)
 class Lloyd:
-    """Lloyd's algorithm for kernel k-means, from several starts; the lowest inertia is returned.
+    """Lloyd's algorithm for kernel k-means, which returns the best of several starts.
 
-    If a cluster loses all its points, it gets the point that is farthest from its centroid.  The
-    inertia decreases in every iteration, up to rounding.
+    The best start has the lowest inertia.  If a cluster becomes empty, the point with the largest
+    distance from the centroid of its own cluster is assigned to it.  The inertia decreases in every
+    iteration, up to rounding.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ class Lloyd:
         centroids move with the point.
     tol : float, default=1e-4
         A start stops when no point moves, or when an iteration decreases the inertia by less than
-        `tol` times the explained variance: the inertia of a single cluster minus the present one.
+        `tol` times the explained variance: the inertia of a single cluster minus the current one.
     max_iter : int, default=300
         Maximum number of iterations.
     random_state : int, Generator, RandomState or None, default=None

@@ -256,7 +256,7 @@ class Cholesky:
         NotPositiveDefiniteError
             If a pivot is not positive, or the matrix is singular to working precision.
         """
-        shift = check_shift(gram, shift)  # before the array of the Gram is overwritten
+        shift = check_shift(gram, shift)  # before the array of K is overwritten
         return _CholeskyFactor(repr(self), gram_to_array(gram, overwrite), shift)
 
 
@@ -345,7 +345,7 @@ class LeastSquares:
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Decompose K + diag(shift); the parameters are those of `Cholesky.factorize`."""
-        shift = check_shift(gram, shift)  # before the array of the Gram is overwritten
+        shift = check_shift(gram, shift)  # before the array of K is overwritten
         return _SpectralFactor(repr(self), gram_to_array(gram, overwrite), shift, self.rcond)
 
 

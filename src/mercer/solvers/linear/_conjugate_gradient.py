@@ -92,7 +92,7 @@ class ConjugateGradient:
             raise ValueError(f"ConjugateGradient: rank must not be negative, got {self.rank!r}")
 
     def workspace(self, n: int, columns: int = 1) -> int:
-        """Return the bytes needed in addition to the Gram: preconditioner and iterates."""
+        """Return the bytes needed in addition to K: preconditioner and iterates."""
         rank = self._rank(n)
         return 8 * (n * rank + 10 * rank * rank + 8 * n * columns)
 
@@ -230,7 +230,7 @@ class _IterativeFactor(PreconditionedFactor):
 
 
 class _Scaled(GramOperator):
-    """The scaled Gram S K S, from which pivots are chosen."""
+    """The kernel matrix S K S, scaled by a diagonal matrix S, from which pivots are chosen."""
 
     def __init__(self, gram: GramOperator, scale: np.ndarray) -> None:
         self._gram, self._scale = gram, scale

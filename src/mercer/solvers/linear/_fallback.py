@@ -72,7 +72,7 @@ class FallbackSolver:
         """Factorise K + diag(shift) with the first solver that can.
 
         The parameters are those of `Cholesky.factorize`; only the last solver may overwrite the
-        array of the Gram.
+        array of K.
         """
         return _CascadeFactor(self, gram, check_shift(gram, shift), overwrite)
 
@@ -139,7 +139,7 @@ class _CascadeFactor(Factor):
             self._factor._gram = self._store_gram()
 
     def _store_gram(self) -> GramOperator:
-        """Store K as an array, if it is not stored yet, and return the Gram."""
+        """Store K as an array, if it is not stored yet, and return its operator."""
         if not hasattr(self._gram, "release"):
             K, n_threads = self._gram, self._gram.n_threads
             options: dict[str, Any] = {"owned": True, "n_threads": n_threads}

@@ -17,7 +17,7 @@ __all__ = ["InPlaceSymmetric", "check_points", "gram_to_array", "mirror_lower_tr
 
 
 def check_points(gram: Any) -> None:
-    """Raise ValueError if the Gram is not k(X, X) of at least one point."""
+    """Raise ValueError if the Gram matrix is not k(X, X) of at least one point."""
     if not getattr(gram, "symmetric", True):
         raise ValueError(
             "this solver needs a symmetric Gram matrix k(X, X), but got a Gram matrix k(X, Z)"
@@ -27,7 +27,7 @@ def check_points(gram: Any) -> None:
 
 
 def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
-    """Return the matrix of a symmetric Gram as an array that the caller may overwrite.
+    """Return a symmetric Gram operator as an array that the caller may overwrite.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
            [0., 1.]])
     """
     check_points(gram)
-    inner = getattr(gram, "gram", gram)  # the Gram that a CentredGram wraps
+    inner = getattr(gram, "gram", gram)  # the operator that a CentredGram wraps
     if not hasattr(inner, "release"):
         n = gram.shape[0]
         warn_caller(

@@ -88,7 +88,7 @@ class MixedCholesky:
         check_stopping_criteria(self)
 
     def workspace(self, n: int) -> int:
-        """Return the bytes needed in addition to the Gram."""
+        """Return the bytes needed in addition to K."""
         return 4 * n * n + 80 * n
 
     @staticmethod

@@ -115,9 +115,9 @@ class OnlineLearner(ABC):
         order : ndarray of int
             Indices of the points, in the order in which they are learned.
         Y : ndarray of shape (len(order), q)
-            Targets, in this order.
+            Targets of these points, in the same order.
         weights : ndarray of shape (len(order),)
-            Weights, in this order.
+            Weights of these points, in the same order.
         active : ndarray of bool, shape (q,), optional
             The functions to update, all by default.
 
@@ -265,8 +265,8 @@ class Schedule:
             status = Status.NOT_CONVERGED
             message = (
                 f"Maximum number of iteration reached before convergence: after {message} "
-                f"the loss still decreases, with {counts[-1]:.0f} {learner.counted} in the last "
-                f"pass; raise max_iter or tol"
+                f"the loss is still decreasing, with {counts[-1]:.0f} {learner.counted} in the "
+                f"last pass; raise max_iter or tol"
             )
         report = Report(
             solver=type(learner).__name__,

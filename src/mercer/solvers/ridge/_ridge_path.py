@@ -86,7 +86,7 @@ class RidgePath(ABC):
     def solve(self, alpha: float, *, warn: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients on the points and the intercepts, for one alpha.
 
-        This also sets `report`.  `warn` is whether to warn if the solution is inaccurate.
+        This also sets `report`.  If `warn` is True, an inaccurate solution causes a warning.
         """
         solution = self._solve(alpha)
         if warn and self.report.status is Status.INACCURATE:
@@ -478,7 +478,10 @@ class BlockedPath(_LandmarkPath):
         self._decompose(moments, intercept, watch)
 
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        raise TypeError("leave-one-out errors of single points are not available for Blocks")
+        raise TypeError(
+            "leave-one-out errors of individual points are not available for Blocks; use "
+            "mean_squares for their weighted mean"
+        )
 
     def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
         """Return the weighted mean squared leave-one-out errors, shape (n_alphas, n_targets)."""

@@ -265,7 +265,7 @@ class ExactRidge(_RidgeProblem):
         return gram(self.kernel, self.X, storage="tiled", max_memory=self.max_memory)
 
     def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
-        """Return S K S as a dense Gram, S = diag(sqrt(weights))."""
+        """Return S K S as a `DenseGram`, with S = diag(sqrt(weights))."""
         # Cholesky overwrites K.  Eigenvectors, or a K for the next alpha, need a second array.
         n = length(self.X)
         copies = 1 + (n_alphas > 1 or isinstance(self.chosen, LeastSquares))

@@ -196,7 +196,7 @@ class _VectorSearch:
         ) / self._initial_value
 
     def risk_with(self, kernel: Kernel) -> ReducedExpansionRisk:
-        """Return the risk with this kernel; reuses the present risk if the kernel is the same."""
+        """Return the risk with this kernel; reuses the current risk if the kernel is the same."""
         is_same = kernel is self.risk.kernel
         return self.risk if is_same else dataclasses.replace(self.risk, kernel=kernel)
 

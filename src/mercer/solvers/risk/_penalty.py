@@ -56,8 +56,8 @@ class Penalty:
         pair = tuple(penalty)
         if len(pair) != 2 or not all(callable(part) for part in pair):
             raise ValueError(
-                f"a user-defined penalty must be a pair of functions (g, dg) of the norm, g and "
-                f"its derivative, got {penalty!r}"
+                f"a custom penalty must be a pair of functions (g, dg), where g(norm) is the "
+                f"penalty and dg its derivative, got {penalty!r}"
             )
         return cls(*pair, alpha, "g")
 

@@ -62,8 +62,8 @@ class VertexSolution(NamedTuple):
     v: np.ndarray
     g: np.ndarray  # the gradient K v + q
     violation: float
-    value: float  # 1/2 |F^T v|^2 + q^T v, which is minimised
-    primal: float  # the primal objective, which is minimised too
+    value: float  # the dual objective 1/2 |F^T v|^2 + q^T v, which is minimised
+    primal: float  # the primal objective, which is also minimised
 
 
 def evaluate_at(F: np.ndarray, dual: Dual, v: np.ndarray) -> VertexSolution:
@@ -80,7 +80,7 @@ def evaluate_at(F: np.ndarray, dual: Dual, v: np.ndarray) -> VertexSolution:
 
 
 def find_vertex(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> VertexSolution:
-    """Return the best vertex found from v; which variables of v are at bounds is a guess."""
+    """Return the best vertex found from v, whose variables at bounds are an initial guess."""
     best = current = evaluate_at(F, dual, _drop_dependent(F, dual, v))
     release = False
     for _ in range(_TUNING.max_rounds):

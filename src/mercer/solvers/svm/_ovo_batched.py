@@ -35,7 +35,7 @@ class _BatchedTuning:
     exact_violation: float = 1e-11
     # Up to this many programs are refined by NumPy and LAPACK, more by compiled code.
     max_numpy_programs: int = 16
-    # Free variables up to which all programs are refined in one system of equations.
+    # Up to this many free variables, all programs are refined in one system of equations.
     max_joint_free: int = 128
 
 

@@ -40,9 +40,7 @@ from ._tests_blockwise import are_chunked, chunked_two_sample_test
 __all__ = ["TwoSampleResult", "two_sample_test"]
 
 _METHODS = ("auto", "permutation", "lowrank", "linear")
-_MAX_PERMUTATION_POINTS = (
-    10_000  # points in both samples up to which "auto" evaluates K, in (m + n)^2 time
-)
+_MAX_PERMUTATION_POINTS = 10_000  # up to this m + n, "auto" evaluates K, which takes (m + n)^2 time
 _SPLIT_BLOCK_BYTES = (
     2**28
 )  # memory of the indicators of the splits and their products with K at a time
