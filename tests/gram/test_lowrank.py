@@ -397,7 +397,7 @@ def test_wishes_that_make_no_sense():
     for bad in (0, -1, True):
         with pytest.raises(ValueError, match="rows must be a positive integer or None, got"):
             list(phi.blocks(X, bad))
-    with pytest.raises(ValueError, match="10 and with 3 columns"):
+    with pytest.raises(ValueError, match="points with 10 columns to points with 3"):
         phi.features(X[:, :3])
     with pytest.raises(TypeError, match="LowRankGram needs a Kernel, got 'rbf'"):
         LowRankGram("rbf", X)

@@ -90,7 +90,7 @@ def test_wrong_number_of_columns(kernel):
         lambda: kernel.input_gradient(X, X[:, :2], W),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=r"points with \d columns to points with \d; both need"):
+        with pytest.raises(ValueError, match=r"points with \d columns to points with \d; both"):
             call()
 
 

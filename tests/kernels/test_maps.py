@@ -254,5 +254,5 @@ def test_bad_periods(wrong):
 
 
 def test_periodic_compares_equal_widths():
-    with pytest.raises(ValueError, match="4 and with 3 columns"):
+    with pytest.raises(ValueError, match="points with 4 columns to points with 3"):
         Periodic()(X, Z[:, :3])

@@ -148,7 +148,7 @@ def test_estimators_take_missing_ranks():
         (lambda: Kendall()([1, 2]), ValueError, r"got shape \(2,\)"),
         (lambda: Kendall()([[1, 2], [1]]), TypeError, "all rows of the same length"),
         (lambda: Kendall()([["a", "b"]]), TypeError, "takes rows of ranks"),
-        (lambda: Kendall()([[1, 2]], [[1, 2, 3]]), ValueError, "rankings of 2 items to rankings of 3"),
+        (lambda: Kendall()([[1, 2]], [[1, 2, 3]]), ValueError, "of 2 items to rankings of 3"),
         (lambda: Kendall("first"), ValueError, "unranked must be one of"),
         (lambda: Kendall(ties=2), TypeError, "ties must be a bool"),
         (lambda: Mallows(0.0), ValueError, "Mallows: decay must be positive"),

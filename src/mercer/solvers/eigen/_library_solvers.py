@@ -168,7 +168,7 @@ class Arpack:
         k = check_k(k, n)
         if k >= n:
             raise ValueError(
-                f"ARPACK finds fewer than n eigenpairs, but k = {k} and n = {n}; "
+                f"ARPACK can compute at most n - 1 eigenpairs, but k = {k} and n = {n}; "
                 f"use eigen_solver='dense' or fewer components"
             )
         counted = _CountingOperator(gram)
