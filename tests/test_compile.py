@@ -37,10 +37,12 @@ def test_everything_is_compiled_once(tmp_path):
         said.append(done.stdout.splitlines())
     first, second = said[0][-1], said[1][-1]
     assert len(said[0]) <= 13
-    count = re.search(r"\[mercer.compile\] (\d+) signatures of (\d+) loops: (\d+) compiled", first)
+    count = re.search(
+        r"\[mercer.compile\] (\d+) signatures of (\d+) functions: (\d+) compiled", first
+    )
     assert count[1] == count[3] and int(count[1]) >= int(count[2])
     assert f"iB in {tmp_path}" in first and "not called" not in first
-    assert f"{count[1]} signatures of {count[2]} loops: all were compiled already" in second
+    assert f"{count[1]} signatures of {count[2]} functions: all were already compiled" in second
 
 
 @pytest.mark.long  # the test of the command covers it
@@ -48,12 +50,12 @@ def test_the_function():
     told = []
     found = compile_loops(told.append)
     assert found.missing == () and found.fresh <= found.signatures
-    assert told[-1].startswith(f"{len(told)} of {len(told)} fits, {found.fresh} loops compiled")
+    assert told[-1].startswith(f"{len(told)} of {len(told)} fits, {found.fresh} functions compiled")
 
 
 def test_str():
     some = CompileResult(3, 4, 2, 1.5, ("mercer.a",), None, 0)
     assert str(some) == (
-        "4 signatures of 3 loops: 2 compiled in 1.5 s; not stored, because no cache folder is "
+        "4 signatures of 3 functions: 2 compiled in 1.5 s; not stored, because no cache folder is "
         "writable; not called: mercer.a"
     )

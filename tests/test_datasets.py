@@ -306,7 +306,9 @@ def test_a_seed_out_of_range_is_refused(make, seed):
 
 @pytest.mark.parametrize("factor", [1, 1.0, 2.5])
 def test_circles_that_cross_are_refused(factor):
-    with pytest.raises(ValueError, match=rf"factor={factor} puts the inner .* - .* - try inner"):
+    with pytest.raises(
+        ValueError, match=rf"factor={factor} puts the inner .* - .* - try factor = inner"
+    ):
         circles(10, factor=factor)
 
 
@@ -335,7 +337,7 @@ def test_fasta(tmp_path):
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"GATTACA\n>one\nA\n", "line 1 is 'GATTACA', before any line .* not a FASTA file"),
+        (b"GATTACA\n>one\nA\n", r"line 1 \('GATTACA'\) precedes .* not a FASTA file"),
         (b"", "no line begins with '>'"),
         (b">one\nA\n>two\n>three\nA", "sequence 1, 'two', is empty"),
         (b">one\nGA\xffTT", "not UTF-8 text: byte 7 is 0xff"),

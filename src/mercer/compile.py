@@ -1,9 +1,10 @@
 """Compile all numba functions of mercer ahead of time: ``python -m mercer.compile``.
 
-This is useful for container images and clusters.  Without it, each function is compiled when it is
-first called, and then stored in numba's cache.  Here, small fits of all models call every function
-with the types that the library uses.  `NUMBA_CACHE_DIR` sets the folder of the cache; by default it
-is next to the source files, or in the user's cache folder.
+Run it when you build a container image or set up a cluster.  Otherwise each function is compiled
+when it is first called, which takes seconds, and is then stored in numba's cache.  This module
+fits all models on small data, so that every function is called with the types that the library
+uses.  The environment variable `NUMBA_CACHE_DIR` sets the cache folder; the default is next to the
+source files or, if that is not writable, in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -39,18 +40,8 @@ from .models import mean_embedding as means
 
 __all__ = ["CompileResult", "compile_loops", "main"]
 
-_PACKAGES = (
-    "kernels",
-    "gram",
-    "solvers",
-    "means",
-    "estimators",
-    "gp",
-    "learning",
-    "maps",
-    "preimage",
-)
-_N_POINTS, _N_FEATURES = 40, 3  # size of the data of most fits
+_PACKAGES = ("kernels", "gram", "solvers", "expansion", "models", "estimators")
+_N_POINTS, _N_FEATURES = 40, 3  # size of the data for most of the fits
 _N_LARGE = 2300  # number of points for which SVMs use their blocked solver
 _STRINGS = ["ACGTACGTAC", "ACGTTTGACC", "CCGATTACAG", "GATTACAGAT"]
 
@@ -62,15 +53,15 @@ class CompileResult:
     Attributes
     ----------
     loops : int
-        Number of compiled functions in the library.
+        Number of functions in the library that numba compiles.
     signatures : int
         Total number of signatures (combinations of argument types) of these functions.
     fresh : int
-        Number of signatures that were compiled by this call, because the cache did not have them.
+        Number of signatures that this call compiled, because they were not in the cache.
     seconds : float
         Compilation time.
     missing : tuple of str
-        Names of functions that no fit has called, and that would be compiled at their first use.
+        Names of functions that no fit called; they are compiled when they are first used.
     folder : str or None
         Common parent folder of the cache files; None if there is no writable folder.
     size : int
@@ -86,8 +77,8 @@ class CompileResult:
     size: int
 
     def __str__(self) -> str:
-        head = f"{self.signatures} signatures of {self.loops} loops"
-        work = "all were compiled already"
+        head = f"{self.signatures} signatures of {self.loops} functions"
+        work = "all were already compiled"
         if self.fresh:
             work = f"{self.fresh} compiled in {self.seconds:.1f} s"
         cache = "not stored, because no cache folder is writable"
@@ -103,11 +94,11 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
     Parameters
     ----------
     log : callable, optional
-        Called with a string after each fit, to report the progress.
+        Function that is called with a progress message after each fit.
 
     Returns
     -------
-    Compiled
+    CompileResult
         Number of functions and signatures, compilation time, and location of the cache.
     """
     for folder in _PACKAGES:
@@ -118,11 +109,11 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
     before, tasks = compile_seconds(), list(_tasks())
     fresh: list[str] = []
     with report_compilation(fresh.append), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # the fits use tiny, arbitrary data
+        warnings.simplefilter("ignore")  # warnings about these small, random data are irrelevant
         for done, (name, task) in enumerate(tasks, start=1):
             task()
             if log is not None:
-                text = f"{done} of {len(tasks)} fits, {len(fresh)} loops compiled: {name}"
+                text = f"{done} of {len(tasks)} fits, {len(fresh)} functions compiled: {name}"
                 log(ProgressStep(text, done, len(tasks)))
     files = [file for loop in loops for file in loop.files]
     return CompileResult(
@@ -144,11 +135,11 @@ def main() -> int:
     return 1 if result.missing else 0
 
 
-# ---------------------------------------------------------------------- calls of all functions
+# ---------------------------------------------------------------------- small fits
 
 
 def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield names and small tasks, which together call every compiled function."""
+    """Yield (name, task) pairs; together, the tasks call every compiled function."""
     rng = np.random.default_rng(0)
     X = rng.random((_N_POINTS, _N_FEATURES))
     for dtype in (np.float64, np.float32):
@@ -170,7 +161,7 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"products, {dtype.__name__}", partial(operator.matmul, K, np.ones((_N_LARGE, 3)))
     yield "SVC, blocks", partial(_fit, estimators.SVC(C=100.0), large)
     yield "SVC, pairs", partial(estimators.SVC().fit, X, np.arange(_N_POINTS) % 10)
-    streamed = estimators.SVC(cache_size=2)  # MB, too small for the kernel matrix
+    streamed = estimators.SVC(cache_size=2)  # in MB: too small to store the kernel matrix
     yield "SVC, one pair at a time", partial(streamed.fit, large[:800], np.arange(800) % 20)
     y = X[:, 0] + X[:, 1]
     yield "thin", partial(means.thin, large[:64], 8)
@@ -179,7 +170,7 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _fit(model: Any, X: np.ndarray) -> None:
-    """Fit a model on class labels or numbers, then call `predict` and `transform` if they exist."""
+    """Fit a model to labels or real targets, then call `predict` and `transform` if they exist."""
     f = X[:, 0] - X[:, 1]
     is_classifier = getattr(model, "_estimator_type", "") == "classifier" or hasattr(
         model, "predict_proba"
@@ -196,7 +187,7 @@ def _fit(model: Any, X: np.ndarray) -> None:
 
 
 def _variants() -> list[Any]:
-    """Return estimators with options that use other compiled functions than the defaults."""
+    """Return estimators whose options use compiled functions that the defaults do not use."""
     e = estimators
     return [
         e.KernelPerceptron(True, budget=10),
@@ -249,7 +240,7 @@ def _structured_kernels(rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
 
 
 def _evaluate(kernel: Any, X: Any) -> None:
-    """Evaluate a kernel, its matrix product and its derivatives on some points."""
+    """Evaluate a kernel, a product with its kernel matrix, and its derivatives if they exist."""
     some = take(X, np.arange(2))
     K, values = gram(kernel, X, storage="tiled"), kernel(some, X)
     K @ np.ones((K.shape[0], 2))

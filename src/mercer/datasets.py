@@ -7,18 +7,18 @@ per point: a class (an integer), an angle or a position. Data sets with classes 
 
 ``random_state`` is an int, a Generator, a RandomState or None. It determines the positions, the
 noise and the order of the points. The same integer gives bit-for-bit identical data; None draws a
-new seed. ``noise`` is the standard deviation sigma >= 0 of the Gaussian noise on each coordinate,
-e_i ~ N(0, I).
+new seed. ``noise`` is the standard deviation sigma >= 0 of the Gaussian noise that is added to each
+coordinate. In the formulas below, e_i ~ N(0, I) are standard normal vectors.
 
 ================  ====  =================================  ===================================
-set               d     y                                  what it shows
+data set          d     y                                  what it is for
 ================  ====  =================================  ===================================
-three_clusters    2     cluster 0, 1, 2                    kernel PCA finds clusters
-circles           2     0 outer, 1 inner                   no line separates, a quadratic does
-moons             2     0 upper, 1 lower                   a bent boundary
-swiss_roll        3     position along the roll            a rolled-up surface
-cubic_curve       2     parameter t                        a cubic kernel flattens a curve
-ellipse           2     angle                              a quadratic kernel flattens it
+three_clusters    2     cluster 0, 1, 2                    kernel PCA, clustering
+circles           2     0 outer, 1 inner                   classes separated by a circle
+moons             2     0 upper, 1 lower                   classes with a curved boundary
+swiss_roll        3     position along the roll            manifold learning
+cubic_curve       2     parameter t                        kernel PCA, cubic kernel
+ellipse           2     angle                              kernel PCA, quadratic kernel
 noisy_sine        1     the noisy values                   regression
 ================  ====  =================================  ===================================
 """
@@ -63,7 +63,7 @@ _CENTRES = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
 def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed = None) -> ToySet:
     """Draw three round Gaussian clusters in the plane.
 
-        x_i = c_y + sigma e_i,    e_i ~ N(0, I),    y the cluster of x_i,
+        x_i = c_(y_i) + sigma e_i,    e_i ~ N(0, I),    y_i = cluster of x_i,
 
     with the centres c_0 = (-0.5, -0.2), c_1 = (0, 0.6), c_2 = (0.5, 0).
 
@@ -73,7 +73,7 @@ def three_clusters(n_samples: int = 90, *, std: float = 0.1, random_state: Seed 
     Parameters
     ----------
     n_samples : int, default=90
-        Number of points. The clusters differ in size by at most one.
+        Number of points. The sizes of the clusters differ by at most one point.
     std : float, default=0.1
         Standard deviation sigma >= 0 of each coordinate around its centre.
     random_state : int, Generator, RandomState or None, default=None
@@ -110,15 +110,16 @@ def circles(
 ) -> ToySet:
     """Draw two concentric circles.
 
-        x_i = r_y (cos t_i, sin t_i) + sigma e_i,    r_0 = 1,    r_1 = factor.
+        x_i = r (cos t_i, sin t_i) + sigma e_i,    e_i ~ N(0, I),
 
-    No line separates the classes, but the quadratic function |x|^2 does. Any kernel whose RKHS
-    contains this function makes the problem linear.
+    with radius r = 1 for y_i = 0 and r = factor for y_i = 1; sigma is `noise`. No line separates
+    the classes, but a threshold on the quadratic function |x|^2 does. With any kernel whose RKHS
+    contains this function, the classes are therefore linearly separable.
 
     Parameters
     ----------
     n_samples : int, default=400
-        Number of points, half on each circle. If it is odd, the inner circle has one more.
+        Number of points, half on each circle. If it is odd, the inner circle has one more point.
     factor : float, default=0.3
         Radius of the inner circle, in [0, 1).
     noise : float, default=0.05
@@ -147,9 +148,9 @@ def circles(
     _check(n_samples, random_state, factor=factor, noise=noise)
     if factor >= 1:
         raise ValueError(
-            f"factor={factor} puts the inner circle on or outside the outer one, of radius 1 - "
-            "usually the inverse of the intended ratio - "
-            "try inner radius / outer radius, in [0, 1)."
+            f"factor={factor} puts the inner circle on or outside the outer circle of radius 1 - "
+            "usually because the ratio was inverted - "
+            "try factor = inner radius / outer radius, in [0, 1)."
         )
     seed = _sklearn_seed(random_state)
     return make_circles(n_samples, factor=float(factor), noise=float(noise), random_state=seed)
@@ -159,12 +160,14 @@ def moons(n_samples: int = 400, *, noise: float = 0.05, random_state: Seed = Non
     """Draw two interleaving half circles.
 
         x_i = (cos t_i, sin t_i) + sigma e_i              for y_i = 0,
-        x_i = (1 - cos t_i, 1/2 - sin t_i) + sigma e_i    for y_i = 1,    0 <= t_i <= pi.
+        x_i = (1 - cos t_i, 1/2 - sin t_i) + sigma e_i    for y_i = 1,    0 <= t_i <= pi,
+
+    where sigma is `noise` and e_i ~ N(0, I).
 
     Parameters
     ----------
     n_samples : int, default=400
-        Number of points, half on each moon. If it is odd, the lower moon has one more.
+        Number of points, half on each moon. If it is odd, the lower moon has one more point.
     noise : float, default=0.05
         Standard deviation of the Gaussian noise on each coordinate.
     random_state : int, Generator, RandomState or None, default=None
@@ -198,7 +201,7 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
         x_i = (y_i cos y_i, h_i, y_i sin y_i) + sigma e_i,
         3 pi / 2 <= y_i < 9 pi / 2,    0 <= h_i < 21,
 
-    with y_i and h_i uniform and independent.
+    with y_i and h_i uniform and independent, sigma = `noise` and e_i ~ N(0, I).
 
     Parameters
     ----------
@@ -232,13 +235,14 @@ def swiss_roll(n_samples: int = 1000, *, noise: float = 0.0, random_state: Seed 
 
 
 def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
-    """Draw a bent curve that lies in a hyperplane of cubic feature space.
+    """Draw points on a plane curve that lies in a hyperplane of the cubic feature space.
 
-        x_i = (t_i, 2 t_i^2 + t_i^3) + sigma e_i,    t_i evenly spaced over [-2, 1].
+        x_i = (t_i, 2 t_i^2 + t_i^3) + sigma e_i,    t_i evenly spaced over [-2, 1],
 
-    The second coordinate rises to 32/27 at t = -4/3, falls to 0 at t = 0 and rises again to 3.
-    Linear PCA cannot straighten the curve. Kernel PCA with the cubic polynomial kernel
-    (1 + <x, z>)^3 can: its RKHS contains x_2 - 2 x_1^2 - x_1^3, which vanishes on the whole curve.
+    where sigma is `noise` and e_i ~ N(0, I). The second coordinate rises to 32/27 at t = -4/3,
+    falls to 0 at t = 0 and rises again to 3 at t = 1. Linear PCA cannot detect that the points lie
+    on a curve. Kernel PCA with the cubic polynomial kernel (1 + <x, z>)^3 can: its RKHS contains
+    x_2 - 2 x_1^2 - x_1^3, which is zero on the whole curve.
 
     Parameters
     ----------
@@ -274,10 +278,10 @@ def cubic_curve(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed 
 def ellipse(n_samples: int = 200, *, noise: float = 0.0, random_state: Seed = None) -> ToySet:
     """Draw points on the ellipse x_1^2 + 4 x_2^2 = 1.
 
-        x_i = (cos t_i, sin t_i / 2) + sigma e_i,    t_i evenly spaced over [0, 2 pi).
+        x_i = (cos t_i, sin t_i / 2) + sigma e_i,    t_i evenly spaced over [0, 2 pi),
 
-    In the quadratic features (x_1^2, x_2^2) the ellipse is a segment of a line, so a
-    quadratic polynomial kernel describes it with a linear function.
+    where sigma is `noise` and e_i ~ N(0, I). In the feature space (x_1^2, x_2^2) the ellipse is a
+    line segment, so that with a quadratic polynomial kernel a linear function describes it.
 
     Parameters
     ----------
@@ -315,14 +319,14 @@ def noisy_sine(
 ) -> ToySet:
     """Draw samples of a sine wave with Gaussian noise.
 
-        y_i = sin(2 pi f x_i) + sigma e_i,    x_i evenly spaced over [0, 1].
+        y_i = sin(2 pi f x_i) + sigma e_i,    x_i evenly spaced over [0, 1],    e_i ~ N(0, 1).
 
     Parameters
     ----------
     n_samples : int, default=48
         Number of points.
     noise : float, default=0.1
-        Standard deviation sigma >= 0 of the Gaussian noise on y. X is exact.
+        Standard deviation sigma >= 0 of the Gaussian noise on y; X has no noise.
     frequency : float, default=1.0
         Number f >= 0 of periods in [0, 1].
     random_state : int, Generator, RandomState or None, default=None
@@ -331,7 +335,7 @@ def noisy_sine(
     Returns
     -------
     X : ndarray of shape (n_samples, 1)
-        The inputs, increasing.
+        The inputs, in increasing order.
     y : ndarray of shape (n_samples,)
         The noisy values.
 
@@ -365,10 +369,10 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
     Returns
     -------
     X : Graphs
-        Undirected graphs. If labels have several columns, each label is a tuple.
+        Undirected graphs. If a file of labels has several columns, each label is a tuple.
     y : ndarray of shape (n,)
-        Labels of the graphs. If there are none, the regression targets of the file
-        NAME_graph_attributes.txt.
+        Labels of the graphs. If the file of graph labels is missing, the regression targets from
+        the file NAME_graph_attributes.txt.
 
     References
     ----------
@@ -393,9 +397,9 @@ def read_tudataset(path: str | PathLike[str]) -> tuple[Graphs, NDArray]:
 def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
     r"""Read the sequences of a FASTA file and their names.
 
-    A line that begins with ``>`` contains the name of the sequence on the following lines. Blank
-    lines, lines that begin with ``;`` and spaces within a sequence are skipped. The case of letters
-    is preserved; convert sequences with ``s.upper()`` to ignore it.
+    A line that begins with ``>`` contains the name of the sequence that follows it. Blank
+    lines, lines that begin with ``;`` and spaces within a sequence are skipped. Upper and lower
+    case are preserved; use ``s.upper()`` to ignore the case.
 
     Parameters
     ----------
@@ -430,12 +434,13 @@ def read_fasta(path: str | PathLike[str]) -> tuple[list[str], list[str]]:
         elif line and not line.startswith(";"):
             if not names:
                 raise ValueError(
-                    f"{path}: line {number} is {line[:40]!r}, before any line that begins with "
-                    f"'>', so this is not a FASTA file; read_lines reads one string per line"
+                    f"{path}: line {number} ({line[:40]!r}) precedes the first line that begins "
+                    f"with '>', so this is not a FASTA file; if it has one string per line, use "
+                    f"read_lines"
                 )
             sequences[-1].append("".join(line.split()))
     if not names:
-        raise ValueError(f"{path}: no line begins with '>', so the file contains no sequence")
+        raise ValueError(f"{path}: no line begins with '>', so this is not a valid FASTA file")
     empty = next((i for i, parts in enumerate(sequences) if not parts), None)
     if empty is not None:
         raise ValueError(
@@ -485,7 +490,7 @@ def _lines(path: str | PathLike[str]) -> list[str]:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}; convert "
-            f"it, or decompress it first if it is an archive"
+            f"the file to UTF-8, or decompress it first if it is an archive"
         ) from error
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if lines[-1] == "" else lines
@@ -499,9 +504,9 @@ def _noisy(exact: Points, scale: float, random_state: Seed) -> Points:
 def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
     """Convert a validated `random_state` to a form that scikit-learn accepts.
 
-    An integer is returned unchanged, so that the points are those of scikit-learn for that seed. A
-    Generator is wrapped, not copied, so that the call advances it. None draws a new seed, whereas
-    scikit-learn would use NumPy's global state.
+    An integer is returned unchanged, so that scikit-learn generates the same points for that seed.
+    A Generator is wrapped, not copied, so that drawing points advances its state. None draws a new
+    seed, whereas scikit-learn would use NumPy's global random state.
     """
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.RandomState(np.random.default_rng(random_state).bit_generator)
@@ -509,13 +514,13 @@ def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
 
 
 def _check(n_samples: Any, random_state: Any, **scales: Any) -> None:
-    """Validate the size (>= 1), the random state, and the scales (finite and >= 0)."""
-    cause = "usually a size computed with / or read as a string - try int(n_samples)."
+    """Raise an error unless n_samples >= 1, random_state is valid and all scales are >= 0."""
+    cause = "usually the result of / or a number read as a string - try int(n_samples)."
     _require(Integral, "n_samples", n_samples, f", not an integer - {cause}")
     if n_samples < 1:
         raise ValueError(
             f"n_samples={n_samples} is less than one - "
-            "usually a fraction of a size, rounded down - try n_samples of 1 or more."
+            "usually a fraction of a size, rounded down to 0 - try n_samples=1 or more."
         )
     for name, value in scales.items():
         cause = f"usually an array, None or a string in place of a scalar - try {name}=0.1."
@@ -539,6 +544,6 @@ def _check(n_samples: Any, random_state: Any, **scales: Any) -> None:
 
 
 def _require(kind: type, name: str, value: object, advice: str) -> None:
-    """Raise a TypeError unless the value is a number of the required type; a bool is not."""
+    """Raise a TypeError unless the value is an instance of `kind`; bool is not accepted."""
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} is of type {type(value).__name__}{advice}")

@@ -204,7 +204,7 @@ def test_a_cluster_without_workers(client, monkeypatch):
     assert fitted("pca", on_dask(X), None).n_features_in_ == X.shape[1]  # waits for a worker
     with_workers(client, 0)
     monkeypatch.setattr("mercer.blocks._dask_blocks._WORKER_TIMEOUT", 0.2)
-    with pytest.raises(RuntimeError, match=r"has no workers, and the fit would wait forever"):
+    with pytest.raises(RuntimeError, match=r"has no workers, so that the fit would wait forever"):
         fitted("pca", on_dask(X), None)
     with_workers(client, 2)
 

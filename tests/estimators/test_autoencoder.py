@@ -140,11 +140,11 @@ def test_verbose(capsys):
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (X, {"n_components": 5}, "n_components=5, but X has only n_features=4: use at most 4"),
+        (X, {"n_components": 5}, "n_components=5 is too large for n_features=4; use at most 4"),
         (X[:1], {}, "1 sample"),
-        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
+        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*constant columns"),
         (np.where(X > 3, np.nan, X), {}, "NaN"),
-        (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
+        (["GATTACA", "CC"], {}, "requires vectors, but X contains strings"),
         (X, {"hidden_layer_sizes": (3, 0)}, r"must be positive integers, got \(3, 0\)"),
         (X, {"hidden_layer_sizes": (2.5,)}, r"must be positive integers, got \(2.5,\)"),
         (X, {"activation": "sine"}, "activation"),

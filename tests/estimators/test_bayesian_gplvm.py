@@ -32,7 +32,7 @@ def test_it_finds_that_a_curve_has_one_dimension(curve):
 
 def test_an_uninformative_embedding_is_reported():
     noise = np.random.default_rng(0).normal(size=(20, 3))
-    with pytest.warns(UserWarning, match="all of X as noise, .*no dimension is active"):
+    with pytest.warns(UserWarning, match="all of X as noise: .*no dimension is active"):
         model = BayesianGPLVM(2, n_inducing=5).fit(noise)
     assert model.n_active_ == 0
 
@@ -127,10 +127,10 @@ def test_an_end_before_convergence_is_reported():
         (GAPS, {}, "contains NaN in 3 of 60 rows, and BayesianGPLVM.*ProbabilisticPCA accepts"),
         (X, {"n_components": 5}, "n_components=5, but PCA of 60 points has at most 4 dimensions"),
         (X[:1], {}, "1 sample"),
-        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
+        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*constant columns"),
         (X, {"kernel": "Matern()"}, r"implemented for v\*RBF\(l\) and Stretch.*not for Matern"),
         (X, {"kernel": "RBF([1.0, 2.0])"}, "2 length scales, but latent points have 4 dimensions"),
-        (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
+        (["GATTACA", "CC"], {}, "requires vectors, but X contains strings"),
     ],
 )
 def test_what_cannot_be_fitted_is_reported(data, options, message):

@@ -105,7 +105,7 @@ def test_precomputed_ridge():
     V[:, small.X_fit_] = kernel(new, X[small.X_fit_])
     V[np.isinf(V)] = -7.0  # columns that are not read
     np.testing.assert_allclose(small.predict(V), direct.predict(new), atol=1e-8)
-    with pytest.raises(ValueError, match="K is for kernel='precomputed'"):
+    with pytest.raises(ValueError, match="K is only needed for kernel='precomputed'"):
         compress(direct, 5, K=K)
 
 
@@ -251,7 +251,7 @@ def test_pca_in_single_precision(digits):
 def test_pca_lost_outputs_are_reported(digits):
     model = KernelPCA(4, kernel=RBF(2.0), fit_inverse_transform=True).fit(digits[:150])
     small = compress(model, 40, method="select")
-    with pytest.raises(NotFittedError, match="partial_fit and compress do not store"):
+    with pytest.raises(NotFittedError, match="not available after partial_fit or compress"):
         small.inverse_transform(np.zeros((1, 4)))
     assert not hasattr(small, "eigenvectors_") and not hasattr(small, "dual_coef_")
     back = small.inverse_transform(small.transform(digits[:2]), method="nearest")

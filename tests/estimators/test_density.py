@@ -139,9 +139,11 @@ def test_leave_one_out_is_the_best_bandwidth():
 def test_leave_one_out_where_there_is_no_best():
     with pytest.warns(ConvergenceWarning, match=r"no maximum for .* the lower end .* duplicate"):
         ParzenDensity(bandwidth="loo").fit(np.repeat(X[:20], 2, axis=0))
-    with pytest.raises(ValueError, match="one point at a time and needs at least 2, got 1 sample"):
+    with pytest.raises(
+        ValueError, match="one point at a time and needs at least 2 points, got 1 sample"
+    ):
         ParzenDensity(bandwidth="loo").fit([[1.0]])
-    with pytest.raises(ValueError, match="all points coincide; give a number"):
+    with pytest.raises(ValueError, match="all points are equal; pass a number"):
         ParzenDensity(bandwidth="loo").fit(np.ones((5, 2)))
 
 

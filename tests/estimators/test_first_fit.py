@@ -32,7 +32,7 @@ def slow(monkeypatch):
             self.warm = True
             with jit_module._compile_clock:
                 if (log := jit_module._compile_log.get()) is not None:
-                    log(f"compiling {self.name}, once for this machine")
+                    log(f"compiling {self.name} (once on this machine)")
                 time.sleep(SECONDS)
         return real(self, *args)
 

@@ -184,7 +184,7 @@ def test_bad_input():
     X, y = three()
     with pytest.raises(ValueError, match="n_components cannot be larger than n_classes - 1 = 2"):
         KernelFisherDiscriminant(n_components=3).fit(X, y)
-    with pytest.raises(ValueError, match="number of samples must be more than the number of class"):
+    with pytest.raises(ValueError, match="number of samples must exceed the number of class"):
         KernelFisherDiscriminant().fit(X[:3], [0, 1, 2])
     with pytest.raises(ValueError, match=r"priors has shape \(2,\), but there are 3 classes"):
         KernelFisherDiscriminant(priors=[0.5, 0.5]).fit(X, y)

@@ -126,7 +126,7 @@ def test_bad_input():
     model = GaussianProcessClassifier(KERNEL)
     with pytest.raises(ValueError, match="at least 2 classes"):
         model.fit(X, np.zeros(80))
-    with pytest.raises(ValueError, match=r"no k\(x, x\) of new points: keep the matrix"):
+    with pytest.raises(ValueError, match=r"predictions need k\(x, x\) of new points"):
         GaussianProcessClassifier("precomputed").fit(X @ X.T, Y)
     with pytest.raises(MemoryBudgetError, match="a Gaussian process on 80 points"):
         clone(model).set_params(max_memory=10_000).fit(X, Y)

@@ -154,11 +154,11 @@ def test_an_end_before_convergence_is_reported():
         (np.where(X > 1.4, np.inf, X), {}, "infinity"),
         (X, {"n_components": 5}, "n_components=5, but PCA of 60 points has at most 4 dimensions"),
         (X[:1], {}, "1 sample"),
-        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
+        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*constant columns"),
         (X, {"init": X}, r"init has shape \(60, 4\), but the embedding has shape \(60, 2\)"),
         (X[:5], {"n_components": 5, "init": "kernel_pca"}, "kernel PCA of 5 points has at most 4"),
         (X, {"init": "random"}, "The 'init' parameter of GPLVM"),
-        (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
+        (["GATTACA", "CC"], {}, "requires vectors, but X contains strings"),
     ],
 )
 def test_what_cannot_be_fitted_is_reported(data, options, message):

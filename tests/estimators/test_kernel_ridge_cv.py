@@ -180,7 +180,7 @@ def test_scores_that_cannot_be_had():
         KernelRidgeCV(kernel="rbf", fit_intercept=True).fit(X[:1], y[:1])
     with pytest.raises(TypeError, match="scoring='neg_max_error' does not accept sample_weight"):
         KernelRidgeCV(kernel="rbf", scoring="neg_max_error").fit(X, y, W)
-    with pytest.raises(ValueError, match="points to train and"):
+    with pytest.raises(ValueError, match="training and"):
         KernelRidgeCV(kernel="rbf", cv=KFold(3)).fit(X[:9], y[:9], [0, 0, 0, 1, 1, 1, 1, 1, 1])
 
 
@@ -253,10 +253,10 @@ def test_distances_are_shared(kernel):
         ({"alphas": [1.0, -1.0]}, "alphas must be positive and finite numbers"),
         ({"alphas": []}, "alphas must be positive and finite numbers"),
         ({"gammas": [0.0], "kernel": "rbf"}, "gammas must be positive and finite numbers"),
-        ({"gammas": [1.0], "kernel": RBF()}, "gammas need a kernel given by name"),
-        ({"cv": "gcv", "scoring": "r2"}, "cv='gcv' defines the score itself"),
+        ({"gammas": [1.0], "kernel": RBF()}, "gammas requires a kernel given by name"),
+        ({"cv": "gcv", "scoring": "r2"}, "cv='gcv' cannot be combined with scoring"),
         ({"cv": 3, "store_cv_results": True}, "store_cv_results=True needs leave-one-out"),
-        ({"cv": 3, "alpha_per_target": True}, "alpha_per_target=True needs the errors"),
+        ({"cv": 3, "alpha_per_target": True}, "alpha_per_target=True needs separate errors"),
         ({"solver": "magic"}, "The 'solver' parameter of KernelRidgeCV must be"),
         ({"landmarks": "magic"}, "The 'landmarks' parameter of KernelRidgeCV must be"),
         ({"alphas": ["a"]}, "alphas must be positive and finite numbers"),

@@ -51,7 +51,7 @@ def test_columns_and_no_structure():
 
 def test_budget_and_progress(capsys):
     some = search_kernels(X, SEASONS, [RBF(), Linear()], max_evaluations=30, verbose=1)
-    assert "the search ended after max_evaluations=30 likelihoods" in str(some)
+    assert "the search ended after max_evaluations=30 evaluations" in str(some)
     assert "[search_kernels] level 0: BIC" in capsys.readouterr().out
     once = search_kernels(X, SEASONS, [RBF(), Linear()], max_levels=1, subsample=40)
     again = search_kernels(X, SEASONS, [RBF(), Linear()], max_levels=1, subsample=40)

@@ -98,7 +98,7 @@ def test_silhouette_is_that_of_the_distances():
     for storage in ("dense", "tiled"):
         ours = silhouette(gram(RBF(0.8), X, storage=storage), labels)
         np.testing.assert_allclose(ours, silhouette_samples(D, labels, metric="precomputed"))
-    with pytest.raises(ValueError, match="only one"):
+    with pytest.raises(ValueError, match="all points have the same label"):
         silhouette(gram(RBF(), X), np.zeros(300))
 
 
@@ -273,7 +273,7 @@ def test_rounds_that_are_not_enough():
     ("init", "match"),
     [
         (np.zeros(7, dtype=int), "init must be 3 points, .* or 300 labels, .*got 7"),
-        (np.full(300, 3), "labels from 3 to 3, but labels of 3 clusters must be 0 to 2"),
+        (np.full(300, 3), "labels from 3 to 3, but with n_clusters=3, labels must be 0 to 2"),
         (X[:2], "init must be 3 points"),
         (X[:3, :2], "init has 2 columns, but X has 3"),
     ],

@@ -245,7 +245,7 @@ def test_units():
 
 
 def test_an_end_before_convergence_is_said():
-    with pytest.warns(ConvergenceWarning, match=r"2 steps \(max_iter=2\), where a majorisation"):
+    with pytest.warns(ConvergenceWarning, match=r"2 steps \(max_iter=2\) without convergence"):
         model = MetricMDS(2, max_iter=2).fit(X)
     assert model.report_.status.name == "NOT_CONVERGED"
 
@@ -268,19 +268,19 @@ ALONE = np.where((np.arange(60) == 3) | (np.arange(60)[:, None] == 3), 0.0, 1.0)
 @pytest.mark.parametrize(
     ("data", "options", "weights", "message"),
     [
-        (X, {"n_components": 6}, None, "n_components=6, but X has only n_features=5"),
+        (X, {"n_components": 6}, None, "n_components=6 is too large for n_features=5"),
         (X[:1], {}, None, "at least 2 points, got n_samples=1"),
-        (np.ones((5, 3)), {}, None, "all 5 rows of X are equal.*columns that are constant"),
+        (np.ones((5, 3)), {}, None, "all 5 rows of X are equal.*constant columns"),
         (np.where(X > 3, np.nan, X), {}, None, "NaN"),
-        (WORDS, {}, None, "takes vectors, but X holds strings"),
-        (WORDS, {"kernel": Spectrum(2), "n_components": 7}, None, "7 points fit into 6 dimensions"),
+        (WORDS, {}, None, "requires vectors, but X contains strings"),
+        (WORDS, {"kernel": Spectrum(2), "n_components": 7}, None, "7 points span 6 dimensions"),
         (X, {"dissimilarity": "precomputed"}, None, r"square matrix, got shape \(60, 5\)"),
         (-D, {"dissimilarity": "precomputed"}, None, "not be negative, but the smallest is -"),
         (D + 1.0, {"dissimilarity": "precomputed"}, None, "up to 1 on its diagonal"),
         (np.triu(D), {"dissimilarity": "precomputed"}, None, "is not symmetric: it differs"),
         (X, {}, np.ones((3, 3)), r"weights of pairs must have the shape \(60, 60\), got \(3, 3\)"),
         (X, {}, -np.ones((60, 60)), "weights must not be negative, but the smallest is -1"),
-        (X, {}, ALONE, "point 3 has weight 0 with all others"),
+        (X, {}, ALONE, "all pairs with point 3 have weight 0"),
     ],
 )
 def test_what_cannot_be_fitted_is_reported(data, options, weights, message):
@@ -291,9 +291,9 @@ def test_what_cannot_be_fitted_is_reported(data, options, weights, message):
 def test_what_cannot_be_asked_is_reported(model):
     with pytest.raises(NotFittedError):
         MetricMDS().transform(X)
-    with pytest.raises(TypeError, match="MetricMDS has no expansion_ that could be compressed"):
+    with pytest.raises(TypeError, match="MetricMDS has no expansion_, so it cannot be compressed"):
         compress(model, 5)
-    with pytest.raises(ValueError, match="point 2 has weight 0 with all training points"):
+    with pytest.raises(ValueError, match="all pairs of point 2 with training points have weight 0"):
         model.transform(NEW, weights=(np.arange(9) != 2)[:, None] * np.ones((9, 60)))
     by_matrix = MetricMDS(2, dissimilarity="precomputed").fit(D)
     with pytest.raises(ValueError, match="not be negative, but the smallest is -1"):

@@ -276,5 +276,5 @@ def test_values_that_are_not_finite():
 
 
 def test_there_is_nothing_to_compress():
-    with pytest.raises(TypeError, match="predicts from its training points"):
+    with pytest.raises(TypeError, match="predictions need the training points"):
         compress(KernelKNeighborsClassifier().fit(X, y), 10)

@@ -108,7 +108,7 @@ def test_way_back(X):
     assert np.abs(model.inverse_transform(F[:5]) - X[:5]).max() < 0.05
     found = model.preimage(F[:5])
     assert found.residuals.shape == (5,)
-    with pytest.raises(ValueError, match=r"shape \(5, 3\), but the map has 80"):
+    with pytest.raises(ValueError, match=r"each of the 80 features of the map, got shape \(5, 3\)"):
         model.inverse_transform(F[:5, :3])
 
 

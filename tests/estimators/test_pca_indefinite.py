@@ -190,7 +190,7 @@ def test_approximations_of_what_is_not_a_kernel(policy):
     """Landmarks and features require a positive semidefinite kernel, or raise an error."""
     for solver in ("nystroem", "features"):
         model = KernelPCA(2, kernel=KERNEL, indefinite=policy, eigen_solver=solver)
-        text = f"indefinite='{policy}' needs the whole spectrum, but landmarks or random features n"
+        text = f"indefinite='{policy}' needs the whole spectrum, which landmarks and random feature"
         for method in (model.fit, model.partial_fit):
             with pytest.raises(ValueError, match=text):
                 method(X)

@@ -35,11 +35,11 @@ def blas_threads():
 
 class Listener:
     # standard output, which presses Ctrl-C a moment after the first message that matters
-    heard = []
+    captured = []
     pressed = None
 
     def write(self, text):
-        self.heard.append(text)
+        self.captured.append(text)
         if after in text and self.pressed is None:
             self.pressed = 0.0
             threading.Timer(0.03, self.press).start()
@@ -63,7 +63,7 @@ try:
 except KeyboardInterrupt:
     outcome = "interrupted"
 seconds = time.perf_counter() - sys.stdout.pressed
-heard, sys.stdout = sys.stdout.heard, said
+captured, sys.stdout = sys.stdout.captured, said
 time.sleep(0.05)
 left = threading.active_count() - threads
 restored = blas_threads() == blas
@@ -82,7 +82,7 @@ print(json.dumps({
     "blas restored": restored,
     "fitted": fitted,
     "learned": learned,
-    "said": len(heard),
+    "said": len(captured),
     "same again": bool(np.array_equal(model.transform(X[:9]), again.transform(X[:9]))),
 }))
 """

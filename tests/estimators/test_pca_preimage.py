@@ -218,16 +218,16 @@ def test_what_cannot_come_back_says_why():
     with pytest.raises(ValueError, match="with indefinite='clip' the components are not"):
         clipped.denoise(X)
     model = KernelPCA(2, kernel="rbf").fit(X)
-    with pytest.raises(ValueError, match=r"scores have shape \(40, 5\), but there are 2"):
+    with pytest.raises(ValueError, match=r"each of the 2 components, got shape \(40, 5\)"):
         model.inverse_transform(X, "auto")
     with pytest.raises(ValueError, match="scores contain values that are not finite"):
         model.inverse_transform(np.full((1, 2), np.nan), "auto")
-    with pytest.raises(ValueError, match="no scores to find pre-images of"):
+    with pytest.raises(ValueError, match="scores is empty: pre-images need"):
         model.preimage(np.zeros((0, 2)))
     with pytest.raises(ValueError, match="method must be one of"):
         model.denoise(X, "magic")
     learned = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
-    with pytest.raises(TypeError, match="start: the learned inverse transform takes no options"):
+    with pytest.raises(TypeError, match="inverse transform takes no options, got start"):
         learned.inverse_transform(X[:, :2], start=X)
     words = Callable(lambda s, t: float(s[0] == t[0]) + float(s == t), "pair")
     with pytest.raises(TypeError, match="requires points that are vectors, got a list"):

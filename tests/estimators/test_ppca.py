@@ -149,7 +149,7 @@ def test_a_plane_without_noise_is_reported():
 
 
 def test_an_end_before_convergence_is_reported():
-    with pytest.warns(ConvergenceWarning, match="max_iter=2 steps, and the last one still gained"):
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 steps without convergence"):
         model = ProbabilisticPCA(2, max_iter=2).fit(GAPS)
     assert model.log_likelihoods_[-1] == pytest.approx(model.score(GAPS))
 
@@ -172,15 +172,15 @@ EMPTY = np.where(np.arange(6) == 4, np.nan, X)
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (X, {"n_components": 6}, "n_components=6, but X has n_features=6: n_components must be"),
-        (X[:, :1], {}, "n_components=1, but X has n_features=1"),
+        (X, {"n_components": 6}, "n_components=6 must be smaller than n_features=6"),
+        (X[:, :1], {}, "n_components=1 must be smaller than n_features=1"),
         (X[:1], {}, "1 sample"),
-        (EMPTY, {}, r"no row of X has a value in columns \[4\]"),
-        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*columns that are constant"),
+        (EMPTY, {}, r"all values in columns \[4\] are missing"),
+        (np.ones((5, 3)), {}, "all 5 rows of X are equal.*constant columns"),
         (np.where(X > 3, np.inf, X), {}, "infinity"),
-        (1e160 * X, {}, "X has values up to .*overflow or underflow. Use other units"),
-        (1e-160 * X, {}, "no column varies by more than .*squares of these overflow or underflow"),
-        (["GATTACA", "CC"], {}, "takes vectors, but X holds strings"),
+        (1e160 * X, {}, "X has values up to .*overflow or underflow. Rescale X"),
+        (1e-160 * X, {}, "no column varies by more than .*the squares overflow or underflow"),
+        (["GATTACA", "CC"], {}, "requires vectors, but X contains strings"),
     ],
 )
 def test_what_cannot_be_fitted_is_reported(data, options, message):

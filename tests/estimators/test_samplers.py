@@ -217,5 +217,5 @@ def test_additive_chi2_converges():
 def test_additive_chi2_refuses_negative_numbers():
     with pytest.raises(ValueError, match="Negative values in data passed to X in AdditiveChi2"):
         AdditiveChi2Sampler().fit([[1.0, -1.0]])
-    with pytest.raises(ValueError, match=r"provide sample_interval: got sample_steps=4"):
+    with pytest.raises(ValueError, match=r"provide sample_interval; got sample_steps=4"):
         AdditiveChi2Sampler(sample_steps=4).fit([[1.0]])

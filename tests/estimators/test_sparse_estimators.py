@@ -522,12 +522,12 @@ def test_kernels_that_cannot_be_learned_with(estimator):
 
     with pytest.raises(NotDifferentiableError, match=r"needs the gradient.*compress its exp"):
         estimator(5, kernel=Callable(rough)).fit(X, two)
-    with pytest.raises(ValueError, match="a precomputed matrix is not enough"):
+    with pytest.raises(ValueError, match="a precomputed matrix does not allow"):
         estimator(5, kernel="precomputed").fit(X @ X.T, two)
-    with pytest.raises(ValueError, match="a precomputed matrix is not enough"):
+    with pytest.raises(ValueError, match="a precomputed matrix does not allow"):
         estimator(5, kernel=Precomputed()).fit(X @ X.T, two)
     words = ["aa", "ab", "b"]
-    with pytest.raises(TypeError, match=r"learns vectors in R\^d.*fit KernelRidge and compress"):
+    with pytest.raises(TypeError, match=r"learns vectors in R\^d.*fit KernelRidge instead"):
         estimator(2, kernel=Callable(lambda s, t: float(s == t))).fit(words, [0, 1, 1])
     with pytest.raises(NotPositiveDefiniteError, match="positive semidefinite"):
         estimator(20, kernel=Sigmoid(gamma=2.0, coef0=-1.0)).fit(X, two)
@@ -542,7 +542,7 @@ def test_sigmoid_at_given_vectors_is_refused_too():
 
 
 def test_numbers_of_vectors_that_make_no_sense():
-    with pytest.raises(ValueError, match="is smaller than a single vector: 3 coordinates and 1"):
+    with pytest.raises(ValueError, match="is too small for a single vector: 3 coordinates and 1"):
         SparseKernelRegressor("10").fit(X, y)
     with pytest.raises(ValueError, match="n_vectors must be a positive integer, or the size"):
         SparseKernelRegressor("many").fit(X, y)

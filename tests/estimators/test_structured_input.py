@@ -87,9 +87,9 @@ def test_a_table_of_several_columns_wants_a_choice(kernel):
 
 def test_a_vector_kernel_names_the_column_that_is_none():
     for model in (SVC(kernel=RBF(1.0)), KernelRidge()):
-        with pytest.raises(ValueError, match=r"the column 't' holds 'cat dog'; .* Select"):
+        with pytest.raises(ValueError, match=r"the column 't' contains 'cat dog'; .* Select"):
             model.fit(TABLE, LABELS)
-    with pytest.raises(ValueError, match="ParzenDensity takes vectors, but X holds strings"):
+    with pytest.raises(ValueError, match="ParzenDensity requires vectors, but X contains strings"):
         ParzenDensity().fit(["a", "b"])
 
 
@@ -145,7 +145,7 @@ def test_words_longer_than_every_string_are_refused_by_a_test_too():
 
 def test_features_wait_for_data_and_go_through_norms_and_factors():
     for kernel, what in ((BagOfWords(), "tfidf=True"), (Mismatch(2, 1), "alphabet=None")):
-        with pytest.raises(ValueError, match=f"{what}, a rule that needs data"):
+        with pytest.raises(ValueError, match=f"{what}, which must be computed from data"):
             kernel.features(["ab", "b"])
     X, Z = ["abab", "ba"], ["abx", "b"]
     kernel = Scale(Normalized(Spectrum(2)), 3.0)

@@ -163,7 +163,7 @@ def test_many_points_are_said_to_be_too_many(monkeypatch):
         ((KernelKMeans(), X, Y), TypeError, "a regressor or a classifier"),
         ((RBF(), X, Y), TypeError, "a regressor or a classifier"),
         ((KernelRidge(), X, Y, "aic"), ValueError, "objective"),
-        ((KernelRidge(), X, Y, "alignment"), ValueError, "objective='loo' tunes the ridge"),
+        ((KernelRidge(), X, Y, "alignment"), ValueError, "use objective='loo'"),
         ((KernelRidge(), X, np.ones(120)), ValueError, "all 120 targets are equal"),
         ((KernelMachineRegressor(kernel=Linear()), X, Y), ValueError, "nothing to tune"),
         ((GaussianProcessRegressor(alpha=np.ones(120)), X, Y), ValueError, "one number"),

@@ -237,7 +237,7 @@ def test_strings_and_vectors(Model):
     S, T = turned.transform(Y[60:], X[60:])
     assert abs(np.corrcoef(S[:, 0], T[:, 0])[0, 1]) > 0.9
     if Model is KernelPLS:
-        with pytest.raises(ValueError, match="predictions need a y that is a dense array"):
+        with pytest.raises(ValueError, match="fitted to a dense numeric array y"):
             turned.predict(Y)
         assert model.predict(X).shape == (80, 2)
 
@@ -309,7 +309,7 @@ def test_bad_input_is_named(Model, curve):
     bad = Y.copy()
     bad[3, 1] = np.nan
     for y, text in (
-        (None, "requires y to be passed, but the target y is None: y is the second view"),
+        (None, "requires y to be passed, but the target y is None; pass the second view as y"),
         (Y[:-1], "X has 120 points, but y, the second view, has 119"),
         (bad, "y, the second view .*contains NaN"),
         (["AC"] * 120, "y, the second view .*holds strings.*Spectrum"),
@@ -321,7 +321,7 @@ def test_bad_input_is_named(Model, curve):
         Model().fit(np.ones((120, 2)), Y)
     with pytest.raises(ValueError, match="n_components=4, but"):
         Model(4).fit(X[:3], Y[:3])
-    with pytest.raises(ValueError, match=r"n_components=3, but X has 2|at most 2"):
+    with pytest.raises(ValueError, match=r"n_components=3, but in feature space X has 2|at most 2"):
         Model(3, **LINEAR).fit(X, Y)
     with pytest.raises(ValueError, match="n_samples = 1"):
         Model().fit(X[:1], Y[:1])

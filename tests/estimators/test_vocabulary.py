@@ -150,7 +150,7 @@ def test_landmarks_are_checked_and_drawn_by_a_seed(name):
 @pytest.mark.parametrize("name", [n for n, m in CLASSES.items() if m not in ALONE])
 def test_threads_change_nothing(name):
     assert np.array_equal(*(values(fitted(name, n_jobs=jobs)) for jobs in (1, -1)))
-    with pytest.raises(ValueError, match="n_jobs == 0 has no meaning"):
+    with pytest.raises(ValueError, match="n_jobs == 0 is not allowed"):
         fitted(name, n_jobs=0)
     with pytest.raises(InvalidParameterError, match="The 'n_jobs' parameter"):
         fitted(name, n_jobs="all")

@@ -125,7 +125,7 @@ def test_precomputed_values():
     K, test = kernel(X), kernel(Z, X)
     h = Expansion(Precomputed(), np.arange(15), a)
     np.testing.assert_allclose(h(test), f(Z), rtol=1e-12)
-    with pytest.raises(ValueError, match="keeps the matrix"):
+    with pytest.raises(ValueError, match="contains the matrix"):
         h.norm()
     known = Expansion(Precomputed(K), np.arange(15), a)
     np.testing.assert_allclose(known.norm(), f.norm(), rtol=1e-12)

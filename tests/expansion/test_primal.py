@@ -155,7 +155,7 @@ def test_inner_products_of_two():
     with pytest.raises(KernelMismatchError, match=r"one has 10 .* the other 3 of Linear"):
         f.to_primal().inner(Expansion(Linear(), X, y).to_primal())
     one = Expansion(Spectrum(1), ["ab"], [1.0]).to_primal()
-    with pytest.raises(KernelMismatchError, match=r"2 features .* 2 of .* not the same"):
+    with pytest.raises(KernelMismatchError, match=r"2 features .* 2 different features"):
         one.inner(Expansion(Spectrum(1), ["bc"], [1.0]).to_primal())
 
 
@@ -295,7 +295,7 @@ def test_kernel_pca(solver):
         small.decode(small.transform(NEW))
     with pytest.raises(ValueError, match="contributions are not available after to_primal"):
         small.contributions(NEW)
-    with pytest.raises(ValueError, match="random features is already in the primal"):
+    with pytest.raises(ValueError, match="random features is already in primal form"):
         to_primal(KernelPCA(2, kernel="rbf", eigen_solver="features", rank=20).fit(X))
 
 
@@ -321,7 +321,7 @@ def test_what_has_no_primal():
         to_primal(Ridge().fit(X, y))
     with pytest.raises(TypeError, match=r"standard deviations .* need its training points"):
         to_primal(GaussianProcessRegressor(Linear() + 1.0, alpha=0.1, optimizer=None).fit(X, y))
-    with pytest.raises(TypeError, match="predicts from its training points"):
+    with pytest.raises(TypeError, match="predictions need the training points"):
         to_primal(KernelKNeighborsRegressor(kernel="linear").fit(X, y))
     with pytest.raises(TypeError, match="RandomFeatures has no expansion_"):
         to_primal(RandomFeatures().fit(X))
@@ -370,7 +370,7 @@ def test_the_dual_of_explicit_features_is_the_kernel_machine():
 
 
 def test_what_has_no_dual():
-    with pytest.raises(TypeError, match=r"KNeighborsRegressor\(\) has no coef_"):
+    with pytest.raises(TypeError, match=r"KNeighborsRegressor\(\) has no attribute coef_"):
         to_dual(KNeighborsRegressor().fit(X, y), X)
     lasso = make_pipeline(PolynomialFeatures(6), Lasso(0.01, max_iter=100_000)).fit(X, y)
     with pytest.raises(

@@ -133,7 +133,7 @@ def test_numbers_survive_the_array():
     np.testing.assert_allclose(given.release(), reference.to_array(), atol=1e-15)
     assert given.trace() == reference.trace()
     assert given.squared_norm() == reference.squared_norm()
-    with pytest.raises(RuntimeError, match="was released to a solver"):
+    with pytest.raises(RuntimeError, match="was overwritten by a solver"):
         given @ np.ones(60)
 
 

@@ -42,7 +42,7 @@ from mercer.kernels import (
 from mercer.solvers import silhouette
 
 OFFSETS = [1e3, 1e5, 1e7, 1e9]
-LOST = "decided by rounding: squared distances .* rounding error .* centre or standardise"
+LOST = "determined by rounding errors: squared distances .* rounding error .* centre or standardise"
 
 # Kernels whose distances in feature space do not change when the points are translated.
 INVARIANT = [

@@ -149,7 +149,7 @@ def test_values_that_are_not_finite(contract):
         return np.nan if contract == "pair" else np.full((len(x), len(z)), np.inf)
 
     with pytest.raises(
-        ValueError, match=r"49 values that are not finite, the first for .* 0 and 0"
+        ValueError, match=r"49 NaN or infinite values; the first one is for points 0 and 0"
     ):
         Callable(function, contract)(X)
 

@@ -118,7 +118,7 @@ def test_empty_columns_are_equal():
 def test_negative_entries_are_refused(kernel, points):
     wrong = points(X - 0.25)
     for call in (kernel, kernel.diag, kernel.prepare):
-        with pytest.raises(ValueError, match=r"non-negative, but X has the entry -0\.25"):
+        with pytest.raises(ValueError, match=r"cannot be negative, but X contains -0\.25"):
             call(wrong)
 
 

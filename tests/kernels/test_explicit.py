@@ -95,7 +95,9 @@ def test_a_value_without_a_code_is_named():
 def test_vector_kernels_say_who_takes_structured_points(points):
     what = "sets" if isinstance(points[0], set) else "strings"
     for call in (RBF(), KernelPCA().fit, lambda X: SVC().fit(X, [0, 1])):
-        with pytest.raises(ValueError, match=f"takes vectors, but X holds {what} .the first is"):
+        with pytest.raises(
+            ValueError, match=f"requires vectors, but X contains {what} .the first is"
+        ):
             call(points)
 
 
@@ -240,7 +242,7 @@ def test_values_without_a_code_are_named(value):
 )
 @pytest.mark.parametrize("kernel", [Spectrum(1), Mismatch(1, 0), Subsequence(1)], ids=str)
 def test_numbers_that_are_not_integers_are_no_symbols(kernel, X):
-    message = r"the symbols of point 0 are compared by equality, but number \d is .*, a float"
+    message = r"symbols of point 0 are compared by equality, but the one at index \d is .*, a float"
     with pytest.raises(TypeError, match=message) as error:
         SVC(kernel=kernel).fit(X, [0, 1] * 3)
-    assert "use a kernel of vectors, such as RBF(), or round the numbers" in str(error.value)
+    assert "use a kernel on vectors, such as RBF(), or round the numbers" in str(error.value)

@@ -149,7 +149,7 @@ def test_a_basis_without_derivative():
         (lambda: PolynomialBasis(1.5), "degree must be a non-negative integer"),
         (lambda: QuadraticMap(-1.0), "coef0 must be non-negative"),
         (lambda: GaussianSeries(n_terms=0), "n_terms must be a positive integer"),
-        (lambda: GaussianBasis([0.0])(X), "the centres have 1 columns, the points 3"),
+        (lambda: GaussianBasis([0.0])(X), "the centres have 1 columns, but the points have 3"),
         (lambda: GaussianSeries()(X), "one column, got 3"),
     ],
 )

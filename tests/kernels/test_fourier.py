@@ -364,22 +364,23 @@ class Cut(RBF):
     ],
 )
 def test_kernels_without_random_features(k, name):
-    with pytest.raises(
-        TypeError, match=f"{name} has no random Fourier features.*Nyström landmarks"
-    ):
+    with pytest.raises(TypeError, match=f"{name} has no random Fourier features.*Nystroem"):
         random_features(k, 3, 64)
 
 
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: random_features(RBF(), 3, 7), "n_features=7, .* pairs.* even number"),
-        (lambda: random_features(RBF(), 3, 0), "n_features=0"),
-        (lambda: random_features(RBF(), 3, -2), "n_features=-2"),
-        (lambda: random_features(RBF(), 3, 8.0), "n_features=8.0"),
+        (lambda: random_features(RBF(), 3, 7), "n_features must be an even number .* got 7"),
+        (lambda: random_features(RBF(), 3, 0), "n_features must be .* got 0"),
+        (lambda: random_features(RBF(), 3, -2), "n_features must be .* got -2"),
+        (lambda: random_features(RBF(), 3, 8.0), "n_features must be .* got 8.0"),
         (lambda: random_features(RBF(), 0, 8), "n_columns must be a positive integer, got 0"),
         (lambda: random_features(RBF(), 3, 8, method="sobol"), "method must be one of .*'qmc'"),
-        (lambda: random_features("rbf", 3, 8), "needs a kernel, got 'rbf'; use as_kernel"),
+        (
+            lambda: random_features("rbf", 3, 8),
+            "needs a kernel, got 'rbf'; convert it by as_kernel",
+        ),
         (lambda: random_features(RBF("median"), 3, 8), "length_scale='median'.*resolve"),
         (lambda: random_features(RBF(ARD), 2, 8), "RBF has 3 length scales, .* 2 columns"),
         (lambda: random_features(Stretch(RBF(), ARD), 2, 8), "Stretch has 3 length scales"),
@@ -387,14 +388,14 @@ def test_kernels_without_random_features(k, name):
         (lambda: random_features(Select(RBF(), slice(5, 9)), 3, 8), "none of the 3 columns"),
         (lambda: random_features(Select(RBF(), "a"), 3, 8), "select columns by index"),
         (lambda: random_features(Sum((RBF(),) * 9), 3, 16), "9 terms .* 8 pairs; .* at least 18"),
-        (lambda: random_features((RBF() + 1) ** 20, 3, 16), "1048576 terms .* Nyström"),
+        (lambda: random_features((RBF() + 1) ** 20, 3, 16), "1048576 terms .* Nystroem"),
         (lambda: random_features(RBF(), 22_000, 2, method="qmc"), "22000 numbers, .* 21201"),
         (lambda: FourierBasis(1.0), r"shape \(m, d\) or \(m,\), got shape \(\)"),
         (lambda: FourierBasis([]), "got shape"),
         (lambda: FourierBasis([[np.nan]]), "finite"),
         (lambda: FourierBasis([1.0, 2.0], [1.0]), r"weights must be 2 .* got shape \(1,\)"),
         (lambda: FourierBasis([1.0], [-1.0]), "weights must be 1 finite numbers >= 0"),
-        (lambda: FourierBasis([1.0])(X), "the frequencies have 1 columns, the points 3"),
+        (lambda: FourierBasis([1.0])(X), "the frequencies have 1 columns, but the points have 3"),
     ],
 )
 def test_refusals(make, text):

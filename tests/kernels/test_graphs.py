@@ -359,7 +359,7 @@ def test_a_collection_is_a_sequence():
     assert module.as_graphs([X[3], X[0]], "") == X[[3, 0]]
     several = [X[4], sample(seed=1)[2], X[1], sample(seed=1)[0]]
     assert list(module.as_graphs(several, "")) == several
-    with pytest.raises(IndexError, match="there is no graph 6: the collection has 6"):
+    with pytest.raises(IndexError, match="graph 6 does not exist: the collection has 6"):
         X[6]
 
 
@@ -371,7 +371,7 @@ def test_points_of_the_collection():
     assert same_points(list(X), X) and concatenate(X[:0], X) == X
     with pytest.raises(ValueError, match="some of the graphs are directed"):
         concatenate(X, sample(directed=True))
-    with pytest.raises(ValueError, match="some of the graphs have labels and some have none"):
+    with pytest.raises(ValueError, match="some of the graphs have labels and others do not"):
         concatenate(X, Graphs.from_edges([PATH]))
     nothing = Graphs.from_edges([[]], sizes=[0])
     assert len(concatenate(X, nothing)) == 7
@@ -558,7 +558,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         (lambda: VertexHistogram(base="rbf"), TypeError, "base must be a kernel or None"),
         (lambda: ShortestPath()([PATH, 3]), TypeError, "graph 1 is 3, which is not a graph"),
         (lambda: ShortestPath()([PATH, np.eye(2)]), TypeError, "graph 0 is a list of edges, but"),
-        (lambda: ShortestPath()("PATH"), TypeError, "takes Graphs or a list of graphs"),
+        (lambda: ShortestPath()("PATH"), TypeError, "requires Graphs or a list of graphs"),
         (lambda: ShortestPath()(sample()[0]), TypeError, "got a single graph; put it in a list"),
         (lambda: ShortestPath()([np.ones((2, 3))]), ValueError, "graph 0 is a matrix of shape"),
         (
@@ -579,7 +579,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         (
             lambda: Graphs.from_edges([PATH], labels=["abc"]),
             ValueError,
-            r"graph 0 has 3 nodes, numbered from 0, but it has an edge \(2, 3\)",
+            r"graph 0 has 3 nodes, numbered from 0, but an edge is \(2, 3\)",
         ),
         (
             lambda: Graphs.from_edges([PATH], edge_labels=["ab"]),
@@ -596,7 +596,7 @@ def test_a_folder_that_is_not_there(tmp_path):
             ValueError,
             "has two labels, 'a' and 'b'; pass only one, or directed=True",
         ),
-        (lambda: RBF()(sample()), ValueError, "RBF takes vectors, but X holds graphs"),
+        (lambda: RBF()(sample()), ValueError, "RBF requires vectors, but X contains graphs"),
         (lambda: SVC().fit(sample(), [0, 1] * 3), ValueError, "kernels for graphs are Weis"),
         (lambda: WeisfeilerLehman()([[(0, 1)]]) and sample().with_labels([1]), ValueError, "1 la"),
     ],

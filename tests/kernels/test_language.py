@@ -209,27 +209,27 @@ def test_names_of_the_callers():
         ("rbf(degre=2)", "degre", "did you mean degree?"),
         ("RBF(1, 2)", "RBF", "RBF: too many positional arguments"),
         ("RBF(1, length_scale=2)", "RBF", "multiple values for argument 'length_scale'"),
-        ("Matern(nu=1.5, nu=2.5)", "nu=2.5", "Matern got nu twice"),
+        ("Matern(nu=1.5, nu=2.5)", "nu=2.5", "Matern got the argument nu twice"),
         ("Matern(nu=1.5, 2)", "2)", "a positional argument must not follow"),
         ("slice(stop=2)", "stop", "slice has no parameter 'stop'"),
         ("Linear() + Normalized()", "Norm", "missing a required argument: 'kernel'"),
         ("RBF(-1)", "RBF", "length_scale must be positive and finite, got -1"),
         ("RBF('mean')", "RBF", "must be positive numbers or one of"),
-        ("Normalized(2)", "Norm", "Normalized wraps a kernel, got 2"),
+        ("Normalized(2)", "Norm", "Normalized needs a kernel, got 2"),
         ("-1*RBF()", "-1", "negative factor"),
         ("Linear()**0.5", "Linear", "not known to be infinitely divisible"),
         ("RBF()**-1", "RBF", "the exponent must be a positive number, got -1"),
-        ("RBF()**2**3", "2**3", "two powers in a row: use brackets"),
+        ("RBF()**2**3", "2**3", "repeated power: use brackets"),
         ("RBF()**Linear()", "Linear", "the exponent must be a number"),
         ("2**RBF()", "2", "** applies to a kernel, not to 2"),
-        ("2*3*RBF()", "2", "two numbers around *"),
-        ("1 + 2 + RBF()", "1", "two numbers around +"),
+        ("2*3*RBF()", "2", "* between two numbers"),
+        ("1 + 2 + RBF()", "1", "+ between two numbers"),
         ("RBF() + [1]", "[1]", "+ combines kernels and numbers, not a list"),
         ("True*RBF()", "True", "* combines kernels and numbers, not True"),
         ("RBF() - Linear()", "- L", "k1 - k2 need not be a kernel"),
         ("-RBF()", "-", "a minus sign is allowed only before a number"),
         ("--1*RBF()", "--", "a minus sign is allowed only before a number"),
-        ("RBF()/2", "/", "kernels cannot be divided: write 0.5*k"),
+        ("RBF()/2", "/", "division is not supported: write 0.5*k"),
         ("RBF()^2", "^", "write powers with **"),
         ("RBF().theta", ".theta", "attributes are not supported"),
         ("RBF() @ Linear()", "@", "unexpected '@'"),
@@ -244,9 +244,9 @@ def test_names_of_the_callers():
         ("RBF(x=)", ")", "expected a kernel, a number or an opening bracket, but got ')'"),
         ("BagOfWords(options={1})", "})", "expected a colon"),
         ("BagOfWords(options={[]: 1})", "{", "unhashable type: 'list'"),
-        ("1e999*RBF()", "1e999", "1e999 overflows: the largest number is 1.8e308"),
+        ("1e999*RBF()", "1e999", "1e999 overflows: the largest float is 1.8e308"),
         ("9" * 309 + "*RBF()", "9", "overflows"),
-        ("RBF(1e-400)", "1e-400", "1e-400 underflows: the smallest number is 4.9e-324"),
+        ("RBF(1e-400)", "1e-400", "1e-400 underflows: the smallest float is 4.9e-324"),
         ("1" * 401 + "*RBF()", "1", "a number has 401 characters, but at most 400 are"),
         ("RBF('median)", "'", "this string is not closed"),
         (r"Select(RBF(), '\q')", r"\q", "unknown escape"),
@@ -256,10 +256,10 @@ def test_names_of_the_callers():
         ("[RBF()]", "[", "a list is not a kernel"),
         ("None", "None", "None is not a kernel"),
         ("GaussianBasis([[1.0]])", "Gauss", "is not a kernel; write Features(GaussianBasis(...))"),
-        ("Map(RBF(), tanh)", "tanh", "If it is a function, build the kernel in Python, or"),
-        ("Callable(open)", "open", "If it is a function, build the kernel in Python"),
+        ("Map(RBF(), tanh)", "tanh", "If it is a function, construct the kernel in Python, or"),
+        ("Callable(open)", "open", "If it is a function, construct the kernel in Python"),
         ("__import__('os')", "__import__", "unknown name '__import__'"),
-        ("RBF() + Spectrum(3)", "RBF", "RBF(length_scale=1.0) is a kernel of vectors and Spectrum"),
+        ("RBF() + Spectrum(3)", "RBF", "RBF(length_scale=1.0) is a kernel on vectors, but Sp"),
         ("1 + a" + "b" * 200, "a", "unknown name 'abbbb"),
     ],
 )  # fmt: skip
@@ -299,11 +299,11 @@ def test_text_alone_is_read():
     ("text", "problem"),
     [
         ("(" * 10**6 + "RBF()" + ")" * 10**6, "2000005 characters, but at most 100000 are"),
-        ("(" * 40_000 + "RBF()" + ")" * 40_000, "more than 100 nested brackets"),
-        ("[" * 101, "more than 100 nested brackets"),
-        ("Exp(" * 101 + "RBF()" + ")" * 101, "more than 100 nested brackets"),
-        ("RBF()" + "*2" * 100, "more than 100 nested kernels"),
-        ("(2*" * 60 + "RBF()**2" + ")**2" * 60, "more than 100 nested kernels"),
+        ("(" * 40_000 + "RBF()" + ")" * 40_000, "brackets are nested more than 100 deep"),
+        ("[" * 101, "brackets are nested more than 100 deep"),
+        ("Exp(" * 101 + "RBF()" + ")" * 101, "brackets are nested more than 100 deep"),
+        ("RBF()" + "*2" * 100, "kernels are nested more than 100 deep"),
+        ("(2*" * 60 + "RBF()**2" + ")**2" * 60, "kernels are nested more than 100 deep"),
     ],
 )  # fmt: skip
 def test_what_is_too_long_or_too_deep_is_refused(text, problem):
@@ -349,9 +349,8 @@ def test_survives_fuzzed_texts(seed):
     ],
 )  # fmt: skip
 def test_no_point_is_of_two_kinds(combine, a, b, kinds):
-    text = (
-        rf"{re.escape(str(a))} is a kernel of {kinds[0]} and {re.escape(str(b))} one of {kinds[1]}"
-    )
+    first, second = re.escape(str(a)), re.escape(str(b))
+    text = rf"{first} is a kernel on {kinds[0]}, but {second} is a kernel on {kinds[1]}"
     with pytest.raises(ValueError, match=text):
         combine(a, b)
 

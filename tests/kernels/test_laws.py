@@ -229,7 +229,7 @@ def test_a_repr_is_that_of_the_python_number():
         (lambda: Scale(RBF(), np.inf), ValueError, "factor must be non-negative and finite"),
         (lambda: Scale(RBF(), "2"), TypeError, "factor must be a number, got '2'"),
         (lambda: Scale(RBF(), True), TypeError, "factor must be a number, got True"),
-        (lambda: Scale("RBF", 2.0), TypeError, "Scale wraps a kernel, got 'RBF'"),
+        (lambda: Scale("RBF", 2.0), TypeError, "Scale needs a kernel, got 'RBF'"),
         (lambda: RBF() + (-1), ValueError, "value must be non-negative and finite, got -1.0"),
         (lambda: Linear() ** 0.5, ValueError, "Linear is not known to be infinitely divisible"),
         (lambda: (RBF() + 1) ** 1.5, ValueError, "Sum is not known to be infinitely divisible"),
@@ -246,10 +246,10 @@ def test_a_repr_is_that_of_the_python_number():
         (lambda: np.ones(3) * RBF(), TypeError, "kernel|operand|concatenate|sequence"),
         (lambda: Sum(()), ValueError, "Sum needs a tuple of at least one kernel"),
         (lambda: Sum([RBF()]), ValueError, "Sum needs a tuple"),
-        (lambda: Product((RBF(), 2)), TypeError, "Product combines kernels, got 2"),
-        (lambda: Exp(2), TypeError, "Exp wraps a kernel, got 2"),
-        (lambda: Normalized("x"), TypeError, "Normalized wraps a kernel, got 'x'"),
-        (lambda: Fixed(None), TypeError, "Fixed wraps a kernel, got None"),
+        (lambda: Product((RBF(), 2)), TypeError, "Product needs a tuple of kernels, got 2"),
+        (lambda: Exp(2), TypeError, "Exp needs a kernel, got 2"),
+        (lambda: Normalized("x"), TypeError, "Normalized needs a kernel, got 'x'"),
+        (lambda: Fixed(None), TypeError, "Fixed needs a kernel, got None"),
     ],
 )
 def test_refusals(build, error, text):

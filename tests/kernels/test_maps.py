@@ -94,7 +94,7 @@ def test_columns(columns, same):
 
 @pytest.mark.parametrize("points", [np.asarray, sp.csr_array, np.ndarray.tolist])
 def test_no_such_column(points):
-    with pytest.raises(ValueError, match=r"no column 4, the points have 4 columns \(0 to 3\)"):
+    with pytest.raises(ValueError, match=r"no column 4; the points have 4 columns \(0 to 3\)"):
         Select(RBF(), [0, 4])(points(X))
 
 
@@ -195,7 +195,7 @@ def test_inner_rules_are_resolved_on_inner_points():
 
 @pytest.mark.parametrize("wrap", [Select, Stretch, Map])
 def test_only_kernels_are_wrapped(wrap):
-    with pytest.raises(TypeError, match="wraps a kernel, got 'rbf'"):
+    with pytest.raises(TypeError, match="needs a kernel, got 'rbf'"):
         wrap("rbf", 1)
 
 

@@ -35,11 +35,11 @@ def test_values_by_index():
 @pytest.mark.parametrize(
     ("points", "text"),
     [
-        ([0, 12], r"no point 12, the matrix has 12 \(0 to 11\)"),
+        ([0, 12], r"no point 12; the matrix has 12 points \(0 to 11\)"),
         ([-1], "start at 0, got -1"),
-        ([0.5], r"integers in an array of shape \(n,\); got float64 of shape \(1,\)"),
+        ([0.5], r"array of integers of shape \(n,\); got float64 of shape \(1,\)"),
         ([[0, 1]], r"got int64 of shape \(1, 2\)"),
-        (["a"], "points are indices"),
+        (["a"], "points must be indices"),
     ],
 )
 def test_wrong_indices(points, text):
@@ -49,7 +49,7 @@ def test_wrong_indices(points, text):
 
 
 @pytest.mark.parametrize(
-    ("matrix", "text"), [(V, r"square, got shape \(5, 12\)"), ([[np.nan]], "not finite")]
+    ("matrix", "text"), [(V, r"square, got shape \(5, 12\)"), ([[np.nan]], "NaN or infinite")]
 )
 def test_wrong_matrices(matrix, text):
     with pytest.raises(ValueError, match=text):
@@ -122,8 +122,8 @@ def test_a_matrix_that_is_not_square(call):
         (V, [-1], "start at 0"),
         (V, V, r"\(5, 12\) and \(5, 12\) do not match"),
         (V, np.eye(5), r"\(5, 12\) and \(5, 5\) do not match"),
-        ([0, 1], [1], r"use Precomputed\(K\), which keeps the matrix"),
-        ([0, 1], None, r"use Precomputed\(K\), which keeps the matrix"),
+        ([0, 1], [1], r"use Precomputed\(K\), which contains the matrix"),
+        ([0, 1], None, r"use Precomputed\(K\), which contains the matrix"),
         (np.where(K > 0.5, np.nan, K), None, "contains NaN"),
     ],
 )

@@ -240,19 +240,19 @@ def test_the_overlap_coefficient_is_refused_with_its_counterexample():
         (lambda: MinMax()([[1.0, -2.0]]), ValueError, "point 0 has the entry -2 in column 1"),
         (lambda: MinMax()([[1.0, np.nan]]), ValueError, "the entry nan in column 1"),
         (lambda: MinMax()([{}, {"a": -1}]), ValueError, "point 1 contains an element -1 times"),
-        (lambda: MinMax()([{"a": "b"}]), TypeError, "counts of a bag must be numbers"),
+        (lambda: MinMax()([{"a": "b"}]), TypeError, "count that is not a number"),
         (
             lambda: Jaccard()(np.ones((2, 3)), np.ones((2, 4))),
             ValueError,
-            "sets with 3 columns to sets with 4;",
+            "sets with 3 columns and sets with 4 columns;",
         ),
         (lambda: Subsets(0.0), ValueError, "Subsets: weight must be positive"),
-        (lambda: MeanOf(2), TypeError, "MeanOf wraps a kernel, got 2"),
+        (lambda: MeanOf(2), TypeError, "MeanOf needs a kernel, got 2"),
         (lambda: MeanOf(RBF())([[[1.0]], 3]), TypeError, "point 1 is 3, not a set of instances"),
         (
             lambda: MeanOf(RBF())([[[1.0]], [[1.0, 2.0]]]),
             ValueError,
-            r"point 1 has shape \(1, 2\), but a set of vectors has \(m, 1\)",
+            r"point 1 has shape \(1, 2\), but a set of vectors must have shape \(m, 1\)",
         ),
     ],
 )

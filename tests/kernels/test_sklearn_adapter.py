@@ -232,9 +232,9 @@ def test_a_subclass_is_not_its_parent():
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: from_sklearn("rbf"), "takes a scikit-learn GP kernel, got 'rbf'"),
-        (lambda: SklearnKernel(RBF()), "wraps a scikit-learn GP kernel"),
-        (lambda: from_sklearn(gp.CompoundKernel([sine, sine])), "a stack of kernels"),
+        (lambda: from_sklearn("rbf"), "needs a scikit-learn GP kernel, got 'rbf'"),
+        (lambda: SklearnKernel(RBF()), "needs a scikit-learn GP kernel"),
+        (lambda: from_sklearn(gp.CompoundKernel([sine, sine])), "a list of kernels"),
         (lambda: from_sklearn(gp.ConstantKernel(-1.0)), "value must be non-negative"),
     ],
 )

@@ -343,7 +343,7 @@ def test_long_strings():
 
 def test_alphabet_is_that_of_training():
     k = Mismatch(3, 1)
-    with pytest.raises(ValueError, match=r"alphabet=None, a rule that needs data; call"):
+    with pytest.raises(ValueError, match=r"alphabet=None, which must be computed from data; call"):
         k(["ACGT"])
     assert k.resolve(["GATTACA", ""]).alphabet == "ACGT"[:3] + "T"
     assert k.resolve([b"GATTACA"]).alphabet == b"ACGT"
@@ -423,12 +423,12 @@ def test_training_strings_that_are_too_short(kernel, name):
         (lambda: Gapped(3, 4), ValueError, "requires k <= g <= 127, got g=3 and k=4"),
         (lambda: Gapped(200, 4), ValueError, "requires k <= g <= 127, got g=200"),
         (lambda: Mismatch(3, 3), ValueError, "requires m < k <= 127, got k=3 and m=3"),
-        (lambda: Mismatch(3, 1, ""), TypeError, "alphabet must be the letters, .* got ''"),
-        (lambda: Mismatch(3, 1, 4), TypeError, "alphabet must be the letters, .* got 4"),
-        (lambda: Mismatch(3, 1, "ACCA"), ValueError, "has a letter twice"),
+        (lambda: Mismatch(3, 1, ""), TypeError, "alphabet must be a string or tuple of symbols, .* got ''"),
+        (lambda: Mismatch(3, 1, 4), TypeError, "alphabet must be a string or tuple of symbols, .* got 4"),
+        (lambda: Mismatch(3, 1, "ACCA"), ValueError, "contains a letter twice"),
         (lambda: LocalAlignment("PAM"), ValueError, "scores must be 'BLOSUM62'"),
         (lambda: LocalAlignment((0.0, 1.0)), ValueError, "match at least mismatch"),
-        (lambda: LocalAlignment(np.eye(3)), ValueError, "3 rows, so alphabet must name 3 symbols"),
+        (lambda: LocalAlignment(np.eye(3)), ValueError, "3 rows, so alphabet must have 3 symbols"),
         (lambda: LocalAlignment([[0, 2], [2, 0]], "AB"), ValueError, "eigenvalue -1.72 < 0, so k"),
         (
             lambda: LocalAlignment([[0, 2, -1], [2, 0, -1], [-1, -1, 30.0]], "ABC", beta=1.0),

@@ -451,7 +451,7 @@ def test_kinds_of_points():
     values = -np.eye(3)
     assert Precomputed(values).validity().counterexample.value == -1.0
     assert validity("precomputed", values).status == "refuted"
-    with pytest.raises(ValueError, match="needs the matrix"):
+    with pytest.raises(ValueError, match="requires the matrix"):
         validity("precomputed")
     assert Precomputed(zoo.VALUES).validity().status == "unknown"
 
@@ -492,7 +492,7 @@ def test_asymmetry():
     verdict = validity(lambda x, z: float(x[0] > z[0]))
     assert "k is not symmetric" in str(verdict)
     rng = np.random.default_rng(0)
-    assert "when evaluated again" in str(validity(lambda x, z: rng.random()))
+    assert "but a second evaluation gives" in str(validity(lambda x, z: rng.random()))
     with pytest.raises(ValueError, match="no coefficients"):
         verdict.counterexample(np.zeros((1, 1)))
 
@@ -503,7 +503,7 @@ def test_functions_that_take_nothing_we_know():
 
     verdict = validity(graphs_only)
     assert verdict.status == "unknown"
-    assert "pass examples of points" in str(verdict)
+    assert "pass some points" in str(verdict)
     with pytest.raises(ValueError, match="order must be"):
         validity(RBF(), order=-1)
     with pytest.raises(ValueError, match="n_grams must be"):
@@ -577,7 +577,7 @@ def test_several_kernels_are_judged_as_their_average():
 def test_restrictions_are_in_the_headline():
     assert Chi2().validity().headline.endswith("for points without negative entries")
     theirs = SklearnKernel(ExpSineSquared())
-    assert theirs.validity().headline.endswith("for points of at most 1 column")
+    assert theirs.validity().headline.endswith("for points with at most 1 column")
 
 
 # ---------------------------------------------------------------------- matrices

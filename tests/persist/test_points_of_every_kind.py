@@ -254,7 +254,7 @@ def test_retained_points_must_match_the_learner(tmp_path):
     model = fitted(ONLINE[0], KINDS["strings"])
     model._kept = model._kept[:-1]
     mercer.save(model, tmp_path / "model")
-    with pytest.raises(mercer.ModelFileError, match="parts whose sizes do not fit"):
+    with pytest.raises(mercer.ModelFileError, match="arrays of inconsistent sizes"):
         mercer.load(tmp_path / "model")
 
 

@@ -324,7 +324,7 @@ def test_maps_share_a_legend_or_a_colour_bar():
     grids = [maps({str(i): X for i in range(m)}, figure=Figure())[0].get_gridspec() for m in (6, 7)]
     assert [(grid.nrows, grid.ncols) for grid in grids] == [(2, 3), (2, 4)]
     assert len(maps({"a": X})) == 1 and len(plt.get_fignums()) == 1
-    with pytest.raises(ValueError, match="there are no embeddings to draw"):
+    with pytest.raises(ValueError, match="there are no embeddings to plot"):
         maps({})
 
 
@@ -624,7 +624,9 @@ def test_the_witness_on_the_plane_shows_both_samples(ax):
 
 
 def test_what_has_no_witness_is_refused():
-    with pytest.raises(TypeError, match=r"has no witness - .* - try the result of two_sample_test"):
+    with pytest.raises(
+        TypeError, match=r"has no witness function - .* - try the result of two_sample_test"
+    ):
         witness(X, X[:40], X[40:])
     with pytest.raises(ValueError, match=r"shapes \(90, 2\) and \(41, 1\).* - try one or two col"):
         witness(WITNESS, X, LINE[:, None])

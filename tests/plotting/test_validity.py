@@ -44,7 +44,9 @@ def test_a_witness_of_words_has_bars():
 
 
 def test_what_cannot_be_drawn():
-    with pytest.raises(TypeError, match="not a Validity result - usually the kernel itself"):
+    with pytest.raises(
+        TypeError, match="not a Validity result - usually because a kernel was passed"
+    ):
         plotting.validity(Sigmoid())
 
 

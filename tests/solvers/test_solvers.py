@@ -82,7 +82,7 @@ def test_least_squares_has_the_least_norm():
     a = factor.solve(Y)
     np.testing.assert_allclose(a, np.linalg.pinv(Linear()(X), rcond=1e-10) @ Y, atol=1e-10)
     assert factor.report.status is Status.SINGULAR
-    assert "116 of 120 eigenvalues treated as 0" in factor.report.message
+    assert "116 of 120 eigenvalues are treated as 0" in factor.report.message
     with pytest.raises(NotPositiveDefiniteError, match="log det needs a positive definite matrix"):
         factor.logdet()
 

@@ -1,4 +1,4 @@
-"""What all layers use: errors, points, memory budget, threads, compiled loops, progress."""
+"""Utilities for all packages: errors, points, memory budget, threads, compilation, progress."""
 
 from ._lazy import attach
 

@@ -26,7 +26,7 @@ def is_count(value: Any, minimum: float = 1) -> bool:
 
 
 def as_generator(random_state: Any) -> Any:
-    """Return a generator for a seed; a Generator or RandomState is returned unchanged."""
+    """Return a random number generator; a Generator or RandomState is returned unchanged."""
     if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
         return random_state
     return np.random.default_rng(random_state)
@@ -35,7 +35,7 @@ def as_generator(random_state: Any) -> Any:
 def seeded_generator(random_state: Any) -> np.random.Generator:
     """Return a `numpy.random.Generator` for a random_state; None means the fixed seed 0.
 
-    A RandomState is used to draw the seed of the generator.
+    If `random_state` is a RandomState, it draws the seed of the generator.
     """
     rng = as_generator(0 if random_state is None else random_state)
     if isinstance(rng, np.random.RandomState):

@@ -6,7 +6,6 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -19,7 +18,7 @@ __all__ = [
     "install_former_modules",
 ]
 
-# Packages that moved: former path -> present path.
+# Packages that were moved: former import path -> present import path.
 FORMER_MODULES = {
     "mercer.cli": "mercer.app.cli",
     "mercer.comparison": "mercer.app.comparison",
@@ -34,7 +33,8 @@ FORMER_MODULES = {
     "mercer.tables": "mercer.app.tables",
 }
 
-# Public names that changed, by package: former name -> present name, with its package if it moved.
+# Public names that were renamed, by package: former name -> present name.  A present name includes
+# its package if the object was moved to another package.
 FORMER_NAMES: dict[str, dict[str, str]] = {
     "mercer.gram": {
         "CANDIDATES": "DEFAULT_CANDIDATES",
@@ -153,14 +153,14 @@ def _warn(former: str, present: str, stacklevel: int) -> None:
 
 
 def former_name(package: str, name: str) -> Any:
-    """Return the object that had `name` in `package`, with a DeprecationWarning.
+    """Return the object formerly called `name` in `package`, and issue a DeprecationWarning.
 
     Parameters
     ----------
     package : str
         Full name of the package, such as "mercer.solvers".
     name : str
-        An attribute that the package does not have.
+        Name of an attribute that the package does not have.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def former_name(package: str, name: str) -> Any:
     """
     former = f"{package}.{name}"
     if former in FORMER_MODULES:
-        return importlib.import_module(former)  # the finder below warns
+        return importlib.import_module(former)  # `_FormerModules` issues the warning
     present = FORMER_NAMES.get(package, {}).get(name)
     if present is None:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -179,7 +179,7 @@ def former_name(package: str, name: str) -> Any:
 
 
 def former_names(package: str) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package that has former names and imports its parts eagerly."""
+    """Return a `__getattr__` function for a package, which looks up former names."""
     return lambda name: former_name(package, name)
 
 
@@ -205,13 +205,20 @@ class FormerAttribute:
         return getattr(instance, self.present)
 
 
-class _FormerModules(MetaPathFinder, Loader):
-    """Import a package from its present path when a former path is imported."""
+class _FormerModules:
+    """Import a package from its present path when a former path is imported.
+
+    This is a finder and a loader.  It does not derive from the classes of `importlib.abc`, whose
+    import would take longer than the rest of `import mercer`.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname in FORMER_MODULES else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Use the default module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         present = FORMER_MODULES[module.__name__]

@@ -1,8 +1,8 @@
 """Exceptions and warnings of mercer.
 
-Each class extends the builtin exception that a caller would expect, so that code written for NumPy
-or scikit-learn keeps working.  A message describes what happened (with numbers), the usual cause,
-and what to do.
+Each class derives from the builtin exception that a caller would expect, so that code written for
+NumPy or scikit-learn also catches it.  A message says what happened (with numbers), the usual
+cause, and what to do.
 """
 
 import sys
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
-    """A matrix that had to be positive definite is not.
+    """A matrix that must be positive definite is not positive definite.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class NotPositiveDefiniteError(np.linalg.LinAlgError):
 
 
 class KernelMismatchError(ValueError):
-    """Two expansions with different kernels, which lie in different RKHSs, were combined.
+    """Two expansions were combined, but have different kernels and thus are in different RKHSs.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class KernelMismatchError(ValueError):
 
 
 class KernelRangeError(ValueError):
-    """A kernel has no finite value at its parameters: it overflows, or its series diverges.
+    """A kernel has no finite value for its parameters: it overflows, or its series diverges.
 
-    A hyperparameter search assigns such parameters an infinite loss and continues.
+    A hyperparameter search assigns an infinite loss to such parameters and continues.
     """
 
 
@@ -95,7 +95,7 @@ class KernelSyntaxError(ValueError):
         self.problem, self.text, self.position = problem, text, position
 
     def __str__(self) -> str:
-        """Return the problem, the line with the error, and a caret below its position."""
+        """Return the problem, the line that contains it, and a caret below its position."""
         before, after = self.text[: self.position], self.text[self.position :]
         left, right = before.rpartition("\n")[2], after.partition("\n")[0]
         left = left if len(left) <= _MAX_CONTEXT else f"...{left[3 - _MAX_CONTEXT :]}"
@@ -105,7 +105,7 @@ class KernelSyntaxError(ValueError):
 
 
 class NotDifferentiableError(TypeError):
-    """A derivative of a kernel that is not differentiable was requested.
+    """A derivative was requested of a kernel that is not differentiable.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class NotDifferentiableError(TypeError):
 
 
 class MemoryBudgetError(MemoryError):
-    """A computation exceeds the memory budget; raised before anything is allocated.
+    """A computation would exceed the memory budget; raised before memory is allocated.
 
     Examples
     --------
@@ -189,8 +189,8 @@ class DensifyWarning(UserWarning):
 def not_finite_error(kernel: object, what: str = "K", where: str = "these points") -> ValueError:
     """Return the ValueError for a kernel matrix with infinite or NaN entries."""
     return ValueError(
-        f"{what} has entries that are not finite; the usual cause is a kernel that overflows on "
-        f"{where}: {kernel}. Scale the features"
+        f"{what} has entries that are not finite; the usual cause is that the kernel {kernel} "
+        f"overflows on {where}. Scale the features"
     )
 
 

@@ -1,8 +1,8 @@
-"""Functions compiled with numba at their first call, without the GIL and with an on-disk cache.
+"""Compile functions with numba at their first call; they release the GIL and are cached on disk.
 
-numba is not imported before the first call of such a function.  Compilation time is not part of
-the reported fit time: `report_compilation` reports which functions are compiled, and
-`compile_seconds` returns the total time, which `Stopwatch` subtracts.
+numba is imported at the first call of such a function.  Reported fit times do not include
+compilation: `compile_seconds` returns the total compilation time, which `Stopwatch` subtracts.
+`report_compilation` logs the names of functions that are compiled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 # Every function decorated with `jit` in the modules imported so far.
 JIT_FUNCTIONS: list[JitFunction] = []
 _lock = threading.RLock()
-# The callback that receives one line for each function that is compiled; None for no output.
+# Callback that is called with one line for each function that is compiled; None for no output.
 _compile_log: ContextVar[Callable[[str], None] | None] = ContextVar("compile_log", default=None)
 
 
@@ -62,7 +62,7 @@ class JitFunction:
 
     @property
     def files(self) -> list[Path]:
-        """The cache files of the function, one per signature; empty without a writable folder."""
+        """The cache files of the function, one per signature; [] without a writable folder."""
         if self._dispatcher is None:
             self._make()
         code = self._function.__code__
@@ -100,8 +100,8 @@ def jit(*fastmath: str) -> Callable[[Callable], Any]:
 def fmin(a: Any, b: Any) -> Any:
     """Return the smaller of two numbers, like `numpy.fmin`.
 
-    Inside compiled functions this is a vectorisable LLVM instruction, whereas the builtin `min`
-    prevents vectorisation.  If one argument is NaN, compiled code returns the other one.
+    In compiled functions it becomes an LLVM instruction that can be vectorised, whereas the builtin
+    `min` prevents vectorisation.  If one argument is NaN, compiled code returns the other one.
     """
     return b if b < a else a
 
@@ -120,15 +120,15 @@ def bitcast_int(x: Any) -> Any:
 
 
 def bitcast_float(bits: Any) -> Any:
-    """Return the floating-point number with the bits of an integer; inverse of `bitcast_int`."""
+    """Return the floating-point number that has the bits of an integer (undoes `bitcast_int`)."""
     return np.asarray(bits).view(f"f{np.asarray(bits).itemsize}")[()]
 
 
 class _CompileClock:
-    """Count the seconds in which at least one thread compiles, and pause garbage collection.
+    """Measure the time during which a thread compiles, and disable garbage collection then.
 
-    The compiler keeps most objects that it creates.  Repeated garbage collection would scan them
-    in vain, which takes about a tenth of the compilation time.
+    The compiler keeps most objects that it creates.  Garbage collection would scan them repeatedly
+    without freeing memory, which takes about a tenth of the compilation time.
     """
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
 
 @cache
 def _numba() -> Any:
-    """Import numba, time its compiler, and register the overloads of `fmin` and `bitcast_int`."""
+    """Import numba, time its compilations, and register compiled forms of `fmin` and others."""
     import numba
     from llvmlite import ir
     from numba.core import event
@@ -202,7 +202,7 @@ def _numba() -> Any:
             function, log = event.data["dispatcher"].py_func, _compile_log.get()
             if log is not None and function.__module__.startswith("mercer."):
                 name = f"{function.__module__}.{function.__qualname__}"
-                log(f"compiling {name}, once for this machine")
+                log(f"compiling {name} (once on this machine)")
 
         def on_end(self, event: Any) -> None:
             _compile_clock.__exit__()
@@ -230,7 +230,7 @@ def _numba() -> Any:
             return builder.bitcast(args[0], context.get_value_type(sig.return_type))
 
         lower_builtin(bitcast, types.Number)(cast)
-    cpu_target.target_context.refresh()  # otherwise the first call refreshes it, untimed
+    cpu_target.target_context.refresh()  # do it now, so that its time is counted
     return numba
 
 

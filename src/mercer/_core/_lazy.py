@@ -1,7 +1,7 @@
 """Lazy imports: the submodules of a package are imported when they are first used (PEP 562).
 
-The stub `__init__.pyi` of a package lists its public names and their modules.  Type checkers read
-the same stub.  It contains only imports and `__all__`.
+The stub file `__init__.pyi` of a package lists its public names and their modules.  It contains
+only imports and `__all__`, and type checkers read it, too.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     >>> "SVR" in dir(mercer)
     True
     """
-    public: list[str] = []  # `import name as name` in the stub keeps a name out of `__all__`
+    public: list[str] = []  # names imported as `import name as name` are not in `__all__`
     modules: dict[str, str | None] = {}  # module of each name; None if the name is a module
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom):
@@ -50,7 +50,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
 
 class _OptionalType(type):
-    """Metaclass of a placeholder for a class whose module may not have been imported."""
+    """Metaclass of placeholders for classes whose modules may not have been imported."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         module = sys.modules.get(cls.__module__)
@@ -61,8 +61,8 @@ class _OptionalType(type):
 def optional_type(module: str, name: str) -> Any:
     """Return a placeholder for a class of an optional dependency, for use in `isinstance`.
 
-    The module is not imported.  As long as it has not been imported elsewhere, no object can be an
-    instance of the class, and `isinstance` returns False.
+    The module is not imported.  Unless it is imported elsewhere, no object can be an instance of
+    the class, so that `isinstance` returns False.
 
     Examples
     --------

@@ -22,17 +22,16 @@ _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 
 _reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
-_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # innermost scope only
-# The budget that max_memory=None means inside a `memory_scope` block; None if there is no such
-# block.
+_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # of the innermost scope
+# The budget for max_memory=None inside a `memory_scope` block; None outside of such blocks.
 _scope_budget: ContextVar[Any] = ContextVar("scope_budget", default=None)
 
 
 @contextmanager
 def memory_scope(max_memory: Any = None) -> Iterator[None]:
-    """Scope memory reservations to this block; inside it, `max_memory=None` means this budget.
+    """Set the memory budget that `max_memory=None` means inside the block.
 
-    The memory reserved inside the block is released at its end.
+    Memory that is reserved inside the block with `reserve` is released at its end.
     """
     token = _reserved.set(_reserved.get() or 0)
     releases = _releases.set([])
@@ -64,8 +63,8 @@ def reserve(size: int, release: Callable[[], None] | None = None) -> None:
 def _half_of_physical_memory() -> int:
     """Return half of the physical memory in bytes, the default budget.
 
-    The default does not use the memory that is currently free.  Otherwise other running processes
-    could change which algorithm is chosen, and with it the rounding errors of the result.
+    The default does not depend on how much memory is currently free.  Otherwise other processes
+    could affect the choice of the algorithm, and with it the rounding errors of the result.
     """
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
@@ -74,7 +73,7 @@ def _half_of_physical_memory() -> int:
 
 
 def budget_in_bytes(max_memory: Any) -> int:
-    """Return the number of bytes that may still be allocated under `max_memory`.
+    """Return the number of bytes that may still be allocated within the budget `max_memory`.
 
     `max_memory` is a number of bytes, a string such as "2 GiB", or None.  None means the budget of
     the enclosing `memory_scope` block or, without one, half of the physical memory.  Bytes that
@@ -106,7 +105,7 @@ def check_budget(needed: int, max_memory: Any, what: str) -> None:
     if needed > (budget := budget_in_bytes(max_memory)):
         raise MemoryBudgetError(
             f"{what} needs {format_bytes(needed)}, but the budget is {format_bytes(budget)}; "
-            f"choose another solver, request less, or raise max_memory"
+            f"choose another solver, request less, or increase max_memory"
         )
 
 

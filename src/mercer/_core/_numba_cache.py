@@ -1,8 +1,8 @@
 """A cache for numba that also reads compiled code from read-only folders.
 
 numba uses only the first cache folder that it can write to.  A container image is often built by
-one user and run by another without write access to the cache folder of the image.  numba would then
-compile all functions again.
+one user and run by another user who cannot write to its cache folder.  Without this cache, numba
+would then compile all functions again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LayeredCache:
 def layered_cache(function: Any, own: Any) -> Any:
     """Return a cache that also reads `NUMBA_CACHE_DIR` and the `__pycache__` next to the source.
 
-    Folders that numba can write to are left out, because the cache `own` already covers them.
-    Without any other readable folder, `own` itself is returned.
+    `own` is numba's cache of the function.  Writable folders are skipped, because `own` uses them.
+    If there is no other readable folder, `own` itself is returned.
     """
     from numba.core.caching import FunctionCache
 

@@ -66,7 +66,7 @@ def length(X: Any) -> int:
 def is_table(X: Any) -> bool:
     """Return True if X is a pandas or polars data frame, or a column of one.
 
-    A labelled array, such as `xarray.DataArray`, has methods with the same names, but neither
+    An `xarray.DataArray` is not a table: it has some methods with the same names, but neither
     `columns` nor `to_list`.
     """
     has_methods = all(hasattr(X, name) for name in ("to_numpy", "equals", "shape"))
@@ -90,8 +90,8 @@ def get_column(X: Any, position: int) -> Any:
 def single_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
     """Return the single column of a table or of a 2-D array of objects, whose values are points.
 
-    A table with several columns raises a TypeError.  With `matrix=True` rows of numbers are valid
-    points, too, and such a table is returned unchanged.
+    A table with several columns raises a TypeError.  If `matrix` is True, rows of numbers are also
+    valid points, and a table of numbers is returned unchanged.
     """
     X = as_numpy(X)
     shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -103,8 +103,8 @@ def single_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
         return X if numeric and matrix else one
     if is_table(X) and not matrix:
         raise TypeError(
-            f"{owner}: X is a table with {shape[1]} columns, but a point is one value; select the "
-            f"column that contains the points: Select({owner}(...), {next(iter(X.columns))!r})"
+            f"{owner}: X is a table with {shape[1]} columns, but each point must be one value; "
+            f"select the column with the points: Select({owner}(...), {next(iter(X.columns))!r})"
         )
     return X
 
@@ -180,7 +180,7 @@ def as_vectors(X: Any, owner: str) -> Any:
     """
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype in _FLOATS and 0 not in X.shape:
         with np.errstate(over="ignore", invalid="ignore"):
-            if np.isfinite(np.sum(X)):  # all entries are finite, no conversion needed
+            if np.isfinite(np.sum(X)):  # all entries are finite, and no conversion is needed
                 return X
     reject_structured(X, owner)
     return check_array(
@@ -193,7 +193,7 @@ def as_vectors(X: Any, owner: str) -> Any:
     )
 
 
-_STRUCTURED = {  # types of points that are not vectors: their name, and kernels for them
+_STRUCTURED = {  # types of points that are not vectors: a name for them, and suitable kernels
     (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
     (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
 }
@@ -202,11 +202,11 @@ _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
 def reject_structured(X: Any, owner: str) -> None:
-    """Raise an error if X contains strings, sets or graphs; the message names kernels for them."""
+    """Raise an error that suggests other kernels if X contains strings, sets or graphs."""
     reject_masked(X, "X")
     if isinstance(X, Mapping) or not any(hasattr(X, name) for name in _ARRAY_LIKE):
         raise TypeError(
-            f"{owner} takes an array of shape (n, d), but X is an object of type "
+            f"{owner} requires an array of shape (n, d), but X is an object of type "
             f"{type(X).__qualname__}, which cannot be converted to an array. Pass an array, a list "
             f"of rows, a sparse matrix, or a pandas or polars data frame; for an xarray.Dataset, "
             f"pass X.to_dataframe()"
@@ -220,16 +220,16 @@ def reject_structured(X: Any, owner: str) -> None:
         return  # not a sequence, or an empty one
     if is_table(X) and (isinstance(first, (list, tuple, np.ndarray)) or is_table(first)):
         raise ValueError(
-            f"{owner} takes an array of shape (n, d), but X is one column whose entries are "
-            f"sequences, the first of length {len(first)}. Stack them: np.stack(X.to_list())"
+            f"{owner} requires an array of shape (n, d), but X is one column whose entries are "
+            f"sequences (the first has length {len(first)}). Stack them: np.stack(X.to_list())"
         )
     matches = [others for kinds, others in _STRUCTURED.items() if isinstance(first, kinds)]
     if hasattr(first, "adjacency"):  # graphs of mercer and networkx
         matches.append(_GRAPHS)
     for what, kernels in matches:
         raise ValueError(
-            f"{owner} takes vectors, but X holds {what} (the first is {first!r}); kernels for "
-            f"{what} are {kernels} (docs/structured.md)"
+            f"{owner} requires vectors, but X contains {what} (the first is {first!r}); kernels "
+            f"for {what} are {kernels} (see docs/structured.md)"
         )
 
 
@@ -239,8 +239,8 @@ def reject_masked(values: Any, name: str) -> None:
         count = int(np.ma.count_masked(values))
         raise ValueError(
             f"{name} is a masked array, and {count} of its {values.size} values are masked. The "
-            f"usual cause is missing data. Replace them with {name}.filled(...), or remove "
-            f"these rows"
+            f"usual cause is missing data. Replace these values with {name}.filled(...), or "
+            f"remove their rows"
         )
 
 
@@ -252,9 +252,9 @@ def _refuse_columns(X: Any, owner: str) -> None:
         first = next(iter(get_column(X, position)))
         if isinstance(first, (set, frozenset, tuple, list, dict)) or _is_text(first):
             raise ValueError(
-                f"{owner} takes vectors, but the column {name!r} holds {first!r}; use a "
+                f"{owner} requires vectors, but the column {name!r} contains {first!r}; use a "
                 f"separate kernel per column: Select(Spectrum(3), {name!r}) * Select(RBF(), [...]) "
-                f"(docs/structured.md)"
+                f"(see docs/structured.md)"
             )
 
 
@@ -270,11 +270,11 @@ def _is_text(value: Any) -> bool:
 
 
 def snapshot(X: Any, *, arrays: bool = True) -> Any:
-    """Return points that do not change when the objects in X are changed in place.
+    """Return a copy of the points that is not affected if the objects in X are modified.
 
     Sets, lists, dictionaries, arrays and networkx graphs are copied.  Objects of unknown classes
-    are not copied, because a function may compare them by identity.  With `arrays=False`, numeric
-    arrays and sparse matrices are not copied either.
+    are not copied, because a kernel function may compare them by identity.  If `arrays` is False,
+    numeric arrays and sparse matrices are not copied either.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def snapshot(X: Any, *, arrays: bool = True) -> Any:
     if hasattr(X, "iloc"):
         return _snapshot_table(X)
     if is_table(X):
-        return X  # a polars table cannot be changed in place
+        return X  # polars tables are immutable
     if (isinstance(X, np.ndarray) and X.dtype == object) or not hasattr(X, "shape"):
         return _copy_point(X)
     return X.copy() if arrays else X
@@ -315,7 +315,7 @@ def _holds_objects(dtype: Any) -> bool:
 
 
 def _copy_point(x: Any) -> Any:
-    """Return a copy of one point if its class is known to be mutable, else the point itself."""
+    """Return a copy of a point of a known mutable class; other points are returned unchanged."""
     kind = type(x)
     if kind is list or kind is tuple:
         return kind([_copy_point(v) for v in x])
@@ -333,12 +333,12 @@ def _copy_point(x: Any) -> Any:
 
 
 def as_csr(X: Any) -> Any:
-    """Convert a sparse matrix to CSR, which supports row indexing; other points are unchanged."""
+    """Convert a sparse matrix to CSR, which supports row indexing; return others unchanged."""
     return X.tocsr() if hasattr(X, "tocsr") else X
 
 
 def as_float64(X: Any) -> Any:
-    """Convert float32 points to float64, because factorisations of K need the precision.
+    """Convert float32 points to float64, because factorisations of K need this precision.
 
     Other points are returned unchanged.
     """

@@ -1,10 +1,10 @@
-"""Progress output of a fit: one line that is updated on a terminal, a few lines in a file.
+"""Progress output of a fit: one line that is updated on a terminal, or a few lines in a file.
 
-Solvers call ``log(text)`` to print a message and ``log(Step(text, done, total))`` to report
+Solvers call ``log(text)`` to print a message and ``log(ProgressStep(text, done, total))`` to report
 progress.  A message stays on the screen.  On a terminal, each step overwrites the previous one; if
 the total is known, the line also shows a progress bar and the remaining time.  If the output is not
 a terminal, only some steps are printed: one for each tenth of the total or, without a total, steps
-1, 2, 4, 8, ... and the last one.  Which steps are printed depends on counts, never on time.
+1, 2, 4, 8, ... and the last one.  In this case, the output does not depend on timing.
 
 All output goes to the current `sys.stdout`.  Use ``contextlib.redirect_stdout(sys.stderr)`` to
 separate it from data that is written to a pipe.
@@ -25,14 +25,14 @@ from ._jit import report_compilation
 
 __all__ = ["Progress", "ProgressStep", "capture_progress", "progress"]
 
-_BAR_WIDTH = 20  # characters of the progress bar
+_BAR_WIDTH = 20  # width of the progress bar in characters
 _REFRESH_SECONDS = 0.1  # minimum time between two updates of a line on a terminal
 _lock = threading.RLock()  # shared by all instances, because they write to the same terminal
 _current: ContextVar[Progress | None] = ContextVar("current_progress", default=None)
 
 
 class ProgressStep(str):
-    """A progress line, which the next step overwrites on a terminal; it is an ordinary string.
+    """A string with the progress of a fit; on a terminal, the next step overwrites it.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ProgressStep(str):
 class Progress:
     """Print the progress of one fit; call it with a string or a `ProgressStep`, from any thread.
 
-    Leaving the `with` block ends the line that is being updated, also after Ctrl-C.
+    Leaving the `with` block, even by Ctrl-C, ends the line that is being updated.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Progress:
     [Model] 100 of 100 points
     """
 
-    _open: Progress | None = None  # instance whose last line on the terminal has no newline yet
+    _open: Progress | None = None  # instance whose line on the terminal has not ended yet
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -98,7 +98,7 @@ class Progress:
         self.end()
 
     def end(self) -> None:
-        """End the open line of any instance, and print the last step of this sequence."""
+        """Print the last step if it is pending, and end the line that is being updated."""
         with _lock:
             other = Progress._open
             if other not in (None, self):
@@ -149,7 +149,7 @@ class Progress:
             bar = "#" * int(_BAR_WIDTH * fraction)
             time_left = _format_seconds(remaining)
             text += f" [{bar:-<{_BAR_WIDTH}}] {fraction:.0%}, {rate:.3g}/s, {time_left} left"
-        # Truncated, because a line that wraps cannot be overwritten with a carriage return.
+        # Truncate the line, because a wrapped line cannot be overwritten.
         self._write(f"\r{text[: _terminal_width() - 1]}\x1b[K")
 
     def _write(self, text: str) -> None:
@@ -159,10 +159,10 @@ class Progress:
 
 @contextmanager
 def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
-    """Provide a `Progress` inside the block; compilations by numba are reported to it as well.
+    """Yield a `Progress`, which also reports compilations by numba; None if not `enabled`.
 
-    Yields None if `enabled` is false.  Inside another block of the same name, or inside
-    `capture_progress`, the outer `Progress` is reused.
+    Inside another block of the same name, or inside `capture_progress`, the outer `Progress` is
+    reused.
     """
     outer = _current.get()
     captured = isinstance(outer, _CapturedProgress)
@@ -179,7 +179,7 @@ def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
 
 
 class _CapturedProgress(Progress):
-    """Passes messages and steps to a callback instead of printing them."""
+    """Progress that passes messages and steps to a callback instead of printing them."""
 
     def __init__(self, callback: Callable[[str], None]) -> None:
         super().__init__("")
@@ -225,5 +225,5 @@ def _is_terminal() -> bool:
 def _terminal_width() -> int:
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (AttributeError, OSError, ValueError):  # a terminal of unknown width, or not a file
+    except (AttributeError, OSError, ValueError):  # the width is unknown, or stdout is not a file
         return 80

@@ -1,7 +1,7 @@
-"""Parallel loops over tiles in Python threads, and control of the number of BLAS threads.
+"""Run loops over tiles in parallel Python threads, and control the number of BLAS threads.
 
-Each Python thread calls the BLAS with one BLAS thread.  Otherwise the two numbers of threads would
-multiply and oversubscribe the processors.
+In each Python thread, the BLAS uses one thread.  Otherwise there would be more threads than
+processors.
 """
 
 from __future__ import annotations
@@ -41,16 +41,14 @@ __all__ = [
 
 T = TypeVar("T")
 _pool_state = threading.local()  # its attribute `in_pool` is True in a thread that executes jobs
-# The number of threads that n_threads=None means, set by `default_threads`; None for all
-# processors.
+# The number of threads for n_threads=None, set by `default_threads`; None means all processors.
 _default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
-_ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}  # called by f(x) and, through SciPy, by K @ V
+_ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}  # private names that f(x) and K @ V call
 ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
-# Multiplications below which `run_in_threads` uses one thread.  They take about 10 ms, which is
-# several time slices of a busy computer; a second thread might wait longer than that for a
-# processor.
+# For fewer multiplications than this, `run_in_threads` uses one thread.  They take about 10 ms; on
+# a busy computer, a second thread might wait longer than that for a processor.
 _MIN_PARALLEL_WORK = 2e7
-_MIN_BLAS_ROWS = 1500  # from this size on, a second BLAS thread makes a factorisation faster
+_MIN_BLAS_ROWS = 1500  # for matrices of at least this size, more BLAS threads are faster
 
 
 def thread_count() -> int:
@@ -77,10 +75,10 @@ def check_threads(n_threads: Any) -> int:
 
 @contextmanager
 def default_threads(n_threads: int | None) -> Iterator[None]:
-    """Set the number of threads that `n_threads=None` means inside the block.
+    """Set the default number of threads, for `n_threads=None`, inside the block.
 
     The setting applies only to the current context (see `contextvars`), not to other threads of
-    the caller.  `default_threads(None)` keeps the setting of the enclosing block.
+    the user.  `default_threads(None)` keeps the setting of the enclosing block.
 
     Examples
     --------
@@ -118,9 +116,10 @@ def _blas() -> list[_BlasLibrary]:
 def _openblas_functions(blas: Any) -> _BlasLibrary | None:
     """Return OpenBLAS's own functions if its number of threads is global to the process, or None.
 
-    These functions take a tenth of the time of threadpoolctl's.  Besides, recent versions of
+    They take a tenth of the time of threadpoolctl's functions.  Besides, recent versions of
     threadpoolctl let only the first Python thread set the number, because several threads would
-    overwrite each other's value.  `_BlasThreads` counts its holders, so any thread may set it.
+    overwrite each other's value.  Here any thread may set it, because `_BlasThreads` counts the
+    threads that do.
     """
     if blas.internal_api != "openblas" or getattr(blas, "threading_layer", "openmp") == "openmp":
         return None
@@ -132,12 +131,11 @@ def _openblas_functions(blas: Any) -> _BlasLibrary | None:
 
 
 class _BlasThreads:
-    """Limits the BLAS to one thread while at least one Python thread requests it (a holder).
+    """Limit the BLAS to one thread while at least one Python thread (a holder) requests it.
 
-    The first holder stores the current number of BLAS threads and the last one restores it.  If
-    every holder stored and restored it, two overlapping holders could leave the BLAS with one
-    thread permanently.  A number set by the user (`OPENBLAS_NUM_THREADS`, threadpoolctl) is never
-    raised.
+    The first holder stores the current number of BLAS threads, and the last holder restores it.  If
+    every holder did both, two overlapping holders could leave the BLAS limited permanently.  A
+    number set by the user (`OPENBLAS_NUM_THREADS`, threadpoolctl) is never increased.
     """
 
     def __init__(self) -> None:
@@ -160,7 +158,7 @@ class _BlasThreads:
                 self._restore()
 
     def after_fork(self) -> None:
-        """Correct the count of holders in a child process, where only the forking thread exists."""
+        """Correct the number of holders in a forked process, where only one thread exists."""
         self._lock = threading.Lock()
         before, self._holders = self._holders, int(_limits.held)
         if before and not self._holders:
@@ -172,7 +170,7 @@ class _BlasThreads:
 
 
 class _Limits(threading.local):
-    """How many limits of each kind the current Python thread has entered.
+    """Number of active `with` blocks of each kind of BLAS limit in the current Python thread.
 
     `strict` (`one_blas_thread`) takes precedence over `permitted` (`all_blas_threads`), which takes
     precedence over `entry` (`entry_point`).  `held` is True while this thread limits the BLAS to
@@ -222,15 +220,14 @@ def entry_point(target: T) -> T:
     For a class, all public methods are wrapped: those that it defines and those that it inherits
     from classes of mercer.
 
-    OpenBLAS splits every product between its threads and then spins until the last one is done.
-    If another process occupies a processor, this wait lasts for the rest of a time slice, in each
-    of the thousands of small products of a fit.  Large products are therefore split into tiles for
-    the threads of `run_in_threads`, and large factorisations may use all BLAS threads; see
-    `blas_threads`.
+    OpenBLAS splits every product between its threads and then waits for the last one.  If another
+    process occupies a processor, this takes up to a time slice for each of the thousands of small
+    products of a fit.  Therefore large products are split into tiles for the threads of
+    `run_in_threads` instead, and only large factorisations use all BLAS threads (`blas_threads`).
 
-    Calls between entry points cost a fraction of a microsecond, because only the outermost one
-    sets the limit.  A test calls every public function and method and fails if a BLAS thread
-    was used.
+    A call of one entry point from another costs less than a microsecond, because only the outermost
+    one sets the limit.  A test calls every public function and method, and fails if a call uses
+    several BLAS threads.
 
     Examples
     --------
@@ -280,14 +277,14 @@ def _as_entry_point(value: Any) -> Any:
 def blas_threads(n: int) -> AbstractContextManager[None]:
     """Return a context manager that permits all BLAS threads if n is large, and one otherwise.
 
-    Use it around a single call of LAPACK or the BLAS on a matrix with n rows; with a large n such
-    a call takes many time slices.  Inside `one_blas_thread` it has no effect.
+    Use it for a single call of LAPACK or the BLAS on a matrix with n rows.  Inside
+    `one_blas_thread` it has no effect.
     """
     return _entry_limit if n < _MIN_BLAS_ROWS else all_blas_threads
 
 
-# Results are checked for inf and nan afterwards, with a better message than NumPy's warning.  Apply
-# it as a decorator to functions that run in threads, because threads do not inherit `errstate`.
+# Suppresses NumPy's warnings, because results are checked for inf and nan afterwards.  Use it as a
+# decorator of functions that run in threads, because threads do not inherit `errstate`.
 ignore_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -302,8 +299,8 @@ def run_in_threads(
     Parameters
     ----------
     task : callable
-        Function of one job.  A long task should be a generator function that yields from time to
-        time, so that it can be interrupted there.
+        Function that is called with one job.  A long task should be a generator function that
+        yields from time to time, so that it can be interrupted at these points.
     jobs : iterable
         Arguments of `task`.  Jobs must write to disjoint memory, so that the result does not depend
         on the number of threads.
@@ -311,14 +308,13 @@ def run_in_threads(
         Number of threads; see `check_threads`.
     work : float, default=inf
         Estimated number of multiplications of all jobs; an entry of K counts as `ENTRY_WORK`.  If
-        it is small, the calling thread executes all jobs: on a busy computer, waiting for a second
-        thread would take longer.
+        it is small, the calling thread executes all jobs, because waiting for a second thread could
+        take longer.
 
     Raises
     ------
     BaseException
-        The exception of a job, or KeyboardInterrupt.  The other jobs are stopped where they yield
-        next.
+        The exception of a job, or KeyboardInterrupt.  The other jobs stop when they next yield.
     """
     jobs = list(jobs)
     workers = min(check_threads(n_threads), len(jobs))
@@ -334,7 +330,7 @@ def run_in_threads(
                 if stop.is_set():
                     return
 
-    if getattr(_pool_state, "in_pool", False):  # nested calls do not start further threads
+    if getattr(_pool_state, "in_pool", False):  # a nested call starts no more threads
         for job in jobs:
             run_job(job)
         return
@@ -378,10 +374,10 @@ def run_in_threads(
 
 @cache
 def _pool(workers: int) -> ThreadPoolExecutor:
-    """Return a pool of `workers` threads, which stays alive.
+    """Return a pool of `workers` threads, which are kept alive and shared by all callers.
 
-    Starting a thread takes longer than a small task.  Concurrent callers share the pool.  Every
-    caller also executes its own jobs, so that it makes progress while the pool is busy.
+    Starting a thread takes longer than a small task.  The thread of a caller also executes jobs, so
+    that it makes progress even while the pool is busy.
     """
     return ThreadPoolExecutor(workers, thread_name_prefix="mercer")
 
@@ -399,7 +395,7 @@ def slices(n: int, size: int) -> list[slice]:
 def split_evenly(n: int, parts: int) -> list[slice]:
     """Split n rows into `parts` slices of nearly equal length.
 
-    The slices do not depend on the number of threads, so results do not either.
+    They do not depend on the number of threads, so that results do not depend on it either.
     """
     ends = np.linspace(0, n, parts + 1).astype(int)
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
@@ -414,10 +410,10 @@ def ordered_sum(
 ) -> Any:
     """Return the sum of term(part) over all parts, independent of the number of threads.
 
-    Neighbouring parts form `groups` groups.  Each group is summed by one thread, and the sums of
-    the groups are added in order.  For `n_threads` and `work` see `run_in_threads`.
+    Consecutive parts form `groups` groups.  One thread sums each group, and the sums of the groups
+    are added in order.  For `n_threads` and `work` see `run_in_threads`.
     """
-    if len(parts) == 1:  # avoids overhead: with few points, a fit may need 10,000 such sums
+    if len(parts) == 1:  # less overhead: with few points, a fit may need 10,000 such sums
         with one_blas_thread:
             return 0.0 + ignore_overflow(term)(parts[0])
     members = split_evenly(len(parts), min(groups, len(parts)))

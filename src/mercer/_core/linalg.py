@@ -1,9 +1,9 @@
-"""LAPACK and BLAS routines that choose the number of BLAS threads by the size of their matrices.
+"""LAPACK and BLAS routines whose number of BLAS threads depends on the size of their matrices.
 
-Every module of mercer imports these routines from here instead of from `scipy.linalg`.  Within an
-entry point the BLAS has one thread (see `entry_point`).  A routine on a matrix of 1500 rows or more
-may use all BLAS threads that the user allows.  A smaller matrix, or a solve with few right-hand
-sides, uses one thread, because its steps are too short to be split between threads.
+Every module of mercer imports these routines from here instead of from `scipy.linalg`.  For
+matrices of 1500 rows or more, they may use all BLAS threads that the user allows.  For smaller
+matrices, and to solve systems with few right-hand sides, they use one thread, because splitting
+short steps between threads would take longer.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ def _with_blas_threads(routine: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _matrix_size(args: tuple[Any, ...]) -> int:
-    """Return the smaller dimension of the first matrix.
+    """Return the smaller dimension of the first matrix among the arguments.
 
-    The result is 0, which means one BLAS thread, if the second array has few columns.
+    If the second array has few columns, return 0, so that one BLAS thread is used.
     """
-    operands = [a[0] if isinstance(a, tuple) else a for a in args]  # cho_solve((L, lower), B)
+    # An argument may be a tuple that begins with the matrix, as in cho_solve((L, lower), B).
+    operands = [a[0] if isinstance(a, tuple) else a for a in args]
     arrays = [a for a in operands if isinstance(a, np.ndarray)]
     if not arrays or arrays[0].ndim < 2:
         return 0

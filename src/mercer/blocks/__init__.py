@@ -1,10 +1,9 @@
-"""Blocks of rows for out-of-core and distributed passes over data.
+"""Process data in blocks of rows, out of core or distributed.
 
-    reduce(f, merge) = merge over a fixed binary tree of f(block 0), f(block 1), ...
-
-The rows may be in memory, in files, or in a Dask collection.  The merge order depends only on the
-number of blocks.  Therefore results are bit-for-bit identical for the same blocks, no matter which
-thread or worker processed which block.
+The rows may be in memory, in files, or in a Dask collection.  A pass applies a function to each
+block and merges the results pairwise, over a fixed binary tree.  The merge order depends only on
+the number of blocks.  Therefore results are bit-for-bit identical for the same blocks, no matter
+which thread or worker processes which block.
 """
 
 from ._array_blocks import ArrayBlocks, LocalBlocks, rows_per_block

@@ -1,4 +1,4 @@
-"""Blocks of NumPy arrays, which may be memory-mapped files larger than the memory."""
+"""Blocks of NumPy arrays, which may be memory-mapped files that do not fit in memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ._blocks import BlockRows, Blocks, string_column_names, tree_reduce, valida
 
 __all__ = ["ArrayBlocks", "LocalBlocks", "rows_per_block"]
 
-_BLOCK_BYTES = 2**24  # default size of a block of float64: large for the BLAS, small in memory
+_BLOCK_BYTES = 2**24  # default size of a block: efficient for the BLAS, but small in memory
 _MIN_BLOCK_ROWS = 256  # minimum number of rows of a default block, for points with many columns
 
 
 def rows_per_block(width: int | None, rows: int | None) -> int:
-    """Return the number of rows of a block: `rows`, or about 16 MiB by default.
+    """Return the number of rows of a block: `rows`, or by default those that fit in 16 MiB.
 
     `width` is the number of columns, or None for one value per row.
     """
@@ -35,7 +35,7 @@ def rows_per_block(width: int | None, rows: int | None) -> int:
 
 
 class LocalBlocks(Blocks):
-    """Blocks that this process reads itself, one after the other.
+    """Base class of blocks that this process reads itself, one after the other.
 
     If all rows are in memory (`in_memory`), several blocks are processed in parallel.  Otherwise
     the next block is read while the current one is processed.
@@ -100,7 +100,7 @@ class LocalBlocks(Blocks):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrayBlocks(LocalBlocks):
-    """Blocks of one or several vertically stacked arrays, which may be on disk.
+    """Blocks of one or more vertically stacked arrays, which may be on disk.
 
     Attributes
     ----------
@@ -128,30 +128,29 @@ class ArrayBlocks(LocalBlocks):
 
     @classmethod
     def from_array(cls, X: Any, rows: int | None = None) -> Self:
-        """Return the blocks of an array or a data frame, with `rows` rows each."""
+        """Split an array or a data frame into blocks of `rows` rows."""
         if is_table(X):
             return replace(cls.below([X.to_numpy()], rows), names=string_column_names(X))
         return cls.below([X if hasattr(X, "shape") else np.asarray(X)], rows)
 
     @classmethod
     def below(cls, arrays: Sequence[Any], rows: int | None = None, columns: Any = None) -> Self:
-        """Return the blocks of vertically stacked arrays.
+        """Split vertically stacked arrays into blocks.
 
-        A block never contains rows of two arrays.
+        All rows of a block are from the same array.
         """
         shapes = [array.shape for array in arrays]
         if any(sp.issparse(array) for array in arrays):
-            raise TypeError("blocks need dense rows, but this matrix is sparse; pass X.toarray()")
+            raise TypeError("blocks must be dense, but this matrix is sparse; pass X.toarray()")
         for place, shape in enumerate(shapes):
             if len(shape) not in (1, 2) or 0 in shape:
                 raise ValueError(
-                    f"array {place} has the shape {shape}; blocks need 1-D or 2-D arrays that are "
-                    f"not empty"
+                    f"array {place} has the shape {shape}, but it must be 1-D or 2-D and not empty"
                 )
             if shape[1:] != shapes[0][1:]:
                 raise ValueError(
-                    f"array {place} has {shape[1:]} columns, but the first one has "
-                    f"{shapes[0][1:]}; all arrays need the same number"
+                    f"array {place} has the shape {shape}, but the first one has {shapes[0]}; all "
+                    f"arrays must have the same number of columns"
                 )
         width = shapes[0][1] if len(shapes[0]) == 2 else None
         block_rows = rows_per_block(width, rows)
@@ -179,7 +178,7 @@ class ArrayBlocks(LocalBlocks):
                 stop = start + next(sizes)
                 part = array[start:stop]
                 part = part if self.columns is None else part[:, self.columns]
-                yield part if self.in_memory else np.array(part)  # a copy reads the file now
+                yield part if self.in_memory else np.array(part)  # the copy reads the file
                 start = stop
 
     def _with(self, y: Any, weights: Any) -> Self:
@@ -190,10 +189,10 @@ class ArrayBlocks(LocalBlocks):
 
         `columns` is a list of column indices for points, or one index for targets.
         """
-        if isinstance(columns, (tuple, slice)):  # a cross-validation split indexes rows like this
+        if isinstance(columns, (tuple, slice)):  # as in a cross-validation split of rows
             raise TypeError(
-                "indexing selects some of their columns, not of their rows; for folds and searches "
-                "pass an array: blocks.to_array()"
+                "indexing of blocks selects columns, not rows; for cross-validation and parameter "
+                "searches, pass an array: blocks.to_array()"
             )
         if self.width is None or self.columns is not None:
             raise TypeError(
@@ -203,7 +202,7 @@ class ArrayBlocks(LocalBlocks):
         if index.dtype.kind not in "iu" or index.ndim > 1:
             raise TypeError(f"columns of arrays are selected by integer indices, got {columns!r}")
         if index.size and not (-self.width <= index.min() <= index.max() < self.width):
-            raise IndexError(f"there are {self.width} columns, got {columns!r}")
+            raise IndexError(f"column {columns!r} does not exist: there are {self.width} columns")
         width = None if index.ndim == 0 else len(index)
         return replace(self, columns=index if width else int(index), width=width, names=None)
 
@@ -242,8 +241,8 @@ def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
         return
     if isinstance(values, Blocks):
         raise ValueError(
-            f"this process reads the points, {blocks!r}, but y or sample_weight is a Dask "
-            f"collection; pass blocks of the same kind, or an array: .compute()"
+            f"X is {blocks!r}, but y or sample_weight is a Dask collection; pass blocks of the "
+            f"same kind as X, or an array, such as y.compute()"
         )
     for start, size in zip(blocks.starts, blocks.sizes, strict=True):
         yield None if values is None else values[start : start + size]
@@ -252,7 +251,7 @@ def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
 def _process_window(
     f: Callable[..., Any], window: list[BlockRows], shared: Sequence[Any]
 ) -> list[Any]:
-    """Return f for some blocks, in parallel; within a single block, f may use all threads."""
+    """Apply f to some blocks in parallel; for a single block, f may use all threads."""
     results: list[Any] = [None] * len(window)
 
     def work(i: int) -> None:
@@ -263,7 +262,7 @@ def _process_window(
 
 
 def _read_ahead(rows: Iterator[BlockRows]) -> Iterator[BlockRows]:
-    """Yield blocks, while the next one is read in a background thread."""
+    """Yield blocks; a background thread reads the next block meanwhile."""
     with ThreadPoolExecutor(1, thread_name_prefix="mercer-reads") as reader:
         pending = reader.submit(next, rows, None)
         while (current := pending.result()) is not None:

@@ -30,7 +30,7 @@ class BlockRows(NamedTuple):
     start : int
         Index of its first row among all rows.
     X : ndarray
-        The points, or the values of targets.
+        The points of the block; for blocks of targets, the targets.
     y, weights : ndarray or None
         Targets and sample weights of the rows.
     """
@@ -45,8 +45,9 @@ class BlockRows(NamedTuple):
 class Blocks(ABC):
     """Rows of a data set in blocks, which may be in files or on other computers.
 
-    Make them with `Blocks.of` (an array) or `open_blocks` (files), or pass a Dask collection to an
-    estimator.  The blocks are read again in each pass, and are not kept in memory.
+    Create them with `Blocks.of` (from an array) or `open_blocks` (from files), or pass a Dask
+    collection to an estimator.  Each pass over the data reads the blocks again; they are not kept
+    in memory.
 
     Attributes
     ----------
@@ -85,15 +86,15 @@ class Blocks(ABC):
         Parameters
         ----------
         X : array or data frame
-            May be a memory map larger than the memory.
+            The rows.  An array may be a memory-mapped file that does not fit in memory.
         rows : int, optional
-            Number of rows of a block; about 16 MiB of data by default.
+            Number of rows of a block; by default, as many as fit in 16 MiB.
 
         Returns
         -------
         Blocks
         """
-        from ._array_blocks import ArrayBlocks  # here, because it is a subclass of this class
+        from ._array_blocks import ArrayBlocks  # not at the top, because it imports this module
 
         return ArrayBlocks.from_array(X, rows)
 
@@ -105,7 +106,7 @@ class Blocks(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Numbers of rows and columns; only of rows if there is one value per row."""
+        """Numbers of rows and columns; only the number of rows if there is one value per row."""
         return (len(self),) if self.width is None else (len(self), self.width)
 
     @property
@@ -136,15 +137,16 @@ class Blocks(ABC):
     def reduce(
         self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, log: Any = None
     ) -> Any:
-        """Return ``f(rows, *shared)`` of all blocks, merged over a binary tree, in one pass.
+        """Merge the results ``f(rows, *shared)`` of all blocks over a binary tree, in one pass.
 
         Parameters
         ----------
         f : callable
             Called with the `BlockRows` of each block, followed by `shared`.
         merge : callable
-            ``merge(a, b)`` combines two results.  Both functions must be defined in a module, so
-            that other processes can import them, and must not modify their arguments.
+            ``merge(a, b)`` combines two results.  `f` and `merge` must be defined at the top level
+            of a module, so that other processes can import them, and must not modify their
+            arguments.
         *shared : objects
             Arguments that are the same for all blocks.
         log : callable, optional
@@ -188,16 +190,16 @@ class Blocks(ABC):
         inputs: Any,
         jobs: Sequence[Any],
     ) -> Any:
-        """Return f(static, inputs, job) of all jobs, merged over a binary tree.
+        """Merge the results f(static, inputs, job) of all jobs over a binary tree.
 
-        The jobs run where the blocks are.  `static` is the same object in many calls, and is sent
-        to other processes only once.
+        The jobs run in this process, or on the workers of the Dask cluster that has the blocks.
+        `static` is the same object in many calls, and is sent to the workers only once.
         """
 
     def to_array(self, max_memory: Any = None) -> np.ndarray:
-        """Return all rows in one array.
+        """Return all rows as one array.
 
-        Raises MemoryBudgetError if they exceed the memory budget `max_memory`.
+        If it exceeds the memory budget `max_memory`, a MemoryBudgetError is raised.
         """
         needed = 16 * len(self) * (self.width or 1)
         check_budget(needed, max_memory, f"all {len(self)} rows in one array")
@@ -209,25 +211,25 @@ class Blocks(ABC):
 
 
 def concatenate_blocks(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
-    """Return the vertically stacked arrays ``f(rows, *shared)`` of all blocks, in one pass."""
+    """Stack the arrays ``f(rows, *shared)`` of all blocks vertically, in one pass."""
     out: Any = None
     for start, size, part in zip(blocks.starts, blocks.sizes, blocks.map(f, *shared), strict=True):
         if out is None:
             out = np.empty((len(blocks), *part.shape[1:]), dtype=part.dtype)
-        elif not np.can_cast(part.dtype, out.dtype):  # for example string labels that are longer
+        elif not np.can_cast(part.dtype, out.dtype):  # for example, if string labels are longer
             out = out.astype(np.result_type(out, part))
         out[start : start + size] = part
     return np.asarray(out)
 
 
 def string_column_names(table: Any) -> list[str] | None:
-    """Return the column names of a data frame if all are strings, else None, as in scikit-learn."""
+    """Return the column names of a data frame if all are strings, otherwise None."""
     names = list(getattr(table, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _points(rows: BlockRows) -> np.ndarray:
-    """Return the points of a block; passed to `concatenate_blocks`."""
+    """Return the points of a block, as the function `f` of `concatenate_blocks`."""
     return rows.X
 
 
@@ -236,8 +238,8 @@ def validate_block(
 ) -> BlockRows:
     """Validate the data of one block, and convert it to arrays.
 
-    float32 and float64 are preserved; other numbers are converted to float64.  Errors name the
-    first row that is not valid.
+    float32 and float64 are preserved; other numbers are converted to float64.  Error messages
+    contain the index of the first invalid row.
 
     Parameters
     ----------
@@ -252,14 +254,14 @@ def validate_block(
 
     Returns
     -------
-    Rows
+    BlockRows
     """
     X = _as_array(X)
     if width is not None:
         if X.ndim != 2 or X.shape[1] != width:
             raise ValueError(
-                f"block {place} has the shape {X.shape}, but the first one has {width} columns; "
-                f"all blocks need the same number"
+                f"block {place} has the shape {X.shape}, but the first block has {width} columns; "
+                f"all blocks must have the same number of columns"
             )
         if X.dtype not in (np.float64, np.float32):
             X = _as_float64(X, place, start)
@@ -269,8 +271,8 @@ def validate_block(
         if values is not None and length(values) != size:
             raise ValueError(
                 f"block {place} of {what} has {length(values)} rows, but X has {size} in this "
-                f"block; the usual cause is data that changed between two passes, or different "
-                f"chunks"
+                f"block; the usual cause is that the data changed between two passes, or that "
+                f"{what} has other chunks than X"
             )
     y, weights = (None if part is None else _as_array(part) for part in (y, weights))
     if y is not None and y.dtype.kind in "fO":
@@ -288,13 +290,13 @@ def validate_block(
 
 
 def _as_array(X: Any) -> np.ndarray:
-    """Return an array or the values of a data frame; objects that are strings become strings."""
+    """Return an array or the values of a data frame; Python strings become a string array."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     return X.astype(np.str_) if X.dtype.kind == "O" and X.ndim == 1 and _are_strings(X) else X
 
 
 def _are_strings(y: np.ndarray) -> bool:
-    """Whether all objects of an array are strings."""
+    """Return True if all objects in an array are strings."""
     return all(isinstance(value, str) for value in y)
 
 
@@ -305,7 +307,7 @@ def _is_missing(values: np.ndarray) -> np.ndarray:
 
 
 def _as_float64(X: np.ndarray, place: int, start: int) -> np.ndarray:
-    """Convert the points of a block to float64, or raise an error that says why not."""
+    """Convert the points of a block to float64; raise a ValueError if that is impossible."""
     try:
         if X.dtype.kind == "c":
             raise TypeError("complex numbers")
@@ -320,20 +322,20 @@ def _as_float64(X: np.ndarray, place: int, start: int) -> np.ndarray:
 
 
 def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
-    """Raise an error that locates the first NaN, infinity or missing value, if there is any."""
+    """Raise an error with the position of the first NaN, infinity or missing value, if any."""
     if A.dtype.kind != "O":
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(A.sum()):
                 return
     bad = _is_missing(A) if A.dtype.kind == "O" else ~np.isfinite(A)
-    if not bad.any():  # only the sum overflowed
+    if not bad.any():  # all values are finite; only their sum overflowed
         return
     row = int(np.argmax(bad.reshape(len(A), -1).any(axis=1)))
     value = A[row][bad[row]][0] if A.ndim > 1 else A[row]
     column = f", column {int(np.argmax(bad[row]))}" if A.ndim > 1 else ""
     raise ValueError(
         f"{what} contains {value} in block {place}, row {row}{column} (row {start + row} of all); "
-        f"remove such rows, or impute the values, beforehand"
+        f"remove such rows, or impute the values, before the fit"
     )
 
 
@@ -343,8 +345,8 @@ def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
 def tree_reduce(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     """Reduce values pairwise: merge(merge(v0, v1), merge(v2, v3)), and so on.
 
-    The merge order depends only on the number of values.  Values may also be lazy, such as Dask
-    tasks; then the result is the graph of the reduction.
+    The merge order depends only on the number of values.  If the values are Dask tasks, the result
+    is the task graph of the reduction.
 
     Examples
     --------
@@ -359,7 +361,7 @@ def tree_reduce(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
             value, height = merge(pending.pop()[1], value), height + 1
         pending.append((height, value))
     if not pending:
-        raise ValueError("there is nothing to merge: no blocks")
+        raise ValueError("there are no blocks, so there is nothing to merge")
     result = pending.pop()[1]
     while pending:
         result = merge(pending.pop()[1], result)

@@ -1,9 +1,9 @@
 """Blocks of Dask arrays and data frames: one task per block, and one per merge.
 
-No client is required.  Graphs run on the scheduler that Dask has selected: threads or a cluster.
-Nothing is pinned to workers or scattered, and tasks do not modify their inputs.  Therefore only the
-tasks of a worker must be repeated if it is lost.  A task uses one thread, because a worker runs as
-many tasks as it has threads.
+No Dask client is required: task graphs run on the scheduler that Dask selects, threads or a
+cluster.  Tasks are not bound to workers and do not modify their inputs.  Therefore, if a worker is
+lost, only its own tasks are repeated.  Each task uses one thread, because a worker runs as many
+tasks as it has threads.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ._blocks import Blocks, string_column_names, tree_reduce, validate_block
 __all__ = ["DaskBlocks", "is_dask"]
 
 _OBJECT_DTYPE = np.dtype(object)
-_WORKER_TIMEOUT = 30.0  # seconds to wait for a worker; a nanny may be restarting one
-_GRAPH_WARNING_SIZE = "1 TiB"  # turns off the warning: graphs contain feature maps on purpose
+_WORKER_TIMEOUT = 30.0  # seconds to wait for a worker, which Dask may be restarting
+_GRAPH_WARNING_SIZE = "1 TiB"  # disables Dask's warning: our graphs contain feature maps
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; does not import Dask."""
+    """Return True if X is a Dask collection, without importing Dask."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
 
@@ -42,6 +42,7 @@ class DaskBlocks(Blocks):
     width : int or None
         Number of columns; None for one value per row.
     collection : Dask array or data frame
+        The rows.
     names : list of str or None
         Names of the columns.
     y, weights : array, DaskBlocks or None
@@ -54,22 +55,22 @@ class DaskBlocks(Blocks):
     names: list[str] | None = None
     y: Any = None
     weights: Any = None
-    _sent: dict[str, Any] = field(default_factory=dict)  # last object sent, and its future
+    _sent: dict[str, Any] = field(default_factory=dict)  # last object that was sent, and its future
 
     @classmethod
     def from_dask(cls, X: Any, what: str = "X") -> Self:
         """Return the blocks of a Dask array or data frame.
 
-        The sizes of the partitions of a data frame are computed in a pass over the data.  `what` is
-        the name of the argument for error messages.
+        For a data frame, this reads the data once, to compute the sizes of the partitions.  `what`
+        is the name of the argument for error messages.
         """
-        is_delayed = type(X).__module__ == "dask.delayed"  # a Delayed has every attribute
+        is_delayed = type(X).__module__ == "dask.delayed"  # its hasattr is always True
         if not is_delayed and hasattr(X, "chunks"):
             return cls(_chunk_sizes(X, what), X.shape[1] if X.ndim == 2 else None, X)
         if is_delayed or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
             raise TypeError(
-                f"{what} is a {type(X).__name__} of Dask, but only Dask arrays and data frames can "
-                f"be used as blocks"
+                f"{what} is a Dask {type(X).__name__}, but only Dask arrays and data frames can be "
+                f"used as blocks"
             )
         from dask.delayed import delayed
 
@@ -154,8 +155,8 @@ class DaskBlocks(Blocks):
             return part._delayed
         if isinstance(part, Blocks):
             raise ValueError(
-                f"the points are a Dask collection, but y or sample_weight is {part!r}, which "
-                f"this process reads; pass a Dask collection, or an array"
+                f"X is a Dask collection, but y or sample_weight is {part!r}; pass a Dask "
+                f"collection or an array"
             )
         ends = zip(self.starts, self.sizes, strict=True)
         return [None if part is None else part[start : start + size] for start, size in ends]
@@ -170,8 +171,8 @@ class DaskBlocks(Blocks):
 
         common = delayed(_Shared((f,)), pure=False, traverse=False)
         task = delayed(_mapped, pure=False)
-        # The graph is optimised when the result is computed.  Optimising now would drop references
-        # to persisted data, which the workers would then release.
+        # Do not optimise the graph before the result is computed: this would drop references to
+        # persisted data, so that the workers would release it.
         lazy = {"optimize_graph": False} if hasattr(self.collection, "chunks") else {}
         chunks = np.ravel(np.asarray(self.collection.to_delayed(**lazy), dtype=object))
         blocks = zip(self.starts, self.sizes, chunks, strict=True)
@@ -187,14 +188,14 @@ class DaskBlocks(Blocks):
 
 
 def _is_number(dtype: Any) -> bool:
-    """Whether a column type is a NumPy number type."""
+    """Return True if the type of a column is a numeric NumPy dtype."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 class _Shared:
     """Wrapper of the arguments that all tasks of a pass share.
 
-    The graph contains it once, and Dask does not traverse its content.
+    The task graph contains it only once, and Dask does not search it for other tasks.
     """
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
@@ -239,8 +240,8 @@ def _in_one_thread(f: Callable[..., Any], *args: Any) -> Any:
 def compute(tasks: list[Any]) -> list[Any]:
     """Compute Dask tasks and return their results.
 
-    A cluster that cannot run them causes a helpful error.  Ctrl-C releases the tasks, so that Dask
-    cancels them.
+    An error is raised if the cluster has no workers, or if they cannot import mercer.  After
+    Ctrl-C, Dask cancels the tasks.
     """
     import dask
     from dask.base import compute as run_tasks
@@ -251,13 +252,13 @@ def compute(tasks: list[Any]) -> list[Any]:
 
 
 def check_worker_memory(*parts: Any) -> None:
-    """Raise MemoryBudgetError if data sent to each worker would take half of its memory."""
+    """Raise MemoryBudgetError if the data for each worker exceeds half of its memory."""
     needed = sum(array_bytes(part) for part in parts)
     limit = _min_worker_memory()
     if limit and 2 * needed > limit:
         raise MemoryBudgetError(
-            f"each worker would hold {format_bytes(needed)} of points and vectors, and has "
-            f"{format_bytes(limit)}: too large to broadcast. Use landmarks (solver or "
+            f"each worker would need {format_bytes(needed)} for points and vectors, which is more "
+            f"than half of its memory of {format_bytes(limit)}. Use landmarks (solver or "
             f"eigen_solver='nystroem'), or workers with more memory"
         )
 
@@ -272,7 +273,7 @@ def array_bytes(part: Any) -> int:
 
 
 def _min_worker_memory() -> int:
-    """Return the smallest memory limit of the workers of the cluster; 0 if it is not known."""
+    """Return the smallest memory limit of the workers of the cluster; 0 if it is unknown."""
     client = _client()
     if client is None:
         return 0
@@ -293,31 +294,31 @@ _workers_with_mercer: set[str] = set()
 
 
 def _check_workers() -> None:
-    """Raise an error if the cluster has no workers, or if some of them lack mercer.
+    """Raise an error if the cluster has no workers, or if some of them cannot import mercer.
 
-    Without workers a computation would wait forever.  An adaptive cluster may have none, because it
-    starts them on demand.
+    Without workers, a computation would wait forever.  Only an adaptive cluster may have no
+    workers, because it starts them on demand.
     """
     if (client := _client()) is None:
         return
     adaptive = getattr(getattr(client, "cluster", None), "_adaptive", None)
     deadline = monotonic() + _WORKER_TIMEOUT
-    # The last worker may just have been lost, and its nanny may be starting another one.
+    # If the last worker was lost, Dask may be starting another one.
     while not (workers := set(client.nthreads())) and adaptive is None and monotonic() < deadline:
         sleep(0.1)
     if adaptive is None and not workers:
         raise RuntimeError(
-            "the Dask cluster of this process has no workers, and the fit would wait forever; "
-            "start some (cluster.scale(2)), or close the client to use threads"
+            "the Dask cluster of this process has no workers, so that the fit would wait forever; "
+            "start workers, for example with cluster.scale(2), or close the client to use threads"
         )
     if not (new := sorted(workers - _workers_with_mercer)):
         return
-    # find_spec is available without mercer.  A worker that is lost meanwhile returns an error.
+    # find_spec also runs on workers without mercer.  If a worker is lost, its result is an error.
     specs = client.run(find_spec, "mercer", workers=new, on_error="return")
     if lacking := [worker for worker, spec in specs.items() if spec is None]:
         raise RuntimeError(
             f"{len(lacking)} of {len(workers)} workers cannot import mercer, for example "
-            f"{lacking[0]}; install mercer on the workers, in the version of this process"
+            f"{lacking[0]}; install mercer on the workers, in the same version as here"
         )
     _workers_with_mercer.update(specs)
 
@@ -325,7 +326,7 @@ def _check_workers() -> None:
 def _chunk_sizes(X: Any, what: str) -> tuple[int, ...]:
     """Return the numbers of rows of the chunks of a Dask array, after validation."""
     if X.ndim not in (1, 2):
-        raise ValueError(f"{what} has {X.ndim} axes; points need two, targets one")
+        raise ValueError(f"{what} has {X.ndim} axes, but points must have two axes and targets one")
     sizes, *other_axes = X.chunks
     if any(np.isnan(size) for size in (*sizes, *(s for axis in other_axes for s in axis))):
         raise ValueError(
@@ -347,5 +348,5 @@ def _check_not_empty(sizes: Sequence[int], what: str) -> None:
         where = f"block {list(sizes).index(0)} of {len(sizes)}" if len(sizes) else "it"
         raise ValueError(
             f"{where} of {what} has no rows; the usual cause is a filter. Repartition or rechunk "
-            f"{what} so that each block has some"
+            f"{what} so that each block has rows"
         )

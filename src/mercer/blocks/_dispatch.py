@@ -1,4 +1,4 @@
-"""Recognise blocked data, and combine points with targets and weights."""
+"""Detect data in blocks, and combine points with targets and weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["as_blocks", "is_chunked", "with_targets"]
 
 
 def is_chunked(X: Any) -> bool:
-    """Whether X consists of blocks: an instance of `Blocks`, or a Dask collection.
+    """Return True if X consists of blocks: an instance of `Blocks`, or a Dask collection.
 
     Examples
     --------
@@ -36,9 +36,9 @@ def as_blocks(X: Any, what: str = "X") -> Blocks:
 
 
 def with_targets(X: Any, y: Any = None, weights: Any = None) -> Blocks:
-    """Return the blocks of X with targets y and sample weights attached.
+    """Return the blocks of X together with targets y and sample weights.
 
-    Both may be blocks of the same sizes as those of X, or arrays in memory.
+    y and `weights` may be blocks of the same sizes as those of X, or arrays in memory.
     """
     blocks = as_blocks(X)
     parts = [
@@ -63,6 +63,6 @@ def _validated(blocks: Blocks, part: Any, what: str) -> Any:
         raise ValueError(f"{what} has {len(part)} rows, but X has {len(blocks)}")
     i = next(i for i, (a, b) in enumerate(zip(part.sizes, blocks.sizes, strict=False)) if a != b)
     raise ValueError(
-        f"{what} is split into {len(part.sizes)} blocks, and X into {len(blocks.sizes)}; block "
-        f"{i} has {part.sizes[i]} and {blocks.sizes[i]} rows: rechunk one of them like the other"
+        f"{what} is split into {len(part.sizes)} blocks, and X into {len(blocks.sizes)}; block {i} "
+        f"has {part.sizes[i]} rows in {what} and {blocks.sizes[i]} in X: split both in the same way"
     )

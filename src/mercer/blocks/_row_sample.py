@@ -1,10 +1,10 @@
-"""Uniform random sample of rows that does not depend on how they are split into blocks.
+"""Draw a uniform random sample of rows that does not depend on the split into blocks.
 
     h(seed, i) = 64-bit hash of the row index i and of the seed
 
 The rows with the s smallest hashes are a uniform sample without replacement (bottom-k sampling).
-The sample of two blocks together is contained in the union of their samples, so that samples merge
-exactly.
+The sample of two blocks together is contained in the union of their samples, so that it can be
+computed from these.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def sample_rows(blocks: Blocks, count: int, seed: int = 0) -> RowSample:
     Parameters
     ----------
     blocks : Blocks
-        Rows with a sample weight of 0 are never drawn.
+        The rows.  Rows with a sample weight of 0 are never drawn.
     count : int
-        Number of rows; all rows are returned if there are fewer.
+        Number of rows to draw; if there are fewer rows, all are returned.
     seed : int, default 0
         Random seed.
 
     Returns
     -------
-    Drawn
+    RowSample
         The sample in the order of the rows.  It does not depend on the sizes of the blocks.
 
     Examples
@@ -92,7 +92,7 @@ def _block_sample(rows: BlockRows, count: int, seed: int) -> RowSample:
 
 
 def _merge_samples(count: int, seed: int, one: RowSample, other: RowSample) -> RowSample:
-    """Return the sample of two groups of blocks from their samples."""
+    """Merge the samples of two groups of blocks to a sample of both groups."""
     both = (None if a is None else np.concatenate([a, b]) for a, b in zip(one, other, strict=True))
     return _with_smallest_hashes(RowSample(*both), count, seed)
 

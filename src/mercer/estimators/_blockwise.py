@@ -1,8 +1,9 @@
-"""Fits and predictions of estimators for data in blocks that are not in one array.
+"""Fits and predictions of estimators for data that are stored in blocks instead of one array.
 
-A uniform sample of the rows is drawn first and validated like any array. The parameters of the
-kernel are resolved on this sample, and landmarks are chosen from it. Everything after that is a sum
-over the blocks. An estimator that supports blocks has a method `_fit_blocks`.
+A random sample of the rows is drawn first and validated like any array. Kernel parameters that
+depend on the data, such as gamma="scale", are computed from this sample, and landmarks are chosen
+from it. Everything after that is a sum over the blocks. An estimator that supports blocks has a
+method `_fit_blocks`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def fit_on_blocks(model: Any, method: str, X: Any, *args: Any, **params: Any) ->
         The name of the method that the user called.
     X : Blocks, or an object that `as_blocks` accepts
     *args, **params
-        Further arguments of the method, such as y and sample_weight.
+        Additional arguments of the method, such as y and sample_weight.
     """
     name = type(model).__name__
     if not hasattr(model, "_fit_blocks"):
@@ -59,13 +60,13 @@ def fit_on_blocks(model: Any, method: str, X: Any, *args: Any, **params: Any) ->
             f"X.compute(), or blocks.to_array()"
         )
     if getattr(model, "_precomputed", False):
-        raise ValueError(f"{name} in blocks needs points and a kernel, not a precomputed matrix")
+        raise ValueError(f"{name} does not support a precomputed matrix in blocks; pass points")
     if method not in ("fit", "fit_transform"):
         raise TypeError(f"{name}.{method} takes arrays; call `fit` with all blocks at once")
     X = as_blocks(X)
     if X.ndim != 2:
         raise ValueError(
-            f"X in blocks has the shape {X.shape}; expected two dimensions, one row per point"
+            f"X in blocks must have two dimensions with one row per point, got shape {X.shape}"
         )
     model._fit_blocks(X, *args, **params)
     if X.names is not None:
@@ -89,13 +90,13 @@ def sample_blocks(
         The landmarks that will be chosen from the sample; they determine its size and seed.
     y, sample_weight : arrays or Blocks, optional
     rank : int or None
-        The number of landmarks, if it is not given by `landmarks`.
+        The number of landmarks, if `landmarks` does not specify it.
 
     Returns
     -------
     blocks : Blocks
         X with targets and weights.
-    row_sample : Drawn
+    row_sample : RowSample
         The sampled rows of positive weight.
     """
     blocks, count = with_targets(X, y, sample_weight), DEFAULT_CANDIDATES
@@ -114,7 +115,7 @@ def sample_blocks(
 
 
 def require_landmarks(model: Any, name: str = "solver") -> None:
-    """Raise an error unless the solver parameter is 'nystroem', because others need all points."""
+    """Raise an error unless the parameter `name` is 'nystroem'; other solvers need all points."""
     value = getattr(model, name)
     if not (isinstance(value, str) and value == "nystroem"):
         raise ValueError(
@@ -126,7 +127,7 @@ def require_landmarks(model: Any, name: str = "solver") -> None:
 def gather_blocks(
     model: Any, X: Blocks, y: Any = None, sample_weight: Any = None
 ) -> tuple[Any, ...]:
-    """Return points, targets and weights as arrays, if the points fit into the memory budget."""
+    """Load points, targets and weights into memory; raise an error if this exceeds the budget."""
     blocks = with_targets(X, y, sample_weight)
     points = X.to_array(getattr(model, "max_memory", None))
     return points, _in_memory(blocks.y), _in_memory(blocks.weights)
@@ -136,7 +137,7 @@ def gather_blocks(
 def distributed_exact_products(
     model: Any, X: Blocks, name: str, supported: tuple[str, ...]
 ) -> Iterator[None]:
-    """Context in which products with the full kernel matrix K are computed where the blocks are.
+    """Context in which workers that hold the blocks compute products with the kernel matrix K.
 
     Each worker receives all points once.
 
@@ -174,13 +175,13 @@ def call_on_blocks(model: Any, name: str, X: Any, *args: Any, **params: Any) -> 
         The name of the method, one of `_ROWWISE_METHODS`.
     X : Blocks, or an object that `as_blocks` accepts
     *args, **params
-        Further arguments of the method.
+        Additional arguments of the method.
     """
     check_is_fitted(model)
     if name not in _ROWWISE_METHODS:
         raise TypeError(
-            f"{type(model).__name__}.{name} takes arrays; blocks are supported by methods with "
-            f"one result row per point: "
+            f"{type(model).__name__}.{name} does not support data in blocks, only arrays; blocks "
+            f"are supported by methods with one result row per point: "
             f"{', '.join(method for method in _ROWWISE_METHODS if method[0] != '_')}"
         )
     blocks = as_blocks(X)
@@ -191,7 +192,7 @@ def call_on_blocks(model: Any, name: str, X: Any, *args: Any, **params: Any) -> 
     )
     if isinstance(example, tuple):
         raise TypeError(
-            f"{name} for data in blocks returns one array; request only the predictions"
+            f"{name} for data in blocks can return only one array; request only the predictions"
         )
     if not isinstance(example, np.ndarray):
         raise TypeError(
@@ -202,9 +203,9 @@ def call_on_blocks(model: Any, name: str, X: Any, *args: Any, **params: Any) -> 
 
 
 def _without_feature_names(model: Any, blocks: Blocks) -> Any:
-    """Return the model without feature names, after comparing them with the names of the blocks.
+    """Check the column names of the blocks, and return a copy of the model without feature names.
 
-    Each block is passed to the model as an array without names, which would raise a warning.
+    Each block is passed to the model as an array without names, for which scikit-learn would warn.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None:

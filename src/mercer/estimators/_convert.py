@@ -1,4 +1,4 @@
-"""The function `compress`: a copy of a fitted estimator with fewer points and error bounds."""
+"""Functions that convert fitted estimators: `compress`, `to_primal` and `to_dual`."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def compress(
     Parameters
     ----------
     estimator : KernelEstimator
-        A fitted estimator. KernelPCA is a special case. It is compressed together with its mean,
-        and its components are then rotated within their new span to the directions of largest
-        variance. All its variances and thresholds are recomputed from the training points in these
-        directions, so `reduction_` does not bound the error of its scores; the exact eigenvalues
-        lie within `eigenvalue_bounds_`. A compressed KernelPCA has no `eigenvectors_`,
+        A fitted estimator. KernelPCA is a special case: its components and its mean are compressed
+        together, and the components are then rotated within their new span to the directions of
+        largest variance. All its variances and thresholds are recomputed from the training points
+        in these directions, so `reduction_` does not bound the error of its scores; the exact
+        eigenvalues lie within `eigenvalue_bounds_`. A compressed KernelPCA has no `eigenvectors_`,
         `training_scores_` or inverse transform, and supports neither another compression nor
         `partial_fit`, because all of these need the training points.
     n_points, max_error, method, max_iter, random_state, max_memory
-        As in `Expansion.compress`: give the number of points or the largest allowed error.
+        As in `Expansion.compress`; pass either the number of points or the largest allowed error.
     K : array of shape (n, n), optional
         For kernel="precomputed", the matrix that was passed to `fit`, because estimators do not
         store it. Matrices for predictions still have n columns; only the columns in `X_fit_` are
@@ -60,8 +60,8 @@ def compress(
     -------
     KernelEstimator
         An estimator of the same class with the error certificate `reduction_`. For KernelPCA,
-        `reduction_` refers to the functions w_j sqrt(l_j / n), whose squared errors are lost
-        variance, and to the mean.
+        `reduction_` refers to the mean and to the components, scaled so that their squared errors
+        are the variance that is lost.
 
     Examples
     --------
@@ -77,8 +77,8 @@ def compress(
     """
     if isinstance(estimator, ParzenDensity):
         raise TypeError(
-            "compress does not support ParzenDensity; fit a ParzenDensity to a summary of the "
-            "sample instead: ParzenDensity(...).fit(thin(X, m).points). Its expansion_.compress(m) "
+            "compress does not support ParzenDensity; fit a ParzenDensity to fewer representative "
+            "points instead: ParzenDensity(...).fit(thin(X, m).points). Its expansion_.compress(m) "
             "is a better approximation of the function, but may be negative where the density is "
             "small"
         )
@@ -86,11 +86,11 @@ def compress(
         raise TypeError(f"compress needs a fitted kernel estimator of mercer, got {estimator!r}")
     check_is_fitted(estimator)
     if not isinstance(getattr(estimator, "expansion_", None), Expansion):
-        raise TypeError(f"{type(estimator).__name__} has no expansion_ that could be compressed")
+        raise TypeError(f"{type(estimator).__name__} has no expansion_, so it cannot be compressed")
     kernel = _kernel_with_matrix(estimator, K)
 
     def reduce(f: Expansion) -> Expansion:
-        """Return the expansion f in fewer points."""
+        """Return an approximation of f with fewer points."""
         return Expansion(kernel, f.points, f.coefficients).compress(
             n_points,
             max_error=max_error,
@@ -107,12 +107,12 @@ def compress(
 
 
 def _kernel_with_matrix(estimator: KernelEstimator, K: Any) -> Any:
-    """Return the kernel of the expansion; a precomputed kernel with the matrix K."""
+    """Return the kernel of the expansion; if it is precomputed, with the matrix K."""
     kernel = estimator.expansion_.kernel
     if not estimator._precomputed:
         if K is not None:
             raise ValueError(
-                "K is for kernel='precomputed'; this estimator evaluates its kernel, so omit K"
+                "K is only needed for kernel='precomputed'; this estimator has a kernel, so omit K"
             )
         return kernel
     if K is None:
@@ -135,13 +135,13 @@ _Pipeline = optional_type("sklearn.pipeline", "Pipeline")
 
 @entry_point
 def to_primal(estimator: E, *, max_memory: Any = None) -> E:
-    """Convert a fitted kernel model to primal weights of explicit features.
+    """Convert a fitted kernel model to a linear model with weights for explicit features.
 
         f(.) = sum_i a_i k(x_i, .) = <w, phi(.)>,     w = sum_i a_i phi(x_i)
 
     The result makes the same predictions but does not store the training points.  Its size and
     the cost of a prediction depend on the number of features, and not on the number of points.
-    `primal_or_dual` compares the two.
+    `primal_or_dual` compares the cost of both forms.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def to_primal(estimator: E, *, max_memory: Any = None) -> E:
     -------
     KernelEstimator
         A copy, of the same class.  Its `expansion_` is a `Primal` with the weights.  It does not
-        have `X_fit_`, `dual_coef_` and other attributes of single points.
+        have `X_fit_`, `dual_coef_` and other attributes with one entry per point.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def to_primal(estimator: E, *, max_memory: Any = None) -> E:
         raise TypeError(
             f"{type(estimator).__name__} has no expansion_, so it cannot be converted to weights"
         )
-    converted = copy.copy(estimator)  # shallow: attributes are replaced, never modified
+    converted = copy.copy(estimator)  # shallow, because attributes are never modified in place
     converted._to_primal(max_memory)
     return converted
 
@@ -191,7 +191,8 @@ def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) ->
 
         <w, phi(.)> = sum_i a_i k(x_i, .),     k(x, z) = phi(x) . phi(z)
 
-    The coefficients a are the minimum-norm solution of Phi(X)^T a = w.  The expansion does not
+    The coefficients a are the minimum-norm solution of Phi^T a = w, where the rows of Phi are the
+    features phi(x_i).  The expansion does not
     include the intercept: add the `intercept_` of the model to obtain its predictions.
 
     Parameters
@@ -236,13 +237,13 @@ def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) ->
 
 
 def _primal_of(model: Any) -> Primal:
-    """Return the weights of a linear model, with the kernel of the transformers before it."""
+    """Return a linear model as a `Primal`, with the kernel that its preceding steps define."""
     check_is_fitted(model)
     last = model[-1] if isinstance(model, _Pipeline) else model
     if not hasattr(last, "coef_"):
         raise TypeError(
             f"to_dual needs a linear model, or a pipeline that ends in one, but {last!r} has no "
-            f"coef_"
+            f"attribute coef_"
         )
     kernel: Kernel = Linear()
     w, frame = last.coef_, None
@@ -253,7 +254,7 @@ def _primal_of(model: Any) -> Primal:
 
 
 def _kernel_of(transformers: Any) -> tuple[Kernel, Any]:
-    """Return the kernel phi(x) . phi(z) of the transformers, and the frame of explicit features."""
+    """Return the kernel phi(x) . phi(z) of the transformers, and the frame of ExplicitFeatures."""
     if len(transformers) == 1 and isinstance(transformers[0], ExplicitFeatures):
         return transformers[0].kernel_, transformers[0]._frame
     return Features(transformers.transform), None

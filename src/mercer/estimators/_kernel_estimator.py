@@ -77,13 +77,13 @@ class KernelEstimator(BaseEstimator):
     kernel : str, Kernel, callable or scikit-learn GP kernel
         One of scikit-learn's kernel names ("linear", "poly", "rbf", "laplacian", ...,
         "precomputed"); a kernel expression such as ``RBF(2.0) + Linear()``, which may also be given
-        as text, "RBF(2.0) + Linear()"; or a function of two matrices or of two points.
+        as a string, "RBF(2.0) + Linear()"; or a function of two matrices or of two points.
     max_memory : int, str or None
-        The memory budget, in bytes or as text such as "2 GiB". None means half of the computer's
-        memory.
+        The memory budget, in bytes or as a string such as "2 GiB". None means half of the
+        computer's memory.
     n_jobs : int or None
-        The number of threads. None means all processors, -2 all but one. Results do not depend on
-        it.
+        The number of threads. None means all processors, -2 all but one. The number does not affect
+        the results.
     verbose : int
         Whether to print progress.
     """
@@ -99,7 +99,7 @@ class KernelEstimator(BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
 
-    expansion_: Any = fitted_attribute()  # an Expansion; a Primal in models returned by `to_primal`
+    expansion_: Any = fitted_attribute()  # an Expansion, or a Primal after `to_primal`
     dual_coef_: np.ndarray = fitted_attribute()
     intercept_: Any = fitted_attribute()
 
@@ -110,10 +110,10 @@ class KernelEstimator(BaseEstimator):
 
     @property
     def _required_cpd_order(self) -> int | None:
-        """The order of conditional positive definiteness that the estimator requires of its kernel.
+        """The order of conditional positive definiteness that the kernel must have.
 
-        0 requires a Mercer kernel. 1 suffices for estimators that use only differences of feature
-        vectors, such as distances. None accepts any symmetric function.
+        0 means a Mercer kernel. 1 is enough for estimators that use only differences of feature
+        vectors, such as distances. None allows any symmetric function.
         """
         return 0
 
@@ -159,13 +159,13 @@ class KernelEstimator(BaseEstimator):
 
     @property
     def _kernel_spec(self) -> Any:
-        """The `kernel` parameter; a kernel expression given as text is parsed to a Kernel."""
+        """The `kernel` parameter; a string with a kernel expression is parsed to a Kernel."""
         return parse_if_expression(self.kernel)
 
     @property
     def _precomputed(self) -> bool:
         """Whether the rows of X are kernel values instead of points."""
-        with suppress(KernelSyntaxError):  # `fit` reports invalid text
+        with suppress(KernelSyntaxError):  # invalid expressions are reported by `fit`
             return self._is_precomputed_kernel(self._kernel_spec)
         return False
 
@@ -185,7 +185,7 @@ class KernelEstimator(BaseEstimator):
         supervised: bool = False,
         labels: bool = False,
     ) -> Any:
-        """Validate X (and y if `supervised`) and return them in the form that the kernel takes.
+        """Validate X (and y if `supervised`) and return them in the form that the kernel requires.
 
         Vectors are checked by scikit-learn's validation. Other objects, such as strings or graphs,
         are accepted only if the kernel is not defined on vectors. Targets are numbers of shape (n,)
@@ -260,13 +260,13 @@ class KernelEstimator(BaseEstimator):
             return True
         if isinstance(kernel, Kernel) and not kernel.accepts_matrix:
             return False
-        if is_table(X):  # kernels not defined on vectors read its columns by name
+        if is_table(X):  # kernels not defined on vectors read table columns by name
             return not isinstance(kernel, Kernel)
         if sp.issparse(X):
             return True
         try:
             array = np.asarray(X)
-        except ValueError:  # ragged: sets, strings, graphs ...
+        except ValueError:  # not a rectangular array: sets, strings, graphs ...
             return False
         return array.ndim == 2 and array.dtype.kind in "biuf"
 
@@ -287,31 +287,31 @@ class KernelEstimator(BaseEstimator):
     def _self_kernel(self, X: Any, training_diagonal: Any, purpose: str) -> np.ndarray:
         """Return k(x, x) for each point, or raise an error if it is unknown.
 
-        A precomputed matrix k(X, X_fit) has these values on its diagonal only if X is X_fit. To
-        detect a square matrix of other points, the diagonal is compared with the values of the
-        training points.
+        A precomputed matrix of kernel values between new and training points has k(x, x) on its
+        diagonal only if both are the same points. To detect a square matrix of other points, its
+        diagonal is compared with `training_diagonal`.
 
         Parameters
         ----------
-        X : points, or matrix k(X, X_fit)
+        X : points, or a precomputed matrix
         training_diagonal : ndarray of shape (n,)
             The values k(x, x) of the training points.
         purpose : str
-            What needs the values, for the error message.
+            The quantity that needs these values, for the error message.
         """
         if self._precomputed:
             is_square = X.shape[0] == X.shape[1]
             if not is_square or not np.allclose(X.diagonal(), training_diagonal, rtol=1e-5):
                 raise ValueError(
-                    f"{purpose} need k(x, x), which k(X, X_fit) of shape {X.shape} contains only "
-                    f"if X are the training points; fit with a kernel, or with "
+                    f"{purpose} need k(x, x), which a precomputed matrix (here of shape {X.shape}) "
+                    f"contains only for the training points; fit with a kernel, or with "
                     f"kernel=Precomputed(K) and indices as points"
                 )
         return np.asarray(self.kernel_.diag(X), dtype=np.float64)
 
     @predict_method
     def _values(self, X: Any) -> np.ndarray:
-        """Return f(x_i) + b for each point, of shape (n, q), evaluated in tiles."""
+        """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
         check_is_fitted(self)
         return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
 
@@ -319,8 +319,8 @@ class KernelEstimator(BaseEstimator):
         """Replace the expansion of this copy of a fitted estimator by a reduced one.
 
         `compress` calls this with a function that reduces the number of points, and `to_primal`
-        with one that returns a `Primal`, which has no points. Subclasses with further fitted
-        attributes that depend on the expansion override this method to update them.
+        with one that returns a `Primal`, which has no points. Subclasses override this method to
+        update or delete other fitted attributes that depend on the expansion.
         """
         reduced = shrink(self.expansion_)
         if isinstance(reduced, Primal):
@@ -342,8 +342,8 @@ class KernelEstimator(BaseEstimator):
     def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
         """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
 
-        If `flat` is True, the single target has no axis: `dual_coef_` has shape (n,) and
-        `intercept_` is a float.
+        If `flat` is True, there is a single target: `dual_coef_` has shape (n,) and `intercept_` is
+        a float.
         """
         self.expansion_, self.X_fit_ = f, f.points
         self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
@@ -373,10 +373,10 @@ class NamedKernelEstimator(KernelEstimator):
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott", "silverman" or None
-        The scale of kernels given by name; None means 1 / n_features (1 for "chi2"). The rules
-        treat sample weights and class weights as repetitions: a point of weight 2 counts as two
-        points. A Kernel or a callable has its own parameters, so `fit` raises an error if gamma,
-        degree or coef0 differ from their defaults.
+        The scale of kernels given by name; None means 1 / n_features (1 for "chi2"). A string is a
+        rule that computes gamma from the points; a point of weight 2 (sample weight times class
+        weight) counts as two points. A Kernel or a callable has its own parameters, so `fit` raises
+        an error if gamma, degree or coef0 differ from their defaults.
     degree : float
         The degree of the "poly" kernel.
     coef0 : float
@@ -415,9 +415,9 @@ class NamedKernelEstimator(KernelEstimator):
             kernel = kernels[0]
             raise ValueError(
                 f"{type(self).__name__} has {name}={value!r} and the kernel {kernel!r:.200}, which "
-                f"would ignore it: {name} applies to kernels given by name, such as 'rbf' or "
-                f"'poly'. {_remedy(kernel, name, value)}, and leave {name} at its default, "
-                f"{default!r}"
+                f"would ignore it, because {name} applies only to kernels given by name, such as "
+                f"'rbf' or 'poly'. {_remedy(kernel, name, value)}, and leave {name} at its "
+                f"default, {default!r}"
             )
 
     def _make_kernel(self, gamma: Any) -> Kernel:
@@ -439,26 +439,26 @@ class NamedKernelEstimator(KernelEstimator):
             return kernel.gamma
         scale = getattr(kernel, "length_scale", None)
         if scale is None or np.ndim(scale):
-            return self.gamma  # this kernel has no gamma, so the rule was not used
+            return self.gamma  # the kernel has no single gamma, so the rule was not used
         return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
 
 
 @estimator(kw_only=True)
 class LandmarkMixin(BaseEstimator):
-    """Base class of estimators with a solver that approximates functions on landmarks.
+    """Base class of estimators with a solver that restricts functions to the span of landmarks.
 
     Parameters
     ----------
     rank : int or None
         The number of landmarks. None means 1000, or all points if there are fewer. More landmarks
-        are more accurate and take more time and memory.
+        give a better approximation and take more time and memory.
     landmarks : str or points
         The method that selects landmarks ("kmeans", "medoids", "rpcholesky", "uniform", "kmeans++"
         or "leverage"), or the landmarks themselves. "auto" means "kmeans" for radial kernels on
         dense vectors, otherwise "rpcholesky".
     random_state : int, RandomState or None
-        Seed of everything random, such as the choice of landmarks. None means 0, so that repeated
-        fits give the same result.
+        Seed of the random number generator, for instance for the choice of landmarks. None means 0,
+        so that repeated fits give the same result.
     """
 
     rank: int | None = parameter(POSITIVE_INTEGER, None, default=None)
@@ -474,7 +474,7 @@ class LandmarkMixin(BaseEstimator):
 
 
 def _remedy(kernel: Any, name: str, value: Any) -> str:
-    """Return advice on how to set a parameter of named kernels for a kernel not given by name."""
+    """Return advice on how to set the parameter `name` for a kernel that is not given by name."""
     if name == "kernel_params":
         return "Set the parameters of the kernel itself"
     if not isinstance(kernel, Kernel):
@@ -492,7 +492,7 @@ def _remedy(kernel: Any, name: str, value: Any) -> str:
 def points_need_no_validation(model: BaseEstimator, X: Any, reset: bool) -> bool:
     """Return True if scikit-learn's validation would return the matrix X unchanged.
 
-    The validation is slow compared with a prediction for a few points, so it is skipped then.
+    It is skipped in that case, because it is slow compared with a prediction for a few points.
     """
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
         return False
@@ -502,7 +502,7 @@ def points_need_no_validation(model: BaseEstimator, X: Any, reset: bool) -> bool
 
 
 def record_n_features(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.ndarray:
-    """Return validated vectors; with `reset`, record their number of columns in the model."""
+    """Return X unchanged; if `reset` is True, store its number of columns in the model."""
     if reset:
         model.n_features_in_ = X.shape[1]
         model.__dict__.pop("feature_names_in_", None)

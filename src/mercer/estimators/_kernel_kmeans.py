@@ -32,8 +32,9 @@ from ._training_sample import Sample, check_weights
 
 __all__ = ["KernelKMeans"]
 
-_DEFAULT_N_INIT = 10  # number of starts for n_init="auto", if `init` is a name
-# Squared distances below this fraction of their terms are rounding errors and are set to 0.
+_DEFAULT_N_INIT = 10  # starts for n_init="auto", unless `init` is an array
+# A squared distance below this fraction of the terms it is computed from is set to 0, because it
+# consists of rounding errors.
 _DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps
 
 
@@ -50,8 +51,8 @@ class KernelKMeans(
     Minimises the inertia  sum_i w_i min_c |k(x_i, .) - f_c|^2  over centroids f_1, ..., f_C in the
     RKHS. A centroid is the mean of its points, f_c = sum_{i in c} w_i k(x_i, .) / sum_{i in c} w_i,
     and |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2, so only the kernel matrix K is needed.
-    Parameters and attributes have the names of scikit-learn's `KMeans`, and the linear kernel is
-    equivalent to it. Points may be strings, graphs or any other objects with a kernel. The kernel
+    Parameters and attributes are named as in scikit-learn's `KMeans`, which is equivalent to the
+    linear kernel. Points may be strings, graphs or any other objects with a kernel. The kernel
     only needs to be conditionally positive definite.
 
     Normalised cuts of a graph with adjacency matrix A are a special case (Dhillon, Guan and Kulis
@@ -65,31 +66,31 @@ class KernelKMeans(
     init : {"k-means++", "random"}, points or labels
         The initial centroids. "k-means++" draws points with probability proportional to their
         squared distance in feature space from the points drawn before; "random" draws them
-        uniformly. Or give `n_clusters` points (their indices for a precomputed kernel), or an
-        initial label for every point, from 0 to n_clusters - 1.
+        uniformly. Otherwise an array of `n_clusters` points (their indices for a precomputed
+        kernel), or an initial label for every point, from 0 to n_clusters - 1.
     n_init : int or "auto"
         The number of starts; the result with the lowest inertia is used. "auto" means 10, or 1 if
-        `init` is points or labels. K is evaluated once for all starts.
+        `init` is an array. K is evaluated once for all starts.
     max_iter : int
         The maximum number of iterations of each start.
     tol : float
-        A start ends when no point changes its cluster, or when an iteration lowers the inertia by
-        less than tol times the variance explained by the clusters.
+        Each start ends when no point changes its cluster, or when an iteration lowers the inertia
+        by less than tol times the variance that the clusters explain.
     algorithm : {"lloyd", "hartigan"}
         "lloyd" ends when every point is nearest to the centroid of its own cluster. With a narrow
-        kernel a point contributes much to its own centroid, so it rarely moves. "hartigan"
-        continues and moves points if this lowers the inertia after the centroids are updated.
+        kernel, a point contributes so much to its own centroid that it rarely moves. "hartigan"
+        also moves points if this lowers the inertia after the centroids are updated.
     solver : {"auto", "exact", "nystroem"} or Lloyd
         "exact" iterates over K, which is evaluated in tiles if it has more than 4000 rows or does
-        not fit into `max_memory`. "nystroem" approximates centroids on landmarks. "auto" means
-        "exact" for up to 50 000 points, otherwise "nystroem" with a warning. A `Lloyd` object of
-        `mercer.solvers` is exact and brings its own parameters.
+        not fit into `max_memory`. "nystroem" restricts centroids to the span of landmarks. "auto"
+        means "exact" for up to 50 000 points, otherwise "nystroem" with a warning. A `Lloyd` object
+        of `mercer.solvers` is exact and uses its own parameters.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
         The index of the nearest centroid of each point. Clusters are numbered by decreasing weight,
-        or as in `init` if that is points or labels. Not available for data in blocks; use
+        or as in `init` if that is an array. Not available for data in blocks; use
         `predict`.
     inertia_ : float
         The objective, computed with the exact kernel even if the centroids are approximate.
@@ -99,7 +100,7 @@ class KernelKMeans(
         The points of the expansion of the centroids (their indices for a precomputed kernel), and
         the coefficients of shape (n, n_clusters).
     squared_norms_ : ndarray of shape (n_clusters,)
-        |f_c|^2; infinite for an empty cluster.
+        Squared norms of the centroids; infinite for an empty cluster.
     inertia_history_ : ndarray
         The inertia after each iteration of the best start.
     n_iter_ : int
@@ -198,7 +199,7 @@ class KernelKMeans(
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Cluster the points and return their labels; for data in blocks, as lazy blocks.
+        """Cluster the points and return their labels, as lazy blocks if the data are in blocks.
 
         Parameters are those of `fit`.
         """
@@ -206,9 +207,9 @@ class KernelKMeans(
         return self.predict(X) if is_chunked(X) else self.labels_
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Cluster data in blocks with centroids on landmarks.
+        """Cluster data in blocks, with centroids in the span of landmarks.
 
-        The sampled rows are clustered first, to initialise the centroids. After that, each
+        A random sample of rows is clustered first, to initialise the centroids. After that, each
         iteration is one pass over the blocks.
         """
         require_landmarks(self)
@@ -249,12 +250,12 @@ class KernelKMeans(
         self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
         self.inertia_history_, self.report_ = clustering.history, clustering.report
         self.n_iter_ = clustering.report.n_iter
-        # Remove the labels of an earlier fit. Those of blocks may not fit into memory; `predict`
-        # returns them in blocks.
+        # Remove the labels of an earlier fit. The labels of blocks are not stored, because they may
+        # not fit into memory; `predict` returns them in blocks.
         self.__dict__.pop("labels_", None)
 
     def _make_lloyd(self) -> Lloyd:
-        """Return the user's `Lloyd` object, or one made from the parameters."""
+        """Return `solver` if it is a `Lloyd` object, otherwise one made from the parameters."""
         if isinstance(self.solver, Lloyd):
             if self.solver.n_clusters != self.n_clusters:
                 raise ValueError(
@@ -296,14 +297,14 @@ class KernelKMeans(
         return start
 
     def _shifted_distances(self, X: Any) -> np.ndarray:
-        """Return |f_c|^2 - 2 f_c(x), the squared distances minus k(x, x)."""
+        """Return |f_c|^2 - 2 f_c(x), the squared distance to each centroid f_c minus k(x, x)."""
         return self.squared_norms_ - 2.0 * self.expansion_(X)
 
     @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return the index of the nearest centroid of each point.
 
-        For a precomputed kernel, X is the kernel matrix between the points and `X_fit_`.
+        For a precomputed kernel, X is the kernel matrix between new points and `X_fit_`.
         """
         return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
 
@@ -311,14 +312,14 @@ class KernelKMeans(
     def transform(self, X: Any) -> np.ndarray:
         """Return the distances |k(x, .) - f_c| to all centroids, of shape (n, n_clusters).
 
-        For a precomputed kernel, X must be the matrix of the training points, because the distances
-        need k(x, x), which is its diagonal.
+        For a precomputed kernel, X must be the kernel matrix of the training points, because the
+        distances need its diagonal k(x, x).
         """
         return np.sqrt(self._squared_distances(self._check_new(X)))
 
     @predict_method
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the inertia of points around the centroids; larger is better.
+        """Return the negative inertia, minus the sum of squared distances to the nearest centroids.
 
         Parameters
         ----------

@@ -36,8 +36,8 @@ __all__ = [
     "KernelRadiusNeighborsClassifier",
 ]
 
-_MAX_PAIRS_PER_BLOCK = 2**22  # largest number of distances in memory at a time, in `_votes`
-_BYTES_PER_PAIR = 128  # estimated memory for one pair of points within the radius
+_MAX_PAIRS_PER_BLOCK = 2**22  # `_votes` stores at most this many distances at a time
+_BYTES_PER_PAIR = 128  # memory estimate per pair of points within the radius
 
 
 @estimator(kw_only=True)
@@ -47,9 +47,9 @@ class NeighborsEstimator(NamedKernelEstimator):
     Parameters
     ----------
     weights : {"uniform", "distance"}, callable or None
-        The weight of a neighbour at distance d.  "uniform" or None: 1.  "distance": 1 / d; if
-        some neighbours have distance 0, only these count.  A callable takes an array of distances
-        and returns an array of weights of the same shape.
+        The weight of a neighbour at distance d.  "uniform" or None: all weights are 1.
+        "distance": 1 / d; if some neighbours have distance 0, only these are used.  A callable
+        takes an array of distances and returns an array of weights of the same shape.
     """
 
     weights: str | Function[[np.ndarray], Any] | None = parameter(
@@ -75,14 +75,14 @@ class NeighborsEstimator(NamedKernelEstimator):
         f, self.kernel_ = Expansion(kernel, sample.points, Y), kernel
         self._set_expansion(f, np.zeros(Y.shape[1]), flat=False)
         self.n_samples_fit_ = len(sample)
-        self.report_ = Report("none: the training points are stored", Status.DIRECT)
+        self.report_ = Report("none (the training points are only stored)", Status.DIRECT)
         self._log_progress(f"stored {self.n_samples_fit_} training points")
 
     def _points_and_norms(self, X: Any, what: str) -> tuple[Any, Any, np.ndarray]:
         """Return the query points x, the training points z, and the values k(x, x).
 
-        X=None stands for the training points; z is then None.  Error messages name the requested
-        quantity `what`.
+        X=None means that the training points are the query points; z is then None.  `what` names
+        the requested quantity in error messages.
         """
         check_is_fitted(self)
         if X is None and self._precomputed:
@@ -124,9 +124,9 @@ class NeighborsEstimator(NamedKernelEstimator):
 
     def _compress(self, shrink: Any) -> None:
         raise TypeError(
-            f"{type(self).__name__} cannot be compressed or converted to the primal: it "
-            f"predicts from its training points, which would be lost. Fit it to fewer points "
-            f"instead, such as those that mercer.thin returns"
+            f"{type(self).__name__} cannot be compressed or converted to the primal, because its "
+            f"predictions need the training points. Fit it to fewer points instead, such as those "
+            f"that mercer.thin returns"
         )
 
 
@@ -145,20 +145,20 @@ class KNeighborsEstimator(NeighborsEstimator):
         Parameters
         ----------
         X : points or None, default=None
-            Query points; k(X, X_fit) for a precomputed kernel.  None stands for the training
-            points, where no point counts as its own neighbour.
+            Query points; for a precomputed kernel, the kernel matrix between query and training
+            points.  None means the training points, where no point is its own neighbour.
         n_neighbors : int or None, default=None
-            Number of neighbours; None for the constructor parameter.
+            Number of neighbours; None means the parameter of the estimator.
         return_distance : bool, default=True
-            Whether to return distances.  For a precomputed kernel they are known only if X is the
-            kernel matrix of the training points; indices are known for any k(X, X_fit).
+            Whether to return distances.  For a precomputed kernel this is possible only if X is
+            the kernel matrix of the training points.
 
         Returns
         -------
         distances : ndarray of shape (n, n_neighbors)
             In ascending order; only if `return_distance` is True.
         indices : ndarray of shape (n, n_neighbors)
-            Rows of the training points.
+            Row indices of the training points.
         """
         check_is_fitted(self)
         if not return_distance and self._precomputed and X is not None:
@@ -182,7 +182,7 @@ class KNeighborsEstimator(NeighborsEstimator):
         n_neighbors : int or None, default=None
             As in `kneighbors`.
         mode : {"connectivity", "distance"}, default="connectivity"
-            The value of an edge: 1, or the distance in feature space.
+            Whether the value of an edge is 1 or the distance in feature space.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class KNeighborsEstimator(NeighborsEstimator):
         return sp.csr_matrix((values.ravel(), index.ravel(), ends), shape=shape)
 
     def _check_n_neighbors(self, k: Any, available: int, n: int) -> int:
-        """Return n_neighbors, checked; `available` points can be neighbours of n query points."""
+        """Return the checked number k of neighbours of n query points among `available` points."""
         k = self.n_neighbors if k is None else k
         if not is_count(k):
             raise ValueError(f"n_neighbors must be a positive integer, got {k!r}")
@@ -223,13 +223,13 @@ class KNeighborsEstimator(NeighborsEstimator):
 
 @estimator()
 class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
-    """Classifier by a vote of the k nearest training points in feature space.
+    """Classifier that predicts by a vote of the k nearest training points in feature space.
 
         d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
 
-    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsClassifier`.
-    With the linear kernel, distances are Euclidean and both predict the same.  Labels are one
-    column with two or more classes.  The search is exhaustive: distances are evaluated in tiles,
+    Parameters, attributes and methods are named as in scikit-learn's `KNeighborsClassifier`.
+    With the linear kernel, distances are Euclidean and predictions are the same.  Only a single
+    column of labels is supported.  The search is exhaustive: distances are evaluated in tiles,
     and only the nearest points of each tile are retained.
 
     Parameters
@@ -275,10 +275,10 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with the most votes; the first of the classes that tie.
+        """Return the label with the most votes, or the first of them if several classes tie.
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        `X=None` stands for the training points, each without its own vote.
+        `X=None` means the training points, where no point votes for itself.
         """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
@@ -294,12 +294,12 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
 
 @estimator()
 class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEstimator):
-    """Regression by the mean target of the k nearest training points in feature space.
+    """Regressor that averages the targets of the k nearest training points in feature space.
 
         d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
 
-    Parameters, attributes and methods have the names of scikit-learn's `KNeighborsRegressor`.
-    With the linear kernel, distances are Euclidean and both predict the same.
+    Parameters, attributes and methods are named as in scikit-learn's `KNeighborsRegressor`.
+    With the linear kernel, distances are Euclidean and predictions are the same.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
         """Return the weighted mean of the targets of the neighbours.
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        `X=None` stands for the training points, where no point counts as its own neighbour.
+        `X=None` means the training points, where no point is its own neighbour.
         """
         index, w = self._indices_and_weights(X)
         total = np.zeros((len(index), self.dual_coef_.shape[1]))
@@ -355,22 +355,22 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
 
 @estimator()
 class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
-    """Classifier by a vote of all training points within a radius in feature space.
+    """Classifier that predicts by a vote of all training points within a radius in feature space.
 
         d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z) <= radius^2
 
-    Parameters, attributes and methods have the names of scikit-learn's
-    `RadiusNeighborsClassifier`.  With the linear kernel, distances are Euclidean and both predict
-    the same.  If k(x, x) = 1, as for the RBF kernel, distances are at most 2; if the kernel also
-    has no negative values, they are at most sqrt(2).
+    Parameters, attributes and methods are named as in scikit-learn's
+    `RadiusNeighborsClassifier`.  With the linear kernel, distances are Euclidean and predictions
+    are the same.  If k(x, x) = 1, as for the RBF kernel, distances are at most 2; if the kernel
+    also has no negative values, they are at most sqrt(2).
 
     Parameters
     ----------
     radius : float
         Distance in feature space within which training points vote.
     outlier_label : label, "most_frequent" or None
-        The prediction for points without a neighbour within the radius.  None raises an error if
-        there are such points.
+        The prediction for points without a neighbour within the radius.  With None, such
+        points raise an error.
 
     Attributes
     ----------
@@ -414,8 +414,8 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
             self.classes_
         ):
             raise TypeError(
-                f"outlier_label={label!r} has a different type than the labels, such as "
-                f"{self.classes_[0]!r}"
+                f"outlier_label={label!r} has a different type than the class labels, such as "
+                f"{self.classes_[0]!r}; use a label of the same type"
             )
         self.outlier_label_ = label
         return self
@@ -429,10 +429,9 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         Parameters
         ----------
         X : points or None, default=None
-            Query points.  None stands for the training points, where no point counts as its own
-            neighbour.
+            Query points.  None means the training points, where no point is its own neighbour.
         radius : float or None, default=None
-            Distance in feature space; None for the constructor parameter.
+            Distance in feature space; None means the parameter of the estimator.
         return_distance : bool, default=True
             Whether to return distances.
 
@@ -453,7 +452,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the label with the most votes, or `outlier_label_` without neighbours."""
+        """Return the label with the most votes; `outlier_label_` for points without neighbours."""
         votes = self._votes(X)
         labels = self.classes_[votes.argmax(axis=1)]
         isolated = np.isnan(votes[:, 0])
@@ -465,8 +464,9 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the fraction of the votes for each class, shape (n, n_classes).
 
-        A point without neighbours has probability 1 for the class `outlier_label_`.  If that
-        label is not one of the training classes, all its probabilities are 0, with a warning.
+        A point without neighbours has probability 1 for the class `outlier_label_`.  If this
+        label is not one of the training classes, all probabilities of the point are 0, and a
+        warning is issued.
         """
         votes = self._votes(X)
         isolated = np.isnan(votes[:, 0])
@@ -485,13 +485,13 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     def _radius_search(
         self, X: Any, Z: Any, self_values: np.ndarray, radius: float | None = None
     ) -> Any:
-        """Return row ends, squared distances and indices of the neighbours within the radius."""
+        """Return CSR row ends, squared distances and indices of the neighbours in the radius."""
         r = self.radius if radius is None else radius
         return radius_neighbors(self.kernel_, X, Z, float(r), self._norms, self_values)
 
     @predict_method
     def _votes(self, X: Any) -> np.ndarray:
-        """Return the sums of weights by class, (n, n_classes); NaN for points without neighbours.
+        """Return the total weight of the neighbours of each class, NaN if there are no neighbours.
 
         Points are processed in blocks, because all training points may be within the radius.
         """
@@ -527,7 +527,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
 
 
 def _normalised_rows(votes: np.ndarray) -> np.ndarray:
-    """Normalise each row to the sum 1; rows without votes stay 0."""
+    """Scale each row to sum to 1; rows without votes remain 0."""
     total = votes.sum(axis=1, keepdims=True)
     return votes / np.where(total == 0.0, 1.0, total)
 

@@ -1,4 +1,4 @@
-"""Classifier base classes: labels to targets, decision values to classes and probabilities."""
+"""Base classes of classifiers, which encode labels and decode decision values."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
             return True
         default_loss = getattr(type(self), "loss", "log_loss")
         raise AttributeError(
-            f"loss={loss!r} has no probabilities; use loss={default_loss!r}, or decision_function"
+            f"loss={loss!r} gives no probabilities; use loss={default_loss!r}, or decision_function"
         )
 
     @predict_method
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the decision values f(x) + b.
 
-        With kernel="precomputed", X is the matrix k(X, training points), here and in all
-        predictions.
+        With kernel="precomputed", X is the kernel matrix between new and training points, here and
+        in all other prediction methods.
 
         Returns
         -------
@@ -164,7 +164,7 @@ class WeightedClassifierMixin(DecisionMixin):
 
 @dataclass(frozen=True)
 class LabelEncoding:
-    """The classes of labels in blocks, with the encoding of the labels of a block.
+    """The classes of data in blocks, and a function that encodes the labels of one block.
 
     Calling the object with the rows of a block returns the targets that `encode_targets` computes,
     and the weights of the rows multiplied by their class weights.
@@ -186,22 +186,22 @@ class LabelEncoding:
             The name of the estimator, for error messages.
         """
         if blocks.y is None:
-            raise ValueError(f"{owner} needs labels y, as blocks or as one array")
+            raise ValueError(f"{owner} needs labels y, in blocks or as one array")
         if np.ndim(blocks.y) != 1:
             raise ValueError(
-                f"labels y have the shape {np.shape(blocks.y)}; expected one label per row"
+                f"y must have one label per row, but its shape is {np.shape(blocks.y)}"
             )
         weight_sums = _class_weight_sums(blocks)
         classes = np.array(list(weight_sums))
         if len(classes) < 2:
             raise ValueError(
-                f"{owner} needs points of at least 2 classes, but the points of positive weight "
-                f"are all of one class: {classes.tolist()}"
+                f"{owner} needs points of at least 2 classes, but all points of positive weight "
+                f"belong to one class: {classes.tolist()}"
             )
         if classes.dtype.kind == "f" and np.any(classes != np.round(classes)):
             raise ValueError(
-                f"labels y are numbers such as {classes[classes != np.round(classes)][0]}, which "
-                f"are not class labels; for continuous targets use a regressor"
+                f"y contains numbers such as {classes[classes != np.round(classes)][0]}, which are "
+                f"not class labels; for continuous targets use a regressor"
             )
         weights = np.array(list(weight_sums.values()))
         factors = np.ones(len(classes))
@@ -218,8 +218,8 @@ class LabelEncoding:
     def class_indices(self, y: np.ndarray) -> np.ndarray:
         """Return the index of each label in `classes`.
 
-        Labels that occur only in rows of weight 0 are not in `classes`; their index is arbitrary,
-        but valid.
+        Labels that occur only in rows of weight 0 are not in `classes`; they get an
+        arbitrary valid index, because weight 0 makes them irrelevant.
         """
         return np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
 
@@ -231,7 +231,7 @@ class LabelEncoding:
 
 
 def _class_weight_sums(blocks: Blocks) -> dict[Any, float]:
-    """Return the total weight of each class, by label in sorted order, in one pass."""
+    """Return a dict from sorted labels to total class weights, in one pass over the blocks."""
     return dict(sorted(blocks.reduce(_block_weight_sums, _merge_weight_sums).items()))
 
 
@@ -243,5 +243,5 @@ def _block_weight_sums(rows: BlockRows) -> dict[Any, float]:
 
 
 def _merge_weight_sums(left: dict[Any, float], right: dict[Any, float]) -> dict[Any, float]:
-    """Return the sums of the class weights of two sets of blocks."""
+    """Add the class weights of two sets of blocks."""
     return {label: left.get(label, 0.0) + right.get(label, 0.0) for label in {**left, **right}}

@@ -8,9 +8,9 @@ parameter is written once, in the docstring of the class that declares it.  Subc
 parameters with their constraints and descriptions, and can override the default,
 ``gamma: float | str | None = None``, or the description.
 
-One decorator is for the methods that fit, another one for the methods of a fitted estimator that
-are slow enough to run in several threads.  Both dispatch points in blocks (out-of-core data) to
-separate implementations.
+The decorator `fit_method` is for methods that fit, and `predict_method` for methods of a fitted
+estimator that may run in several threads.  Both call separate implementations for points in blocks
+(out-of-core data).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ NON_NEGATIVE = Interval(Real, 0, None, closed="left")
 POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 
 _HASHABLE_TYPES = {str, int, float, bool, type(None), np.float64, np.int64}
-_MAX_VALIDATED = 1000  # limits the memory of `_validated` in searches over many parameter values
-_validated: set[Any] = set()  # (class, parameter values) that have passed validation before
+_MAX_VALIDATED = 1000  # maximum size of `_validated`, which limits its memory
+_validated: set[Any] = set()  # (class, parameter values) that are known to be valid
 _SECTION_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
     names : str
         Names of solvers that are allowed in addition to "auto" and "exact".
     given : sequence of constraints
-        The solver objects that are allowed.
+        Constraints for solver objects that are allowed, such as their classes.
     default : str
         The default, usually "auto".
 
@@ -83,7 +83,7 @@ def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
 
 
 def exact_as_auto(spec: Any) -> Any:
-    """Replace "exact" by "auto", for an estimator whose "auto" chooses among exact solvers only."""
+    """Replace "exact" by "auto", for estimators whose "auto" chooses only exact solvers."""
     return "auto" if isinstance(spec, str) and spec == "exact" else spec
 
 
@@ -158,8 +158,9 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
 
 
 def _parameter_names(cls: Any) -> list[str]:
-    """Return the names of all parameters, without inspecting the signature as scikit-learn does."""
-    # Read `__dict__` and not the attribute, because a subclass may have another constructor.
+    """Return the names of all parameters, faster than scikit-learn, which inspects signatures."""
+    # Read the `__dict__` of the class, because a subclass may have a different constructor and
+    # must not use the inherited attribute.
     defaults = cls.__dict__.get("_defaults")
     return BaseEstimator._get_param_names.__func__(cls) if defaults is None else list(defaults)
 
@@ -183,7 +184,7 @@ def _validate(self: Any) -> None:
 
 
 def _split_docstring(doc: str | None) -> tuple[str, dict[str, str], str]:
-    """Split a docstring into the text before, the parameter entries by name, and the text after."""
+    """Split a docstring into its parameter entries by name and the text before and after them."""
     doc = inspect.cleandoc(doc or "")
     starts = [title.start() for title in _SECTION_TITLE.finditer(doc)] + [len(doc)]
     section, _, after = doc[starts[0] :].partition("\n\n")
@@ -203,7 +204,7 @@ def _with_default(entry: str, field: dataclasses.Field) -> str:
 
 
 def predict_method(method: Callable[..., Any]) -> Any:
-    """Decorate a method of a fitted estimator: it runs in `n_jobs` threads, and accepts blocks."""
+    """Make a method of a fitted estimator run in `n_jobs` threads and accept data in blocks."""
     in_threads = _in_threads(method)
 
     @wraps(method)
@@ -218,7 +219,7 @@ def predict_method(method: Callable[..., Any]) -> Any:
 
 
 def _in_threads(method: Callable[..., Any]) -> Any:
-    """Decorate a method: it rejects masked arrays and runs in `n_jobs` threads."""
+    """Make a method reject masked arrays and run in `n_jobs` threads."""
 
     @wraps(method)
     def run(self: Any, *args: Any, **params: Any) -> Any:
@@ -227,7 +228,7 @@ def _in_threads(method: Callable[..., Any]) -> Any:
             reject_masked(value, name)
         count = getattr(self, "n_jobs", None)
         if count == 0:
-            raise ValueError("n_jobs == 0 has no meaning; use None or -1 for all processors")
+            raise ValueError("n_jobs == 0 is not allowed; use None or -1 for all processors")
         if count is not None and count < 0:
             count = max(1, thread_count() + 1 + count)
         with default_threads(count):

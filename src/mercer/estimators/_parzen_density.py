@@ -1,4 +1,4 @@
-"""Parzen density estimation: a kernel mean embedding whose kernel is a probability density."""
+"""Kernel density estimation (Parzen windows)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class ParzenDensity(DensityMixin, BaseEstimator):
 
     The density is the weighted mean of normalised kernels centred at the training points,
 
-        p(x) = sum_i w_i k((x - x_i) / h) / (c h^d).
+        p(x) = sum_i w_i k((x - x_i) / h) / (c h^d),
 
-    Parameters and methods have the names of scikit-learn's `KernelDensity`. The sums are exact,
-    over all training points, and are computed in tiles. They are computed as logarithms, so the log
-    density is finite and accurate even far from all training points.
+    where h is the bandwidth, d the dimension and c the integral of k. Parameters and methods are
+    named as in scikit-learn's `KernelDensity`. The sums are exact, over all training points, and
+    are computed in tiles. They are computed as logarithms, so the log density is finite and
+    accurate even far from all training points.
 
     Parameters
     ----------
@@ -42,11 +43,12 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         The bandwidth h. "scott" means n^(-1/(d+4)) and "silverman" (n (d+2) / 4)^(-1/(d+4)), both
         for columns of unit variance. With sample weights, n is the effective sample size 1 / sum_i
         w_i^2, as in SciPy's `gaussian_kde`; scikit-learn counts all rows, including those of weight
-        0. "loo" maximises the leave-one-out likelihood sum_i w_i log p_(-i)(x_i), which takes about
+        0. "loo" maximises the leave-one-out log likelihood sum_i w_i log p_(-i)(x_i), where p_(-i)
+        is the density without point i; this takes about
         30 passes over all pairs of points.
     kernel : {"gaussian", "exponential", "laplacian"}, Kernel or str
-        The names mean `RBF()`, `Matern(nu=0.5)` and `Laplacian()`. Any kernel of these classes may
-        be given, and a `RationalQuadratic` with alpha > d/2. Its length scale is in units of h and
+        The names mean `RBF()`, `Matern(nu=0.5)` and `Laplacian()`. Other kernels of these classes
+        are allowed, and `RationalQuadratic` with alpha > d/2. The length scale is in units of h and
         may be one number per column.
 
     Attributes
@@ -54,7 +56,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     bandwidth_ : float
         The bandwidth h.
     kernel_ : Kernel
-        The kernel with length scale h, not normalised.
+        The kernel scaled by the bandwidth h, with k(x, x) = 1.
     X_fit_ : ndarray of shape (n, d)
         The training points of positive weight.
     weights_ : ndarray of shape (n,)

@@ -1,8 +1,9 @@
 """The training sample of an estimator: checked points, targets and weights.
 
-Weights are repetitions: a point of weight 2 counts as two points, a point of weight 0 is absent.
+Weights count as repetitions: a point of weight 2 counts as two points, and a point of weight 0 is
+ignored.
 The weight of a point is its `sample_weight` times the `class_weight` of its class.
-`Sample.resolve` passes these weights to the rules of the kernel, such as gamma="scale", so that
+`Sample.resolve` passes these weights to rules for kernel parameters, such as gamma="scale", so that
 the kernel of a weighted fit equals the kernel of a fit to repeated points.
 
 A user-supplied matrix (kernel="precomputed") is converted to a kernel on indices here.  The
@@ -53,10 +54,10 @@ class Sample:
     labels : ndarray of int, shape (n,), or None
         The index of the class of each point.
     order : int or None
-        The order of conditional positive definiteness that the estimator requires of a kernel: 0
-        for a Mercer kernel; None if any symmetric function is allowed.
+        The order of conditional positive definiteness that the kernel must have: 0 means a Mercer
+        kernel; None means that any symmetric function is allowed.
     warned : list
-        The kernels that a warning was issued for, so that there is only one warning per fit.
+        The kernels for which a warning was issued, so that there is only one warning per fit.
     """
 
     given: Any
@@ -79,7 +80,7 @@ class Sample:
         precomputed: bool = False,
         order: int | None = 0,
     ) -> Self:
-        """Return the sample of the points X of positive weight; weights must be checked already."""
+        """Return the sample of the points in X with positive weight; weights must be valid."""
         values = None
         if precomputed:
             values, X = as_index_kernel(Precomputed(), X)
@@ -113,13 +114,14 @@ class Sample:
     ) -> Self:
         """Return the sample with its classes and class indices.
 
-        This is the only place where class weights, `factors`, multiply the weights of the points.
+        The weights of the points are multiplied by the class weights `factors`, here and nowhere
+        else.
         """
         w = self.counts if factors is None else self.counts * factors[labels]
         return replace(self, weights=w, classes=classes, labels=labels)
 
     def with_indicators(self) -> Self:
-        """Return the sample with one-hot encoded labels as targets."""
+        """Return the sample with one-hot encoded class labels as targets."""
         return replace(self, targets=np.eye(len(self.classes))[self.labels], flat=False)
 
     def doubled(self) -> Self:
@@ -146,9 +148,9 @@ class Sample:
         return np.ones(len(self)) if self.weights is None else self.weights
 
     def resolve(self, kernel: Kernel) -> Kernel:
-        """Return the kernel with all parameters resolved on the points, or learned from targets.
+        """Compute kernel parameters that depend on the data, such as gamma="scale".
 
-        Rules such as gamma="scale" treat weights as repetitions.  A precomputed kernel has no
+        Weights count as repetitions of points.  A precomputed kernel has no
         parameters and is returned unchanged.
         """
         if self.values is not None:
@@ -165,8 +167,8 @@ class Sample:
 
         If the points are far from the origin, its linear terms are evaluated at x - c, where c is
         the centre of the points.  This does not change distances but avoids cancellation.  If
-        distances cancel nevertheless, for other kernels or sparse points, `check` issues a
-        warning.
+        `check` is True, a warning is issued if distances still suffer from cancellation, as with
+        other kernels or sparse points.
         """
         kernel = self.resolve(kernel)
         if self.values is not None:
@@ -177,7 +179,7 @@ class Sample:
         return kernel
 
     def judge(self, kernel: Kernel) -> None:
-        """Warn, once per fit, if the kernel is known not to be positive definite as required."""
+        """Warn once per fit if the kernel is known not to be positive definite as required."""
         if not self.warned and warn_if_indefinite(kernel, self.points, self.order):
             self.warned.append(kernel)
 
@@ -199,7 +201,7 @@ class Sample:
         return memoise_if_affordable(kernel, len(self), max_memory)
 
     def take(self, rows: np.ndarray) -> Self:
-        """Return the sample of some of its points, by their indices among those of the sample."""
+        """Return a subsample; `rows` are indices into the points of this sample."""
         parts: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value[rows]
             for name in ("weights", "targets", "labels")
@@ -207,11 +209,11 @@ class Sample:
         return replace(self, kept=self.kept[rows], **parts)
 
     def rows(self, index: np.ndarray) -> Any:
-        """Return some of the points that were passed to `fit`, in the form that `predict` takes."""
+        """Return some rows of the X that was passed to `fit`, as input for `predict`."""
         return take(self.given if self.values is None else self.values.matrix, index)
 
     def scatter(self, A: np.ndarray) -> np.ndarray:
-        """Return A with a row for each point that was passed to `fit`; 0 for those of weight 0."""
+        """Expand A to one row for each point passed to `fit`, with zeros for points of weight 0."""
         if self.whole:
             return A
         out = np.zeros((length(self.given), *A.shape[1:]))
@@ -233,7 +235,7 @@ class Sample:
 def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
     """Warn and return True if the kernel is known not to be positive definite.
 
-    The check uses declared properties of the kernel expression only; it does not search for
+    The check uses only the declared properties of the kernel; it does not search for
     counterexamples.
 
     Parameters
@@ -243,7 +245,7 @@ def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
     X : points
         The training points; only the number of their columns matters.
     order : int or None
-        The required order of conditional positive definiteness; None to skip the check.
+        The required order of conditional positive definiteness; None means no check.
     """
     if order is None:
         return False
@@ -254,16 +256,16 @@ def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
     requirement = "a Mercer kernel"
     requirement += ", nor conditionally positive definite of order 1" if order else ""
     warn_caller(
-        f"{kernel} is not {requirement}: {counterexample}\nThe result of a model "
-        f"that needs one is not reliable; choose a Mercer kernel. `kernel.validity()` shows "
-        f"whether a kernel is one",
+        f"{kernel} is not {requirement}: {counterexample}\nThe fitted model "
+        f"may be unreliable; choose a Mercer kernel. `kernel.validity()` shows whether a kernel is "
+        f"a Mercer kernel",
         NotMercerWarning,
     )
     return True
 
 
 def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
-    """Return one checked weight per point: finite, non-negative and not all 0."""
+    """Check that weights are finite, non-negative and not all 0; return one per point."""
     if hasattr(X, "shape"):
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
     else:
@@ -299,7 +301,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> n
     if missing and len(names) - len(missing) < len(class_weight):
         raise ValueError(
             f"class_weight has the keys {list(class_weight)}, but no weight for the classes "
-            f"{missing}; the usual cause is a label that is misspelled"
+            f"{missing}; the usual cause is a misspelled label"
         )
     weights = np.array([class_weight.get(name, 1.0) for name in names], dtype=float)
     if not (np.all(np.isfinite(weights)) and np.all(weights > 0)):
@@ -311,7 +313,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> n
 
 
 def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None = None) -> float:
-    """Return the q-quantile: the smallest value v such that values <= v have weight q of the total.
+    """Return the smallest value v such that values <= v have at least the fraction q of the weight.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Functions of an RKHS: dual form sum_i a_i k(x_i, .) and primal form <w, phi(.)>."""
+"""Functions in an RKHS, in dual form sum_i a_i k(x_i, .) or primal form <w, phi(.)>."""
 
 from ._expansion import Expansion
 from ._prepared_cache import cross_kernel_cached

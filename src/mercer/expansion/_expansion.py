@@ -1,4 +1,4 @@
-"""Kernel expansions f(.) = sum_i a_i k(x_i, .), the result type of fitted kernel models."""
+"""Kernel expansions f(.) = sum_i a_i k(x_i, .), in which fitted models are represented."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from .reduced_set import CompressionRequest, Reduction, reduce
 
 __all__ = ["Expansion"]
 
-# Up to this many pairs (x, point), one dense block is faster than tiles in several threads.
+# Up to this many kernel values, one dense block is faster than tiles in several threads.
 _MAX_CACHED_PAIRS = 2**15
-# Coefficients whose sum is below this times the sum of their absolute values sum to 0.
+# Coefficients are considered to sum to 0 if their sum is below this times the sum of their absolute
+# values.
 _ZERO_SUM = 1e-12
-_GRADIENT_BLOCK_ROWS = 512  # number of points per block of `gradient`, which limits its memory
+_GRADIENT_BLOCK_ROWS = 512  # `gradient` processes this many points at a time, to save memory
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """Functions in the RKHS of a kernel, as linear combinations of kernel sections.
+    """Functions in the RKHS of a kernel, as linear combinations of kernel functions k(x_i, .).
 
         f_c(.) = sum_i coefficients[i, c] k(points[i], .),      c = 1, ..., m
 
-    Expansions are immutable.  Calling one evaluates its functions; adding, scaling and indexing
-    return new expansions.
+    Expansions are immutable.  Calling an expansion evaluates its functions; addition, scaling and
+    indexing return new expansions.
 
     Parameters
     ----------
@@ -40,9 +41,9 @@ class Expansion:
     points : points
         The n points x_i.
     coefficients : array of shape (n, m) or (n,)
-        One column per function.
+        The coefficients, with one column per function.
     reduction : Reduction, optional
-        The approximation error, if the expansion was returned by `compress`.
+        The approximation error; set if the expansion was returned by `compress`.
 
     Examples
     --------
@@ -69,10 +70,10 @@ class Expansion:
         if a.ndim != 2 or len(a) != length(self.points):
             raise ValueError(
                 f"coefficients have shape {np.shape(self.coefficients)}, but there are "
-                f"{length(self.points)} points; one row per point is needed"
+                f"{length(self.points)} points; coefficients must have one row per point"
             )
         if np.iscomplexobj(a):
-            raise TypeError("coefficients must be real numbers, got complex ones")
+            raise TypeError("coefficients must be real numbers, got complex numbers")
         dtype = a.dtype if a.dtype in (np.float32, np.float64) else np.float64
         object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # always a copy
 
@@ -111,9 +112,9 @@ class Expansion:
     # ------------------------------------------------------------------ values
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return f_c(x_i), shape (n, m).
+        """Return the values f_c(x_i) at the points X, shape (n, m).
 
-        k(X, points) is computed in tiles and never stored as a whole, unless it is small.
+        k(X, points) is computed in tiles and, unless it is small, never stored as a whole.
         """
         if length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS and not expects_precomputed_rows(
             self.kernel
@@ -126,7 +127,7 @@ class Expansion:
         )
 
     def gradient(self, X: Any) -> np.ndarray:
-        """Return df_c/dx at each point of X, shape (n, m, d)."""
+        """Return the gradient of each function at each point of X, shape (n, m, d)."""
         if not length(X):
             return np.zeros((0, len(self), np.shape(X)[1]))
         gradients = []
@@ -140,20 +141,20 @@ class Expansion:
     # ------------------------------------------------------------------ geometry
 
     def inner(self, other: Expansion) -> np.ndarray:
-        """Return <f_c, g_e> in the RKHS, shape (m, m')."""
+        """Return all inner products <f_c, g_e> with the functions g_e of `other`, shape (m, m')."""
         self._require_same_kernel(other)
         return np.asarray(self.coefficients.T @ (self._gram_with(other) @ other.coefficients))
 
     def norm(self) -> np.ndarray:
-        """Return |f_c| in the RKHS, shape (m,)."""
+        """Return the RKHS norms |f_c| of all functions, shape (m,)."""
         a = self.coefficients
         K = self._gram_with(self)
         Ka, K_abs_a = np.hsplit(K @ np.concatenate([a, np.abs(a)], axis=1), 2)
         squared = np.einsum("ic,ic->c", a, Ka)
-        # A negative square is rounding if it is small compared with its terms; otherwise k is not
-        # positive semidefinite.  The terms |a_i k_ij a_j| sum to at most (sum |a_i| sqrt k_ii)^2.
-        # That bound may be 0 for a kernel that is only conditionally positive definite, because its
-        # diagonal may be 0; then |a|^T K |a| is the larger one.
+        # If a squared norm is negative, this is due to rounding if the norm is small compared with
+        # its terms; otherwise k is not positive semidefinite.  The terms |a_i k_ij a_j| sum to at
+        # most (sum |a_i| sqrt k_ii)^2.  This bound may be 0 for a kernel that is only conditionally
+        # positive definite, because its diagonal may be 0; then |a|^T K |a| is used instead.
         bound = np.maximum(
             np.einsum("ic,ic->c", np.abs(a), np.abs(K_abs_a)),
             (np.sqrt(np.abs(K.diagonal())) @ np.abs(a)) ** 2,
@@ -161,16 +162,16 @@ class Expansion:
         if np.any(squared < -max(1e-10, 100 * np.finfo(K.dtype).eps) * bound):
             raise ValueError(
                 f"a squared norm is {squared.min():.3g} < 0: {self.kernel} is not positive "
-                f"semidefinite on these points"
+                f"semidefinite on these points; choose a Mercer kernel"
             )
         return np.sqrt(np.maximum(squared, 0.0))
 
     def distance(self, other: Expansion) -> np.ndarray:
         """Return the distances |f_c - g_c| in the RKHS, shape (m,).
 
-        If the coefficients of the differences sum to 0, as for two means, linear kernel terms are
-        centred at the middle of the points.  This does not change the distance, but it avoids
-        cancellation.
+        If the coefficients of f_c - g_c sum to 0, as they do for two means, the points are centred
+        in linear parts of the kernel.  This does not change the distance, but reduces rounding
+        errors.
         """
         difference = self - other
         sums, magnitudes = (
@@ -204,18 +205,18 @@ class Expansion:
 
             min_{Z, B}  sum_c |f_c - g_c|^2,     g_c = sum_j b_jc k(z_j, .)
 
-        All functions share the points Z.  For given points the best coefficients are
-        B = K_zz^-1 K_zx A.  The `reduction` attribute of the result holds the exact errors
-        |f_c - g_c| and bounds on |f_c(x) - g_c(x)|.
+        All functions share the new points Z.  For given Z, the best coefficients are
+        B = k(Z, Z)^-1 k(Z, X) A with the present points X and coefficients A.  The `reduction`
+        attribute of the result holds the exact errors |f_c - g_c| and bounds on |f_c(x) - g_c(x)|.
 
         =========== ================================================== =========================
         method      new points                                         requires
         =========== ================================================== =========================
-        "select"    a subset of the points, chosen greedily: each      any points; memory n m
-                    lowers the error as much as possible
+        "select"    a subset of the points, chosen greedily: each      any points; memory for
+                    lowers the error as much as possible               n x n_points numbers
         "kmeans"    cluster centres, weighted by |coefficients|        dense vectors
-        "construct" free points, optimised by L-BFGS from both of      dense vectors and a kernel
-                    the above                                          with `input_gradient`
+        "construct" free points, optimised by L-BFGS, which starts     dense vectors and a kernel
+                    from the points of both methods above              with `input_gradient`
         "auto"      "construct" if that takes at most about a minute,
                     else "select"
         =========== ================================================== =========================
@@ -223,8 +224,8 @@ class Expansion:
         Parameters
         ----------
         n_points : int, optional
-            Maximum number of new points, smaller than the current number.  The result has fewer if
-            more points would not reduce the error.
+            Maximum number of new points; it must be smaller than the present number of points.  The
+            result has fewer points if more would not reduce the error.
         max_error : float, optional
             Alternative to `n_points`: the largest allowed error |f_c - g_c| in the RKHS norm, for
             example ``0.01 * f.norm().max()`` for one percent.
@@ -234,8 +235,8 @@ class Expansion:
         random_state : int, Generator, RandomState or None
             Seed of k-means.  None means 0, so that results are reproducible.
         max_memory : int, str or None
-            Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's
-            memory.
+            Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+            this computer.
 
         Returns
         -------
@@ -243,9 +244,8 @@ class Expansion:
 
         Notes
         -----
-        New points are float64 even if the old ones are not, because coefficients of both signs
-        nearly cancel and need the precision.  The noise of a `White` kernel does not apply to
-        them.
+        New points are float64 even if the old ones are float32, because terms with coefficients of
+        both signs nearly cancel.  The noise of a `White` kernel does not apply to new points.
 
         Examples
         --------
@@ -272,14 +272,14 @@ class Expansion:
         """Return the same functions in primal form, f_c(.) = <w_c, phi(.)>.
 
         The conversion w_c = sum_i a_ic phi(x_i) is exact.  It needs a kernel with finitely many
-        features (see `mercer.kernels.finite_features`), and memory for one weight per feature.
-        For strings, texts and graphs the features are those that occur in the points.
+        features (see `mercer.kernels.finite_features`), and memory for one weight per feature and
+        function.  For strings, texts and graphs, only features that occur in the points are used.
 
         Parameters
         ----------
         max_memory : int, str or None
-            Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's
-            memory.
+            Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+            this computer.
 
         Returns
         -------
@@ -308,33 +308,34 @@ class Expansion:
         max_iter: int = 500,
         max_memory: Any = None,
     ) -> PreImages:
-        """Find approximate pre-images: points z_c whose phi(z_c) is as close as possible to f_c.
+        """Find approximate pre-images: points z_c for which phi(z_c) is closest to f_c.
 
             min_z  |phi(z) - f_c|^2  =  k(z, z) - 2 f_c(z) + |f_c|^2
 
-        Exact pre-images rarely exist; the result contains the residuals.  Good pre-images exist
-        mainly for combinations such as means and reconstructions, whose coefficients sum to
-        about 1.
+        Exact pre-images rarely exist; the result contains the residuals |phi(z_c) - f_c|^2.  Good
+        pre-images exist mainly if the coefficients of f_c sum to about 1, for example for means and
+        for reconstructions by kernel PCA.
 
         ============= ================================================== ========================
         method        algorithm                                          kernels
         ============= ================================================== ========================
         "nearest"     the candidate with the smallest residual           any
         "convex"      a convex combination of `n_neighbors` candidates   on vectors
-        "distance"    distances to `n_neighbors` candidates are          radial, polynomial
-                      computed from f_c, then matched by z
+        "distance"    z is computed from its distances to                radial, polynomial
+                      `n_neighbors` candidates, which follow from f_c
         "fixed_point" iterates z = weighted mean of the points           radial, dot product
         "regularized" the same, with a penalty towards the start         radial, dot product
         "gradient"    L-BFGS from `start`, by default from the better    with `input_gradient`
                       of "nearest" and "distance"
-        "conformal"   inner products of a conformal map                  on vectors; n^2 memory
+        "conformal"   map to the input space that preserves inner        on vectors; n^2 memory
+                      products (Honeine & Richard 2011)
         "learned"     ridge regression from feature space to points;     on vectors; n^2 memory
-                      leave-one-out selects its kernel and ridge
-        "search"      local search through `neighbours`, from            any
-                      "nearest"
+                      kernel and ridge minimise leave-one-out errors
+        "search"      local search with `neighbours`, which starts       any
+                      from the result of "nearest"
         "auto"        a closed form if there is one; else all of the
                       above that apply ("conformal" and "learned" up
-                      to 1000 points), the best refined by L-BFGS
+                      to 1000 points); L-BFGS improves the best one
         ============= ================================================== ========================
 
         Parameters
@@ -349,20 +350,21 @@ class Expansion:
             by one small change.  The default for graphs adds or removes an edge, or changes a
             label.
         n_neighbors : int, default=10
-            Number of neighbours of "convex" and "distance".
+            Number of neighbours that "convex" and "distance" use.
         regularization : float, default=0.01
-            Weight of the start in "regularized"; a point at distance 0 has weight 1.
+            Weight of the start in the weighted mean of "regularized".  For comparison, a point at
+            distance 0 has the weight of its coefficient.
         tol : float, default=1e-6
             Iterations stop when steps are shorter than this times the spread of the points.
         max_iter : int, default=500
             Maximum number of iterations.
         max_memory : int, str or None
-            Memory budget for the n x n systems of "conformal" and "learned".
+            Memory budget for the n x n linear systems of "conformal" and "learned".
 
         Returns
         -------
         PreImages
-            With `points`, `residuals`, `methods` (the method that found each point) and `report`.
+            The `points`, their `residuals`, the `methods` that found them, and a `report`.
 
         Examples
         --------
@@ -388,7 +390,7 @@ class Expansion:
             return NotImplemented
         self._require_same_kernel(other)
         if len(self) != len(other):
-            raise ValueError(f"cannot add {len(self)} functions to {len(other)}")
+            raise ValueError(f"cannot add expansions of {len(self)} and {len(other)} functions")
         if self.points is other.points or same_points(self.points, other.points):
             return Expansion(self.kernel, self.points, self.coefficients + other.coefficients)
         points = concatenate(self.points, other.points)
@@ -405,7 +407,7 @@ class Expansion:
         return self * -1.0
 
     def __mul__(self, factor: Any) -> Expansion:
-        """Scale all functions by one number, or each function by its own."""
+        """Multiply all functions by one number, or each function by its own number."""
         if isinstance(factor, Expansion):
             return NotImplemented
         factor = np.asarray(factor)
@@ -414,7 +416,7 @@ class Expansion:
         return Expansion(self.kernel, self.points, self.coefficients * factor)
 
     __rmul__ = __mul__
-    __array_ufunc__ = None  # so that numpy.float64(2) * f reaches __rmul__
+    __array_ufunc__ = None  # so that numpy.float64(2) * f calls __rmul__
 
     def __truediv__(self, factor: Any) -> Expansion:
         if isinstance(factor, Expansion):
@@ -425,7 +427,7 @@ class Expansion:
         if self.kernel != other.kernel:
             raise KernelMismatchError(
                 f"the two expansions belong to different RKHSs: one has the kernel "
-                f"{self.kernel}, the other {other.kernel}"
+                f"{self.kernel}, the other has {other.kernel}"
             )
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Cached preparation of the points of a model, for fast predictions at a few points.
+"""Cache of the prepared points of a model, for fast predictions at a few points.
 
-A kernel prepares points (scales them, computes norms, ...) before it evaluates k(X, points).  For
-predictions at single points, preparing all points of the model takes longer than the evaluation, so
-the prepared points are cached between calls.
+A kernel prepares points (for example, scales them and computes norms) before it evaluates
+k(X, points).  For predictions at single points, preparing all points of the model takes longer than
+the evaluation, so the prepared points are cached between calls.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..kernels import Kernel, Prepared
 
 __all__ = ["cross_kernel_cached"]
 
-# Largest size of `points` that is cached: 32 MiB of float64, and as much for kernel tiles.
+# Arrays of points with more entries (32 MiB in float64) are not cached.
 _MAX_CACHED_ENTRIES = 2**22
 
 
 class _CacheEntry(NamedTuple):
-    """Prepared points, with what is needed to detect that they are out of date."""
+    """Prepared points, and the data needed to detect that they are out of date."""
 
     kernel: Kernel
     points: np.ndarray
@@ -35,19 +35,19 @@ class _CacheEntry(NamedTuple):
         return same and (not points.flags.writeable or bool((points == self.snapshot).all()))
 
 
-# Keyed by the owner of the points.  The cache is not part of the owner's state, so it is neither
-# copied nor saved with it.
+# The keys are the models to which the points belong.  The cache is not an attribute of the models,
+# so that it is neither copied nor saved with them.
 _cache: WeakKeyDictionary[Any, _CacheEntry] = WeakKeyDictionary()
 
 
 @entry_point
 def cross_kernel_cached(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.ndarray:
-    """Return k(X, points) for a few points X, with `points` prepared only once per owner.
+    """Return k(X, points) for a few points X; `points` are prepared only in the first call.
 
     Parameters
     ----------
     owner : object
-        The model or expansion that `points` belongs to; the key of the cache.
+        The model or expansion to which `points` belongs; it is the key of the cache.
     kernel : Kernel
     X : points
     points : points
@@ -79,9 +79,9 @@ def cross_kernel_cached(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.n
         entry = _cache[owner] = _CacheEntry(kernel, points, snapshot, kernel.prepare(points))
     Q = entry.prepared
     P = kernel.prepare(X, like=Q)
-    if P.dtype != Q.dtype:  # prepared separately, the two have different precisions
+    if P.dtype != Q.dtype:  # one is float32 and the other float64
         return np.asarray(kernel(X, points))
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks and raises the error
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for overflow
         return kernel.tile(P, Q, np.empty((len(P), len(Q)), dtype=Q.dtype))
 
 

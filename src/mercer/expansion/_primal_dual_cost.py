@@ -6,8 +6,9 @@
     multiply-adds of ridge training         n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
 
 Here n is the number of points, m the number of functions, M the number of features, e the mean
-number of nonzero features of a point, and s the count of numbers per point that a value of k uses.
-Ridge training means one half of a symmetric matrix, K or Phi^T Phi, and its Cholesky factor.
+number of nonzero features of a point, and s the quantity of numbers that the kernel stores for a
+point.  Ridge training computes one half of a symmetric matrix, K or Phi^T Phi, and its Cholesky
+factor.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["PrimalDualCost", "PrimalDualSizes", "primal_or_dual"]
 
 
 class PrimalDualCost(NamedTuple):
-    """A cost in the dual and in the primal form, and the number of points where both are equal.
+    """A cost in the dual and the primal form, and the number of points for which they are equal.
 
     With more than `crossover` points the primal form is cheaper.
     """
@@ -42,7 +43,7 @@ class PrimalDualCost(NamedTuple):
 
 @dataclass(frozen=True)
 class PrimalDualSizes:
-    """Sizes of a model, and the costs of its primal and dual form that follow from them.
+    """Sizes of a model, from which the costs of its primal and dual form are computed.
 
     ``print`` shows the costs as a table.
 
@@ -53,8 +54,8 @@ class PrimalDualSizes:
     entries : float
         Mean number e of nonzero features of a point.
     numbers : float
-        Count s of numbers per point that a value of k uses: the dimension d for vectors, e for
-        count features.
+        Quantity s of numbers that the kernel stores for a point: the dimension d for vectors, or e
+        for kernels that count features, such as those of strings.
 
     Examples
     --------
@@ -74,13 +75,13 @@ class PrimalDualSizes:
 
     @property
     def stored(self) -> PrimalDualCost:
-        """Number of stored numbers: points and coefficients, or weights."""
+        """Quantity of stored numbers: points and coefficients (dual), or weights (primal)."""
         per_point, n_weights = self.numbers + self.n_functions, self.n_features * self.n_functions
         return PrimalDualCost(self.n_points * per_point, n_weights, n_weights / per_point)
 
     @property
     def prediction(self) -> PrimalDualCost:
-        """Multiply-adds of a prediction for one point; computing a feature counts as one."""
+        """Number of multiply-adds to predict for one point; computing a feature counts as one."""
         per_point, operations = (
             self.numbers + self.n_functions,
             self.entries * (1.0 + self.n_functions),
@@ -89,9 +90,10 @@ class PrimalDualSizes:
 
     @property
     def training(self) -> PrimalDualCost:
-        """Multiply-adds of ridge training: half of K or of Phi^T Phi, and a Cholesky factor."""
+        """Number of multiply-adds of ridge training: half of K or Phi^T Phi, and its Cholesky."""
         n, M, e, s = float(self.n_points), float(self.n_features), self.entries, self.numbers
-        # The coefficients of n^3/3 + s n^2 - e^2 n - M^3/3 change sign once: one positive root.
+        # The costs are equal at a root of n^3/3 + s n^2 - e^2 n - M^3/3.  The signs of the
+        # coefficients change only once, so that there is exactly one positive root.
         roots = np.roots([1.0 / 3.0, s, -(e**2), -(M**3) / 3.0])
         return PrimalDualCost(
             n**2 * (s + n / 3.0) / 2.0,
@@ -124,8 +126,8 @@ def primal_or_dual(
 ) -> PrimalDualSizes:
     """Compare the costs of the primal and the dual form of a model on the points X.
 
-    Nothing is fitted: the features of the kernel are only counted.  For structured points such as
-    strings and graphs they are enumerated.
+    No model is fitted; only the features of the kernel are counted.  For strings and graphs, this
+    requires the features of all points.
 
     Parameters
     ----------
@@ -134,13 +136,14 @@ def primal_or_dual(
     X : points
         The training points.
     n_functions : int, default=1
-        Number of targets, or of classes.
+        Number of functions of the model, such as targets or classes.
     max_memory : int, str or None
-        Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's memory.
+        Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of this
+        computer.
 
     Returns
     -------
-    Sizes
+    PrimalDualSizes
 
     Examples
     --------
@@ -160,13 +163,13 @@ def primal_or_dual(
         phi, _ = finite_features(kernel, X, None, max_memory)
         entries = phi.nnz / max(1, length(X))
         return PrimalDualSizes(length(X), phi.shape[1], n_functions, entries, entries)
-    M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)  # dense rows are alike
+    M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)  # one dense row suffices
     return PrimalDualSizes(
         length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample))
     )
 
 
 def _numbers_per_point(P: Prepared) -> float:
-    """Return how many numbers a prepared point has, summed over all parts of the kernel."""
+    """Return the quantity of numbers stored for a point, summed over all parts of the kernel."""
     count = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)  # 1-D arrays hold norms
     return float(count / max(1, len(P)) + sum(map(_numbers_per_point, P.children)))

@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Primal", "to_weights"]
 
-_FEATURE_BLOCK_BYTES = 2**25  # memory for the features phi(X) of one block of rows
+_FEATURE_BLOCK_BYTES = 2**25  # features phi(X) are computed in blocks of about this size
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Primal:
-    """Functions f_c(.) = <w_c, phi(.)> with the finitely many features phi of a kernel.
+    """Functions f_c(.) = <w_c, phi(.)> of a kernel with finitely many features phi.
 
-    Objects are immutable.  `Expansion.to_primal` returns one; to convert a linear model, pass its
-    weights.
+    Objects are immutable.  `Expansion.to_primal` converts an expansion; to convert a linear model,
+    pass its weights.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel phi(x) . phi(z).  For a user-defined feature map use ``Features(map)``.
     weights : array of shape (M, m) or (M,)
-        One row per feature, one column per function.
+        The weights, with one row per feature and one column per function.
     frame : object, optional
-        The meaning of the features, if it depends on the points seen first (strings, graphs); as
-        returned by `mercer.kernels.finite_features`.
+        Description of the features, as returned by `mercer.kernels.finite_features`.  It is needed
+        if the features depend on the points, as for strings and graphs.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Primal:
             raise TypeError(f"a Primal needs a Kernel, got {self.kernel!r}")
         w = np.array(self.weights, dtype=float)  # always a copy
         if w.ndim not in (1, 2):
-            raise ValueError(f"weights have shape {w.shape}; one row per feature is needed")
+            raise ValueError(f"weights must have one row per feature, got shape {w.shape}")
         object.__setattr__(self, "weights", w[:, None] if w.ndim == 1 else w)
 
     def __len__(self) -> int:
@@ -83,10 +83,9 @@ class Primal:
         return Primal(self.kernel, self.weights[:, columns], self.frame)
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """Return f_c(x_i), shape (n, m), computed in blocks of rows of phi(X).
+        """Return the values f_c(x_i) at the points X, shape (n, m), computed in blocks of points.
 
-        `n_threads` is accepted for compatibility with `Expansion` and ignored: features are
-        computed in one thread.
+        `n_threads` is ignored; it is accepted for compatibility with `Expansion`.
         """
         out = np.empty((length(X), len(self)))
         for rows, phi in _feature_blocks(self.kernel, X, self.frame, len(self.weights)):
@@ -95,28 +94,29 @@ class Primal:
         return out
 
     def inner(self, other: Primal) -> np.ndarray:
-        """Return <f_c, g_e> in the RKHS, shape (m, m'): the products of the weights."""
+        """Return all inner products <f_c, g_e> with the functions g_e of `other`, shape (m, m')."""
         if self.kernel != other.kernel or not _frames_equal(self.frame, other.frame):
             raise KernelMismatchError(
                 f"the two belong to different feature spaces: one has {len(self.weights)} "
-                f"features of {self.kernel}, the other {len(other.weights)} of {other.kernel}, and "
-                f"these are not the same features"
+                f"features of {self.kernel}, the other has {len(other.weights)} different "
+                f"features of {other.kernel}"
             )
         return self.weights.T @ other.weights
 
     def norm(self) -> np.ndarray:
-        """Return |f_c| in the RKHS, shape (m,).
+        """Return the norms |w_c| of the weights, shape (m,).
 
-        This is |w_c|, provided that w_c is in the span of the phi(x).
+        They are the norms in the RKHS if w_c is in the span of the feature vectors phi(x).
         """
         return np.linalg.norm(self.weights, axis=0)
 
     def to_dual(self, X: Any, *, tol: float = 1e-6, max_memory: Any = None) -> Expansion:
         """Return f as an expansion in the points X (dual form).
 
-        The coefficients are the a of least norm with Phi(X)^T a = w.  By the representer theorem
-        they exist if w was trained on X with a penalty that increases with |w|.  In general they
-        exist if w is in the span of the phi(x_i), which M points in general position guarantee.
+        The coefficients a are the solution of Phi(X)^T a = w with the smallest norm.  It exists if
+        w is in the span of the phi(x_i).  By the representer theorem, this is so if w was trained
+        on X with a penalty that increases with |w|.  It is also so for M points in general
+        position, where M is the number of features.
 
         Parameters
         ----------
@@ -125,14 +125,14 @@ class Primal:
             Largest allowed relative residual |w - Phi^T a| / |w|; a larger one raises ValueError.
             With ``tol=1`` there is no error, and the result is the projection of f on the span.
         max_memory : int, str or None
-            Memory budget in bytes, or a text such as "2 GiB"; None for half of the machine's
-            memory.
+            Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of
+            this computer.
 
         Returns
         -------
         Expansion
         """
-        from ._expansion import Expansion  # here, because the two modules import each other
+        from ._expansion import Expansion  # here, because of a circular import
 
         F, _ = finite_features(self.kernel, as_float64(as_csr(X)), self.frame, max_memory)
         self._require_columns(F)
@@ -154,8 +154,8 @@ class Primal:
     def _require_columns(self, phi: Any) -> None:
         if phi.shape[1] != len(self.weights):
             raise ValueError(
-                f"{self.kernel} has {phi.shape[1]} features of these points, but there are "
-                f"{len(self.weights)} weights; one weight per feature is needed"
+                f"{self.kernel} has {phi.shape[1]} features for these points, but there are "
+                f"{len(self.weights)} weights; pass one weight per feature"
             )
 
     def __repr__(self) -> str:
@@ -176,7 +176,8 @@ def _feature_blocks(
 def to_weights(kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any) -> tuple[np.ndarray, Any]:
     """Return the primal weights Phi(X)^T A, and the frame that describes their features."""
     phi, frame = finite_features(kernel, as_float64(as_csr(take(X, slice(0, 1)))), None, max_memory)
-    # Sparse features depend on all points, and each point has few of them: no blocks are needed.
+    # Sparse features depend on all points, and must be computed for all of them together.  Each
+    # point has few nonzero features, so that this needs little memory.
     if sp.issparse(phi):
         phi, frame = finite_features(kernel, as_float64(as_csr(X)), None, max_memory)
         return np.asarray(phi.T @ A), frame

@@ -1,7 +1,7 @@
 """Kernel matrices as linear operators, and feature maps that approximate them.
 
-`gram` chooses between a dense array and a tiled operator from the size and the memory budget.
-Other classes represent centred and low-rank matrices.
+The function `gram` returns a dense or a tiled operator, depending on the size of the matrix and the
+memory budget.  Other classes represent centred and low-rank matrices.
 """
 
 from .._core import former_names

@@ -4,8 +4,8 @@
 
 The rounding error of d^2 is a small multiple of eps k(x, x).  If points are far from the origin
 compared with their spread, a dot-product kernel is large and d^2 is small, so that some or all
-digits of d^2 are lost.  A squared distance of 0 does not prove a loss: two points may be equal, or
-equal for the kernel, such as x and 2 x for the cosine kernel.
+digits of d^2 are lost.  A computed distance of 0 does not prove such a loss: the two points may be
+equal, or the kernel may not distinguish them, such as x and 2 x for the cosine kernel.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ __all__ = [
     "warn_if_cancelled",
 ]
 
-ROUNDING_UNITS = 32  # bound on the error of a squared distance, in units of eps * k(x, x)
-MAX_CANCELLATION_ERROR = 1e-3  # relative error of squared distances above which a warning is issued
+ROUNDING_UNITS = 32  # a squared distance has an error of at most this many times eps * k(x, x)
+MAX_CANCELLATION_ERROR = 1e-3  # a larger relative error of squared distances causes a warning
 
 
 @dataclass(frozen=True)
 class _CancellationTuning:
-    """Sizes of the samples on which cancellation is checked."""
+    """Sample sizes and extrapolation factors of the check for cancellation."""
 
-    # Number of entries compared at a time; bounds the memory of the temporary arrays.
+    # Number of array entries compared at a time; this limits the memory of temporary arrays.
     chunk_entries: int = 2**20
-    # Number of points whose distances are compared with the rounding error of k(x, x).
+    # Number of sampled points whose distances are compared with their rounding error.
     n_points: int = 16
-    # Number of close pairs that are extrapolated to decide whether their distance was lost.
+    # Number of close pairs (x, z) for which x +- t (z - x) is evaluated; see `is_cancelled`.
     n_pairs: int = 16
-    # Multiples t of z - x at which a distance that is not exactly 0 must exceed its rounding error.
+    # Values of t.  If x and z differ for the kernel, x +- t (z - x) has a measurable distance to x.
     extrapolation_factors: tuple[float, ...] = (1e3, 1e6)
 
 
@@ -76,11 +76,11 @@ def _are_vectors(X: Any) -> bool:
 
 @ignore_overflow
 def is_cancelled(kernel: Kernel, X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> bool:
-    """Return whether small distances between different points x_i and z_j are due to rounding.
+    """Return whether rounding has cancelled the distances between different points x_i and z_j.
 
-    The points x +- t (z - x) are evaluated for large t.  If the distance from x to z was lost to
+    The kernel is evaluated at x +- t (z - x) for large t.  If the distance from x to z was lost to
     rounding, the distance from x to these points grows with t.  If the kernel does not distinguish
-    x from z, it stays 0.
+    x from z, that distance stays 0.
     """
     sample = np.unique(np.linspace(0, len(i) - 1, _TUNING.n_pairs).astype(int))
     x, z = (_dense(take(points, index[sample])) for points, index in ((X, i), (Z, j)))
@@ -100,7 +100,7 @@ def _visible(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     except Exception:  # a point is outside the domain of the kernel, or too large
         return np.ones(len(X), dtype=bool)
     error = ROUNDING_UNITS * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
-    return np.asarray(~(squared <= 10.0 * error))  # NaN, where k overflows, counts as True
+    return np.asarray(~(squared <= 10.0 * error))  # NaN (k overflows) counts as True
 
 
 def _dense(X: Any) -> np.ndarray:
@@ -111,12 +111,12 @@ def _dense(X: Any) -> np.ndarray:
 def warn_about_cancellation(kernel: Kernel, what: str, squared: float, error: float) -> None:
     """Warn that distances in feature space are lost to rounding.
 
-    `what` describes the consequence; `squared` and `error` are the size of the squared distances
-    and of their rounding error.
+    `what` describes the consequence.  `squared` is the typical size of the squared distances, and
+    `error` that of their rounding error.
     """
     warn_caller(
         f"{what}: squared distances in feature space are about {squared:.2g}, but their rounding "
-        f"error is up to {error:.2g}, because {kernel} has values far larger than these. The usual "
+        f"error is up to {error:.2g}, because the values of {kernel} are far larger. The usual "
         f"cause is features that are far from 0 compared with their spread, or a length scale "
         f"that is far too long; centre or standardise the features, for example with StandardScaler"
     )
@@ -126,8 +126,8 @@ def warn_about_cancellation(kernel: Kernel, what: str, squared: float, error: fl
 def warn_if_cancelled(kernel: Kernel, X: Any) -> None:
     """Warn if the distances between vectors in feature space are lost to rounding.
 
-    Only a few points are compared, so that the check does not need a pass over K.  Kernels with a
-    constant diagonal are not checked, because they do not depend on the origin.
+    Only a few points are compared, so that the check does not evaluate all of K.  Kernels with a
+    constant diagonal k(x, x) are not checked, because they do not depend on the origin.
     """
     if kernel.costly or kernel.discrete or not _are_vectors(X) or X.shape[0] < 2:
         return

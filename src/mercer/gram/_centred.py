@@ -1,13 +1,15 @@
 """Centre a kernel matrix in feature space without forming H K H.
 
-With weights w (sum 1), phi is replaced by phi - mu, mu = sum_j w_j phi(x_j):
+For weights w that sum to 1, centring replaces the features phi by phi - mu with the mean
+mu = sum_j w_j phi(x_j).  The centred kernel matrix is
 
-    K_c = (I - 1 w^T) K (I - w 1^T)
+    K_c = (I - 1 w^T) K (I - w 1^T).
 
-and kernel PCA needs the eigenpairs of S K_c S, S = diag(sqrt(n w)); for equal weights S = I.
-A product with S K_c S costs one product with K.  Traces, diagonals and certificates also need the
-means K w and the sum of squares of K.  Both are computed together with the first product of several
-columns, so that they do not need another pass over K.
+Kernel PCA needs the eigenpairs of S K_c S with S = diag(sqrt(n w)); for equal weights S = I.  H is
+the usual centring matrix I - 1 1^T / n.
+A product with S K_c S costs one product with K.  Traces, diagonals and error bounds also need the
+means K w and the sum of squares of K.  Both are computed during the first product with several
+columns, so that K is not evaluated again for them.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class CentredGram(LinearOperator):
     """Kernel matrix centred in feature space, as a linear operator.
 
     The operator is S K_c S with K_c = (I - 1 w^T) K (I - w 1^T) and S = diag(sqrt(n w)); for equal
-    weights it is the usual H K H.
+    weights it is the usual H K H with H = I - 1 1^T / n.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ class CentredGram(LinearOperator):
 
     def __init__(self, gram: GramOperator, weights: Any = None) -> None:
         if not gram.symmetric:
-            raise ValueError("centring needs a symmetric Gram k(X, X); got one with Z")
+            raise ValueError("centring needs a symmetric kernel matrix k(X, X); got k(X, Z) with Z")
         n = gram.shape[0]
         if n == 0:
             raise ValueError("centring needs at least one point, got none")
@@ -77,7 +79,7 @@ class CentredGram(LinearOperator):
         self.scale = np.ones(n) if weights is None else np.sqrt(n * self.weights)
         self.uncentred_diagonal = np.asarray(
             gram.diagonal(), float
-        )  # computed now, because `release` may give K away
+        )  # computed now, because `release` may overwrite K
         self._means: np.ndarray | None = None
         self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
         super().__init__(dtype=gram.dtype, shape=gram.shape)
@@ -105,12 +107,12 @@ class CentredGram(LinearOperator):
     def rounded(self) -> CentredGram | None:
         """Return this operator with K in float32 but the same means, or None.
 
-        None is returned when the Gram does not offer float32; see `GramOperator.rounded`.
+        The result is None if K is not available in float32; see `GramOperator.rounded`.
         """
         single = self.gram.rounded()
         if single is None:
             return None
-        self.uncentred_norm  # noqa: B018 - computed now, so that both share the means and squares
+        self.uncentred_norm  # noqa: B018 - computed now, so that both operators share the result
         other = copy(self)
         other.gram = single
         return other
@@ -152,7 +154,7 @@ class CentredGram(LinearOperator):
         return self
 
     def _store_means(self, means: np.ndarray) -> None:
-        """Store K w unless it is known; raise an error if it is not finite."""
+        """Store K w unless it is already stored; raise an error if it is not finite."""
         if not np.isfinite(self.weights @ means):
             raise not_finite_error(self.gram.kernel)
         if self._means is None:
@@ -180,10 +182,10 @@ class CentredGram(LinearOperator):
 
     @property
     def uncentred_norm(self) -> float:
-        """The Frobenius norm of S K S before centring, the scale of rounding errors.
+        """The Frobenius norm of S K S before centring; rounding errors are proportional to it.
 
-        If the squares overflow or underflow, it is replaced by the sum of the absolute values of
-        the diagonal, which is an upper bound if K is positive semidefinite.
+        If the squares overflow or underflow, the result is the sum of the absolute values of the
+        diagonal, which is an upper bound of the norm if K is positive semidefinite.
         """
         if self._squares is None:
             Y, self._squares = self.gram.with_squares(self.weights[:, None], self.scale**2)
@@ -220,17 +222,17 @@ class CentredGram(LinearOperator):
     def release(self) -> np.ndarray:
         """Centre the array of a DenseGram in place and return it.
 
-        The Gram cannot be used afterwards; see `DenseGram.release`.  For other Grams the result is
-        a new array.
+        The DenseGram cannot be used afterwards; see `DenseGram.release`.  Other operators remain
+        usable, and the result is a new array.
         """
         if isinstance(self.gram, DenseGram):
-            self.uncentred_norm  # noqa: B018 - computed now, because certificates need it later
+            self.uncentred_norm  # noqa: B018 - computed now, because error bounds need it later
             return self._centre(self.gram.release())
         return self.to_array()
 
     def _centre(self, K: np.ndarray) -> np.ndarray:
         """Centre and scale the array K in place, and return it."""
-        # A rank-two update in strips of rows needs no second n x n array.
+        # Updating K in strips of rows avoids a second n x n array.
         means, scale = self.means.astype(K.dtype), self.scale.astype(K.dtype)
         grand_mean, is_weighted = self.grand_mean, bool(np.any(scale != 1.0))
         for rows in slices(len(K), 256):

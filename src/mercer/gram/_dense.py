@@ -14,7 +14,7 @@ from ._tiled import fill_gram
 
 __all__ = ["DenseGram"]
 
-_STRIP_ROWS = 512  # rows of a product that one task computes
+_STRIP_ROWS = 512  # number of rows of a product that one task computes
 _MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, without threads
 
 
@@ -22,14 +22,14 @@ _MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, wit
 class DenseGram(GramOperator):
     """Kernel matrix stored as an (n, m) array.
 
-    It needs 8 n m bytes and has the fastest products.
+    It needs 8 n m bytes; products are faster than those of all other operators.
 
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all resolved to numbers.
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X, Z : points
-        `Z=None` means Z = X; then half of K is evaluated, and the other half is mirrored.
+        `Z=None` means Z = X; then one half of K is evaluated, and copied to the other half.
     n_threads : int, optional
         Number of threads; all processors by default.  The result does not depend on it.
 
@@ -64,7 +64,7 @@ class DenseGram(GramOperator):
     ) -> Self:
         """Wrap an existing array of kernel values without copying it.
 
-        With `owned`, the operator may overwrite the array; otherwise the array is only read.
+        If `owned` is True, the operator may overwrite the array; otherwise it only reads the array.
         """
         self = cls.__new__(cls)
         self.n_threads = n_threads
@@ -72,7 +72,7 @@ class DenseGram(GramOperator):
         return self
 
     def _initialise(self, kernel: Kernel, X: Any, Z: Any, array: np.ndarray, owned: bool) -> None:
-        """Initialise the operator with an array."""
+        """Set the attributes of the operator for an array of kernel values."""
         self._array: np.ndarray | None = array
         self._owned = owned
         GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype)
@@ -82,7 +82,7 @@ class DenseGram(GramOperator):
         """The stored array; do not modify it."""
         if self._array is None:
             raise RuntimeError(
-                "the array of this DenseGram was released to a solver that works in place; "
+                "the array of this DenseGram was overwritten by a solver that works in place; "
                 "build the DenseGram again, or solve with overwrite=False"
             )
         return self._array
@@ -101,7 +101,8 @@ class DenseGram(GramOperator):
     def scaled(self, scale: np.ndarray) -> DenseGram:
         """Return the operator diag(scale) K diag(scale).
 
-        If this operator owns its array, the array is scaled in place and released; see `release`.
+        If this operator owns its array, the array is scaled in place, and this operator becomes
+        unusable; see `release`.
         """
         array = self.release()
         array *= scale[:, None].astype(array.dtype)
@@ -122,7 +123,7 @@ class DenseGram(GramOperator):
         K = self.array
         if V.shape[1] == 1 or K.size < _MIN_THREADED_ENTRIES or np.iscomplexobj(V):
             return K @ V
-        # Strips with single-threaded BLAS are bit-for-bit identical for any number of threads.
+        # Each strip uses single-threaded BLAS, so that the result is the same for any n_threads.
         out = np.empty((len(K), V.shape[1]), dtype=np.result_type(K.dtype, V.dtype))
 
         def strip(rows: slice) -> None:

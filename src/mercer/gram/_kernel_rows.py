@@ -1,15 +1,17 @@
 """Rows of a kernel matrix for SVM solvers, evaluated on demand and cached.
 
-    K[i, :] = k(x_i, X)      many rows are evaluated together, by matrix products
+    K[i, :] = k(x_i, X)
+
+Many rows are evaluated together, by matrix products.
 
 SVM solvers read few rows of K, but read these repeatedly.  Rows are cached up to a memory limit,
 and the least recently used ones are replaced.  They are stored in float32 if the kernel provides a
-bound on the resulting error.  If all of K fits, no row is ever replaced, but still only requested
-rows are evaluated.
+bound on the resulting error.  Even if all of K fits the cache, only requested rows are evaluated.
 
-For several classes the points are sorted by class, and the SVM for the classes a and b reads only
-rows and columns of these two.  Blocks k(X_a, X_a) and k(X_b, X_b) are cached, because the SVMs for
-other pairs with a or b need them, too.  The block k(X_a, X_b) is used by one SVM only.
+For several classes the points are sorted by class, and X_a denotes the points of class a.  The SVM
+for the classes a and b reads only the rows and columns of these two.  The blocks k(X_a, X_a) and
+k(X_b, X_b) are cached, because the SVMs for other pairs of classes with a or b need them, too.  The
+block k(X_a, X_b) is used by one SVM only.
 """
 
 from __future__ import annotations
@@ -33,18 +35,18 @@ __all__ = ["KernelRows", "RowsView"]
 class _KernelRowsTuning:
     """Tile sizes, and how the memory budget of an SVM solver is divided."""
 
-    # Shape of the tiles in which rows are evaluated; bounds their working memory.
+    # Rows are evaluated in tiles of this shape, which limits the temporary memory.
     tile_rows: int = 384
     tile_columns: int = 384
     # A matrix K of at most this size in bytes is stored in float64, without rounding to float32.
     small_matrix_bytes: int = 2**26
     # A product with at most this number of entries of K is evaluated in one tile.
     one_tile_entries: int = 2**18
-    # Minimum number of rows in a cache, for any cache_bytes; a solver needs some rows at once.
+    # Minimum number of cached rows, even if it exceeds cache_bytes; solvers need some at once.
     min_cached_rows: int = 64
-    # Copies of the points: in float64, in float32, as columns, and of a subset.
+    # Number of copies of the points: in float64, in float32, as columns, and of a subset.
     copies_of_points: int = 4
-    # Number of floats per point that a solver needs in addition to K.
+    # Number of vectors of length n (in float64) that a solver needs in addition to K.
     solver_vectors: int = 40
     # Minimum and maximum size in bytes of the blocks of K that a solver works on.
     min_block_bytes: int = 2**19
@@ -60,16 +62,16 @@ class KernelRows:
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all resolved to numbers.
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points
-        Sorted by class if there are several `sizes`.
+        The points, sorted by class if `sizes` has several entries.
     sizes : sequence of int, optional
         Number of points in each class; one class by default.
     cache_bytes : int, optional
-        Memory limit of the cached rows; by default all that `max_memory` allows.
+        Memory limit for the cached rows; by default all memory that `max_memory` leaves.
     max_memory : int, str or None
-        Memory budget of the solver.  It covers copies of the points, tiles, vectors of the solver,
-        blocks of K (a third of the remainder, up to 64 MiB) and cached rows.
+        Memory budget of the solver, for copies of the points, tiles and vectors.  Of the rest, one
+        third (at most 64 MiB) is used for blocks of K, and the remainder for cached rows.
     n_threads : int, optional
         Number of threads; all processors by default.
 
@@ -84,7 +86,7 @@ class KernelRows:
     entries : int
         Number of entries of K that were evaluated.
     requests, hits : int
-        Number of rows that were requested, and of those found in the cache.
+        Number of rows that were requested, and how many of them were found in the cache.
 
     Examples
     --------
@@ -141,19 +143,20 @@ class KernelRows:
             self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
         if not np.isfinite(self.largest):
             raise ValueError(
-                f"The dual coefficients or intercepts are not finite: {kernel} is {self.largest} "
-                f"at a point. The usual cause is huge feature values; scale the features"
+                f"The dual coefficients or intercepts are not finite: k(x, x) is {self.largest} "
+                f"for a point x and {kernel}. The usual cause is huge feature values; scale the "
+                f"features"
             )
         self._columns: dict[int, list[Prepared]] = {}
         self._classes: dict[int, Prepared] = {}
         self._class_caches: dict[int, RowCache] = {}  # rows of k(X_a, X_a) for each class a
-        self._buffers: dict[Any, np.ndarray] = {}  # reused memory, by name
+        self._buffers: dict[Any, np.ndarray] = {}  # buffers that are reused, by name
         if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
             self._use_precomputed(kernel, X)
         self.entries = self.requests = self.hits = self.generation = 0
 
     def _use_precomputed(self, kernel: Precomputed, X: Any) -> None:
-        """Use a precomputed matrix as the cache, if X is all of its points in order."""
+        """Use a precomputed matrix as the cache if X contains all of its indices in order."""
         K = np.asarray(kernel.matrix)
         if K.dtype == np.float64 and np.array_equal(X, np.arange(len(K))):
             self._class_caches[0] = RowCache.from_matrix(K)
@@ -165,7 +168,8 @@ class KernelRows:
     def whole(self, variables: int) -> np.ndarray | None:
         """Return all of K in float64 if it is small, else None.
 
-        The memory must also suffice for linear systems in `variables` unknowns.
+        The result is None, too, if the memory does not suffice for linear systems in `variables`
+        unknowns in addition to K.
         """
         if not self._is_small or 8 * (self.n**2 + 4 * variables**2) > self.available_bytes:
             return None
@@ -177,17 +181,17 @@ class KernelRows:
             self._whole = K = np.empty((self.n, self.n))
             for rows in slices(
                 self.n, _TUNING.tile_rows
-            ):  # strips of full length are written directly to K
+            ):  # complete rows are evaluated directly into K
                 P = self.P if rows.stop - rows.start == self.n else self.P[rows]
                 self.kernel._tile(P, self.P, K[rows])
             self.entries += K.size
         return self._whole
 
     def concurrent_pairs(self, pairs: np.ndarray) -> int:
-        """Return the number of pairs of classes that fit the cache memory at the same time.
+        """Return the number of pairs of classes whose matrices fit the cache at the same time.
 
-        Each pair needs its complete matrix in float64.  The blocks k(X_a, X_a) of all classes are
-        stored in addition, and shared by the pairs.
+        Each pair needs its complete matrix in float64.  In addition, the blocks k(X_a, X_a) of all
+        classes a are stored once and shared by the pairs.
         """
         sizes = np.array(self.sizes)[pairs]
         own = sum(size**2 for size in self.sizes)
@@ -195,7 +199,7 @@ class KernelRows:
         return max(0, (self._cache_limit // 8 - own) // each)
 
     def between(self, a: int, b: int, out: np.ndarray) -> np.ndarray:
-        """Set out <- k(X_a, X_b) in float64 and return it.
+        """Set out <- k(X_a, X_b) in float64 for the classes a and b, and return it.
 
         The caller must add the number of evaluated entries to `entries`.
         """
@@ -230,8 +234,8 @@ class KernelRows:
 
     def caches(self, classes: tuple[int, ...]) -> list[list[RowCache]]:
         """Return caches for the blocks k(X_a, X_b) of some classes, indexed by [a][b]."""
-        self.generation += 1  # invalidates earlier views, whose memory is reused
-        # The caches of all other classes together may be as large as one cache here.
+        self.generation += 1  # earlier views are now invalid, because their memory is reused
+        # The caches of all other classes together may use as much memory as one of these caches.
         others = len(self.sizes) > len(classes)
         limit, pairs = self._cache_limit // (len(classes) ** 2 + others), list(enumerate(classes))
         for old_class in [c for c in self._class_caches if c not in classes]:
@@ -254,12 +258,12 @@ class KernelRows:
         ]
 
     def _max_rows(self, a: int, b: int, limit: int) -> int:
-        """Return the number of rows of k(X_a, X_b) that fit `limit` bytes."""
+        """Return the number of rows of k(X_a, X_b) that are cached in `limit` bytes."""
         n_rows = limit // max(1, self.sizes[b] * self.dtype.itemsize)
         return min(self.sizes[a], max(_TUNING.min_cached_rows, n_rows))
 
     def _cross_cache(self, a: int, b: int, limit: int, position: tuple[int, int]) -> RowCache:
-        """Return an empty cache for k(X_a, X_b), in the memory of the previous one."""
+        """Return an empty cache for k(X_a, X_b), which reuses the memory of the previous one."""
         rows = self._max_rows(a, b, limit)
         array = self.memory(position, rows * self.sizes[b]).reshape(rows, self.sizes[b])
         return RowCache(array, self.sizes[a])
@@ -267,14 +271,14 @@ class KernelRows:
     def memory(self, name: Any, size: int) -> np.ndarray:
         """Return an uninitialised buffer of `size` entries, reused for the same name.
 
-        Reuse avoids the cost of the first write to new memory for each of many pairs of classes.
+        The first write to new memory is slow, and there may be many pairs of classes.
         """
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers[name] = np.empty(size, dtype=self.dtype)
         return self._buffers[name][:size]
 
     def columns(self, segment: int) -> list[Prepared]:
-        """Return the prepared points of a class, split into the columns of tiles; cached."""
+        """Return the prepared points of a class, split into columns of tiles; they are cached."""
         if segment not in self._columns:
             first, last = int(self.ends[segment]), int(self.ends[segment + 1])
             starts = range(first, last, _TUNING.tile_columns)
@@ -291,7 +295,7 @@ class KernelRows:
         return T
 
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
-        """Evaluate k(rows, points of the class `segment`) into slots of a cache."""
+        """Evaluate rows of K at the columns of the class `segment`, and store them in a cache."""
         if len(rows) > _TUNING.tile_rows:  # limits the working memory of a tile
             for part in slices(len(rows), _TUNING.tile_rows):
                 self.evaluate(rows[part], segment, cache, slots[part])
@@ -307,7 +311,7 @@ class KernelRows:
             for run_, Q in enumerate(runs[first : first + 8], start=first):
                 yield
                 T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
-                self.kernel._tile(prepared_rows, Q, T)  # the solver checks that f is finite
+                self.kernel._tile(prepared_rows, Q, T)  # the solver checks for overflow
                 cache.array[
                     target, run_ * _TUNING.tile_columns : run_ * _TUNING.tile_columns + len(Q)
                 ] = T
@@ -317,7 +321,7 @@ class KernelRows:
 
 
 def _fixed_bytes(kernel: Kernel, X: Any, n_threads: int | None) -> int:
-    """Return the memory of a solver apart from rows and blocks of K."""
+    """Return the number of bytes that a solver needs in addition to rows and blocks of K."""
     tiles = working_bytes(kernel, X, None, 0, check_threads(n_threads))
     points = working_bytes(kernel, X, None, 0, 0)
     return tiles + (_TUNING.copies_of_points - 1) * points + 8 * _TUNING.solver_vectors * length(X)
@@ -331,13 +335,13 @@ class RowsView:
     Attributes
     ----------
     rows : KernelRows
-        The cache underneath.
+        The object that evaluates and caches the rows.
     classes : tuple of int
         The classes of the view.
     n : int
         Number of points in the view.
     index : ndarray of shape (n,)
-        Index of each point among all points.
+        Index of each point of the view among the points X of `rows`.
 
     Examples
     --------
@@ -358,13 +362,13 @@ class RowsView:
         self._initial_counts = rows.entries, rows.hits, rows.requests
 
     def subset(self, points: np.ndarray) -> RowsView:
-        """Return a view of some points with a separate cache; the cache of this view is cleared."""
+        """Return a view of some points with its own cache; the cache of this view is cleared."""
         sub = self.rows.subset(self.index[points])
         self._caches: list[list[RowCache]] = []
         return sub.view()
 
     def restore(self, other: RowsView) -> None:
-        """Reclaim the memory of a view made by `subset`, and add its counters to those here."""
+        """Reclaim the memory of a view made by `subset`, and add its counters to this view."""
         rows, done = self.rows, other.rows
         rows.entries += done.entries
         rows.requests += done.requests
@@ -373,20 +377,20 @@ class RowsView:
         self._renew()
 
     def _renew(self) -> None:
-        """Get caches for the classes of this view, after another view has used the memory."""
+        """Request new caches for this view, because another view has used their memory."""
         self._caches = self.rows.caches(self.classes)
         self._generation = self.rows.generation
 
     @property
     def capacity(self) -> int:
-        """Number of rows that can be cached at the same time, for any distribution of classes."""
+        """Number of rows that can be cached at the same time, whatever their classes are."""
         short = [
             len(c.array) for caches in self._caches for c in caches if len(c.array) < len(c.slot)
         ]
         return min(short, default=self.n)
 
     def holds(self, variables: int) -> bool:
-        """Whether all of K and linear systems in `variables` unknowns fit the memory.
+        """Whether the memory suffices for all of K and linear systems in `variables` unknowns.
 
         For several classes there must be memory for two copies of K.
         """
@@ -403,8 +407,8 @@ class RowsView:
     def fetch(self, points: np.ndarray) -> None:
         """Evaluate the rows of the given points, unless they are in the cache.
 
-        The points must be distinct, and at most `capacity`.  Their rows stay available until the
-        next call of `fetch` or until another view is made.
+        The points must be distinct, and their number at most `capacity`.  Their rows stay available
+        until the next call of `fetch` or until another view is made.
         """
         if self._generation != self.rows.generation:
             self._renew()
@@ -441,7 +445,7 @@ class RowsView:
     def block(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return K[points][:, others].
 
-        The block is evaluated anew, because gathering scattered entries from the cache is slower.
+        The block is evaluated again, because reading scattered entries of the cache is slower.
         """
         rows = self.rows
         out = np.empty((len(points), len(others)), dtype=rows.dtype)
@@ -470,7 +474,7 @@ class RowsView:
                 self._fetch(a, a, np.arange(len(own.slot)))
                 out[here, here] = own.array[own.slot]
             P = rows.tiles[int(rows.ends[segment]) : int(rows.ends[segment + 1])]
-            for b in range(a if is_complete else a + 1):  # the other blocks follow by symmetry
+            for b in range(a if is_complete else a + 1):  # the transposed blocks are set, too
                 start = int(self.ends[b])
                 for Q in rows.columns(self.classes[b]):
                     there = slice(start, start + len(Q))

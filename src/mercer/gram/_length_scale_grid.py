@@ -1,9 +1,9 @@
-"""Kernel matrices for several length scales from one matrix of distances.
+"""Compute kernel matrices for several length scales from one matrix of distances.
 
     k_l(x, z) = profile(|x - z|^2 / l^2)
 
-The distances need a matrix product, which is computed once.  Each length scale then needs only one
-elementwise pass.
+The squared distances |x - z|^2 need a matrix product, which is computed only once.  Each length
+scale l then needs only one elementwise operation.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ._dense import DenseGram
 
 __all__ = ["can_share_distances", "iter_grams"]
 
-_STRIP_ROWS = 256  # rows that one task processes
+_STRIP_ROWS = 256  # number of rows that one task processes
 
 
 @node
 class _SquaredDistance(Radial):
-    """Squared distance |x - z|^2: not a kernel, but evaluated in the same way."""
+    """Squared distance |x - z|^2, which is not a kernel, but is evaluated like one."""
 
     _has_kink_at_zero: ClassVar[bool] = (
-        True  # requests relative accuracy, because the result is scaled later
+        True  # so that small distances are computed accurately, because they are scaled later
     )
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -61,12 +61,12 @@ def iter_grams(
 ) -> Iterator[DenseGram]:
     """Yield k(X, X) for each kernel, computing the distances only once if possible.
 
-    If the distances are shared, they need an n x n array in addition to the current matrix.
+    If the distances are shared, they occupy an n x n array in addition to the kernel matrix.
 
     Parameters
     ----------
     kernels : sequence of Kernel
-        They share distances if `can_share_distances(kernels)` is True.
+        The distances are computed only once if `can_share_distances(kernels)` is True.
     X : points
     n_threads : int, optional
         Number of threads; all processors by default.
@@ -97,7 +97,7 @@ def iter_grams(
 def _gram_from_distances(
     kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, reference: float
 ) -> DenseGram:
-    """Return k(X, X) from squared distances S, which are divided by reference^2."""
+    """Return k(X, X) from S, the squared distances divided by reference^2."""
     K, ratio = np.empty_like(S), (reference / kernel.length_scale) ** 2
 
     def strip(rows: slice) -> None:

@@ -2,8 +2,9 @@
 
     F = K_nS L^-T,   F F^T = K_nS K_SS^-1 K_Sn,   L L^T = K_SS
 
-for landmarks S.  K - F F^T is positive semidefinite, so that its trace is an upper bound of the
-error in every usual norm.  The trace is computed exactly.
+S are the landmarks, K_nS = k(X, S), K_Sn its transpose, and K_SS = k(S, S).  K - F F^T is positive
+semidefinite, so that its trace is an upper bound of the error in the spectral, the Frobenius and
+the trace norm.  The trace is computed exactly.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from .landmarks._landmark_selection import choose_landmarks
 __all__ = ["LowRankGram"]
 
 _DEFAULT_LANDMARKS = (
-    100  # default number of columns of F; more are more accurate and need more memory
+    100  # default number of landmarks; more are more accurate, but need more memory and time
 )
-_CHUNK_ROWS = 1024  # points processed at a time, for derivatives and diagonals
+_CHUNK_ROWS = 1024  # number of points processed at a time for derivatives and diagonals
 
 
 @entry_point
@@ -54,7 +55,7 @@ class LowRankGram(GramOperator):
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all resolved to numbers.
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points
     landmarks : str, array of int, points, or NystroemMap, default "rpcholesky"
         A method of `choose_landmarks`, the indices of points of X (or a mask), the landmarks
@@ -66,7 +67,7 @@ class LowRankGram(GramOperator):
     n_threads : int, optional
         Number of threads; all processors by default.  The result does not depend on it.
     max_memory : int, str or None
-        Memory budget for F, and for the result of `to_array`; see `gram`.
+        Memory budget for F and for the result of `to_array`, in the format of `gram`.
 
     Attributes
     ----------
@@ -119,14 +120,14 @@ class LowRankGram(GramOperator):
             )
         elif n_landmarks is not None:
             raise ValueError(
-                f"n_landmarks={n_landmarks!r} is the number of landmarks that a method chooses, "
+                f"n_landmarks={n_landmarks!r} applies only if landmarks is the name of a method, "
                 f"but the landmarks themselves were passed; leave one of the two out"
             )
         self.map, self.indices = self._map_and_indices(kernel, landmarks)
         n = length(X)
         self._F: np.ndarray | None = None
         if 8 * n * len(self.map) <= self._budget:
-            # Squared norms are computed together with the features, while rows are in the cache.
+            # The squared norms are computed together with F, while its rows are in the CPU cache.
             squares = self.__dict__["_squared_norms"] = np.empty(n)
             self._F = self.map.features(self._points, n_threads=n_threads, squares=squares)
         super().__init__(kernel, X, None, (n, n), np.float64)
@@ -138,7 +139,8 @@ class LowRankGram(GramOperator):
         if isinstance(landmarks, NystroemMap):
             if landmarks.kernel != kernel:
                 raise KernelMismatchError(
-                    f"the map was made for the kernel {landmarks.kernel}, not for {kernel}"
+                    f"the NystroemMap was made for the kernel {landmarks.kernel}, not for "
+                    f"{kernel}; pass the same kernel, or make a new map"
                 )
             return landmarks, None
         index = _as_index(landmarks, length(self._points))
@@ -154,7 +156,7 @@ class LowRankGram(GramOperator):
     # ------------------------------------------------------------------ the matrix
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield pairs (rows, F[rows]); if F is stored, all of it in one block."""
+        """Yield pairs (rows, F[rows]); if F is stored, it is yielded as one block."""
         if self._F is not None:
             return iter([(slice(0, len(self._F)), self._F)])
         return self.map.blocks(self._points, n_threads=self.n_threads)
@@ -179,8 +181,8 @@ class LowRankGram(GramOperator):
         if (needed := 8 * n * n) > self._budget:
             raise MemoryBudgetError(
                 f"the array of the {n} x {n} matrix F F^T needs {format_bytes(needed)}, but the "
-                f"budget is {format_bytes(self._budget)}; work with products or blocks, or raise "
-                f"max_memory"
+                f"budget is {format_bytes(self._budget)}; use products or blocks instead of the "
+                f"array, or increase max_memory"
             )
         F = self.features()
         return F @ F.T
@@ -188,7 +190,7 @@ class LowRankGram(GramOperator):
     def _matmat(self, V: np.ndarray) -> np.ndarray:
         is_stored = self._F is not None
         U = self._sum_over_strips(lambda rows, B: B.T @ V[rows], whiten=is_stored)
-        if not is_stored:  # solve with L once for K_Sn V (m rows) instead of for K_nS (n rows)
+        if not is_stored:  # U is K_Sn V; applying L^-1 to its m rows is cheaper than to n rows
             U = self._solve(self._solve(U), "T")
         out = np.empty((self.shape[0], U.shape[1]), dtype=U.dtype)
         self._for_each_strip(lambda rows, B: np.matmul(B, U, out=out[rows]), whiten=is_stored)
@@ -204,7 +206,8 @@ class LowRankGram(GramOperator):
     ) -> np.ndarray:
         """Return the sum of term(rows, F[rows]) over strips.
 
-        Terms are added in a fixed order, so that the result does not depend on the threads.
+        Terms are added in a fixed order, so that the result does not depend on n_threads.  If
+        `whiten` is False, K_nS takes the place of F.
         """
         strips = self.map._strips(slice(0, self.shape[0]))
 
@@ -217,7 +220,7 @@ class LowRankGram(GramOperator):
     def _for_each_strip(
         self, task: Callable[[slice, np.ndarray], Any], whiten: bool = True
     ) -> None:
-        """Call task(rows, F[rows]) for all strips of rows, in parallel."""
+        """Call task(rows, F[rows]) in parallel for all strips of rows; see `_sum_over_strips`."""
         strips = self.map._strips(slice(0, self.shape[0]))
         work = self.map._work(self.shape[0])
         run_in_threads(
@@ -225,7 +228,7 @@ class LowRankGram(GramOperator):
         )
 
     def _strip(self, rows: slice, whiten: bool) -> np.ndarray:
-        """Return F[rows], or K_nS[rows] without `whiten`."""
+        """Return F[rows], or K_nS[rows] = k(X[rows], S) if `whiten` is False."""
         if self._F is not None and whiten:
             return self._F[rows]
         B = np.empty((rows.stop - rows.start, len(self.map)))
@@ -233,7 +236,7 @@ class LowRankGram(GramOperator):
         return B
 
     def _solve(self, B: np.ndarray, trans: str = "N") -> np.ndarray:
-        """Return L^-1 B, or L^-T B for `trans="T"`."""
+        """Return L^-1 B, or L^-T B for `trans="T"`, with the Cholesky factor L of k(S, S)."""
         with one_blas_thread:
             return solve_triangular(self.map.factor, B, trans=trans, lower=True) if B.size else B
 
@@ -261,7 +264,7 @@ class LowRankGram(GramOperator):
 
     @cached_property
     def residual_trace(self) -> float:
-        """The trace of K - F F^T over all points, an upper bound of the error in every norm."""
+        """The trace of K - F F^T, an upper bound of the spectral norm of the error."""
         return float(self.residual().sum())
 
     @cached_property
@@ -276,12 +279,13 @@ class LowRankGram(GramOperator):
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return sum_ij (U V^T)_ij d(F F^T)_ij / d theta for fixed landmarks.
 
-        With A = K_SS^-1 K_Sn, d(F F^T) = dK_nS A + A^T dK_Sn - A^T dK_SS A.
+        For landmarks S, K_Sn = k(S, X) = K_nS^T, K_SS = k(S, S) and A = K_SS^-1 K_Sn, the
+        derivative is d(F F^T) = dK_nS A + A^T dK_Sn - A^T dK_SS A.
         """
         U, V = (np.reshape(np.asarray(B, dtype=float), (len(B), -1)) for B in (U, V))
         n = self.shape[0]
         if U.shape != V.shape or len(U) != n:
-            raise ValueError(f"pullback needs U and V ({n}, c), got {U.shape} and {V.shape}")
+            raise ValueError(f"U and V must have the shape ({n}, c), got {U.shape} and {V.shape}")
         total = np.zeros(self.kernel.theta.size)
         if not (total.size and len(self.map)):
             return total
@@ -297,7 +301,7 @@ class LowRankGram(GramOperator):
 
 
 def _as_index(landmarks: Any, n: int) -> np.ndarray | None:
-    """Return landmarks that are indices or a mask as an index array; None if they are points."""
+    """Return an index array if the landmarks are indices or a mask, or None if they are points."""
     is_sequence = isinstance(landmarks, (list, tuple, range))
     if is_sequence and not all(isinstance(i, (int, np.integer)) for i in landmarks):
         return None
@@ -307,10 +311,10 @@ def _as_index(landmarks: Any, n: int) -> np.ndarray | None:
     if index.dtype == bool and len(index) == n:
         return np.flatnonzero(index)
     if index.dtype == bool:
-        raise ValueError(f"a mask of {len(index)} landmarks does not fit {n} points")
+        raise ValueError(f"the landmark mask has {len(index)} entries, but there are {n} points")
     if index.size and not (-n <= index.min() and index.max() < n):
         raise ValueError(
-            f"landmarks are indices from {index.min()} to {index.max()}, but there are {n} points "
-            f"(0 to {n - 1})"
+            f"landmarks has indices from {index.min()} to {index.max()}, but there are only {n} "
+            f"points (0 to {n - 1})"
         )
     return index.astype(np.intp) % max(n, 1)

@@ -34,19 +34,19 @@ def gram(
     ========== ====================================== ==========================================
     "dense"    8 n m bytes and tiles fit the budget   DenseGram
                otherwise                              MemoryBudgetError, before any allocation
-    "tiled"    n rows and a few tiles fit the budget  TiledGram
+    "tiled"    a few tiles and vectors fit the budget TiledGram
                otherwise                              MemoryBudgetError, before any allocation
-    "auto"     the kernel is Precomputed              DenseGram on the stored values
-               Z is not None (K is read once)         as "tiled"
+    "auto"     the kernel is Precomputed              DenseGram of the stored values
+               Z is not None (K is read only once)    same as "tiled"
                k(X, X) fits the budget                DenseGram
-               otherwise                              as "tiled"
+               otherwise                              same as "tiled"
     ========== ====================================== ==========================================
 
     Parameters
     ----------
     kernel : Kernel, str, or anything that `mercer.kernels.as_kernel` accepts
-        The parameters of a Kernel must be resolved to numbers.  A kernel in another form is
-        resolved on X.
+        The parameters of a Kernel must be numbers.  If the kernel is passed in another form,
+        parameters that depend on the data, such as gamma='scale', are computed from X.
     X, Z : points
         `Z=None` means the symmetric matrix k(X, X).
     storage : {"auto", "dense", "tiled"}, default "auto"
@@ -97,21 +97,21 @@ def gram(
     tiled_bytes = working_bytes(kernel, X, Z, 1, threads)
     if storage == "dense":
         raise MemoryBudgetError(
-            f"K is {n} x {m} and needs {format_bytes(dense_bytes)}, but the budget is "
-            f"{format_bytes(budget)}; storage='tiled' needs {format_bytes(tiled_bytes)}, or raise "
-            f"max_memory"
+            f"the {n} x {m} matrix K needs {format_bytes(dense_bytes)}, but the memory budget is "
+            f"{format_bytes(budget)}; use storage='tiled' (needs {format_bytes(tiled_bytes)}), "
+            f"or increase max_memory"
         )
     if tiled_bytes > budget:
         raise MemoryBudgetError(
-            f"no plan for the {n} x {m} matrix K fits the budget of {format_bytes(budget)}: "
-            f"dense needs {format_bytes(dense_bytes)}, tiled {format_bytes(tiled_bytes)}; "
-            f"raise max_memory"
+            f"the {n} x {m} matrix K does not fit the memory budget of {format_bytes(budget)}: "
+            f"storage='dense' needs {format_bytes(dense_bytes)}, storage='tiled' needs "
+            f"{format_bytes(tiled_bytes)}; increase max_memory"
         )
     return TiledGram(kernel, X, Z, n_threads=n_threads, max_memory=budget)
 
 
 def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
-    """Return the matrix of user-supplied values, not copied if X is all points in order."""
+    """Return a precomputed matrix as a DenseGram; no copy is made if X has all indices in order."""
     if Z is not None:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
     values, index = as_index_kernel(kernel, X)
@@ -123,7 +123,7 @@ def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None
 # --- Cache the values of costly kernels if the cache fits the memory budget.
 
 
-_BUDGET_DIVISOR = 4  # tables may use 1/4 of the budget, because K and the solver need the rest
+_BUDGET_DIVISOR = 4  # cached values may use 1/4 of the budget; K and the solver need the rest
 
 
 def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:

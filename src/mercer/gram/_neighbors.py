@@ -2,10 +2,11 @@
 
     d^2(x, z) = k(x, x) - 2 k(x, z) + k(z, z)
 
-k(x, x) is the same for all z and is added at the end.  Only entries of a tile that are closer than
-the current k-th neighbour are inserted, so that processing a tile costs little more than a read.
-If k decreases with the distance in R^d, points are sorted by that distance, and k is evaluated only
-for the nearest ones.
+k(x, x) is the same for all z and is added at the end.  Only points that are closer than the current
+k-th neighbour are inserted into the list of neighbours, so that processing a tile costs little more
+than reading it.
+If the kernel decreases with the distance in R^d, points are sorted by that distance, and the kernel
+is evaluated only for the nearest ones.
 
 The three terms cancel if d^2 is small compared with k(x, x).  Rows in which this happens are
 searched again with an equivalent kernel that computes distances from differences of points, if
@@ -32,8 +33,8 @@ from ._cancellation import (
 
 __all__ = ["nearest_neighbors", "radius_neighbors"]
 
-# Number of entries of a row that are compared with the k-th neighbour in one vectorised step.  It
-# is read by compiled code, and therefore not a field of the tuning below.
+# Number of entries of a row that are compared with the k-th neighbour in one vectorised step.  This
+# is a global constant, and not a field of _NeighborTuning, because compiled code reads it.
 _CHUNK = 64
 
 
@@ -71,16 +72,16 @@ def nearest_neighbors(
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all resolved to numbers.
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X, Z : points
         `Z=None` means Z = X; then a point is not a neighbour of itself.
     k : int
         Number of neighbours, at most the number of points z other than x.
     norms : array of shape (n_z,)
-        k(z, z).
+        The values k(z, z).
     own : array of shape (n_x,), optional
-        k(x, x).  Without it, k(z, z) - 2 k(x, z) is returned instead of the squared distance, which
-        has the same order.
+        The values k(x, x).  If None, k(z, z) - 2 k(x, z) is returned instead of the squared
+        distance; the order of the neighbours is the same.
     n_threads : int, optional
         Number of threads; all processors by default.  The result does not depend on it.
 
@@ -89,8 +90,8 @@ def nearest_neighbors(
     squared : ndarray of shape (n_x, k)
         Squared distances in feature space, in ascending order.
     index : ndarray of shape (n_x, k)
-        Indices of the neighbours in Z.  In case of ties the first point comes first, except that
-        points so far apart that k(x, z) is 0 are sorted by their distance in R^d.
+        Indices of the neighbours in Z.  Ties are in the order of Z, except that points so far away
+        that k(x, z) rounds to 0 are sorted by their distance in R^d.
 
     Examples
     --------
@@ -145,7 +146,7 @@ def _scan(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return k(z, z) - 2 k(x, z) for the k nearest z of each x, and their indices.
 
-    With `exclude_self`, a point is not its own neighbour.
+    If `exclude_self` is True, a point is not its own neighbour.
     """
     factor, radial = _decreasing(kernel)
     while radial is not None and kernel is not radial:
@@ -185,7 +186,7 @@ def _scan(
 def _decreasing(kernel: Kernel) -> tuple[float, Radial | None]:
     """Split k into a positive factor and a radial kernel that decreases with the distance.
 
-    Returns (1.0, None) if k does not have this form.
+    The result is (1.0, None) if k does not have this form.
     """
     factor = 1.0
     while isinstance(kernel, Scale) and kernel.factor > 0.0:
@@ -216,7 +217,7 @@ def radius_neighbors(
     Returns
     -------
     ends : ndarray of shape (n_x + 1,)
-        The neighbours of x_i are at ends[i] to ends[i + 1] of the other arrays, as in a CSR matrix.
+        The neighbours of x_i are the entries ends[i] to ends[i + 1] - 1 of the other arrays.
     squared : ndarray
         Squared distances.
     index : ndarray
@@ -310,7 +311,7 @@ def _inaccurate_rows(
 ) -> np.ndarray:
     """Return the rows with an inaccurate squared distance between different points."""
     if kernel.discrete or _decreasing(kernel)[1] is not None:
-        return np.empty(0, dtype=np.intp)  # k is exact, or the order is that of R^d
+        return np.empty(0, dtype=np.intp)  # k is exact, or sorting used R^d
     i, position = np.nonzero(
         squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[:, None])
     )
@@ -328,7 +329,7 @@ def _inaccurate_rows_within(
     norms: np.ndarray,
     own: np.ndarray,
 ) -> np.ndarray:
-    """Return the rows with an inaccurate squared distance, or for which radius^2 is inaccurate."""
+    """Return the rows in which a squared distance or the comparison with radius is inaccurate."""
     if kernel.discrete or not len(norms):
         return np.empty(0, dtype=np.intp)
     i = np.repeat(np.arange(len(counts)), counts)
@@ -368,7 +369,7 @@ def _warn_if_lost(
         kernel, X, Z, i[lost], j[lost]
     ):
         return
-    what = f"the neighbours of {count} of {len(own)} points are decided by rounding"
+    what = f"the neighbours of {count} of {len(own)} points are determined by rounding errors"
     size = float(np.median(squared[lost]))
     warn_about_cancellation(kernel, what, size, float(np.median(error[lost])))
 
@@ -389,8 +390,7 @@ def _rounding_of(norms: np.ndarray, own: np.ndarray) -> np.ndarray:
 def _insert(T: Any, terms: Any, factor: float, start: int, best: Any, index: Any) -> None:
     """Insert the points of a tile into the sorted lists of nearest neighbours.
 
-    The criterion is terms + factor * T: smaller values are nearer, and in case of ties the first
-    point comes first.
+    A smaller value of terms + factor * T means a nearer point; ties are in the order of the points.
     """
     k, m = best.shape[1], T.shape[1]
     for i in range(T.shape[0]):
@@ -414,7 +414,7 @@ def _insert(T: Any, terms: Any, factor: float, start: int, best: Any, index: Any
 
 @jit()
 def _minimum(row: Any, terms: Any, factor: float) -> float:
-    """Return the minimum of terms + factor * row, without branches so that it is vectorised."""
+    """Return the minimum of terms + factor * row; without branches, the compiler vectorises it."""
     minimum = np.inf
     for j in range(len(row)):
         d = terms[j] + factor * row[j]

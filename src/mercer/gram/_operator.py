@@ -14,14 +14,14 @@ from ._tile_products import weighted_squares
 
 __all__ = ["GramOperator"]
 
-_TILE_ROWS = 512  # rows and columns of the tiles in which K is evaluated; bounds the memory
+_TILE_ROWS = 512  # K is evaluated in tiles with this many rows and columns, to save memory
 
 
 @entry_point
 class GramOperator(LinearOperator):
     """Kernel matrix K_ij = k(x_i, z_j) as a linear operator.
 
-    Subclasses store K in different ways.  SciPy's `eigsh`, `cg` and `lobpcg` accept any of them.
+    Subclasses store K in different ways.  All can be passed to SciPy's `eigsh`, `cg` and `lobpcg`.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class GramOperator(LinearOperator):
         """Return K as a new array of shape (n, m)."""
 
     def rows(self, i: Any) -> np.ndarray:
-        """Return the rows K[i]; for an integer, one row of shape (m,)."""
+        """Return the rows K[i]; if i is an integer, the result is one row of shape (m,)."""
         if np.ndim(i) == 0 and not isinstance(i, slice):
             return self.block([i], slice(None))[0]
         return self.block(i, slice(None))
@@ -84,7 +84,7 @@ class GramOperator(LinearOperator):
     def rounded(self) -> GramOperator | None:
         """Return this matrix in float32, evaluated in tiles, or None.
 
-        None means that float32 would not be faster, or that its error is not known.
+        The result is None if float32 would not be faster, or if its error is unknown.
         """
         return None
 
@@ -95,7 +95,7 @@ class GramOperator(LinearOperator):
     def pullback(self, U: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the gradient sum_ij (U V^T)_ij dK_ij / d theta.
 
-        It is computed in tiles, so that U V^T is never formed if the kernel allows it.
+        If the kernel allows it, the sum is computed in tiles, so that U V^T is never formed.
 
         Parameters
         ----------
@@ -111,7 +111,8 @@ class GramOperator(LinearOperator):
         n, m = self.shape
         if U.shape[0] != n or V.shape[0] != m or U.shape[1] != V.shape[1]:
             raise ValueError(
-                f"pullback needs U ({n}, c) and V ({m}, c), got {U.shape} and {V.shape}"
+                f"pullback needs U of shape ({n}, c) and V of shape ({m}, c), got {U.shape} and "
+                f"{V.shape}"
             )
         total = np.zeros(self.kernel.theta.size)
         if not total.size:
@@ -121,8 +122,8 @@ class GramOperator(LinearOperator):
         Z = self.X if self.Z is None else self.Z
         for rows in slices(n, _TILE_ROWS):
             for cols in slices(m, _TILE_ROWS):
-                # In tiles on the diagonal both sides are the same observations.  Z = None passes
-                # this on to kernels such as White.
+                # In a tile on the diagonal, rows and columns are the same observations.  Z = None
+                # tells this to kernels such as White.
                 Zj = None if self.Z is None and rows == cols else take(Z, cols)
                 total += self.kernel.pullback(take(self.X, rows), Zj, U[rows] @ V[cols].T)
         return total
@@ -141,7 +142,7 @@ class GramOperator(LinearOperator):
 
     def _swapped(self) -> GramOperator:
         """Return the transposed operator k(Z, X)."""
-        raise NotImplementedError(f"{type(self).__name__} is symmetric")
+        raise NotImplementedError(f"{type(self).__name__} has no transposed operator k(Z, X)")
 
     def __repr__(self) -> str:
         n, m = self.shape

@@ -10,11 +10,11 @@ from .._core import jit
 
 __all__ = ["RowCache", "add_weighted_rows"]
 
-_STRIP_COLUMNS = 2048  # columns summed at a time; they stay in the first-level cache
+_STRIP_COLUMNS = 2048  # number of columns summed at a time; they fit the first-level CPU cache
 
 
 class RowCache:
-    """Cache of some of n rows, which replaces the least recently used ones.
+    """Cache for some of the n rows of a matrix, which replaces the least recently used rows.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class RowCache:
         self.array = array
         self.slot = np.full(n, -1, dtype=np.intp)  # the slot of each row, or -1
         self.row = np.full(len(array), -1, dtype=np.intp)  # the row in each slot, or -1
-        self.last_used = np.zeros(len(array), dtype=np.int64)  # last request that used each slot
+        self.last_used = np.zeros(len(array), dtype=np.int64)  # request that last used the slot
         self.n_used, self.clock = 0, 0  # number of slots in use, and number of requests so far
-        self.owned = True  # whether the memory belongs to the cache, and not to the user
+        self.owned = True  # False if the array belongs to the user
 
     @classmethod
     def from_matrix(cls, K: np.ndarray) -> RowCache:
@@ -54,7 +54,7 @@ class RowCache:
 
     @property
     def bytes(self) -> int:
-        """Size of the slots in use."""
+        """Number of bytes of the slots in use."""
         return self.n_used * self.array.shape[1] * self.array.itemsize
 
     def assign_slots(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,9 +1,9 @@
-"""Products T V and T^T U of a tile T with few columns, in compiled loops.
+"""Compute products T V and T^T U of a tile T with a few vectors, in compiled loops.
 
-A BLAS copies T to another memory layout before it multiplies.  With about a dozen columns this
+A BLAS copies T to another memory layout before it multiplies.  If V has about a dozen columns, this
 takes as long as the product itself, and happens twice, for T and for T^T.  Here four rows of T are
-loaded once and used for both products, three columns at a time.  The twelve running sums fit the
-registers.
+loaded once and used for both products, with three columns of V or U at a time.  The twelve running
+sums fit the CPU registers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = [
     "weighted_squares",
 ]
 
-_ROW_UNROLL, _COLUMN_UNROLL = 4, 3  # rows and columns per loop step; the loops are written for them
+_ROW_UNROLL, _COLUMN_UNROLL = 4, 3  # rows and columns per loop step, fixed in the loops below
 
 
 def is_faster_than_blas(V: np.ndarray) -> bool:
-    """Whether `tile_product` and `tile_products` are faster than the BLAS: for 2 to 48 columns."""
+    """Whether the loops of this module are faster than the BLAS: for 2 to 48 columns of V."""
     return 2 <= V.shape[1] <= 48
 
 
@@ -73,7 +73,7 @@ def _tile_products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
 
 @jit("reassoc", "nsz")
 def _four_rows(T: Any, Vt: Any, out: Any, i: int) -> None:
-    """Set the rows i to i + 3 of `out`, twelve inner products at a time."""
+    """Compute the rows i to i + 3 of out = T V, twelve inner products at a time."""
     zero = T.dtype.type(0)
     r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
     for c in range(0, Vt.shape[0], 3):
@@ -115,7 +115,7 @@ def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
                 r1[j],
                 r2[j],
                 r3[j],
-            )  # loaded before any store
+            )  # read before mirror is written
             m0[j] += t0 * a0 + t1 * b0 + t2 * c0 + t3 * d0
             m1[j] += t0 * a1 + t1 * b1 + t2 * c1 + t3 * d1
             m2[j] += t0 * a2 + t1 * b2 + t2 * c2 + t3 * d2

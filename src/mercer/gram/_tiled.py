@@ -1,9 +1,10 @@
 """Kernel matrix that is not stored: every product evaluates it again, tile by tile.
 
-    acc_i += T_ij V_j,     T_ij = k(X_i, Z_j)  in a buffer that stays in the cache
+For the product Y = K V, the tiles T_ij = k(X_i, Z_j) of K are evaluated in a buffer that fits the
+CPU cache, and Y_i += T_ij V_j is added.
 
-For K = k(X, X) only the tiles on and above the diagonal are evaluated, and each is used twice:
-acc_j += T_ij^T V_i.  The columns of tiles are split into groups, whose number depends only on the
+For K = k(X, X) only the tiles on and above the diagonal are evaluated, and each is used twice, also
+for Y_j += T_ij^T V_i.  The columns of tiles are split into groups, whose number depends only on the
 shapes.  Each group adds to a separate buffer, and the buffers are summed, both in a fixed order.
 Therefore the result does not depend on the number of threads.
 """
@@ -41,10 +42,10 @@ from ._tile_products import (
 
 __all__ = ["TiledGram", "distribute_products", "fill_gram", "working_bytes"]
 
-# Shape of a tile: about 1 MiB in float64, which fits the second-level cache.  With a power of two,
-# the entries of a column would compete for the same cache lines: at 512 columns the matrix product
-# takes a quarter longer.  _TILE_ROWS must divide _TILE_COLUMNS, so that no tile crosses the edge of
-# a square on the diagonal.
+# Shape of a tile: about 1 MiB in float64, which fits the second-level CPU cache.  With a power of
+# two, the entries of a column would compete for the same cache lines: with 512 columns, the matrix
+# product takes a quarter longer.  _TILE_COLUMNS must be a multiple of _TILE_ROWS, so that each tile
+# is either inside or outside of the squares on the diagonal.
 _TILE_ROWS, _TILE_COLUMNS = 384, 384
 
 
@@ -54,12 +55,12 @@ class _TiledTuning:
 
     # Number of rows of K that one task of a rectangular product processes.
     strip_rows: int = 1920
-    # The same for products with a few rows of K, so that all threads have work.
+    # The same for products with only a few rows of K; it is small, so that all threads have work.
     short_strip_rows: int = 64
-    # Memory limit in bytes of the buffers of all groups, and maximum number of groups.
+    # Maximum number of groups of columns, and memory limit in bytes of all their buffers.
     buffer_bytes: int = 10 * 2**20
     max_groups: int = 16
-    # float32 is offered only if the relative error of an entry is below this value.
+    # float32 is used only if the relative error of an entry of K is below this value.
     max_float32_error: float = 1e-2
     # Maximum fraction of the memory budget for a copy of the points in float32.
     max_float32_fraction: float = 0.05
@@ -69,8 +70,8 @@ class _TiledTuning:
 
 _TUNING = _TiledTuning()
 
-# Function that computes products with symmetric matrices, set by `distribute_products`; None means
-# threads.
+# Function that computes products with symmetric matrices, set by `distribute_products`.  If None,
+# they are computed in threads of this process.
 _distribute: ContextVar[Any] = ContextVar("distributed products", default=None)
 
 
@@ -81,13 +82,14 @@ class TiledGram(GramOperator):
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all resolved to numbers.
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X, Z : points
         `Z=None` means Z = X; then only half of the tiles are evaluated.
     n_threads : int, optional
         Number of threads; all processors by default.  The result does not depend on it.
     max_memory : int, str or None
-        Memory budget for the result of `to_array` and for the buffers of products; see `gram`.
+        Memory budget for the result of `to_array` and the buffers of products, in the format of
+        `gram`.
 
     Examples
     --------
@@ -115,7 +117,7 @@ class TiledGram(GramOperator):
 
     @classmethod
     def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
-        """Return k(P, Q) for prepared points; only products and blocks are available."""
+        """Return the operator k(P, Q) for prepared points; it offers only products and blocks."""
         self = cls.__new__(cls)
         self._initialise(kernel, P, None if P is Q else Q, P, Q, n_threads, budget_in_bytes(None))
         return self
@@ -130,7 +132,7 @@ class TiledGram(GramOperator):
         n_threads: int | None,
         budget: int,
     ) -> None:
-        """Initialise the operator with prepared points P and Q."""
+        """Set the attributes of the operator for the prepared points P and Q."""
         self._P, self._Q, self.n_threads, self._budget = P, Q, n_threads, budget
         dtype = np.result_type(P.dtype, Q.dtype)
         GramOperator.__init__(self, kernel, X, Z, (len(P), len(Q)), dtype)
@@ -155,7 +157,7 @@ class TiledGram(GramOperator):
                 f"the array of the {n} x {m} matrix K needs {format_bytes(needed)}, but the budget "
                 f"is {format_bytes(self._budget)}; choose a solver that works on tiles (for "
                 f"kernel PCA, "
-                f"eigen_solver='krylov' with n_components), or raise max_memory"
+                f"eigen_solver='krylov' with n_components), or increase max_memory"
             )
         out = np.empty(self.shape, dtype=self.dtype)
         fill_gram(self.kernel, self._P, self._Q, out, self.n_threads)
@@ -167,7 +169,8 @@ class TiledGram(GramOperator):
             return self._matmat(V.real) + 1j * self._matmat(V.imag)
         multiply = self._symmetric_product if self.symmetric else self._rectangular_product
         out = np.empty((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
-        # A few buffers of n rows must fit the budget.  Many columns therefore need several passes.
+        # A few buffers with n rows must fit the budget.  If V has too many columns for this, K is
+        # evaluated several times.
         max_columns = max(16, self._budget // (8 * 6 * max(1, *self.shape)))
         for cols in slices(V.shape[1], max_columns):
             part = np.ascontiguousarray(V[:, cols], dtype=self.dtype)
@@ -217,7 +220,7 @@ class TiledGram(GramOperator):
     ) -> np.ndarray:
         """Return K V for the symmetric K.
 
-        With weights, terms whose total is sum_ij w_i w_j K_ij^2 are appended to `squares`.
+        If weights w are given, terms that sum to sum_ij w_i w_j K_ij^2 are appended to `squares`.
         """
         n, c = V.shape
         use_loops = is_faster_than_blas(V)
@@ -284,14 +287,14 @@ def _run_group(static: Any, inputs: Any, columns: tuple[int, int]) -> tuple[np.n
 def _add_groups(
     one: tuple[np.ndarray, float], other: tuple[np.ndarray, float]
 ) -> tuple[np.ndarray, float]:
-    """Return the sum of the results of two groups; the second one has at least as many rows."""
+    """Return the sum of the results of two groups; `other` has at least as many rows as `one`."""
     total = other[0].copy()
     total[: len(one[0])] += one[0]
     return total, one[1] + other[1]
 
 
 def _distributed_groups(n: int) -> list[tuple[int, int]]:
-    """Return groups of columns with about equal work, at most 64, for other processes."""
+    """Return at most 64 groups of columns with about equal work, one for each distributed task."""
     tiles = -(-n // _TILE_COLUMNS)
     count = max(1, min(_TUNING.max_distributed_groups, tiles // 2))
     ends = {round(tiles * float(np.sqrt(g / count))) for g in range(count + 1)}
@@ -300,14 +303,15 @@ def _distributed_groups(n: int) -> list[tuple[int, int]]:
 
 @contextmanager
 def distribute_products(work: Any) -> Iterator[None]:
-    """Context manager in which a function distributes products with symmetric tiled matrices.
+    """Context manager in which products with symmetric tiled matrices are computed by `work`.
 
     Parameters
     ----------
     work : callable
-        ``work(f, merge, static, inputs, jobs)`` must return ``f(static, inputs, job)`` for all
-        jobs, merged by `merge`.  `static` is the same object for all products: the kernel and its
-        points.  The list of jobs depends only on the number of points.
+        ``work(f, merge, static, inputs, jobs)`` must compute ``f(static, inputs, job)`` for all
+        jobs, for example in other processes, and combine the results with ``merge(one, other)``.
+        `static` consists of the kernel and its points, and is the same for all products with a
+        matrix.  The list of jobs depends only on the number of points.
 
     Examples
     --------
@@ -336,11 +340,11 @@ def tile_group_product(
     """Compute the contribution of a group of tile columns, and of their mirror images, to K V.
 
     The generator yields before each tile, so that threads can be interrupted.  It returns the
-    contribution and the weighted sum of squares of the tiles.
+    contribution and the weighted sum of the squared entries of the tiles.
     """
     (kernel, P), (V, weights, use_loops, dtype), (start, stop) = static, inputs, columns
     n, squares_sum = len(V), 0.0
-    acc = np.zeros((min(stop, n), V.shape[1]))  # no tile has a row beyond the last column
+    acc = np.zeros((min(stop, n), V.shape[1]))  # tiles have no rows below the diagonal
     scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=dtype)
     for j in range(start, min(stop, n), _TILE_COLUMNS):
         cols = slice(j, min(j + _TILE_COLUMNS, n))
@@ -370,7 +374,7 @@ def tile_group_product(
 def fill_gram(
     kernel: Kernel, P: Prepared, Q: Prepared, out: np.ndarray, n_threads: int | None = None
 ) -> None:
-    """Set out <- k(P, Q) in parallel; if P is Q, one half is evaluated and mirrored.
+    """Set out <- k(P, Q) in parallel; if P is Q, only one half is evaluated, and then mirrored.
 
     Parameters
     ----------
@@ -429,7 +433,7 @@ def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) ->
     """Estimate the bytes needed for a product of k(X, Z) with `columns` columns.
 
     The estimate includes prepared points, tiles and buffers.  With `columns=0` it is the memory
-    needed to fill an array.  If all of K is one tile, the tile is not counted.
+    needed by `fill_gram`.  If all of K fits one tile, the tile is not counted.
 
     Examples
     --------
@@ -453,14 +457,14 @@ def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) ->
 
 
 def _count_leaves(kernel: Kernel) -> int:
-    """Return the number of leaves of a kernel expression; each has its own prepared points."""
+    """Return the number of elementary kernels in a kernel; each prepares its own points."""
     return sum(_count_leaves(child) for _, child in kernel._children()) or 1
 
 
 def _tile(kernel: Kernel, P: Prepared, Q: Prepared, scratch: np.ndarray) -> np.ndarray:
     """Return k(P, Q) in the memory of `scratch`."""
     T = scratch[: len(P) * len(Q)].reshape(len(P), len(Q))
-    with np.errstate(over="ignore", invalid="ignore"):  # solvers and estimators check for this
+    with np.errstate(over="ignore", invalid="ignore"):  # solvers check for overflow
         kernel._tile(P, Q, T)
     return T
 
@@ -468,8 +472,9 @@ def _tile(kernel: Kernel, P: Prepared, Q: Prepared, scratch: np.ndarray) -> np.n
 def _group_starts(n: int, columns: int) -> list[int]:
     """Return the first column of each group of a symmetric product, and the end of the last one.
 
-    The columns up to c contain the fraction c^2 / n^2 of the upper triangle.  Groups with equal
-    work therefore end at n sqrt(g / groups), and their buffers have 2/3 n rows on average.
+    The first c columns contain the fraction c^2 / n^2 of the upper triangle.  For equal work, the
+    g-th group therefore ends at the column n sqrt(g / groups), and the buffers have 2/3 n rows on
+    average.
     """
     max_buffers = int(_TUNING.buffer_bytes / max(1.0, 8 * n * columns * 2 / 3))
     groups = max(2, min(_TUNING.max_groups, max_buffers, -(-n // _TILE_COLUMNS)))

@@ -1,8 +1,8 @@
-"""Triangular solves and products B <- B L^-T and B <- B L^T, in place and without the GIL.
+"""Compute B <- B L^-T and B <- B L^T for a triangular L, in place and without the GIL.
 
-SciPy's wrappers of the BLAS hold the global interpreter lock while they compute, so that threads
-would solve one after the other.  The same routines are called here through the function table that
-SciPy exports for Cython code (`scipy.linalg.cython_blas`), which releases the lock.
+SciPy's wrappers of the BLAS hold the global interpreter lock (GIL) while they compute, so that only
+one thread could compute at a time.  Here the same routines are called through the function table
+that SciPy exports for Cython code (`scipy.linalg.cython_blas`), without holding the lock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.linalg.blas import dtrmm, dtrsm
 
 __all__ = ["multiply_triangular_rows", "solve_triangular_rows"]
 
-# Expected kinds of the arguments.  A BLAS with 64-bit integers has another signature.
+# Expected types of the arguments of a BLAS routine.  They differ for a BLAS with 64-bit integers.
 _EXPECTED_KINDS = (
     "char",
     "char",
@@ -39,9 +39,9 @@ def solve_triangular_rows(L: np.ndarray, B: np.ndarray) -> None:
     Parameters
     ----------
     L : ndarray of shape (m, m)
-        Lower triangular, float64, in Fortran order.
+        Lower triangular matrix in float64 and Fortran order.
     B : ndarray of shape (n, m)
-        Float64 with contiguous rows; it is overwritten.
+        Array in float64 with contiguous rows; it is overwritten.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
     if not B.size:
         return
     if not (L.flags.f_contiguous and L.dtype == B.dtype == np.float64 and B.strides[1] == 8):
-        raise ValueError(f"{name} needs float64, L in Fortran order and contiguous rows of B")
+        raise ValueError(f"{name} needs float64, L in Fortran order, and B with contiguous rows")
     routine = _gil_free_routine(name)
     if routine is None:
         B[...] = wrapper(1.0, L, B.T, lower=1).T
         return
-    # For the BLAS, which expects Fortran order, the C-ordered B is B^T.
+    # The BLAS expects Fortran order, and reads the memory of the C-ordered B as B^T.
     m, n, one = ctypes.c_int(B.shape[1]), ctypes.c_int(B.shape[0]), ctypes.c_double(1.0)
     stride = ctypes.c_int(max(B.strides[0] // 8, B.shape[1]))
     ref, data = ctypes.byref, ctypes.c_void_p
@@ -80,7 +80,7 @@ def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
             b"L",
             b"N",
             b"N",
-        ),  # L on the left, lower triangle, not transposed, no unit diagonal
+        ),  # L is on the left, lower triangular, not transposed, and without unit diagonal
         *(ref(m), ref(n), ref(one)),
         *(data(L.ctypes.data), ref(m), data(B.ctypes.data), ref(stride)),
     )
@@ -92,7 +92,7 @@ def _gil_free_routine(routine: str = "dtrsm") -> Any:
     capsule = getattr(cython_blas, "__pyx_capi__", {}).get(routine)
     if capsule is None:
         return None
-    python = ctypes.pythonapi  # use separate prototypes, because those of pythonapi are shared
+    python = ctypes.pythonapi  # prototypes are set on new objects; those of pythonapi are global
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", python))
     pointer_to = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", python)
@@ -106,7 +106,7 @@ def _gil_free_routine(routine: str = "dtrsm") -> Any:
 
 
 def _argument_kinds(signature: str) -> tuple[str, ...]:
-    """Return the kinds of the arguments in a signature in the format of Cython."""
+    """Return the types of the arguments in a signature that was written by Cython."""
     arguments = signature.partition("(")[2].rstrip(")").split(", ")
     kinds = (argument.removesuffix(" *") for argument in arguments)
     return tuple("real" if kind.endswith("cython_blas_d") else kind for kind in kinds)

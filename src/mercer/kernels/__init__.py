@@ -1,7 +1,7 @@
 """Kernels, the operators that combine them, and functions that parse and convert them.
 
 Kernels are immutable values: `2 * RBF() + Linear()` is a new kernel.  `kernel(X, Z)` returns the
-matrix of the k(x_i, z_j), and `kernel.validity()` checks whether k is a Mercer kernel.
+matrix with the entries k(x_i, z_j), and `kernel.validity()` checks whether k is a Mercer kernel.
 """
 
 from .._core import former_names

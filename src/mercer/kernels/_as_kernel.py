@@ -1,4 +1,4 @@
-"""Conversion of everything that estimators accept as `kernel` to a Kernel object."""
+"""Conversion of the `kernel` argument of estimators to a Kernel object."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 
 
 def parse_if_expression(spec: Any) -> Any:
-    """Parse a kernel expression in a string; return names and all other objects unchanged.
+    """Parse a string such as "RBF() + 1" to a kernel; return everything else unchanged.
 
-    Names are those of scikit-learn, such as "rbf", and "precomputed".
+    Kernel names, those of scikit-learn such as "rbf" and also "precomputed", are not parsed.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def as_kernel(
     "cosine"                   `Cosine()`
     "chi2"                     `Chi2(gamma)`
     "additive_chi2"            `AdditiveChi2()`
-    any other text             `parse_kernel(spec)`: "2.0*RBF() + White(noise=0.1)"
+    any other string           `parse_kernel(spec)`: "2.0*RBF() + White(noise=0.1)"
     a function                 `Callable(spec, params=kernel_params)`
     ========================== ===================================================
 
@@ -74,15 +74,15 @@ def as_kernel(
     spec : Kernel, str, callable or scikit-learn GP kernel
         The specification, see the table.
     gamma : float, "scale", "auto", "median" or None, default=None
-        The gamma of the kernels with a name.  A rule such as "median" is replaced by a number when
-        the kernel is resolved on data.  None is scikit-learn's default: 1 / n_features ("auto"),
-        but 1 for "chi2".
+        The gamma of a kernel given by name.  A rule such as "median" is replaced by a number when
+        an estimator is fitted.  None means scikit-learn's default: 1 for "chi2", and
+        1 / n_features ("auto") for all others.
     degree : int, default=3
         The degree of "poly".
     coef0 : float, default=1
         The constant term of "poly" and "sigmoid".
     kernel_params : dict, optional
-        Keyword arguments of a function.  As in scikit-learn, they are ignored for names.
+        Keyword arguments if `spec` is a function; otherwise they are ignored.
 
     Returns
     -------

@@ -3,25 +3,26 @@
 A kernel expression such as `2 * RBF() + Linear()` is a tree of nodes.  Each node is a kernel, and a
 frozen dataclass.  Each field of a node is one of
 
-    a parameter        declared with `parameter(...)`: positive and tunable; `theta` has its log
+    a parameter        declared with `parameter(...)`: positive and tunable; `theta`, the vector
+                       that a parameter search changes, contains its logarithm
     a child            a Kernel, or a tuple of kernels
     an option          anything else
 
 `Kernel` derives parameters, `theta`, equality, `repr` and data-dependent values from the fields.
-A subclass only implements its mathematics, in six methods:
+A subclass only implements its mathematics, in these six methods (P and Q are prepared points):
 
-    _prepare(X, like)           points converted for evaluation, once per operand
+    _prepare(X, like)           convert the points X for `_tile`, once per operand
     _tile(P, Q, out)            out <- k(P, Q)
     _diag(X)                    k(x_i, x_i)
     _pullback(X, Z, W)          {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}
     _input_gradient(X, Z, W)    sum_j W_ij dk(x_i, z_j) / dx_i
-    _properties(*inner)             known properties of k, given those of its children
+    _properties(*inner)         known properties of k, given those of its children
 
 A path is the name of a field, or `terms__0` for the first member of the tuple `terms`.
 
-A kernel whose single values are expensive (dynamic programming, a Python function) sets `costly`
-and implements `_pairs(P, Q, i, j)`, which evaluates a list of pairs.  During a fit, its values are
-then stored, so that no pair is evaluated twice.
+A kernel whose individual values are expensive (dynamic programming, a Python function) sets
+`costly` and implements `_pairs(P, Q, i, j)`, which evaluates a list of pairs.  Its values are then
+stored during a fit, so that no pair is evaluated twice.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "node", "parameter"]
 
 _ROWS_PER_TILE = 1024  # rows of k(X, Z) filled at a time, to limit temporary memory
-_DIAGONAL_BLOCK = 64  # block size where only the diagonal is needed: larger ones waste more work
+_DIAGONAL_BLOCK = 64  # block size if only the diagonal is needed; larger blocks waste work
 _MIN_LOG_PARAMETER = -700.0  # exp() of a smaller logarithm may underflow to 0
 
 
@@ -95,8 +96,8 @@ class Kernel(Value, ABC):
     """Base class of all kernels: symmetric functions k(x, z) of two points.
 
     Kernels are immutable.  They are combined with `+`, `*` and `**`, and evaluated by calling them:
-    `k(X, Z)` returns the matrix of the k(x_i, z_j).  See the documentation of the module for the
-    methods that a new kernel implements.
+    `k(X, Z)` returns the matrix with the entries k(x_i, z_j).  The docstring of the module
+    `mercer.kernels._base` lists the methods that a new kernel must implement.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class Kernel(Value, ABC):
     # ------------------------------------------------------------------ evaluation
 
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
-        """Return the matrix of the k(x_i, z_j).
+        """Return the matrix with the entries k(x_i, z_j).
 
         Parameters
         ----------
@@ -149,24 +150,25 @@ class Kernel(Value, ABC):
         return self._diag(X)
 
     def prepare(self, X: Any, like: Prepared | None = None) -> Prepared:
-        """Return the points X converted for `tile`.
+        """Return the points X in the form that `tile` requires.
 
-        If `like`, the other operand, is given, both share one frame (for example a common centre).
+        If `like` (the other operand, already prepared) is given, the result can be used in one tile
+        with it; for example, both are then centred at the same point.
         """
         self._require_resolved()
         return self._prepare(X, like)
 
     def tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> np.ndarray:
-        """Fill `out` with k(P, Q) and return it."""
+        """Fill `out` with the kernel values k(P, Q) of prepared points, and return it."""
         self._tile(P, Q, out)
         return out
 
     def pullback(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        """Return sum_ij W_ij dk(x_i, z_j) / d theta, in the order of `theta`.
+        """Return the gradient sum_ij W_ij dk(x_i, z_j) / d theta, one entry per entry of `theta`.
 
-        This is reverse-mode differentiation: the weights W, shape (n, m), are passed down the
-        expression, so that the (n, m, p) array of all derivatives is never formed.  `Z=None` means
-        the points X.
+        This is reverse-mode differentiation: the weights W, shape (n, m), are propagated through
+        the kernel expression, so that the (n, m, p) array of all derivatives is never formed.
+        `Z=None` means that Z is X.
         """
         if not self._n_free_parameters:
             return np.zeros(0)
@@ -177,7 +179,7 @@ class Kernel(Value, ABC):
     def linearise(self, X: Any, Z: Any = None) -> KernelLinearisation:
         """Return the matrix k(X, Z) with its derivatives with respect to `theta`.
 
-        `Z=None` means the points X.
+        `Z=None` means that Z is X.
         """
         self._require_resolved()
         return self._linearise(X, Z)
@@ -185,25 +187,25 @@ class Kernel(Value, ABC):
     def input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         """Return sum_j W_ij dk(x_i, z_j) / dx_i, shape (n, d).
 
-        This is the derivative with respect to the first argument only, also for `Z=None`.  Where
-        k is not differentiable at x_i = z_j (Laplacian, Matern(nu=0.5), ...), the pair contributes
-        0, the midpoint of its subgradients.
+        This is the derivative with respect to the first argument only, even if Z is None and both
+        arguments are X.  If k is not differentiable at x_i = z_j (Laplacian, Matern(nu=0.5), ...),
+        such a pair contributes 0, the midpoint of its subgradients.
         """
         self._require_resolved()
         return self._input_gradient(X, Z, self._check_weights(X, Z, W))
 
-    # ------------------------------------------------------------------ methods of subclasses
+    # ------------------------------------------------------------------ methods for subclasses
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
-        """Return the points X converted for `_tile`, compatible with the other operand `like`."""
+        """Return the points X in the form that `_tile` requires, compatible with operand `like`."""
         return Prepared((X,))
 
     @abstractmethod
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Set out <- k(P, Q), shape (n, m)."""
+        """Write the kernel values k(P, Q) of prepared points to `out`, shape (n, m)."""
 
     def _diag(self, X: Any) -> np.ndarray:
-        """Return the diagonal from small blocks; subclasses override this if they can do better."""
+        """Return k(x_i, x_i), computed from small blocks; subclasses may have a faster method."""
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
         for rows in slices(len(P), _DIAGONAL_BLOCK):
@@ -212,7 +214,7 @@ class Kernel(Value, ABC):
         return out
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return k(p_i, q_j) for index arrays i and j, here as one row of a tile per point p_i."""
+        """Return k(p_i, q_j) for index arrays i and j; by default from one tile per point p_i."""
         values = np.empty(len(i), dtype=P.dtype)
         for point in np.unique(i):
             of_point = i == point
@@ -226,7 +228,7 @@ class Kernel(Value, ABC):
         return False
 
     def _tile_by_pairs(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Fill a tile with `_pairs`; for a symmetric tile only its upper triangle is evaluated."""
+        """Fill a tile by calling `_pairs`; if it is symmetric, only for its upper triangle."""
         if P.source is Q.source and np.array_equal(P.index, Q.index):
             i, j = np.triu_indices(len(P))
             out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
@@ -257,9 +259,10 @@ class Kernel(Value, ABC):
         )
 
     def _float32_error_bound(self, P: Prepared) -> float | None:
-        """Return a bound e of the relative error of float32 tiles of these points, or None.
+        """Return a bound e on the relative error of tiles of these points in float32, or None.
 
-        For k >= 0: |float32 tile - k| <= e k.  None means that no bound is known.
+        A bound e means that |float32 value - k| <= e k for every entry, with k >= 0.  None means
+        that no bound is known.
         """
         return None
 
@@ -270,11 +273,12 @@ class Kernel(Value, ABC):
         return implemented and all(child._has_float32_error_bound for _, child in self._children())
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Return the pre-images z_c that minimise |phi(z) - sum_i C_ic phi(x_i)|, by a formula.
+        """Return the points z_c that minimise |phi(z_c) - sum_i C_ic phi(x_i)|, by a formula.
 
-        Returns None if there is no formula, so that a search is needed.  If the formula is only
-        approximate, `_preimage_method` is its name instead of "exact".  For a kernel with
-        `_neighbours` the returned points are the start of a search.
+        phi is the feature map of the kernel; z_c is the pre-image of column c of C.  Returns None
+        if there is no formula, so that a search is needed.  If the formula is only approximate,
+        `_preimage_method` is its name instead of "exact".  For a kernel with `_neighbours`, a
+        search starts from the returned points.
         """
         return None
 
@@ -284,8 +288,8 @@ class Kernel(Value, ABC):
         """Return a function that lists the neighbours of a structured point, or None.
 
         Neighbours differ from a point by one small change, such as one symbol of a string.  The
-        search for pre-images moves from neighbour to neighbour.  X are points that determine which
-        changes are possible, for example the symbols that occur.
+        search for pre-images moves from a point to one of its neighbours.  The points X determine
+        which changes are possible: for strings, the symbols that occur in X.
         """
         return None
 
@@ -293,19 +297,20 @@ class Kernel(Value, ABC):
         """Return the points on which the children are evaluated."""
         return X
 
-    # Whether distances in feature space depend only on those of the children, as for a sum.
+    # Whether the distances in feature space depend only on those of the child kernels, as for a
+    # sum.
     _preserves_distances: ClassVar[bool] = False
 
     @property
     def _has_linear_part(self) -> bool:
-        """Whether a term, such as <x, z>, changes under translation, but its distances do not."""
+        """Whether a translation of all points changes a term, such as <x, z>, but no distance."""
         return self._preserves_distances and any(c._has_linear_part for _, c in self._children())
 
     def _shifted_to_data(self, X: Any) -> Kernel:
-        """Return a kernel with the same distances in feature space whose values do not cancel.
+        """Return a kernel whose feature-space distances are the same, but suffer less cancellation.
 
         The distance k(x, x) - 2 k(x, z) + k(z, z) loses digits if the points X are far from the
-        origin relative to their spread.  Linear terms are then shifted to the middle of X.
+        origin relative to their spread.  Linear terms are therefore shifted to the centre of X.
         """
         if not self._has_linear_part:
             return self
@@ -335,16 +340,16 @@ class Kernel(Value, ABC):
         return weights
 
     def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        """Return {field: value} for the rules, such as "median", in the fields of this node."""
+        """Return {field: value} for each field of this node that is a rule such as "median"."""
         return {}
 
     @property
     def _checks_training_points(self) -> bool:
-        """Whether `_judge` checks training points, in this node or in one below it."""
+        """Whether `_judge` of this kernel or of one of its parts checks the training points."""
         return any(child._checks_training_points for _, child in self._children())
 
     def _judge(self, X: Any) -> None:
-        """Raise an error for training points from which nothing can be learned."""
+        """Raise an error if nothing can be learned from these training points."""
         inner = self._inner_points(X)
         for _, child in self._children():
             if child._checks_training_points:
@@ -363,27 +368,27 @@ class Kernel(Value, ABC):
 
     @property
     def costly(self) -> bool:
-        """Whether single values are so expensive that none should be computed twice."""
+        """Whether a single value is so expensive that it should be stored, not recomputed."""
         return any(child.costly for _, child in self._children())
 
     def _evaluation_work(self, entries: int, columns: int = 0) -> float:
-        """Return the estimated work, in multiplications, of `entries` entries of K.
+        """Estimate the number of multiplications needed to compute `entries` entries of K.
 
-        With `columns`, including a product of these entries with that many columns.  Used to decide
-        whether to start threads: for costly kernels and structured points the result is infinite,
-        because these are always worth a thread.
+        With `columns`, this includes the product of K with a matrix of that many columns.  The
+        estimate determines whether to start threads.  It is infinite for costly kernels and for
+        points that are not vectors, because these always justify a thread.
         """
         cheap = self.on_vectors and not self.costly
         return entries * (ENTRY_WORK + columns) if cheap else np.inf
 
     @property
     def accepts_matrix(self) -> bool:
-        """Whether a numeric matrix is accepted, with its rows (finite numbers) as points."""
+        """Whether the points may be the rows of a numeric matrix, with finite entries."""
         return all(child.accepts_matrix for _, child in self._children())
 
     @property
     def discrete(self) -> bool:
-        """Whether points (sets, rankings) cannot vary continuously, even as rows of numbers."""
+        """Whether points (sets, rankings) are discrete, even if they are given as numeric rows."""
         return any(child.discrete for _, child in self._children())
 
     # ------------------------------------------------------------------ known properties
@@ -396,7 +401,7 @@ class Kernel(Value, ABC):
     def properties(self) -> Properties:
         """The known properties of the kernel, such as its order, and the rule that proves them.
 
-        They are derived from the expression, without numerical evaluation.  If a user-defined
+        They are derived from the kernel expression, without evaluating k.  If a user-defined
         subclass overrides methods, but not `_properties`, nothing is known about it.
         """
         if _changes_methods(type(self)):
@@ -405,12 +410,12 @@ class Kernel(Value, ABC):
 
     @property
     def infinitely_divisible(self) -> bool:
-        """Whether k**p is a Mercer kernel for every real p > 0 (log k is then CPD)."""
+        """Whether k**p is a Mercer kernel for every real p > 0."""
         return self.properties.infinitely_divisible
 
     @property
     def domain(self) -> str:
-        """The kind of points that the kernel takes, or "" if that is not known.
+        """The kind of points that the kernel accepts, or "" if it is unknown.
 
         One of "vectors", "nonnegative" (vectors), "sets", "bags", "strings", "texts", "graphs",
         "rankings", "indices" and "collections" (of points).
@@ -450,7 +455,7 @@ class Kernel(Value, ABC):
 
     @property
     def diagonal_bound(self) -> float:
-        """An upper bound B of k(x, x) over all x, so that |f(x)|^2 <= B |f|^2 for f in the RKHS.
+        """An upper bound B on k(x, x) for all x; then |f(x)|^2 <= B |f|^2 for f in the RKHS.
 
         It is inf if no bound is known, or if k is only conditionally positive definite.
         """
@@ -458,7 +463,7 @@ class Kernel(Value, ABC):
 
     @property
     def distinguishes_observations(self) -> bool:
-        """Whether k(X, Z) can differ from k(X) if Z equals X, as for the noise of `White`."""
+        """Whether k(X, Z) can differ from k(X) for a copy Z of X, as for the noise of `White`."""
         return any(child.distinguishes_observations for _, child in self._children())
 
     claims = FormerAttribute("properties")
@@ -467,7 +472,7 @@ class Kernel(Value, ABC):
 
     @property
     def pullback_in_tiles(self) -> bool:
-        """Whether `pullback(X, Z, W)` is possible for two different collections of points."""
+        """Whether `pullback(X, Z, W)` is implemented for a Z that is not X."""
         return all(child.pullback_in_tiles for _, child in self._children())
 
     # ------------------------------------------------------------------ derivatives of k(x, x)
@@ -480,11 +485,11 @@ class Kernel(Value, ABC):
         return total
 
     def _diag_gradient(self, X: Any, w: np.ndarray) -> np.ndarray:
-        """Return w_i dk(x_i, x_i)/dx_i, by symmetry twice the derivative in one argument."""
+        """Return w_i d/dx_i k(x_i, x_i), twice the derivative in one argument by symmetry."""
         parts = [
             2.0 * self.input_gradient(take(X, rows), None, np.diag(w[rows]))
             for rows in slices(length(X), _DIAGONAL_BLOCK)
-            or [slice(0)]  # keep (0, d) for no points
+            or [slice(0)]  # without points, the result has shape (0, d)
         ]
         return np.concatenate(parts)
 
@@ -492,7 +497,7 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _slots(self) -> dict[str, Any]:
-        """The parameters and children by their paths, in field order (treat as read-only)."""
+        """{path: parameter or child}, in the order of the fields; callers must not change it."""
         slots: dict[str, Any] = {}
         for name, tunable in _fields(type(self)):
             value = getattr(self, name)
@@ -507,13 +512,13 @@ class Kernel(Value, ABC):
         return ((path, v) for path, v in self._slots.items() if isinstance(v, Kernel))
 
     def _free(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (path, its entries of theta) for every free parameter and every child."""
+        """Yield (path, entries of theta at this path) for every free parameter and every child."""
         self._require_resolved()
         for path, value in self._slots.items():
             if isinstance(value, Kernel):
                 yield path, value._theta
             elif np.all((value := np.asarray(value, dtype=float)) > 0):
-                yield path, np.log(np.ravel(value))  # a parameter that is 0 has no log: not free
+                yield path, np.log(np.ravel(value))  # only if > 0: log 0 is not finite
 
     def _with(self, changes: dict[str, Any]) -> Self:
         """Return this kernel with new values at some paths."""
@@ -529,7 +534,7 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _parts(self) -> tuple[tuple[str, int], ...]:
-        """The pairs (path, number of its entries of theta), in the order of `_free`."""
+        """The pairs (path, number of entries of theta at this path), in the order of `_free`."""
         return tuple((path, part.size) for path, part in self._free())
 
     @property
@@ -589,12 +594,12 @@ class Kernel(Value, ABC):
                 changes[path] = tuple(new) if np.ndim(value) else new[0]
         result = self._with(changes)
         if theta.min(initial=0.0) > _MIN_LOG_PARAMETER:
-            # No parameter became 0, so the same ones are free: copy the caches.
+            # No parameter became 0, so the same parameters are free, and the caches stay valid.
             result.__dict__.update(_parts=self._parts, _unresolved=[])
         return result
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the fields by name; with `deep`, also those of the children as `child__name`."""
+        """Return {field: value}; with `deep`, also the fields of children, as `child__field`."""
         params = dict(self._items())
         if deep:
             for name, child in self._children():
@@ -643,9 +648,10 @@ class Kernel(Value, ABC):
         X : n points
             The training points.
         weights : ndarray of shape (n,), optional
-            A point of weight 2 counts as two points; a point of weight 0 is ignored.
+            The weights of the points: a point of weight 2 counts as two points, and a point of
+            weight 0 is ignored.
         targets : ndarray of shape (n, q), optional
-            Used by kernels that learn from targets (`MultipleKernel`), but not by rules.
+            The target values, used only by kernels that learn from targets (`MultipleKernel`).
         """
         if self._checks_training_points:
             self._judge(X)
@@ -675,7 +681,7 @@ class Kernel(Value, ABC):
         return self
 
     def _without_targets(self) -> Kernel:
-        """Return this kernel with parts that learn from targets replaced by rules that do not."""
+        """Return this kernel with parts that learn from targets replaced by parts that do not."""
         return self._with({path: child._without_targets() for path, child in self._children()})
 
     def _rules(self) -> list[str]:
@@ -684,7 +690,7 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _unresolved(self) -> list[str]:
-        """The parameters, as "name=rule", whose values still depend on data."""
+        """The parameters that are still rules and need data, as strings "name=rule"."""
         own = [f"{name}={getattr(self, name)!r}" for name in self._rules()]
         return own + [name for _, child in self._children() for name in child._unresolved]
 
@@ -692,8 +698,9 @@ class Kernel(Value, ABC):
         """Raise ValueError if a parameter is still a rule such as "median"."""
         if self._unresolved:
             raise ValueError(
-                f"{type(self).__name__} has {', '.join(self._unresolved)}, a rule that needs data; "
-                f"call kernel.resolve(X) with the training points first (estimators do this in fit)"
+                f"{type(self).__name__} has {', '.join(self._unresolved)}, which must be computed "
+                f"from data; call kernel.resolve(X) with the training points first (estimators do "
+                f"this in fit)"
             )
 
     # ------------------------------------------------------------------ algebra
@@ -732,7 +739,8 @@ class Kernel(Value, ABC):
 
     # ------------------------------------------------------------------ in notebooks
 
-    # k(x, z) in LaTeX, with <name> for the value of a field; "" to show the class name instead
+    # The formula of k(x, z) in LaTeX, where <name> is replaced by the value of the field `name`; if
+    # it is "", the class name is shown instead.
     _latex: ClassVar[str] = ""
 
     def _repr_latex_(self) -> str:
@@ -758,7 +766,7 @@ class Kernel(Value, ABC):
 
 @cache
 def _fields(kernel: type[Kernel]) -> tuple[tuple[str, bool], ...]:
-    """Return (name, whether it is tunable) for each field of a kernel class."""
+    """Return (name, is_tunable) for each field of a kernel class."""
     return tuple((f.name, "bounds" in f.metadata) for f in dataclasses.fields(kernel))
 
 

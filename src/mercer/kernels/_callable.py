@@ -1,4 +1,4 @@
-"""A kernel defined by a Python function of two points or of two collections of points."""
+"""The class `Callable`: a kernel defined by a Python function."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Callable(Kernel):
     Parameters
     ----------
     function : callable
-        A symmetric function.  For a Mercer kernel it must also be positive semidefinite, which
-        cannot be proved automatically; `validity` searches for a counterexample.
+        A symmetric function.  For a Mercer kernel it must also be positive semidefinite.  This
+        cannot be proved automatically, but `validity` searches for a counterexample.
     contract : {"auto", "matrix", "pair"}, default "auto"
         How to call the function.  "matrix": function(X, Z) takes two collections of points and
         returns an array of shape (n, m).  "pair": function(x, z) takes two points and returns a
         number.  "auto" calls the function with a few points, and selects "matrix" if it returns
         arrays of the right shapes.
     params : dict, optional
-        Further keyword arguments of the function.
+        Additional keyword arguments of the function.
     order : int, optional
-        State here what you know about the function: 0 if it is positive semidefinite, m if it is
-        conditionally positive definite of order m.  `validity` trusts this without checking.
+        What is known about the function: 0 if it is positive semidefinite, m if it is conditionally
+        positive definite of order m.  `validity` relies on this without checking it.
 
     Examples
     --------
@@ -88,12 +88,12 @@ class Callable(Kernel):
             i, j = np.argwhere(~np.isfinite(out))[0]
             raise ValueError(
                 f"Callable: {callable_name(self.function)} returned "
-                f"{np.sum(~np.isfinite(out))} values "
-                f"that are not finite, the first for the points {P.index[i]} and {Q.index[j]}"
+                f"{np.sum(~np.isfinite(out))} NaN or "
+                f"infinite values; the first one is for points {P.index[i]} and {Q.index[j]}"
             )
 
     def _fill(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Set out <- k(P, Q), without checking that the values are finite."""
+        """Write k(P, Q) to `out`, without checking that the values are finite."""
         if Q.frame == "matrix":
             out[...] = self._block(P.arrays[0], Q.arrays[0])
         else:
@@ -116,10 +116,10 @@ class Callable(Kernel):
         return self.contract != "matrix"
 
     def _decide(self, X: Any) -> str:
-        """Return "matrix" or "pair", whichever works for the first few points."""
-        # Call with two and three points: an elementwise function of rows cannot return an array of
-        # shape (2, 3).  A function of two points such as `x @ z` can if there are three columns, so
-        # also call with one point and one point, where it cannot return shape (1, 1).
+        """Return the contract, "matrix" or "pair", that works for the first few points."""
+        # Call it with 2 and 3 points: an elementwise function of rows cannot return shape (2, 3).
+        # A function of two points, such as `x @ z`, can do so if there are three columns.
+        # Therefore also call it with 1 and 1 points: then such a function cannot return (1, 1).
         two, three = (np.arange(m) % length(X) for m in (2, 3))
         with warnings.catch_warnings():  # a call with the wrong contract may warn
             warnings.simplefilter("ignore")
@@ -135,9 +135,10 @@ class Callable(Kernel):
             except Exception as error:
                 as_pair = error
         raise ValueError(
-            f"Callable: {callable_name(self.function)} satisfies neither contract. Called with two "
-            f"collections of points: {_describe(as_matrix)}. Called with two points: "
-            f"{_describe(as_pair)}. Pass contract='matrix' or 'pair' to see where it fails"
+            f"Callable: {callable_name(self.function)} accepts neither two collections of points "
+            f"nor two points. Called with two collections of points: {_describe(as_matrix)}. "
+            f"Called with two points: {_describe(as_pair)}. Pass contract='matrix' or "
+            f"contract='pair' to see the full traceback"
         )
 
     def _block(self, X: Any, Z: Any) -> np.ndarray:
@@ -148,8 +149,8 @@ class Callable(Kernel):
         if block.shape != (n, m):
             raise ValueError(
                 f"Callable: {callable_name(self.function)} returned shape {block.shape} "
-                f"for {n} x {m} "
-                f"points, not {(n, m)}; if it takes two points and returns a number, use "
+                f"for {n} and {m} "
+                f"points, expected {(n, m)}; if it takes two points and returns a number, use "
                 f"contract='pair'"
             )
         return block.astype(float, copy=False)
@@ -161,7 +162,7 @@ class Callable(Kernel):
             raise ValueError(
                 f"Callable: {callable_name(self.function)} returned shape {value.shape} "
                 f"for two points, "
-                f"not a number; if it takes two collections of points, use contract='matrix'"
+                f"expected a number; if it takes two collections of points, use contract='matrix'"
             )
         return float(value.item())
 

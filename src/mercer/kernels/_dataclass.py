@@ -1,4 +1,4 @@
-"""Immutable values as frozen dataclasses: comparison, hashing and text of their fields."""
+"""Immutable values based on frozen dataclasses: comparison, hashing and formatting."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SYMMETRY_TOLERANCE = 1e-8
 def node(cls: type[T]) -> type[T]:
     """Class decorator that makes a kernel or basis class a frozen dataclass.
 
-    Use it for every new kernel class.  Equality, hash and repr are those of the base class, which
-    compares fields that are arrays by their entries.
+    Use it for every new kernel class.  Equality, hash and repr are inherited from the base
+    class, which can also compare fields that are arrays.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Value:
     """Base class of immutable values, which are equal if their class and all fields are equal.
 
     The repr contains all digits of all fields, so that the value can be reconstructed from it; str
-    is a shorter text.
+    is shorter.
     """
 
     def _items(self) -> list[tuple[str, Any]]:
@@ -79,7 +79,7 @@ class Value:
         return self._written(format_brief).text
 
     def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        """Return the text of this value; `write` formats the fields, in full or briefly."""
+        """Return this value as text; `write` is the function that formats the fields."""
         inside = [f"{name}={write(value)}" for name, value in self._items()]
         return FormattedExpression(f"{type(self).__name__}({', '.join(inside)})")
 
@@ -88,7 +88,7 @@ class FormattedExpression(NamedTuple):
     """An expression as text, with the precedence of its outermost operator."""
 
     text: str
-    level: int = 3  # 0: sum, 1: product, 2: power, 3: never needs brackets
+    level: int = 3  # precedence: 0 sum, 1 product, 2 power, 3 never needs brackets
 
     def inside(self, level: int) -> str:
         """Return the text as an operand, in brackets if its precedence is below `level`."""
@@ -98,8 +98,8 @@ class FormattedExpression(NamedTuple):
 def format_operand(value: Value, write: Function[[Any], str]) -> FormattedExpression:
     """Return the text of a value that is an operand of an expression.
 
-    If its class overrides `__repr__` or `__str__`, the text is put in brackets, because its
-    precedence is not known.
+    If its class overrides `__repr__` or `__str__`, the text has the lowest precedence, because the
+    actual one is unknown.
     """
     default = Value.__repr__ if write is format_full else Value.__str__
     method = getattr(type(value), default.__name__)
@@ -112,7 +112,7 @@ def callable_name(function: Any) -> str:
 
 
 def fields_equal(a: Any, b: Any) -> bool:
-    """Return True if two values of fields are equal; arrays are compared by their entries."""
+    """Return True if two field values are equal; arrays are compared entry by entry."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(np.asarray(a), np.asarray(b))
     if isinstance(a, dict) and isinstance(b, dict):
@@ -123,7 +123,7 @@ def fields_equal(a: Any, b: Any) -> bool:
 
 
 def hashable_key(value: Any) -> Any:
-    """Return a hashable object for the value of a field; equal values have equal keys."""
+    """Return a hashable key of a field value; equal values have equal keys."""
     if isinstance(value, (list, tuple, np.ndarray)):
         flat = value.tolist() if isinstance(value, np.ndarray) else value
         return tuple(hashable_key(v) for v in flat) if isinstance(flat, (list, tuple)) else flat
@@ -137,12 +137,12 @@ def hashable_key(value: Any) -> Any:
 
 
 def format_full(value: Any) -> str:
-    """Return the full text of a field, with all digits; arrays as lists, functions by name."""
+    """Format a field value with all digits; arrays as lists, functions by their names."""
     return _write(value, format_full) or repr(value)
 
 
 def format_brief(value: Any) -> str:
-    """Return a short text of a field: numbers with six digits, long arrays by their shape."""
+    """Format a field value briefly: numbers with six digits, only the shape of long arrays."""
     if isinstance(value, dict) and len(value) > 12:
         return f"{{{len(value)} entries}}"
     if isinstance(value, (np.ndarray, list, tuple)) and math.prod(shape := _shape(value)) > 12:
@@ -163,7 +163,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _write(value: Any, write: Function[[Any], str]) -> str:
-    """Return the text of a composite value, with its parts formatted by `write`, else ""."""
+    """Return a composite value as text, with its parts formatted by `write`; "" for others."""
     if isinstance(value, Value):
         return repr(value) if write is format_full else str(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -194,7 +194,7 @@ def frozen_parameter(value: Any) -> Any:
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        return value  # not numbers: `_check` of the kernel raises the error
+        return value  # not numbers; `_check` of the kernel will raise an error
     if array.ndim > 1:
         return value
     return array.item() if array.ndim == 0 else tuple(array.tolist())
@@ -210,7 +210,7 @@ def asymmetry(A: np.ndarray) -> tuple[float, float]:
 def lowest_eigenvalue(A: np.ndarray) -> float:
     """Return the smallest eigenvalue of a symmetric matrix.
 
-    A negative eigenvalue that can be a rounding error is returned as 0.
+    If it is negative, but within rounding error of 0, it is returned as 0.
     """
     values = np.linalg.eigvalsh(np.asarray(A, dtype=float))
     eps = np.finfo(A.dtype).eps
@@ -223,17 +223,19 @@ def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
     `owner` (the kernel) and `name` (the parameter) appear in the error messages.
     """
     if hasattr(value, "tocsr"):
-        raise TypeError(f"{owner}: {name} must be a dense array, got a sparse one; use .toarray()")
+        raise TypeError(
+            f"{owner}: {name} must be a dense array, got a sparse one; convert it with .toarray()"
+        )
     A = np.asarray(value)
     A = A if A.dtype in (np.float32, np.float64) else A.astype(float)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
         raise ValueError(f"{owner}: {name} must be square, got shape {A.shape}")
     if not np.all(np.isfinite(A)):
-        raise ValueError(f"{owner}: {name} has entries that are not finite")
+        raise ValueError(f"{owner}: {name} contains NaN or infinite entries")
     gap, largest = asymmetry(A)
     if gap > SYMMETRY_TOLERANCE * largest:
         raise ValueError(
-            f"{owner}: {name} must be symmetric, but it and its transpose differ by {gap:.3g}; "
+            f"{owner}: {name} must be symmetric, but differs from its transpose by {gap:.3g}; "
             f"symmetrise it as (A + A.T) / 2"
         )
     if A.flags.writeable:

@@ -1,9 +1,9 @@
-"""A block k(X, Z) of kernel values together with its derivatives with respect to theta.
+"""A block K = k(X, Z) of kernel values together with its derivatives with respect to theta.
 
-    total(W) = sum_ij W_ij k_ij,     pullback(W) = sum_ij W_ij dk_ij / d theta,
-    products(V) = k V,               tangents(V) = dk / d theta V
+    total(W) = sum_ij W_ij K_ij,     pullback(W) = sum_ij W_ij dK_ij / d theta,
+    products(V) = K V,               tangents(V) = (dK / d theta) V
 
-All four share the same distances and exponentials, which are computed once per block.
+All four methods share the same distances and exponentials, which are computed once per block.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelLinearisation", "ScaleLinearisation", "SumLinearisation"]
 
-# Step of the finite differences in theta (log parameters): a compromise between truncation error
-# and cancellation, which leaves about six digits.
+# Step of the finite differences with respect to theta.  It balances truncation error and
+# cancellation, so that about six digits are correct.
 _STEP = 1e-6
 
 
 class KernelLinearisation:
-    """The linearisation of k(X, Z) for any kernel.
+    """The block K = k(X, Z) with its derivatives with respect to theta, for any kernel.
 
-    The tangents are finite differences with about six correct digits.  Subclasses compute them
-    analytically.
+    The tangents are finite differences with about six correct digits.  Subclasses for particular
+    kernels compute them analytically.
     """
 
     def __init__(self, kernel: Kernel, X: Any, Z: Any) -> None:
@@ -45,19 +45,19 @@ class KernelLinearisation:
         total += self.values
 
     def total(self, W: np.ndarray) -> float:
-        """Return sum_ij W_ij k_ij."""
+        """Return sum_ij W_ij K_ij."""
         return float(np.sum(W * self.values))
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        """Return sum_ij W_ij dk_ij / d theta, shape (p,)."""
+        """Return sum_ij W_ij dK_ij / d theta, shape (p,)."""
         return self.kernel.pullback(self.X, self.Z, W)
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """Return k V, or k^T V if `transposed`."""
+        """Return K V, or K^T V if `transposed`."""
         return np.asarray((self.values.T if transposed else self.values) @ V)
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """Return dk / d theta V, shape (p, n, q), or dk^T / d theta V if `transposed`."""
+        """Return (dK / d theta) V, shape (p, n, q), or (dK^T / d theta) V if `transposed`."""
         theta = self.kernel.theta
         rows = length(self.X) if self.Z is None or not transposed else length(self.Z)
         differences = np.empty((theta.size, rows, V.shape[1]))
@@ -68,7 +68,7 @@ class KernelLinearisation:
 
 
 class SumLinearisation(KernelLinearisation):
-    """The linearisation of a sum k_1 + ... + k_m, in the concatenated theta of the terms."""
+    """The linearisation of a sum k_1 + ... + k_m, whose theta joins those of the terms."""
 
     @cached_property
     def terms(self) -> list[KernelLinearisation]:

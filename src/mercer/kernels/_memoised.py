@@ -2,13 +2,12 @@
 
 Solvers read the same entries of K more than once: rows, then the diagonal, then blocks of
 landmarks.  For most kernels, evaluating an entry again is cheaper than looking it up.  For a Python
-function or a dynamic programme it is not.
+function or a dynamic-programming algorithm it is not.
 
 Each table contains the values of one kernel with fixed parameters.  `ValueTables` finds the table
-by comparing kernels.  A kernel with other parameters therefore never reads values of another one,
-no matter how it was created (`with_theta`, `set_params`, `dataclasses.replace`).  The tables are
-emptied when the memory scope of the fit ends.  A `Memoised` kernel that is used after that
-evaluates every pair.
+by comparing kernels.  After a change of parameters (`with_theta`, `set_params`,
+`dataclasses.replace`), a kernel therefore never reads values of the old parameters.  The tables are
+emptied at the end of the fit.  A `Memoised` kernel that is used later evaluates every pair.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .graphs._graph_collection import Graph
 
 __all__ = ["Memoised", "memoise", "table_bytes", "unwrap"]
 
-# Marks a table entry that a thread is evaluating.  NaN marks entries that are not evaluated yet.
+# The value of a table entry that a thread is evaluating; NaN means not evaluated yet.
 _IN_PROGRESS = np.inf
 
 
@@ -52,7 +51,7 @@ class ValueTable:
         return np.full((self.size, self.size), np.nan)
 
     def positions_of(self, X: Any) -> np.ndarray:
-        """Return the row of each point in the table, adding new points; -1 if the table is full."""
+        """Return the table row of each point, adding new points; -1 if the table is full."""
         rows = np.full(length(X), -1, dtype=np.intp)
         if not self.size:
             return rows
@@ -67,7 +66,7 @@ class ValueTable:
         return rows
 
     def clear(self) -> None:
-        """Free the values and the points, and store none from now on."""
+        """Delete all values and points; nothing is stored from now on."""
         with self.changed:
             self.size = 0
             self.positions, self.points = {}, []
@@ -75,10 +74,10 @@ class ValueTable:
 
 
 class ValueTables:
-    """The tables of the costly parts of one kernel expression.
+    """The tables of stored values for the costly parts of one kernel expression.
 
-    There is at most one table per costly part, because the tables of earlier parameter values are
-    dropped.  Equal parts share a table.
+    There is at most one table per costly part, because a new table replaces the one of earlier
+    parameter values.  Equal parts share a table.
     """
 
     def __init__(self, size: int, parts: int) -> None:
@@ -97,7 +96,7 @@ class ValueTables:
             return table
 
     def clear(self) -> None:
-        """Free all values, and store none from now on."""
+        """Delete all tables; nothing is stored from now on."""
         with self.lock:
             for _, table in self.entries:
                 table.clear()
@@ -106,16 +105,16 @@ class ValueTables:
 
 @node
 class Memoised(Wrapper):
-    """The kernel k(x, z) = k_1(x, z), with values that are stored and reused.
+    """A kernel k_1 whose values are stored and reused: k(x, z) = k_1(x, z).
 
     Parameters, equality, hash and repr are those of k_1.
 
     Parameters
     ----------
     kernel : Kernel
-        k_1.
+        The kernel k_1.
     tables : ValueTables
-        Where the values are stored.
+        The tables in which the values are stored.
     """
 
     tables: Any = None
@@ -147,7 +146,7 @@ class Memoised(Wrapper):
         return self._diag_prepared(P) if self._is_stored(P, P) else self.kernel._diag(X)
 
     def _is_stored(self, P: Prepared, Q: Prepared) -> bool:
-        """Whether the values of these points are stored in a table, the same for both operands."""
+        """Whether both operands belong to the same table, and it still stores values."""
         return P.frame is Q.frame and P.frame.size > 0
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -184,15 +183,15 @@ class Memoised(Wrapper):
             changed.wait_for(lambda: not np.isinf(table[a[first], b[first]]).any())
             values[stored] = table[a, b]
         failed = np.isnan(values)
-        if failed.any():  # another thread raised an error for these, and this one should, too
+        if failed.any():  # another thread failed here, so this one should raise the error too
             values[failed] = self._evaluated(P, Q, i[failed], j[failed])
         return values
 
     def _evaluated(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return k_1(p_i, q_j); the point that was added to the table first is the first argument.
+        """Return k_1(p_i, q_j); of the two points, the one added to the table first comes first.
 
-        Points outside the table come after those inside, ordered by their index.  The order
-        matters because a user-supplied function may be symmetric only up to rounding, and the
+        Points that are not in the table come after those that are, ordered by their index.  The
+        order matters because a user-supplied function may be symmetric only up to rounding, and the
         result must not depend on the order in which tiles are computed.
         """
         p, q = P.children[0], Q.children[0]
@@ -209,7 +208,7 @@ class Memoised(Wrapper):
                 )
         return values
 
-    # ------------------------------------------------------------------ equal to k_1 as a value
+    # ------------------------------------------------------------------ behave like k_1
 
     def __eq__(self, other: object) -> bool:
         return self.kernel == (other.kernel if isinstance(other, Memoised) else other)
@@ -218,7 +217,7 @@ class Memoised(Wrapper):
         return hash(self.kernel)
 
     def __reduce__(self) -> Any:
-        return unwrap, (self.kernel,)  # copies and files contain k_1 only, without the values
+        return unwrap, (self.kernel,)  # copies and pickles contain only k_1, without its values
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of k_1."""
@@ -230,7 +229,7 @@ class Memoised(Wrapper):
 
     @property
     def theta_names(self) -> list[str]:
-        """The names of the entries of theta, those of k_1."""
+        """The names of the entries of theta, the same as for k_1."""
         return self.kernel.theta_names
 
     def _written(self, write: Function[[Any], str]) -> FormattedExpression:
@@ -240,14 +239,14 @@ class Memoised(Wrapper):
 def memoise(kernel: Kernel, n: int) -> Kernel:
     """Return the kernel with its costly parts memoised, for up to n points.
 
-    Kernels that are cheap to evaluate are returned unchanged.  Every fit is a memory scope: the
-    memory of the tables is reserved in it, and the tables are emptied when it ends.
+    Kernels that are cheap to evaluate are returned unchanged.  If this is called during a fit, the
+    memory of the tables counts towards its memory limit, and is freed when the fit ends.
 
     Parameters
     ----------
     kernel : Kernel
     n : int
-        The number of different points whose values are stored.
+        The largest number of different points whose values are stored.
 
     Returns
     -------
@@ -312,12 +311,12 @@ def _costly_children(kernel: Kernel) -> dict[str, Kernel]:
 
 
 def _count_costly(kernel: Kernel) -> int:
-    """Return the number of costly nodes that have no costly children: one table each."""
+    """Return the number of costly nodes without costly children; each of them needs a table."""
     parts = _costly_children(kernel).values()
     return sum(map(_count_costly, parts)) if parts else int(kernel.costly)
 
 
-# Equal values of one of these types are identical.
+# Types for which two equal values of the same type cannot be distinguished.
 _EXACT_TYPES = (str, bytes, int, bool, complex, type(None))
 
 
@@ -347,7 +346,7 @@ def _key(x: Any) -> Any:
         return kind, tuple((_key(name), _key(value)) for name, value in x.items())
     if kind is Graph:
         return kind, tuple(map(_key, x._arrays()))
-    if is_table(x) and len(x.shape) == 1:  # a row of a data frame: a new object at each access
+    if is_table(x) and len(x.shape) == 1:  # a data frame row, a new object at each access
         names = x.index if hasattr(x, "index") else ()
         return kind, _key(x.name), tuple(map(_key, names)), tuple(map(_key, x))
     return kind, id(x)

@@ -1,4 +1,4 @@
-"""Precomputed kernels: the kernel is given by a matrix of its values."""
+"""The class `Precomputed`: a kernel given by a matrix of its values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Precomputed", "as_index_kernel", "expects_precomputed_rows"]
 
 
 class _Operand(NamedTuple):
-    """The size of a whole operand, of which a tile sees only some rows."""
+    """The size of an entire operand, which a tile needs although it contains only some rows."""
 
     shape: tuple[int, ...]
     largest: int  # the largest index, or -1 if the points are not indices
@@ -28,17 +28,19 @@ class Precomputed(Kernel):
 
         k(i, j) = matrix[i, j]
 
-    With a matrix, the points are integers, the row indices of the matrix.
+    With a matrix, the points are integers: indices of rows of the matrix.
 
-    Without a matrix, it is the kernel that estimators call "precomputed": a point is the row of its
-    kernel values with the training points.  `k(K)` returns the square matrix K itself.  For test
-    points V of shape (n_test, n_train) and training points given by their indices j, `k(V, j)`
-    returns V[:, j].  Instead of indices, the training points may also be the square matrix K.
+    Without a matrix, it is the kernel that estimators call "precomputed": a point is given by the
+    row of its kernel values with all training points.  `k(K)` returns the square matrix K itself.
+    For test points V of shape (n_test, n_train) and training points given by their indices j,
+    `k(V, j)` returns V[:, j].  Instead of indices, the training points may also be the square
+    matrix K.
 
     Parameters
     ----------
     matrix : array-like of shape (n, n), optional
-        The symmetric matrix of kernel values.  None means that the points are rows of values.
+        The symmetric matrix of kernel values.  None means that the points are rows of kernel
+        values.
 
     Examples
     --------
@@ -64,15 +66,15 @@ class Precomputed(Kernel):
             index = _as_index(X)
             if index.max(initial=-1) >= len(self.matrix):
                 raise ValueError(
-                    f"Precomputed: there is no point {index.max()}, the matrix has "
-                    f"{len(self.matrix)} (0 to {len(self.matrix) - 1})"
+                    f"Precomputed: there is no point {index.max()}; the matrix has "
+                    f"{len(self.matrix)} points (0 to {len(self.matrix) - 1})"
                 )
             return Prepared((index,), dtype=self.matrix.dtype)
         if len(getattr(X, "shape", None) or np.shape(X)) == 2:
             points = as_vectors(X, "Precomputed")
             frame, dtype = _Operand(points.shape, -1), points.dtype
         else:
-            points, dtype = _as_index(X), np.dtype(np.float32)  # the other operand decides
+            points, dtype = _as_index(X), np.dtype(np.float32)  # the other operand may need more
             frame = _Operand(points.shape, int(points.max(initial=-1)))
         if like is not None:
             _check_compatible(like.frame, frame)
@@ -93,7 +95,7 @@ class Precomputed(Kernel):
         else:
             raise ValueError(
                 "Precomputed() has no values for pairs of training points given by their indices; "
-                "use Precomputed(K), which keeps the matrix"
+                "use Precomputed(K), which contains the matrix"
             )
 
     def _diag(self, X: Any) -> np.ndarray:
@@ -103,7 +105,7 @@ class Precomputed(Kernel):
         if len(getattr(X, "shape", None) or np.shape(X)) != 2:
             raise ValueError(
                 "Precomputed() has no values k(j, j) for indices j; use Precomputed(K), which "
-                "keeps the matrix"
+                "contains the matrix"
             )
         X = as_vectors(X, "Precomputed")
         _check_square(X.shape)
@@ -115,13 +117,13 @@ class Precomputed(Kernel):
 
 
 def _as_index(X: Any) -> np.ndarray:
-    """Return X as an array of indices; raise if it is anything else."""
+    """Return X as an array of indices; raise ValueError if it is anything else."""
     index = np.asarray(X)
     if not index.size:
         index = index.astype(np.intp)
     if index.ndim != 1 or index.dtype.kind not in "iu":
         raise ValueError(
-            f"Precomputed: points are indices, integers in an array of shape (n,); "
+            f"Precomputed: points must be indices, an array of integers of shape (n,); "
             f"got {index.dtype} of shape {index.shape}"
         )
     if index.min(initial=0) < 0:
@@ -130,7 +132,7 @@ def _as_index(X: Any) -> np.ndarray:
 
 
 def _check_compatible(a: _Operand, b: _Operand) -> None:
-    """Raise if two operands cannot belong to the same matrix of kernel values."""
+    """Raise ValueError if two operands cannot belong to the same matrix of kernel values."""
     if len(a.shape) == len(b.shape) == 2:
         if a.shape[1] != b.shape[1] or not (_is_square(a.shape) or _is_square(b.shape)):
             raise ValueError(
@@ -147,7 +149,7 @@ def _check_compatible(a: _Operand, b: _Operand) -> None:
 
 
 def _check_square(shape: tuple[int, ...]) -> None:
-    """Raise unless a matrix of kernel values of the training points is square."""
+    """Raise ValueError unless a matrix of kernel values of the training points is square."""
     if not _is_square(shape):
         raise ValueError(
             f"Precomputed: a matrix of kernel values of shape {shape} is not square; "
@@ -163,8 +165,8 @@ def _is_square(shape: tuple[int, ...]) -> bool:
 def expects_precomputed_rows(kernel: Kernel) -> bool:
     """Return True if the points of the kernel are rows of precomputed values.
 
-    Such a row has the values with *all* training points, so that a subset of the rows is not a Gram
-    matrix of these points.
+    Each row contains the kernel values with *all* training points.  A subset of the rows is
+    therefore not the Gram matrix of these points; their columns must be selected as well.
 
     Examples
     --------

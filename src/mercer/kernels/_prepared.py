@@ -1,4 +1,4 @@
-"""Preprocessed points: work that is done once per operand before tiles of K are computed."""
+"""Preprocessed points, from which tiles (rectangular blocks) of K are computed."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Prepared:
     children : tuple of Prepared
         The same points, prepared by the child kernels.
     frame : object
-        Data that both operands of a tile must share, such as a common centre.  It does not have a
-        row per point.
+        Data that both operands of a tile must share, such as a common centre, and that belong to
+        the whole collection, not to single points.
     dtype : dtype
         The precision in which tiles of these points should be computed.
     source : object
-        Identifies the collection that the rows come from.
+        An object that identifies the collection from which the rows were taken.
     positions : range or ndarray of int
-        The positions of the rows in that collection.  Two rows are the *same point* if source and
-        position agree.  Equal values alone do not make them the same point.
+        The positions of the rows in that collection.  Two rows are the *same point* if their
+        source and position are the same; equal values are not sufficient.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Prepared:
 
     @classmethod
     def from_children(cls, *children: Prepared, arrays: tuple = ()) -> Self:
-        """Return the prepared points of a node with children, and with further arrays if needed."""
+        """Return the prepared points of a kernel, given those of its child kernels."""
         dtype = np.result_type(*(c.dtype for c in children))
         return cls(arrays, children, None, dtype, children[0].source, children[0].positions)
 
@@ -73,7 +73,7 @@ class Prepared:
 
     @property
     def index(self) -> np.ndarray:
-        """The positions of the rows in their collection, as an array."""
+        """The positions of the rows in the source collection, as an array."""
         return np.asarray(self.positions, dtype=np.intp)
 
     def __getitem__(self, rows: Any) -> Prepared:
@@ -87,7 +87,7 @@ class Prepared:
         )
 
     def _positions_of(self, rows: Any) -> np.ndarray:
-        """Return the positions of some rows; a range is not expanded unless necessary."""
+        """Return the positions of some rows; a range is converted to an array only if necessary."""
         rows = np.asarray(rows)
         rows = rows if rows.size else rows.astype(np.intp)
         if isinstance(self.positions, range) and rows.dtype.kind == "i" and np.all(rows >= 0):
@@ -101,17 +101,17 @@ class Prepared:
         return replace(self, arrays=arrays, children=children, dtype=dtype)
 
     def cached(self, key: str, make: Function[[], Any]) -> Any:
-        """Return `make()`, which is called once and then cached with these rows."""
+        """Return the result of `make()`, which is computed once and then cached under `key`."""
         if key not in self.cache:
             self.cache[key] = make()
         return self.cache[key]
 
     def coincidences(self, other: Prepared) -> tuple[np.ndarray, np.ndarray]:
-        """Return all i and j such that row i here and row j of `other` are the same point."""
+        """Return arrays of all i and j for which row i and row j of `other` are the same point."""
         if self.source is not other.source:
             return _NO_PAIRS
         a, b = self.positions, other.positions
-        # Tiles are consecutive rows, for which the common positions are a range.
+        # Usually both operands are consecutive rows, so that their common positions are a range.
         if isinstance(a, range) and isinstance(b, range) and a.step == b.step == 1:
             common = np.arange(max(a.start, b.start), min(a.stop, b.stop))
             return common - a.start, common - b.start
@@ -130,7 +130,7 @@ def _is_numeric(a: Any) -> bool:
 
 
 def prepare_pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
-    """Prepare both operands of k(X, Z) so that they share a frame; `Z=None` means X itself.
+    """Prepare X and Z so that k(X, Z) can be computed from them; `Z=None` means X itself.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def prepare_pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepa
         P = kernel.prepare(X)
         return P, P
     if hasattr(Z, "tocsr") and not hasattr(X, "tocsr"):
-        # A sparse operand cannot be centred, so it must determine the common frame.
+        # Sparse points cannot be centred, so prepare them first; the dense ones follow them.
         Q, P = prepare_pair(kernel, Z, X)
         return P, Q
     P = kernel.prepare(X)

@@ -9,7 +9,7 @@ children:
     strict                  c^T K c > 0 if all points are different and c is not 0
     infinitely_divisible    k^p is a Mercer kernel for every real p > 0
 
-These are mathematical statements: they hold in exact arithmetic, without rounding.
+These statements hold in exact arithmetic; rounding errors are not considered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "Properties",
 ]
 
-# Names of the rules, as printed in proofs.
+# The names of the rules that prove properties, as shown to users.
 SUM = "sum of kernels"
 SCALE = "positive multiple of a kernel"
 PRODUCT = "product of kernels (Schur)"
@@ -58,13 +58,13 @@ class Properties:
     Attributes
     ----------
     rule : str
-        The rule that proves the properties; for a function that is not a Mercer kernel, the reason.
+        The rule that proves the properties, or the reason why k is not a Mercer kernel.
     order : int or None
         0 for a Mercer kernel, m > 0 for a kernel that is conditionally positive definite of order
         m, None if neither is known.
     strict : bool
-        Whether k is strictly positive definite.  As for the following attributes, False means that
-        it is not known.
+        Whether k is known to be strictly positive definite.  Here and below, False means that the
+        property is not known to hold.
     nonnegative : bool
         Whether k(x, z) >= 0 for all points.
     unit_diagonal : bool
@@ -74,9 +74,9 @@ class Properties:
     stationary : bool
         Whether k(x, z) depends only on x - z.
     columns : int or None
-        The properties hold for points with at most this number of columns; None for any number.
+        The properties hold for points with at most this many columns; None means any number.
     against : points or None
-        Points at which the Gram matrix of an invalid kernel probably has a negative eigenvalue; the
+        Points whose Gram matrix probably has a negative eigenvalue if k is not a Mercer kernel; the
         search for a counterexample starts with them.
 
     Examples
@@ -103,10 +103,10 @@ class Properties:
     def of(
         cls, inner: Sequence[Properties], rule: str, order: int | None, **known: Any
     ) -> Properties:
-        """Return the properties of a node; `columns` and `against` are taken from its children."""
+        """Return the properties of a kernel; its children provide `columns` and `against`."""
         limits = [c.columns for c in inner if c.columns is not None]
-        # The points of one child suit the others only if these are known kernels, not functions of
-        # the user that may take points of another kind.
+        # The other children may be user-defined functions that do not accept the points of this
+        # child, so the points are used only if something is known about every child.
         compatible = all(c.order is not None or c.against is not None for c in inner)
         against = (
             next((c.against for c in inner if c.against is not None), None) if compatible else None
@@ -126,14 +126,14 @@ class Properties:
 
     @property
     def limit(self) -> str:
-        """The restriction on the points under which the properties hold, as text, or ""."""
+        """The restriction under which the properties hold, for example on columns, or ""."""
         if self.columns is None:
             return ""
-        return f"for points of at most {self.columns} column{'s' * (self.columns > 1)}"
+        return f"for points with at most {self.columns} column{'s' * (self.columns > 1)}"
 
     @property
     def words(self) -> list[str]:
-        """The known properties as a list of texts."""
+        """The known properties as a list of strings."""
         if self.order is None:
             return []
         holds = {
@@ -149,14 +149,15 @@ class Properties:
 
 
 def all_have(inner: Sequence[Properties], name: str) -> bool:
-    """Return True if all children have the property with this name."""
+    """Return True if every kernel of `inner` has the property with this name."""
     return all(getattr(c, name) for c in inner)
 
 
 def highest_order(inner: Sequence[Properties]) -> int | None:
-    """Return the highest order of the children, or None if the order of one is not known.
+    """Return the highest order among the children, or None if the order of one is unknown.
 
-    All children have this order, because order m implies every higher order.
+    Every child is conditionally positive definite of this order, because order m implies all higher
+    orders.
     """
     orders = [c.order for c in inner]
     return None if None in orders else max(orders, default=0)  # type: ignore[type-var]

@@ -45,14 +45,14 @@ _GPKernel, _CompoundKernel = (
     optional_type(_GP_MODULE, "CompoundKernel"),
 )
 
-_DEFAULT_BOUNDS = (1e-5, 1e5)  # default bounds of all hyperparameters, in scikit-learn and mercer
+_DEFAULT_BOUNDS = (1e-5, 1e5)  # default bounds of hyperparameters, in scikit-learn and mercer
 
 
 def from_name(name: str, *, gamma: Any = None, degree: Any = 3, coef0: Any = 1) -> Kernel:
     """Return the kernel with this name in scikit-learn's `pairwise_kernels`.
 
-    `gamma=None` means 1 / n_features ("auto"), but 1 for chi2.  Kernels without gamma, degree or
-    coef0 ignore these parameters.
+    `gamma=None` means 1 / n_features ("auto"), except for chi2, where it means 1.  Kernels that do
+    not have gamma, degree or coef0 ignore them.
     """
     return _FROM_NAME[name](gamma, degree, coef0)
 
@@ -62,9 +62,9 @@ def _gamma_or_auto(gamma: Any) -> Any:
 
 
 def _name(kernel: Any) -> str:
-    """Return the name of the class of a scikit-learn kernel, or "" for any other class.
+    """Return the class name of a kernel if scikit-learn defines the class, else "".
 
-    Subclasses defined elsewhere also give "", because they may compute something else.
+    A subclass defined elsewhere also gives "", because its values may be different.
     """
     kind = type(kernel)
     return kind.__name__ if kind.__module__ == _GP_MODULE else ""
@@ -79,7 +79,7 @@ def from_sklearn(kernel: Any) -> Kernel:
     kernels, and ExpSineSquared, which is a Mercer kernel only for points with one column.
 
     Bounds "fixed" become `Fixed`, and bounds other than the default (1e-5, 1e5) become `Bounded`.
-    DotProduct(sigma_0) becomes <x, z> + c with c = sigma_0^2, so that its theta is twice as large.
+    DotProduct(sigma_0) becomes <x, z> + c with c = sigma_0^2, so that its theta is doubled.
     The coef0 of a PairwiseKernel, which scikit-learn does not tune, becomes a free parameter.
 
     Parameters
@@ -100,13 +100,13 @@ def from_sklearn(kernel: Any) -> Kernel:
     2.0*RBF(length_scale=0.5) + Fixed(White(noise=0.1))
     """
     if not isinstance(kernel, _GPKernel):
-        raise TypeError(f"from_sklearn takes a scikit-learn GP kernel, got {kernel!r}")
+        raise TypeError(f"from_sklearn needs a scikit-learn GP kernel, got {kernel!r}")
     translated = _translate(kernel)
     return SklearnKernel(clone(kernel)) if translated is None else translated
 
 
 def _translate(kernel: Any) -> Kernel | None:
-    """Return the equivalent mercer kernel, or None if there is none."""
+    """Return the equivalent mercer kernel, or None if the kernel must be wrapped."""
     name = _name(kernel)
     if name == "Sum":
         return from_sklearn(kernel.k1) + from_sklearn(kernel.k2)
@@ -145,7 +145,7 @@ def _power(kernel: Any) -> Kernel | None:
 
 
 def _pairwise(kernel: Any) -> Kernel | None:
-    """Translate a PairwiseKernel; None if its metric is a function or not one of the names."""
+    """Translate a PairwiseKernel; None if its metric is not one of `KERNEL_NAMES`."""
     if not isinstance(kernel.metric, str) or kernel.metric not in KERNEL_NAMES:
         return None
     kwargs = kernel.pairwise_kernels_kwargs or {}
@@ -167,8 +167,8 @@ def _scale(kernel: Any) -> Any:
     return float(scale.item()) if scale.size == 1 else tuple(scale.tolist())
 
 
-# For each scikit-learn class: the function that makes the mercer kernel, and the scikit-learn name
-# of each mercer parameter.
+# For each scikit-learn class: a function that creates the mercer kernel, and a dictionary {mercer
+# parameter: scikit-learn parameter}.
 _SIMPLE: dict[str, tuple[Function[[Any], Kernel], dict[str, str]]] = {
     "RBF": (lambda k: RBF(_scale(k)), {"length_scale": "length_scale"}),
     "Matern": (lambda k: Matern(_scale(k), nu=k.nu), {"length_scale": "length_scale"}),
@@ -192,9 +192,9 @@ def _transformed(function: Any, bounds: Any) -> Any:
 
 
 def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
-    """Return the kernel with these bounds of its parameters.
+    """Return the kernel with these bounds on its parameters.
 
-    The result is None if only some of the parameters are fixed, because `Fixed` fixes all.
+    Returns None if only some of the parameters are fixed, because `Fixed` fixes all of them.
     """
     free = list(kernel._free())
     if not free:
@@ -212,12 +212,12 @@ def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
     )
 
 
-# ---------------------------------------------------------------------- the adapter
+# ---------------------------------------------------------------------- adapter
 
 
 @node
 class SklearnKernel(Kernel):
-    """Adapter for a scikit-learn Gaussian process kernel, including custom ones.
+    """Adapter that uses a scikit-learn Gaussian process kernel, possibly custom, in mercer.
 
         k(x, z) = kernel(x, z)
 
@@ -249,23 +249,24 @@ class SklearnKernel(Kernel):
 
     def _check(self) -> None:
         if not isinstance(self.kernel, _GPKernel):
-            raise TypeError(f"SklearnKernel wraps a scikit-learn GP kernel, got {self.kernel!r}")
+            raise TypeError(f"SklearnKernel needs a scikit-learn GP kernel, got {self.kernel!r}")
         if isinstance(self.kernel, _CompoundKernel):
             raise ValueError(
-                "SklearnKernel: a CompoundKernel is a stack of kernels, not a kernel; "
+                "SklearnKernel: a CompoundKernel is a list of kernels, not a single kernel; "
                 "use one of its `kernels`, or their sum"
             )
 
     def _properties(self, *inner: Properties) -> Properties:
         wrapped, name = self.kernel, _name(self.kernel)
-        # Bounds do not matter here, so a kernel that was wrapped only for its bounds is converted.
+        # Bounds do not affect the properties, so a kernel that was wrapped only because of its
+        # bounds can be converted here.
         converted = _SIMPLE[name][0](wrapped) if name in _SIMPLE else from_sklearn(wrapped)
         if not isinstance(converted, SklearnKernel):
             return replace(converted.properties, rule=f"{converted}: {converted.properties.rule}")
         if name == "ExpSineSquared":
-            # Points at a distance of one period have k = 1.  In the plane there are two points at
-            # a distance of half a period, where k < 1, and a third at one period from both.  These
-            # three values contradict positive semidefiniteness.
+            # A counterexample in the plane: two points at a distance of half a period, so that
+            # k < 1, and a third at a distance of one period from both, so that k = 1.  These three
+            # values contradict positive semidefiniteness.
             p = float(wrapped.periodicity)
             plane = p * np.array([[0.0, 0.0], [0.5, 0.0], [0.25, np.sqrt(15.0) / 4.0]])
             known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
@@ -296,7 +297,7 @@ class SklearnKernel(Kernel):
         if block.shape != out.shape:
             raise ValueError(
                 f"SklearnKernel: {type(self.kernel).__name__} returned shape {block.shape} for "
-                f"{len(P)} x {len(Q)} points"
+                f"{len(P)} and {len(Q)} points, expected {out.shape}"
             )
         out[...] = block
         i, j = P.coincidences(Q)
@@ -310,7 +311,8 @@ class SklearnKernel(Kernel):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         if Z is not None:
             raise NotDifferentiableError(
-                "SklearnKernel: scikit-learn's kernels have derivatives of k(X), not of k(X, Z)"
+                "SklearnKernel: scikit-learn computes derivatives only of k(X), not of k(X, Z); "
+                "use a kernel of mercer.kernels instead"
             )
         return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
@@ -343,7 +345,7 @@ class SklearnKernel(Kernel):
 
     @property
     def bounds(self) -> np.ndarray:
-        """The logarithms of the bounds of the wrapped kernel, shape (p, 2)."""
+        """The bounds of `theta`, taken from the wrapped kernel, shape (p, 2)."""
         return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
 
     @property
@@ -373,7 +375,7 @@ class SklearnKernel(Kernel):
 
 
 class _SklearnLinearisation(KernelLinearisation):
-    """K and the array (n, n, p) of its derivatives, both from one call of the wrapped kernel."""
+    """K and the (n, n, p) array of its derivatives, both from one call of the wrapped kernel."""
 
     kernel: SklearnKernel
 
@@ -381,7 +383,7 @@ class _SklearnLinearisation(KernelLinearisation):
     def _values_and_derivatives(self) -> tuple[np.ndarray, np.ndarray]:
         K, tensor = self.kernel.kernel(self.kernel._points(self.X), eval_gradient=True)
         K = np.array(K)
-        # Use `diag`, as tiles do, because the diagonal of a custom kernel may differ from it.
+        # Set the diagonal to `diag(X)`, as `_tile` does; for a custom kernel they may differ.
         np.fill_diagonal(K, self.kernel.diag(self.X))
         return K, np.asarray(tensor)
 

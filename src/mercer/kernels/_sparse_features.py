@@ -1,10 +1,10 @@
 """Kernels with sparse explicit features, k(x, z) = sum_c phi_c(x) phi_c(z).
 
-A feature is identified by its code, a 64-bit hash of what it is (a word, a subtree, an element).
-The code does not depend on the collection of points.  Collections that are prepared separately
-therefore have the same codes, no vocabulary has to be learned from the training points, and K is a
-product of two sparse matrices.  Among m different features, the probability that two have the same
-code is about m^2 / 2^65, which is 3e-8 for a million features.
+A feature is identified by its code, a 64-bit hash of what it counts (a word, a subtree, an
+element).  The same feature has the same code in all collections of points.  Therefore no vocabulary
+has to be learned from the training points, and K is a product of two sparse matrices.  Among m
+different features, the probability that two have the same code is about m^2 / 2^65, which is 3e-8
+for a million features.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ __all__ = ["Explicit", "FeatureTerms", "hash_codes", "splitmix64"]
 
 
 class FeatureTerms(NamedTuple):
-    """The features of n points as a list of terms, as in a sparse matrix in COO format.
+    """The features of n points as a list of terms, similar to a sparse matrix in COO format.
 
-    The term t adds value[t] to the feature with code[t] of the point owner[t].
+    Term t means: point owner[t] has the feature with code code[t], with value value[t].  Several
+    terms for the same point and feature are added.
     """
 
     n: int
     owner: np.ndarray
     code: np.ndarray
     value: np.ndarray
-    kind: str = ""  # the kind of points, where points of different kinds cannot be compared
+    kind: str = ""  # kind of points, if points of different kinds cannot be compared
 
     @classmethod
     def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> FeatureTerms:
@@ -57,9 +58,9 @@ class FeatureTerms(NamedTuple):
         )
 
     def matrix(self, columns: np.ndarray | None = None) -> tuple[sp.csr_array, np.ndarray]:
-        """Return phi as CSR matrix, and the codes of its columns.
+        """Return the feature matrix phi in CSR format, and the codes of its columns.
 
-        With `columns`, a sorted array of codes, all other features are omitted.
+        If `columns`, a sorted array of codes, is given, all other features are omitted.
         """
         if columns is None:
             columns, index = np.unique(self.code, return_inverse=True)
@@ -74,7 +75,7 @@ class FeatureTerms(NamedTuple):
             (self.value[selected], (self.owner[selected], index[selected])),
             shape=(self.n, len(columns)),
         )
-        return phi.tocsr(), columns  # tocsr() adds up the terms of one feature
+        return phi.tocsr(), columns  # tocsr() adds terms of the same point and feature
 
 
 @node
@@ -97,7 +98,7 @@ class Explicit(Kernel):
 
     @abstractmethod
     def _terms(self, X: Any) -> FeatureTerms:
-        """Return the features phi(X)."""
+        """Return the terms of the features phi(X)."""
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(FEATURES, 0)
@@ -126,12 +127,12 @@ class Explicit(Kernel):
         return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
 
     def _terms_like(self, X: Any, kind: str) -> FeatureTerms:
-        """Return phi(X); raise TypeError if X cannot have features in common with this kind."""
+        """Return the terms of phi(X); raise TypeError if the points X are not of this kind."""
         terms = self._terms(X)
         if terms.kind and kind and terms.kind != kind:
             raise TypeError(
-                f"{type(self).__name__} compares points that are {terms.kind} with points that are "
-                f"{kind}, which have no features in common; convert one of them"
+                f"{type(self).__name__} cannot compare points that are {terms.kind} with points "
+                f"that are {kind}, because they have no features in common; convert one of them"
             )
         return terms
 
@@ -148,13 +149,13 @@ class Explicit(Kernel):
         return squared_norms(self._terms(X).matrix()[0])  # with all features that occur in X
 
 
-# ---------------------------------------------------------------------- codes
+# ---------------------------------------------------------------------- hash codes
 
 _GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # the increment of SplitMix64: 2^64 / golden ratio, odd
 
 
 def splitmix64(x: np.ndarray, salt: int = 0) -> np.ndarray:
-    """Return a 64-bit hash of each integer in x: the bijective mixing function of SplitMix64.
+    """Return a 64-bit hash of each integer in x, by the bijective mixing function of SplitMix64.
 
     Different values of `salt` give different hash functions.
 
@@ -169,10 +170,10 @@ def splitmix64(x: np.ndarray, salt: int = 0) -> np.ndarray:
 def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.ndarray:
     """Return a 64-bit code for each value; equal values have equal codes, in every process.
 
-    Values are numbers, strings, bytes, None, and tuples or frozensets of these.  Other values raise
-    TypeError; `owner` (the kernel) and `what` (the values) appear in its message.  As in Python, 1,
-    1.0 and True are equal, and so are a named tuple and a tuple.  With `reals=False`, numbers that
-    are not integers raise TypeError, too.
+    Values may be numbers, strings, bytes, None, and tuples or frozensets of these.  Other values
+    raise TypeError; `owner` names the kernel and `what` the values in its message.  As in Python,
+    1, 1.0 and True are equal, and so are a named tuple and a tuple.  With `reals=False`, numbers
+    that are not integers also raise TypeError.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "bi":
         return splitmix64(values.astype(np.int64).view(np.uint64))
@@ -187,15 +188,15 @@ def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.
             code = _code(value)
             if code is None:
                 raise TypeError(
-                    f"{owner}: {what} must be numbers, strings or tuples of them, but number "
-                    f"{i} is {value!r}"
+                    f"{owner}: {what} must be numbers, strings or tuples of them, but the one at "
+                    f"index {i} is {value!r}"
                 )
             if not reals and _is_number(value) and not isinstance(_plain_number(value), int):
                 raise TypeError(
-                    f"{owner}: {what} are compared by equality, but number {i} is {value!r}, "
-                    f"a {type(value).__name__}, and measured numbers are hardly ever equal. The "
-                    f"usual cause is that vectors are passed to a kernel of strings: use a kernel "
-                    f"of vectors, such as RBF(), or round the numbers to integers"
+                    f"{owner}: {what} are compared by equality, but the one at index {i} is "
+                    f"{value!r}, a {type(value).__name__}, and measured numbers are hardly ever "
+                    f"equal. The usual cause is that vectors are passed to a kernel on strings: "
+                    f"use a kernel on vectors, such as RBF(), or round the numbers to integers"
                 )
             known[value] = code
         codes[i] = code
@@ -205,7 +206,7 @@ def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.
 def _code(value: Any) -> int | None:
     """Return the code of one value, or None if its type is not supported.
 
-    Values that are equal in Python, such as 1 and 1.0, are converted to one form first.
+    Values that are equal in Python, such as 1 and 1.0, have the same code.
     """
     if isinstance(value, np.generic) and not isinstance(value, (str, bytes, np.longdouble)):
         value = value.item()
@@ -241,7 +242,7 @@ def _is_number(value: Any) -> bool:
 def _plain_number(value: Any) -> Any:
     """Return a number as int if possible, else as float, else as Fraction.
 
-    Equal numbers of different types then have the same form.
+    Equal numbers of different types, such as 1 and 1.0, give the same result.
     """
     if isinstance(value, numbers.Integral):
         return int(value)

@@ -1,4 +1,4 @@
-"""Models built on expansions: kernel PCA, Gaussian processes, mean embeddings, embeddings."""
+"""Models behind the estimators: kernel PCA, Gaussian processes, mean embeddings and others."""
 
 from .._core import attach
 

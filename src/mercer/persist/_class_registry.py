@@ -1,6 +1,7 @@
 """The classes that a model file may contain, with their names and format versions.
 
-`load` never imports a name from a file.  It looks the name up here, and creates no other objects.
+`load` never imports a class that a file names.  It only creates objects of the classes that are
+listed here.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
     "with_user_classes",
 ]
 
-MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored by their fields
+MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored field by field
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,10 +55,10 @@ class StoredClass:
     attributes : tuple of str
         The names of the stored attributes.
     value : bool, default=False
-        Whether objects are restored by the constructor, which checks its arguments.  Otherwise the
-        attributes are set directly.
+        If True, objects are restored by calling the constructor, which checks its arguments.
+        Otherwise their attributes are set directly.
     format : int, default=1
-        The version of the stored attributes.  A file with another version cannot be read.
+        The version number of the stored attributes.  Files with another version cannot be read.
     """
 
     cls: type
@@ -68,7 +69,7 @@ class StoredClass:
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
-        """The constructor parameters of an estimator; () for other classes."""
+        """The names of the constructor parameters of an estimator; () for other classes."""
         return tuple(inspect.signature(self.cls).parameters) if self.estimator else ()
 
     @property
@@ -132,7 +133,7 @@ _FIELD_CLASSES: tuple[type, ...] = (
     solvers.Perceptron,
     solvers.RecursiveLeastSquares,
     solvers.Schedule,
-    # solvers: parameters of estimators, or attributes that contain the chosen solver
+    # Solvers are parameters of estimators, or attributes that contain the chosen solver.
     solvers.Arpack,
     solvers.BlockKrylov,
     solvers.BlockSMO,
@@ -162,7 +163,7 @@ _FIELD_CLASSES: tuple[type, ...] = (
     kpca.LearnedInverse,
 )
 
-# Kernels that are not part of the kernel language, which `mercer.kernels` exports.
+# Kernels that `mercer.kernels` does not export.
 _OTHER_KERNELS: tuple[type, ...] = (gp.Conditioned, gp.Solved, kernel_learning.MultipleKernel)
 
 
@@ -201,7 +202,7 @@ def by_name() -> dict[str, StoredClass]:
         StoredClass(cls, cls.__name__, (*FITTED[cls.__name__].split(), *_VALIDATION_ATTRIBUTES))
         for cls in (*_estimators(), estimators.SecondView)
     ]
-    # scikit-learn objects that can be parameters: its GP kernels and its splitters
+    # scikit-learn objects that can be parameters: Gaussian process kernels and splitters
     entries += [
         StoredClass(cls, f"sklearn.{cls.__name__}", tuple(inspect.signature(cls).parameters), True)
         for cls in _sklearn_classes()
@@ -221,7 +222,7 @@ def by_class() -> dict[type, StoredClass]:
 
 
 def with_user_classes(classes: Iterable[type]) -> dict[str, StoredClass]:
-    """Return all stored classes by name, with user-defined kernels and feature bases."""
+    """Return all stored classes by name, including user-defined kernels and feature bases."""
     table = dict(by_name())
     for cls in classes:
         if not _is_value(cls):

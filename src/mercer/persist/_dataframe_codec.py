@@ -10,7 +10,7 @@ from .._core import ModelFileError
 
 __all__ = ["table_from_columns", "table_to_columns"]
 
-_PANDAS_STRINGS = ("str", "string")  # dtypes of string columns
+_PANDAS_STRINGS = ("str", "string")  # names of dtypes that contain strings
 _POLARS_NUMBERS = {"Boolean", "Float32", "Float64"}
 _POLARS_NUMBERS |= {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 
@@ -44,7 +44,7 @@ def _index(table: Any, where: str) -> Any:
     if type(index).__name__ == "RangeIndex":
         return slice(index.start, index.stop, index.step)
     if index.nlevels > 1:
-        raise TypeError(f"{where} has an index with {index.nlevels} levels; use .reset_index()")
+        raise TypeError(f"{where} has an index of {index.nlevels} levels; use .reset_index() first")
     return _values(index.to_series(), where)
 
 
@@ -98,14 +98,14 @@ def table_from_columns(kind: str, parts: Any) -> Any:
         )
     names, columns = parts["names"], parts["columns"]
     if not isinstance(names, list) or not isinstance(columns, list) or len(names) != len(columns):
-        raise ModelFileError("a table in the file does not have one name per column")
+        raise ModelFileError("a table in the file must have one name per column")
     if shape == "Series" and len(names) != 1:
-        raise ModelFileError("a Series in the file does not have exactly one name")
+        raise ModelFileError("a Series in the file must have exactly one name")
     try:
         create = _to_pandas if library == "pandas" else _to_polars
         return create(shape, names, columns, parts.get("index"))
     except ImportError:
-        raise ModelFileError(f"the points are a {library} table: install {library}") from None
+        raise ModelFileError(f"the model contains a {library} table; install {library}") from None
 
 
 def _to_pandas(shape: str, names: list[Any], columns: list[Any], index: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Decode the JSON and arrays of a file to a model: the inverse of `Encoder`.
+"""Restore a model from the JSON and the arrays of a file: the inverse of `Encoder`.
 
 A file may come from an untrusted source, so the kind, names, sizes and types of every node are
-checked before a value is created from it.  No value is larger than the file.  Shared values are
-shared again; a reference can only point to an earlier value, so there are no cycles.
+checked before a value is created from it.  No value is larger than the file.  A value that occurs
+several times is restored once and shared.  References can only point to earlier values, so that
+there are no cycles.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from ._schema_checks import check_consistent, check_fields, is_valid_csr
 
 __all__ = ["Decoder"]
 
-_MAX_DEPTH = 150  # nesting depth of values, which protects against the recursion limit
+_MAX_DEPTH = 150  # maximum nesting depth, so that Python's recursion limit is not exceeded
 # Values may refer to values that contain references, so a small file could describe an
-# exponentially large structure.  Its size without sharing is limited to this multiple of the number
-# of values in the file.  Models of many classes refer to the training points three times per class.
+# exponentially large structure.  Its size, with each reference counted as a copy, is limited to
+# this multiple of the number of values in the file.  A model of many classes refers to the training
+# points three times per class.
 _MAX_REPEATS = 100
-_MAX_FREE_REPEATS = 100_000  # always allowed; traversing that many values takes about a second
+_MAX_FREE_REPEATS = 100_000  # always allowed; this many values take about a second
 _SPARSE_CLASSES = {
     c.__name__: c for c in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 }
@@ -69,10 +71,10 @@ class Decoder:
         if node is None or type(node) in (bool, int, float, str):
             return node
         if type(node) is not dict or not node:
-            raise self._error(where, "a list instead of an object with the kind of a value")
+            raise self._error(where, "a list where a JSON object was expected")
         kinds = node.keys() & _KINDS.keys()
         if len(kinds) != 1:
-            raise self._error(where, f"a value of an unknown kind, {str(list(node))[:80]}")
+            raise self._error(where, f"a value of an unknown kind: {str(list(node))[:80]}")
         (kind,) = kinds
         self._depth += 1
         if self._depth > _MAX_DEPTH:
@@ -85,13 +87,13 @@ class Decoder:
             value = getattr(self, f"_{kind}")(node, where)
         except ModelFileError:
             raise
-        except Exception as error:  # raised by a class for invalid fields
+        except Exception as error:  # a class has rejected its fields
             text = str(error) or type(error).__name__
             raise self._error(where, f"an invalid {kind}: {text[:300]}") from error
         self._depth -= 1
         if "id" in node:
             if type(node["id"]) is not int or node["id"] in self._by_id:
-                raise self._error(where, "an id that is not an integer, or that another value has")
+                raise self._error(where, "an id that is not an integer or not unique")
             self._by_id[node["id"]] = value, self._count - before
         return value
 
@@ -102,15 +104,15 @@ class Decoder:
     def _ref(self, node: Any, where: str) -> Any:
         """Return an earlier value, and limit how many values are repeated in total."""
         if type(node["ref"]) is not int or node["ref"] not in self._by_id:
-            raise self._error(where, "a reference to a value that does not precede it")
+            raise self._error(where, "a reference to a value that was not defined before")
         value, size = self._by_id[node["ref"]]
         if isinstance(value, PointCollection):
-            size = 1  # its points refer to it, but are traversed without entering it again
+            size = 1  # its points refer to it, but do not repeat its values
         self._count += size
         self._repeated += size
         if self._repeated > _MAX_FREE_REPEATS + _MAX_REPEATS * (self._count - self._repeated):
             raise self._error(
-                where, "a reference that repeats too many values, relative to the size of the file"
+                where, "a reference that repeats too many values for a file of this size"
             )
         return value
 
@@ -176,7 +178,7 @@ class Decoder:
         if ends.dtype != np.int64 or ends.ndim != 1:
             raise self._error(where, "strings without valid end positions")
         if np.any(np.diff(ends, prepend=0) < 0) or (ends[-1:] != len(block)).any():
-            raise self._error(where, "strings that end before they begin")
+            raise self._error(where, "strings with inconsistent end positions")
         data, bounds = block.tobytes(), [0, *ends.tolist()]
         self._count += len(ends)
         return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
@@ -187,7 +189,7 @@ class Decoder:
         """Return the bytes of a tensor by name."""
         if not isinstance(name, str) or name not in self.tensors:
             raise self._error(
-                where, f"the name of a tensor that does not exist, {str(name)[:80]!r}"
+                where, f"the name of a tensor that does not exist: {str(name)[:80]!r}"
             )
         self.used.add(name)
         return self.tensors[name].block
@@ -202,9 +204,7 @@ class Decoder:
         is_simple = isinstance(text, str) and 2 < len(text) < 30 and text[1] in "biufcUSMm"
         dtype = np.dtype(text) if is_simple and "," not in text and "(" not in text else None
         if dtype is None or dtype.kind not in "biufcUSMm" or dtype.str != text:
-            raise self._error(
-                where, f"an array with elements of an unknown type, {str(text)[:40]!r}"
-            )
+            raise self._error(where, f"an array with an unknown element type: {str(text)[:40]!r}")
         return dtype
 
     def _array(self, node: Any, where: str) -> np.ndarray:
@@ -212,15 +212,15 @@ class Decoder:
         dtype = self.tensors[node["array"]].dtype
         if "type" in node:
             if dtype != np.uint8:
-                raise self._error(where, "an array with two element types")
+                raise self._error(where, "an array with two different element types")
             dtype = self._element(node["type"], where)
         shape = self._shape(node, where)
         if math.prod(shape) * dtype.itemsize != len(block):
             raise self._error(
-                where, f"an array of shape {shape} and type {dtype} in {len(block)} bytes"
+                where, f"an array of shape {shape} and type {dtype} that has {len(block)} bytes"
             )
         if dtype.kind == "b" and block.max(initial=0) > 1:
-            raise self._error(where, "a boolean that is neither true nor false")
+            raise self._error(where, "a boolean array with values other than 0 and 1")
         if dtype.kind == "U" and block.view(f"{dtype.str[0]}u4").max(initial=0) > 0x10FFFF:
             raise self._error(where, "a string with an invalid character")
         value = block.view(dtype) if dtype.itemsize else np.empty(0, dtype)
@@ -239,7 +239,7 @@ class Decoder:
         if type(shape) is not list or len(shape) > 32:
             raise self._error(where, "an array without a shape")
         if not all(type(m) is int and 0 <= m < 2**62 for m in shape):
-            raise self._error(where, "an array whose shape does not consist of sizes")
+            raise self._error(where, "an array whose shape is not a list of sizes")
         return tuple(shape)
 
     def _ordered(self, value: np.ndarray, node: Any, where: str) -> np.ndarray:
@@ -259,7 +259,7 @@ class Decoder:
             array = np.array(value, dtype=dtype)
             restored = array[()]
             if restored.item() != value and value == value:
-                raise self._error(where, f"a number that is not representable as {dtype}")
+                raise self._error(where, f"a number that cannot be represented as {dtype}")
         else:
             array = np.frombuffer(bytes.fromhex(value), dtype=dtype).reshape(())
         return array[()]
@@ -271,9 +271,9 @@ class Decoder:
         data, indices, indptr = (self.decode(node[n], f"{where}.{n}") for n in names)
         rows_first = shape if "csr" in kind else shape[::-1]
         if len(shape) != 2 or not is_valid_csr(data, indices, indptr, rows_first):
-            raise self._error(where, f"a sparse matrix of shape {shape} whose arrays do not fit it")
+            raise self._error(where, f"a sparse matrix of shape {shape} with invalid arrays")
         matrix = cls((1, 1), dtype=data.dtype)
-        matrix._shape = shape  # the constructor would choose another index type
+        matrix._shape = shape  # the constructor might change the index type
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
@@ -302,7 +302,7 @@ class Decoder:
         if stored is None:
             raise self._error(
                 where,
-                f"an object of the class {str(node['class'])[:80]!r}, which is not a class of "
+                f"an object of the class {str(node['class'])[:80]!r}, which is unknown to "
                 f"mercer; if it is your own kernel, pass it to load(..., classes=[...])",
             )
         groups = ("parameters", "fitted") if stored.estimator else ("fields",)
@@ -344,8 +344,8 @@ for _keys in (
 def _create(stored: StoredClass, fields: dict[str, Any]) -> Any:
     """Create an object with these attributes.
 
-    Values, such as kernels, are created by their constructor, which checks its arguments.  Of other
-    objects, the attributes are set directly.
+    Kernels and similar values are created by their constructor, which checks its arguments.  For
+    other objects, the attributes are set directly.
     """
     cls: Any = stored.cls
     if issubclass(cls, tuple):
@@ -356,7 +356,8 @@ def _create(stored: StoredClass, fields: dict[str, Any]) -> Any:
             copy = getattr(obj, name, None)
             if type(value) is type(copy) is np.ndarray and _same_layout(value, copy):
                 value.setflags(write=copy.flags.writeable and value.flags.writeable)
-                # Replace the copy, so that memory maps stay mapped and shared arrays shared.
+                # The constructor has copied the array.  Restore the original, which may be a memory
+                # map or shared with other objects.
                 object.__setattr__(obj, name, value)
         return obj
     obj = cls.__new__(cls)

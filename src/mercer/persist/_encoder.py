@@ -2,7 +2,8 @@
 
 None, booleans, strings, integers and finite floats are encoded as themselves.  Any other value is
 a JSON object, one key of which is its kind: {"tuple": [...]}, {"array": "X_fit_", "shape": [5, 2]}.
-A value that occurs several times is written once, with an "id", and then as {"ref": id}.
+A value that occurs several times is written only once, with an "id"; later occurrences are written
+as {"ref": id}.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ._schema_checks import check_fields
 
 __all__ = ["Encoder"]
 
-_MAX_INLINE_STRINGS = 16  # longer lists of strings are stored as a tensor, not in the header
+_MAX_INLINE_STRINGS = 16  # longer lists of strings are stored in a tensor, not in the header
 _SPARSE_CLASSES = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 _NATIVE_DTYPES = set(TENSORS.values())
 
@@ -41,7 +42,7 @@ class Encoder:
     arrays : dict of array
         The arrays of the encoded values, by name.
     classes : dict of int
-        The format numbers of the classes that occur, by name.
+        The format versions of the classes that occur in the model, by name.
     """
 
     def __init__(self) -> None:
@@ -60,13 +61,13 @@ class Encoder:
         previous = self._encoded.get(id(value))
         if previous is not None:
             return self._reference(previous[1], where)
-        self._encoded[id(value)] = (value, None)  # the reference keeps the id from being reused
+        self._encoded[id(value)] = (value, None)  # keeping the value prevents reuse of its id
         node = self._encode_value(value, where)
         self._encoded[id(value)] = (value, node)
         return node
 
     def _reference(self, node: dict[str, Any] | None, where: str) -> Any:
-        """Return a reference to a node, and give the node an id; None means a cycle."""
+        """Return a reference to a node; the node is None if the value contains itself."""
         if node is None:
             raise TypeError(f"{where} contains itself, which cannot be stored")
         if "id" not in node:
@@ -75,7 +76,7 @@ class Encoder:
         return {"ref": node["id"]}
 
     def _encode_value(self, value: Any, where: str) -> dict[str, Any]:
-        """Return the JSON object of a value that JSON does not represent directly."""
+        """Return the JSON object for a value that is not a JSON scalar."""
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if type(value) in (list, tuple):
@@ -111,7 +112,7 @@ class Encoder:
     # ------------------------------------------------------------------ collections
 
     def _items(self, values: Any, where: str) -> Any:
-        """Return the JSON of a sequence; many strings become two tensors, texts and ends."""
+        """Return the JSON of a sequence; a long list of strings is stored in two tensors."""
         if len(values) > _MAX_INLINE_STRINGS and all(type(v) is str for v in values):
             parts = [v.encode("utf-8", "surrogatepass") for v in values]
             block = np.frombuffer(b"".join(parts), dtype=np.uint8)
@@ -149,7 +150,7 @@ class Encoder:
         is_native = block.dtype in _NATIVE_DTYPES
         key = (value.__array_interface__["data"][0], block.nbytes, block.dtype.str)
         is_uncopied = inner.flags.c_contiguous and block.nbytes
-        # Another view of the same memory may already be stored.
+        # The same memory may already be stored, as another view.
         name = self._blocks.get(key) if is_uncopied else None
         if name is None:
             name = self._add_array(where, block if is_native else block.reshape(-1).view(np.uint8))
@@ -189,7 +190,7 @@ class Encoder:
     # ------------------------------------------------------------------ objects
 
     def _kernel(self, value: Kernel, where: str) -> dict[str, Any]:
-        """Return the expression of a kernel if it restores the kernel exactly; else its fields."""
+        """Store a kernel as an expression if that restores it exactly, otherwise by its fields."""
         value = unwrap(value) if value.costly else value
         text = repr(value)
         if len(text) <= MAX_KERNEL_CHARACTERS:
@@ -211,7 +212,7 @@ class Encoder:
             fitted = {n: v for n, v in vars(value).items() if n not in stored.parameters}
             _refuse_unknown(fitted, stored, where)
             parameters = {n: getattr(value, n) for n in stored.parameters}
-            check_fields(stored, {**parameters, **fitted})  # fail now rather than in `load`
+            check_fields(stored, {**parameters, **fitted})  # find errors before `load`
             return {
                 "class": stored.name,
                 "parameters": self._fields(parameters, where),
@@ -229,7 +230,7 @@ _SPARSE_PARTS = ("data", "indices", "indptr")
 
 
 def _axes(value: np.ndarray) -> tuple[int, ...]:
-    """Return the order of axes in which an array is contiguous; C order if there is none."""
+    """Return the order of axes in which an array is contiguous, or C order if there is none."""
     if value.flags.c_contiguous or value.ndim < 2:
         return tuple(range(value.ndim))
     axes = tuple(int(a) for a in np.argsort([-abs(s) for s in value.strides], kind="stable"))
@@ -237,12 +238,12 @@ def _axes(value: np.ndarray) -> tuple[int, ...]:
 
 
 def _state(value: Any, stored: StoredClass, where: str) -> dict[str, Any]:
-    """Return the attributes of an object to store, without cached properties."""
+    """Return the attributes of an object that are stored, without cached properties."""
     if isinstance(value, tuple) or not hasattr(value, "__dict__"):
         return {name: getattr(value, name) for name in stored.attributes}
     if stored.name.startswith("sklearn."):
         return {name: getattr(value, name, None) for name in stored.attributes}
-    # A class with a __setstate__ has another state for pickle, which is not used here.
+    # If a class defines __setstate__, its state for pickle has another form and is not used here.
     state = vars(value) if hasattr(value, "__setstate__") else value.__getstate__() or {}
     not_cached = {
         name: v
@@ -260,12 +261,12 @@ def _refuse_unknown(values: dict[str, Any], stored: StoredClass, where: str) -> 
         location = f" ({where})" if where else ""
         raise TypeError(
             f"this {stored.name}{location} has the attributes {', '.join(unknown)}, which are not "
-            f"part of its state and would be lost; delete them, or store them in a separate file"
+            f"part of the file format and would be lost; delete them, or store them separately"
         )
 
 
 def _is_identical(a: Any, b: Any) -> bool:
-    """Whether two values have the same type and value; False for arrays, which are not text."""
+    """Whether two values have the same type and value; arrays are never treated as identical."""
     if type(a) is not type(b) or isinstance(a, np.ndarray):
         return False
     if isinstance(a, (list, tuple)):
@@ -283,7 +284,7 @@ def _is_identical(a: Any, b: Any) -> bool:
 
 
 def _refusal_message(value: Any, where: str) -> str:
-    """Return the error message for a value that cannot be stored, with a remedy."""
+    """Return an error message for a value that cannot be stored, and what to do instead."""
     what = f"{where or 'this model'} is {_brief(value)}"
     if callable(value) and not isinstance(value, (type, BaseEstimator)):
         return (
@@ -292,17 +293,17 @@ def _refusal_message(value: Any, where: str) -> str:
             f"it as an expression of mercer kernels; or pass its values with kernel='precomputed'"
         )
     if hasattr(value, "nodes") and hasattr(value, "edges"):
-        return f"{what}, a networkx graph; fit to Graphs.from_networkx(...) to store the model"
+        return f"{what}, a networkx graph; fit the model to Graphs.from_networkx(...) to store it"
     if sp.issparse(value):
-        return f"{what}, a sparse matrix in another format; use .tocsr()"
+        return f"{what}, a sparse matrix in a format that cannot be stored; use .tocsr()"
     if isinstance(value, BaseEstimator) and not where:
-        return f"{what}, not a mercer model; save its mercer steps, or all of it with skops.io"
+        return f"{what}, which is not a mercer model; save its mercer steps, or use skops.io"
     if isinstance(value, (Enum, Real, str, bytes, list, tuple, dict)):
-        return f"{what} of the class {type(value).__name__}; use the plain value to store it"
+        return f"{what} of the class {type(value).__name__}; use a value of a built-in type instead"
     return (
         f"{what}, of the class {type(value).__module__}.{type(value).__qualname__}, which cannot "
-        f"be stored: a file can contain numbers, strings, arrays, tables, Graphs and objects of "
-        f"mercer made of them"
+        f"be stored; a file can contain numbers, strings, arrays, tables, Graphs, and objects of "
+        f"mercer that consist of these"
     )
 
 

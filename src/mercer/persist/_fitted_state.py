@@ -1,8 +1,8 @@
 """The fitted attributes of each estimator that are stored in a file, and their types.
 
-The constructor parameters are stored in addition.  An attribute that is not in this table raises an
-error when a model is saved and when a file is loaded.  The names are keys of the file format: do
-not change them without a new format version.
+The constructor parameters are stored, too.  A model with an attribute that is not in this table
+cannot be saved or loaded.  The names are part of the file format: do not change them without a new
+format version.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ FITTED = {
     "SparseKernelRegressor": _SPARSE,
 }
 
-# Attributes by type.  Attributes that may have several types, such as solvers, are not listed.
+# Names of attributes by type.  Attributes of various types, such as solvers, are omitted.
 _ARRAYS = (
     "Cs_ L_ _places _y_train_mean _y_train_std alphas_ at_bound_ bitHash_ "
     "canonical_correlations_ class_weight_ classes_ covariances_ "

@@ -1,10 +1,10 @@
-"""Read and write the safetensors container: a JSON header, and the bytes of the arrays.
+"""Read and write safetensors files, which consist of a JSON header and the bytes of arrays.
 
     8 bytes   N, the length of the header, little endian
     N bytes   {"__metadata__": {name: text}, tensor: {"dtype", "shape", "data_offsets"}, ...}
     the rest  the tensors, one after the other, without gaps
 
-Every tensor begins at a multiple of 64 bytes of the file, so that a memory map of it is aligned.
+Every tensor begins at a multiple of 64 bytes, so that memory-mapped arrays are aligned.
 Tensors named padding.0, padding.1, ... fill the space between them.  The metadata contains a
 fingerprint: the SHA-256 of the whole file, computed with 64 zeros in place of the fingerprint.
 """
@@ -35,7 +35,7 @@ TENSORS = {  # the element types of the safetensors format
 _DTYPE_NAMES = {dtype: name for name, dtype in TENSORS.items()}
 _ALIGNMENT = 64  # every tensor begins at a multiple of this number of bytes
 _MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors format
-_EMPTY_FINGERPRINT = "0" * 64  # while the fingerprint is computed
+_EMPTY_FINGERPRINT = "0" * 64  # placeholder while the fingerprint is computed
 _PADDING = "padding."  # prefix of the names of padding tensors
 
 
@@ -53,15 +53,15 @@ class Tensor:
 def write(path: Any, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
     """Write a file, and replace an existing one.
 
-    The data are written to a temporary file, which is renamed when it is complete and stored on
-    the disk.  If this is interrupted, an existing file stays unchanged.
+    The data are written to a temporary file, which is renamed when it is complete and on disk.  If
+    writing is interrupted, an existing file stays unchanged.
 
     Parameters
     ----------
     path : str or path
         The file.
     metadata : dict of str
-        Texts for the header.
+        Strings for the header, by name.
     arrays : dict of array
         C-contiguous arrays with element types of `TENSORS`.
     """
@@ -84,7 +84,7 @@ def write(path: Any, metadata: dict[str, str], arrays: dict[str, np.ndarray]) ->
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    if hasattr(os, "O_DIRECTORY"):  # make sure that the renaming is stored on the disk, too
+    if hasattr(os, "O_DIRECTORY"):  # write the new directory entry to disk, too
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -112,9 +112,9 @@ def _layout(
     text += b" " * (-(8 + len(text)) % _ALIGNMENT)
     if len(text) > _MAX_HEADER_BYTES:
         raise ValueError(
-            f"the header would have {len(text)} bytes, but the format allows {_MAX_HEADER_BYTES}, "
-            f"because too many points are Python objects. Compress the model to fewer points "
-            f"(`mercer.compress`), or use arrays, strings or Graphs as points"
+            f"the header would have {len(text)} bytes, but the format allows {_MAX_HEADER_BYTES}; "
+            f"the usual cause is too many points that are Python objects. Compress the model to "
+            f"fewer points (`mercer.compress`), or use arrays, strings or Graphs as points"
         )
     return len(text).to_bytes(8, "little") + text, blocks
 
@@ -153,7 +153,7 @@ def read(path: Any, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]
     Returns
     -------
     metadata : dict of str
-        The texts of the header.
+        The strings of the header, by name.
     tensors : dict of Tensor
         The arrays by name.
     """
@@ -165,8 +165,8 @@ def read(path: Any, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]
         length = int.from_bytes(first, "little")
         if length > min(size - 8, _MAX_HEADER_BYTES):
             raise ModelFileError(
-                f"the header would have {length} bytes, but the file has {size} and the format "
-                f"allows {_MAX_HEADER_BYTES}; the file is truncated, or was not written by "
+                f"the header should have {length} bytes, but the file has {size} bytes and the "
+                f"format allows {_MAX_HEADER_BYTES}; the file is truncated, or was not written by "
                 f"mercer.save"
             )
         header = file.read(length)
@@ -185,7 +185,7 @@ def read(path: Any, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]
             digest.update(_bytes(tensor.block))
     if digest.hexdigest() != fingerprint:
         raise ModelFileError(
-            "the content does not match the fingerprint: bytes were changed after it was written"
+            "the content does not match the fingerprint: the file was changed after it was saved"
         )
     return metadata, _without_padding(tensors)
 
@@ -212,8 +212,8 @@ def _parse_header(header: bytes, size: int) -> tuple[dict[str, str], dict[str, T
     fingerprint = metadata.get("fingerprint", "")
     if len(fingerprint) != 64 or not set(fingerprint) <= set("0123456789abcdef"):
         raise ModelFileError(
-            "the metadata has no fingerprint of mercer.save; other safetensors files contain "
-            "arrays, but not a model"
+            "the metadata has no fingerprint of mercer.save; the usual cause is a safetensors file "
+            "of another program, which contains arrays, but no model"
         )
     tensors: dict[str, Tensor] = {}
     offset = 0
@@ -227,15 +227,15 @@ def _parse_header(header: bytes, size: int) -> tuple[dict[str, str], dict[str, T
         offset, tensors[name] = tensor.end, tensor
     if offset != size:
         raise ModelFileError(
-            f"the tensors have {offset} bytes, but {size} follow the header; the file is "
-            f"truncated, or something was appended"
+            f"the tensors have {offset} bytes, but {size} bytes follow the header; the file is "
+            f"truncated, or data were appended"
         )
     return metadata, tensors
 
 
 def _parse_tensor(name: str, entry: Any) -> Tensor:
     """Parse the header entry of a tensor; raise a ModelFileError if it is not valid."""
-    problem = f"tensor {name[:80]!r} has no consistent dtype, shape and data_offsets"
+    problem = f"tensor {name[:80]!r} has missing or inconsistent dtype, shape and data_offsets"
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise ModelFileError(problem)
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -250,7 +250,7 @@ def _parse_tensor(name: str, entry: Any) -> Tensor:
 
 
 def _are_sizes(values: Any) -> bool:
-    """Whether values are sizes: a list of non-negative integers without overflow."""
+    """Whether the values are a list of integers from 0 to 2^62 - 1."""
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
 
 

@@ -1,4 +1,4 @@
-"""The functions `save` and `load` for fitted models; loading a file does not run code."""
+"""Save and load fitted models; loading a file does not execute code."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ._safetensors_file import read, strict_json, write
 
 __all__ = ["load", "load_with_notes", "read_notes", "save"]
 
-_FORMAT = 1  # version of the file format; each class also has its own version
-_MAX_SHOWN_KERNEL = 2000  # characters of the kernel in the metadata, which is only informative
+_FORMAT = 1  # version of the file format; in addition, each class has its own version
+_MAX_SHOWN_KERNEL = 2000  # maximum length of the kernel in the metadata, which is only informative
 
 
 def save(
@@ -42,7 +42,7 @@ def save(
     path : str or path
         The file to write.
     notes : dict of str, default=None
-        Texts by name to store with the model; `read_notes` returns them.
+        Strings to store with the model, by name; `read_notes` returns them.
 
     Examples
     --------
@@ -56,11 +56,11 @@ def save(
     """
     if type(model) not in by_class():
         raise TypeError(
-            f"mercer.save writes estimators of mercer, Expansion and Primal, got {model!r:.200}; "
-            f"save scikit-learn pipelines with such estimators with skops.io"
+            f"mercer.save stores estimators of mercer, Expansion and Primal, got {model!r:.200}; "
+            f"to save a scikit-learn pipeline that contains such estimators, use skops.io"
         )
     if hasattr(model, "_validate_params"):
-        model._validate_params()  # fail now rather than in `load`
+        model._validate_params()  # so that errors occur now and not in `load`
     encoder = Encoder()
     state = encoder.encode(model)
     metadata = {
@@ -123,12 +123,12 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[
     place = os.fspath(path)
     if changes := _prepared_columns(notes, place):
         raise ModelFileError(
-            f"{place!s}: the model was fitted to columns that a recipe preprocesses ({changes}), "
-            f"but mercer.load returns the estimator without its recipe, so predictions for raw "
-            f"columns would be wrong - usually a model of `mercer fit` or `mercer pca` - use "
-            f"mercer.app.tables.load_trained({place!r}): its predict accepts the raw table and "
-            f"applies "
-            f"the recipe, as `mercer predict` does, and its attribute model is the bare estimator"
+            f"{place!s}: the model was fitted to preprocessed columns ({changes}), usually by "
+            f"`mercer fit` or `mercer pca`, but mercer.load returns the estimator without the "
+            f"preprocessing, so predictions for raw columns would be wrong; use "
+            f"mercer.app.tables.load_trained({place!r}): its predict accepts the raw table, like "
+            f"`mercer predict`, "
+            f"and its attribute model is the estimator without preprocessing"
         )
     return model
 
@@ -146,9 +146,9 @@ def load_with_notes(
 
 
 def _prepared_columns(notes: dict[str, str], place: Any) -> str:
-    """Describe how the recipe in the notes changes columns; "" if it does not change them.
+    """Describe how the model's preprocessing changes columns; "" if it does not change them.
 
-    The note is the JSON of `mercer.app.tables.Recipe.to_json`.
+    The preprocessing is stored in the note "recipe", by `mercer.app.tables.Recipe.to_json`.
     """
     if "recipe" not in notes:
         return ""
@@ -177,7 +177,7 @@ def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
     Returns
     -------
     dict of str
-        The texts by name.
+        The notes by name.
     """
     try:
         metadata, _ = read(path, mapped=True)
@@ -209,14 +209,14 @@ def _decode_model(metadata: dict[str, str], tensors: Any, table: dict[str, Store
         if name in table and number != table[name].format:
             raise ModelFileError(
                 f"the file has a {name} of format {number!r:.20}, but this version of mercer reads "
-                f"{table[name].format}; install the version that wrote it"
+                f"format {table[name].format}; install the version that wrote it"
             )
     state = strict_json(metadata.get("state", ""), "the state")
     decoder = Decoder(tensors, {name: table[name] for name in formats if name in table})
     try:
         model = decoder.decode(state)
     except RecursionError:
-        raise ModelFileError("its values are nested too deeply") from None
+        raise ModelFileError("the values of the model are nested too deeply") from None
     if type(model) not in by_class() or by_class()[type(model)].name != metadata.get("class"):
         raise ModelFileError("the state is not an object of the class in the metadata")
     if len(decoder.used) < len(tensors):
@@ -226,7 +226,7 @@ def _decode_model(metadata: dict[str, str], tensors: Any, table: dict[str, Store
 
 
 def _kernel_of(model: Any) -> str:
-    """Return the kernel of a model as text for the metadata, which `load` does not read."""
+    """Return the kernel of a model as a string for the metadata, which `load` does not read."""
     kernel = getattr(model, "kernel_", None)
     kernel = getattr(model, "kernel", "") if kernel is None else kernel
     text = repr(kernel) if isinstance(kernel, Kernel) else str(kernel)

@@ -1,7 +1,7 @@
-"""Check the attributes of objects read from a file: annotated types, and consistent array sizes.
+"""Check that attributes read from a file have the annotated types and consistent array sizes.
 
-Without these checks, invalid values would cause errors later, during a prediction; a compiled loop
-could even read beyond the end of an array.
+Without these checks, invalid values would cause errors later, for example in predictions, and
+compiled loops could read beyond the end of an array.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
         raise ModelFileError(f"a {stored.name} in the file has no {', '.join(missing)}")
     hints = TYPES if stored.estimator else _hints(stored.cls)
     for name in needed:
-        # Fields that were added after the file was written get their default, which means the
-        # old behaviour.
+        # The file may have been written before a field was added to the class.  The default of such
+        # a field means the old behaviour.
         if name not in fields:
             fields[name] = _defaults(stored.cls)[name]()
     for name, value in fields.items():
         if name not in stored.parameters and not has_type(value, hints.get(name, Any)):
             raise ModelFileError(
-                f"a {stored.name} in the file has {name} of the wrong type, {type(value).__name__}"
+                f"a {stored.name} in the file has the wrong type for {name}: {type(value).__name__}"
             )
 
 
 @cache
 def _defaults(cls: Any) -> dict[str, Any]:
-    """Return a function for each field of a dataclass that has a default, which creates it."""
+    """Return functions that create the defaults of a dataclass, for each field with a default."""
     if not dataclasses.is_dataclass(cls):
         return {}
     defaults: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def _defaults(cls: Any) -> dict[str, Any]:
 
 @cache
 def _hints(cls: Any) -> dict[str, Any]:
-    """Return the annotated types of a class; {} if one is imported only for type checking."""
+    """Return the annotated types of a class, or {} if they cannot be resolved at run time."""
     try:
         return typing.get_type_hints(cls)
     except NameError:
@@ -125,10 +125,10 @@ def has_type(value: Any, hint: Any) -> bool:
 
 
 def check_consistent(value: Any) -> Any:
-    """Return an object unchanged; raise a ModelFileError if the sizes of its arrays differ."""
+    """Return the object itself; raise a ModelFileError if its array sizes are inconsistent."""
     if not _is_consistent(value):
         raise ModelFileError(
-            f"a {type(value).__name__} in the file has parts whose sizes do not fit"
+            f"a {type(value).__name__} in the file has arrays of inconsistent sizes"
         )
     return value
 
@@ -228,7 +228,7 @@ def _(value: Graph) -> bool:
 
 
 def is_valid_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> bool:
-    """Whether three arrays are a valid CSR matrix; SciPy does not detect negative row ends."""
+    """Whether three arrays form a valid CSR matrix; SciPy would not detect decreasing offsets."""
     are_vectors = all(type(A) is np.ndarray and A.ndim == 1 for A in (data, indices, indptr))
     if not are_vectors or data.dtype.kind not in "biufc" or len(data) != len(indices):
         return False

@@ -1,8 +1,8 @@
 """Plots of kernels, kernel matrices and fitted models with matplotlib.
 
 Every function draws into the given axes or into a new figure, and returns the axes.  It neither
-shows nor saves the figure.  matplotlib is an optional dependency, `pip install mercer[plot]`, and
-is imported only when a function is called.
+shows nor saves the figure.  matplotlib is an optional dependency (install it with
+`pip install mercer[plot]`), and is imported only when a function is called.
 """
 
 from ._cluster_plot import cluster_numbers

@@ -37,13 +37,13 @@ SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 
 
 def require_matplotlib() -> None:
-    """Raise an ImportError before anything is computed if matplotlib is not installed."""
+    """Raise an ImportError if matplotlib is not installed; called before long computations."""
     try:
         import matplotlib.figure  # noqa: F401 - checks that it can be imported
     except ImportError as error:
         raise ImportError(
-            f"matplotlib cannot be imported ({error}) - it is an optional dependency of mercer, "
-            f"which only plots need - try pip install mercer[plot]"
+            f"matplotlib cannot be imported ({error}) - it is an optional dependency of mercer "
+            f"that is needed for plots - try pip install mercer[plot]"
         ) from error
 
 
@@ -57,7 +57,7 @@ def new_axes(ax: Axes | None, figsize: tuple[float, float] = (6.4, 4.8)) -> Axes
 
 
 def legend_below(ax: Axes) -> Axes:
-    """Place the legend below the axes, because points may be anywhere inside them."""
+    """Place the legend below the axes, where it does not cover any points."""
     if ax.get_legend_handles_labels()[0]:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2, frameon=False)
     return ax
@@ -82,7 +82,7 @@ def check_components(components: Sequence[int], available: int) -> list[int]:
     for j in components:
         if isinstance(j, bool) or not isinstance(j, Integral) or not 0 <= j < available:
             raise ValueError(
-                f"component {j!r} does not exist, because there are {available}, counted from 0 - "
+                f"component {j!r} does not exist: there are only {available}, counted from 0 - "
                 f"usually the model was fitted with a smaller n_components - "
                 f"try components below {available}, or fit with more"
             )

@@ -24,10 +24,11 @@ def cluster_numbers(
 
         inertia = sum_i w_i min_c |k(x_i, .) - f_c|^2,    s_i = (b_i - a_i) / max(a_i, b_i)
 
-    The inertia, on the left axis, decreases with every additional cluster.  After the "elbow",
-    where it starts to decrease slowly, further clusters split groups of similar points.  The
-    silhouette, on the right axis, compares the mean distance a_i of a point to its own cluster
-    with the mean distance b_i to the nearest other cluster, both in feature space.  The largest
+    Here w_i are the sample weights, and f_c the cluster centres in feature space.  The inertia, on
+    the left axis, decreases with every additional cluster.  After the "elbow", where it starts to
+    decrease slowly, more clusters only split groups of similar points.  The silhouette s_i, on the
+    right axis, compares the mean distance a_i of a point to its own cluster with the mean distance
+    b_i to the nearest other cluster, both in feature space.  The largest
     mean silhouette is marked.  The cost is quadratic in the number of points for each number of
     clusters.
 
@@ -36,8 +37,8 @@ def cluster_numbers(
     model : KernelKMeans
         The model, which need not be fitted.  Copies of it are fitted with each number of clusters.
     X : points
-        The points, not a precomputed matrix; for a matrix K use ``kernel=Precomputed(K)`` and
-        indices as points.
+        The points.  For a precomputed matrix K, use ``kernel=Precomputed(K)`` and the indices of
+        the points.
     numbers : iterable of int, default=range(2, 9)
         The numbers of clusters, each at least 2.
     ax : matplotlib Axes, default=None
@@ -46,7 +47,7 @@ def cluster_numbers(
     Returns
     -------
     matplotlib Axes
-        The axes of the inertia; those of the silhouettes are the last of `ax.figure.axes`.
+        The axes of the inertia; the axes of the silhouettes are the last in `ax.figure.axes`.
 
     Examples
     --------
@@ -63,8 +64,8 @@ def cluster_numbers(
     counts = sorted(set(numbers))
     if not counts or counts[0] < 2:
         raise ValueError(
-            f"silhouettes require at least 2 clusters, but the numbers are {counts} - usually the "
-            f"range begins at 1 - try range(2, 9)"
+            f"silhouettes require at least 2 clusters, but the numbers are {counts} - usually "
+            f"because the range begins at 1 - try range(2, 9)"
         )
     inertias, means = [], []
     K: Any = None

@@ -19,23 +19,23 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
         lower_j <= l_j <= upper_j,        (l_1 + ... + l_j) / tr(K_c)
 
     The left axis, which is logarithmic, shows the eigenvalues l_1 >= l_2 >= ... of the centred
-    kernel matrix K_c.  The right axis shows the cumulative fraction of the variance.  Bounds are
-    often closer than the size of a marker, so the legend states the largest relative width.  A bar
-    that extends beyond the top of the axes has no upper bound; one that extends beyond the bottom
-    has no positive lower bound.
+    kernel matrix K_c.  The right axis shows the cumulative fraction of the variance.  The
+    intervals between the bounds are often smaller than a marker, so the legend states their largest
+    relative width.  A bar that extends beyond the top of the axes has no upper bound; one that
+    extends beyond the bottom has no positive lower bound.
 
     Parameters
     ----------
     model : KernelPCA
-        A fitted model.  The bounds are its `eigenvalue_bounds_`; without them, `eigenvalues_` plus
-        and minus `residuals_`.
+        A fitted model.  The bounds are its `eigenvalue_bounds_`, or `eigenvalues_` plus and minus
+        `residuals_` if these do not exist.
     ax : matplotlib Axes, default=None
         The axes to draw into; None creates a new figure.
 
     Returns
     -------
     matplotlib Axes
-        The axes of the eigenvalues; those of the variance are the last of `ax.figure.axes`.
+        The axes of the eigenvalues; the axes of the variance are the last in `ax.figure.axes`.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     shown = values > 0  # a logarithmic scale cannot show 0
     if not shown.any():
         raise ValueError(
-            f"none of the {len(values)} eigenvalues is positive - usually the kernel does not "
-            f"distinguish the points - try a smaller length scale, or inspect the data"
+            f"none of the {len(values)} eigenvalues is positive - usually because the kernel does "
+            f"not distinguish the points - try a smaller length scale, or inspect the data"
         )
     positive, (lower, upper) = values[shown], bounds[shown].T
     has_upper = np.isfinite(upper)  # for a large matrix, some components may have no upper bound
@@ -82,7 +82,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.plot(np.r_[x, x[has_upper]], np.r_[lower, upper[has_upper]], "_", **bar_style)
     ax.set_yscale("log")
     ax.set_ylim(lowest / 1.8, 1.8 * highest)
-    if highest < 300.0 * lowest:  # few powers of ten: label intermediate values, too
+    if highest < 300.0 * lowest:  # few powers of ten, so label intermediate values, too
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())

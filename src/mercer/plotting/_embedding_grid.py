@@ -13,7 +13,7 @@ from ._point_labels import interpret_labels, scatter
 
 __all__ = ["maps"]
 
-_MAX_WIDE_PANELS = 6  # with up to this number of plots there are three per row, with more four
+_MAX_WIDE_PANELS = 6  # up to this number of plots, there are three per row; otherwise, four
 _MAX_LARGE_MARKERS = 2000  # with more points, the markers are smaller
 
 
@@ -29,12 +29,13 @@ def maps(
     Parameters
     ----------
     embeddings : dict of arrays of shape (n, q)
-        Coordinates of the points by the name of the embedding.  The first two columns are plotted;
+        Coordinates of the points, by name of the embedding.  The first two columns are plotted;
         a single column is plotted against the index of the point.
     y : array-like of shape (n,), default=None
-        The colours: class labels, with one legend for all plots, or numbers, with a colour bar.
+        Values that determine the colours of the points: class labels, explained by one legend for
+        all plots, or numbers, explained by a colour bar.
     titles : dict of str, default=None
-        Titles by the name of the embedding; the name itself by default.
+        Titles of the plots, by name of the embedding; the names themselves by default.
     figure : matplotlib Figure, default=None
         The figure to draw into; None creates a new one.
 
@@ -56,7 +57,7 @@ def maps(
     require_matplotlib()
     coordinates = {name: np.asarray(Z, dtype=float) for name, Z in embeddings.items()}
     if not coordinates:
-        raise ValueError("there are no embeddings to draw")
+        raise ValueError("there are no embeddings to plot; pass at least one")
     n = len(next(iter(coordinates.values())))
     labels = interpret_labels(y, n)
     panels = _panels(len(coordinates), figure)

@@ -34,8 +34,9 @@ def embedding(
 ) -> Axes:
     """Plot the points in the plane of two principal components.
 
-    The coordinates of a point x are its scores (<w_i, phi(x) - mu>, <w_j, phi(x) - mu>).  Both
-    scores are lengths in feature space, so both axes have the same scale.
+    The coordinates of a point x are its scores (<w_i, phi(x) - mu>, <w_j, phi(x) - mu>), where w_i
+    and w_j are principal directions in feature space, and mu is the mean.  Both scores are lengths
+    in feature space, so both axes have the same scale.
 
     Parameters
     ----------
@@ -43,12 +44,13 @@ def embedding(
         The scores, or a model that computes them.  With a model, the axis labels show the
         explained variance of each component.
     y : array-like of shape (n,), default=None
-        The colours: class labels, with a legend, or numbers, with a colour bar.  At most ten
-        different integers are treated as class labels.
+        Values that determine the colours of the points: class labels, explained by a legend, or
+        numbers, explained by a colour bar.  Up to ten different integers are treated as class
+        labels.
     X : points, default=None
         The points to plot; None plots the training points of the model.
     components : pair of int, default=(0, 1)
-        The components, counted from 0.  The axis labels count from 1.
+        The components to plot, counted from 0.  (The axis labels count from 1.)
     ax : matplotlib Axes, default=None
         The axes to draw into; None creates a new figure.
 
@@ -78,13 +80,14 @@ def embedding(
         if scores.ndim != 2 or X is not None:
             what = "X" if scores.ndim == 2 else f"scores of shape {scores.shape}"
             raise ValueError(
-                f"got {what}, but no model to compute scores of shape (n, k) - usually points "
-                f"instead of a model - try a fitted KernelPCA, or model.transform(X)"
+                f"got {what}, but no model to compute scores of shape (n, k) - usually because "
+                f"points were passed instead of a model - try a fitted KernelPCA, or "
+                f"model.transform(X)"
             )
     if len(components) != 2:
         raise ValueError(
             f"got {len(components)} components, but the plot has two axes - "
-            f"usually all components at once - try components=(0, 1)"
+            f"usually because all components were passed - try components=(0, 1)"
         )
     plane = scores[:, check_components(components, scores.shape[1])]
     labels = interpret_labels(y, len(scores))
@@ -118,7 +121,7 @@ def _scores(model: Any, X: Any) -> np.ndarray:
             "try fit(X) first",
         )
         return np.asarray(model.transform(X))
-    # Models of mercer have this attribute; weights and whitening change the scores.
+    # Models of mercer have this attribute, which takes weights and whitening into account.
     if hasattr(model, "training_scores_"):
         return np.asarray(model.training_scores_)
     return require_attribute(model, "eigenvectors_") * np.sqrt(

@@ -37,13 +37,13 @@ def gram_heatmap(
     X : points, default=None
         The points; required for a kernel, and not accepted for a matrix.
     order : array-like of shape (n,), default=None
-        Values to sort the points by: class labels, which are then shown and separated by lines, or
-        numbers.  The sort is stable.
+        Values by which the points are sorted: numbers, or class labels, which are shown at the axes
+        and separated by lines.  The sort is stable.
     ax : matplotlib Axes, default=None
         The axes to draw into; None creates a new figure.
     max_size : int, default=1000
-        The maximum number of rows and columns.  A larger matrix is subsampled evenly (after
-        sorting), and the title states this.  Other entries of K are not evaluated.
+        The maximum number of rows and columns.  Of a larger matrix, only evenly spaced rows and
+        columns (after sorting) are evaluated and plotted, and the title states this.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def gram_heatmap(
     if not isinstance(max_size, Integral) or max_size < 2:
         raise ValueError(
             f"max_size={max_size!r} must be an integer of at least 2, the number of rows and "
-            f"columns - usually a fraction of them - try max_size=1000"
+            f"columns - usually because a fraction was passed - try max_size=1000"
         )
     K = kernel_or_matrix_or_gram
     if isinstance(K, Kernel) == (X is None):
@@ -77,8 +77,8 @@ def gram_heatmap(
     shape = (length(X),) * 2 if isinstance(K, Kernel) else np.shape(K)
     if len(shape) != 2 or not all(shape):
         raise ValueError(
-            f"got shape {shape}, which is not that of a kernel matrix - usually points instead of "
-            f"a matrix - try gram_heatmap(kernel, X)"
+            f"got shape {shape}, which is not that of a kernel matrix - usually because points "
+            f"were passed instead of a matrix - try gram_heatmap(kernel, X)"
         )
     n, m = shape
     rows, cols = _evenly_spaced(n, max_size), _evenly_spaced(m, max_size)
@@ -87,7 +87,7 @@ def gram_heatmap(
         if n != m:
             raise ValueError(
                 f"the matrix is {n} x {m}, but only a square matrix can be sorted by its points - "
-                f"usually k(X, Z) instead of k(X, X) - try without order"
+                f"usually because it is k(X, Z) instead of k(X, X) - try without order"
             )
         labels = interpret_labels(order, n)
         rows = cols = np.argsort(labels.values, kind="stable")[rows]
@@ -115,7 +115,7 @@ def _evenly_spaced(n: int, size: int) -> np.ndarray:
 
 
 def _entries(K: Any, X: Any, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, str]:
-    """Evaluate only K[rows][:, cols]; return it with a label for the colour bar."""
+    """Return K[rows][:, cols] and a label for the colour bar; nothing else is evaluated."""
     if isinstance(K, Kernel):
         return K.resolve(X)(take(X, rows)), "k(xᵢ, xⱼ)"
     if isinstance(K, CentredGram):

@@ -13,7 +13,7 @@ from ._axes import DIVERGING, SEQUENTIAL, Axes, Style
 
 __all__ = ["POINT_STYLE", "PlotWindow", "draw_function", "plane_window", "window_around"]
 
-# Points on a coloured background have a white edge.
+# Style of points on a coloured background; a white edge makes them visible.
 POINT_STYLE: Style = {"edgecolors": "white", "linewidths": 0.5, "zorder": 3}
 
 
@@ -37,18 +37,18 @@ class PlotWindow(NamedTuple):
         values = np.asarray(f(grid), dtype=float)
         if values.size != len(grid):
             raise ValueError(
-                f"the {name} returned shape {values.shape} for {len(grid)} points - usually an "
-                f"expansion of several functions - try one of them, f[0]"
+                f"the {name} returned shape {values.shape} for {len(grid)} points - usually "
+                f"because it is an expansion of several functions - try one of them, such as f[0]"
             )
         return values.ravel()
 
     def surface(self, values: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return grid values as arguments for `contour`: x, y, and a matrix."""
+        """Return the arguments of `contour`: x, y, and the grid values as a matrix."""
         horizontal, vertical = self.sides
         return horizontal, vertical, values.reshape(len(vertical), len(horizontal))
 
     def frame(self, ax: Axes) -> Axes:
-        """Set the limits of the axes to the rectangle, with equal scales."""
+        """Set the limits of the axes to the rectangle, with the same scale on both axes."""
         horizontal, vertical = self.sides
         ax.set(xlim=horizontal[[0, -1]], ylim=vertical[[0, -1]])
         ax.set_aspect("equal", adjustable="box")
@@ -63,13 +63,13 @@ def plane_window(X: Any, n_grid: int, owner: str = "contours") -> PlotWindow:
     X = as_vectors(X, owner)
     if X.shape[1] != 2:
         raise ValueError(
-            f"the points have shape {X.shape}, but the plot has two dimensions - usually a model "
-            f"of more than two columns - try plotting.embedding, or fit to two columns"
+            f"the points have shape {X.shape}, but the plot has two dimensions - usually because "
+            f"the model has more than two features - try plotting.embedding, or fit to two columns"
         )
     if X.shape[0] == 0:
         raise ValueError(
-            "there are no points, so the region to draw is not defined - usually an empty "
-            "selection - try the points that the model was fitted to"
+            "there are no points, so the region to draw is not defined - usually because a "
+            "selection is empty - try the points that the model was fitted to"
         )
     return window_around(X, n_grid, 0.12)
 
@@ -79,11 +79,11 @@ def window_around(X: Any, n_grid: Any, margin: float) -> PlotWindow:
     if not isinstance(n_grid, Integral) or n_grid < 2:
         raise ValueError(
             f"n_grid={n_grid!r} must be an integer of at least 2, the number of grid points per "
-            f"axis - usually a step size or a fraction - try n_grid=100"
+            f"axis - usually because a step size was passed - try n_grid=100"
         )
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
     low, high = X.min(axis=0), X.max(axis=0)
-    border = margin * np.max(high - low) or 1.0  # the same on all sides; 1 if the extent is 0
+    border = margin * np.max(high - low) or 1.0  # equal on all sides; 1 if the extent is 0
     sides = np.linspace(low - border, high + border, int(n_grid), axis=1)
     return PlotWindow(X, tuple(sides))
 

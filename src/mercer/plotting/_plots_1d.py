@@ -18,7 +18,8 @@ __all__ = ["as_column", "basis_functions", "credible_band", "draw_band", "kernel
 def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> Axes:
     """Plot k(x, x') as a function of x, for fixed values of x'.
 
-    A cross on the horizontal axis marks x'.  Every kernel expansion is a sum of such sections.
+    A cross on the horizontal axis marks each x'.  Every kernel expansion is a linear combination of
+    such functions.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
     require_matplotlib()
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"got {kernel!r}, which is not a Kernel - usually a name or a function - "
+            f"got {kernel!r}, which is not a Kernel - usually because it is a name or a function - "
             f"try mercer.kernels.as_kernel, or basis_functions for a basis"
         )
     x, at = as_column(x, "x"), as_column(np.atleast_1d(np.asarray(at, dtype=float)), "at")
@@ -62,14 +63,14 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
         ax.plot(at[c], [0.0], "x", color=colour, markersize=9, markeredgewidth=2.5, **on_axis)
     if len(at) <= 3:
         ax.legend(framealpha=0.85, edgecolor="none")
-    elif len(at) <= 10:  # more curves leave no space for a legend between them
+    elif len(at) <= 10:  # no space for a legend between so many curves
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
     return _finish_axes(ax, x, "k(x, x')")
 
 
 @entry_point
 def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
-    """Plot the functions phi_m of a basis, whose kernel is sum_m phi_m(x) phi_m(x').
+    """Plot the functions phi_m of a basis, which define a kernel sum_m phi_m(x) phi_m(x').
 
     Parameters
     ----------
@@ -102,15 +103,15 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
     basis = basis.basis if isinstance(basis, Features) else basis
     if not callable(basis) or isinstance(basis, Kernel):
         raise TypeError(
-            f"got {basis!r}, which is not a basis - usually a kernel that is not defined by one - "
+            f"got {basis!r}, which is not a basis - usually because it is a kernel - "
             f"try a function of the points, or kernel_sections for a kernel"
         )
     phi = basis(x)
     phi = np.asarray(phi.toarray() if hasattr(phi, "toarray") else phi)
     if phi.ndim != 2 or len(phi) != len(x):
         raise ValueError(
-            f"the basis returned shape {phi.shape} for {len(x)} points - usually features in "
-            f"rows - try a function that returns one row per point, ({len(x)}, M)"
+            f"the basis returned shape {phi.shape} for {len(x)} points - usually because "
+            f"features are in rows - try a function that returns one row per point, ({len(x)}, M)"
         )
     ax = new_axes(ax, (6.0, 4.0))
     for values, colour in zip(phi.T, _colours(phi.shape[1]), strict=True):
@@ -122,7 +123,7 @@ def basis_functions(basis: Any, x: Any, ax: Axes | None = None) -> Axes:
 def credible_band(
     model: Any, x: Any, X: Any = None, y: Any = None, *, width: float = 2.0, ax: Axes | None = None
 ) -> Axes:
-    """Plot the predictive mean m(x) of a model with the band m(x) +- width s(x).
+    """Plot the predictive mean m(x) and standard deviation s(x) of a model, as m(x) +- width s(x).
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def credible_band(
         ) from error
     if np.ndim(mean) != 1:
         raise ValueError(
-            f"the model has {np.shape(mean)[1]} targets, but the plot shows one - "
+            f"the model has {np.shape(mean)[1]} targets, but the plot can show only one - "
             f"try a model fitted to one of them"
         )
     if not width > 0:
@@ -183,8 +184,8 @@ def as_column(x: Any, name: str) -> np.ndarray:
     x = np.asarray(x, dtype=float)
     if x.size == 0 or x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != 1):
         raise ValueError(
-            f"{name} has shape {x.shape}, but the plot has one axis for it - usually points "
-            f"with several columns - try one column, such as numpy.linspace(-1, 1, 200)"
+            f"{name} has shape {x.shape}, but the plot has only one axis for it - usually because "
+            f"there are several columns - try one column, such as numpy.linspace(-1, 1, 200)"
         )
     return x.reshape(-1, 1)
 

@@ -26,8 +26,8 @@ from ._plot_window import POINT_STYLE, PlotWindow, draw_function, plane_window
 
 __all__ = ["contours", "eigenfunctions", "preimage_path"]
 
-_MAX_COLUMNS = 4  # panels per row of a new figure
-_ITERATIVE_METHODS = ("fixed_point", "regularized", "gradient")  # of `Expansion.preimage`
+_MAX_COLUMNS = 4  # maximum number of panels per row of a new figure
+_ITERATIVE_METHODS = ("fixed_point", "regularized", "gradient")  # methods of `Expansion.preimage`
 
 
 @entry_point
@@ -41,8 +41,8 @@ def contours(
 ) -> Axes:
     """Plot the contour lines of a function of two variables, with the points X.
 
-    If f changes sign, red is positive, blue is negative, and the line f = 0 is bold.  Otherwise
-    bright colours are high values.
+    If the function f changes sign, red means positive, blue means negative, and the line f = 0 is
+    bold.  Otherwise brighter colours mean higher values.
 
     Parameters
     ----------
@@ -88,10 +88,10 @@ def eigenfunctions(
     n_grid: int = 80,
     axes: Any = None,
 ) -> np.ndarray:
-    """Plot the components x -> <w_j, phi(x) - mu> of a kernel PCA of two features.
+    """Plot the components x -> <w_j, phi(x) - mu> of a kernel PCA of points with two columns.
 
-    Each component has its own panel, with the eigenvalue l_j in the title, and its own colour
-    scale.
+    w_j is a principal direction in feature space, and mu is the mean.  Each component
+    has its own panel, with the eigenvalue in the title, and its own colour scale.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def preimage_path(
     n_steps: int = 50,
     n_grid: int = 100,
 ) -> Axes:
-    """Plot the iterations of a pre-image algorithm over the residual |phi(z) - f|.
+    """Plot the iterations z of a pre-image algorithm over the contours of |phi(z) - f|.
 
     Parameters
     ----------
@@ -188,8 +188,8 @@ def preimage_path(
     require_matplotlib()
     if len(expansion) != 1:
         raise ValueError(
-            f"the expansion has {len(expansion)} functions, but the plot shows one of them - "
-            f"usually all reconstructions at once - try f[0]"
+            f"the expansion has {len(expansion)} functions, but the plot can show only one - "
+            f"usually because all reconstructions were passed - try f[0]"
         )
     if method not in _ITERATIVE_METHODS:
         raise ValueError(
@@ -230,8 +230,8 @@ def _user_panels(axes: Any, count: int) -> np.ndarray:
     flat = np.ravel(np.asarray(axes, dtype=object))
     if len(flat) < count:
         raise ValueError(
-            f"there are {count} functions to draw, but only {len(flat)} axes - usually a grid "
-            f"with too few rows - try plt.subplots with more panels, or fewer components"
+            f"there are {count} functions to draw, but only {len(flat)} axes - usually because "
+            f"the grid has too few rows - try plt.subplots with more panels, or fewer components"
         )
     return flat[:count]
 
@@ -241,7 +241,7 @@ def _new_panels(count: int, window: PlotWindow) -> np.ndarray:
     import matplotlib.pyplot as plt
 
     horizontal, vertical = (side[-1] - side[0] for side in window.sides)
-    # In inches; 0.6 is the height of the title.
+    # The height of a panel in inches; 0.6 is the height of the title.
     height = 0.6 + 2.7 * float(np.clip(vertical / horizontal, 0.4, 2.0))
     columns = min(_MAX_COLUMNS, count)
     rows = -(-count // columns)
@@ -258,7 +258,7 @@ def _path(expansion: Expansion, z: np.ndarray, method: str, n_steps: int) -> np.
     """Return z after 0, 1, 2, ... iterations, until convergence."""
     path = [z]
     with warnings.catch_warnings():
-        # The iteration is stopped early on purpose.
+        # Warnings are ignored, because the iteration is stopped early on purpose.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for step in range(1, n_steps + 1):
             result = expansion.preimage(method, start=z[None], max_iter=step)

@@ -15,9 +15,9 @@ CLASS_STYLES: list[tuple[Any, str]] = [(colour, marker) for marker in "o^sD" for
 
 
 class Labels(NamedTuple):
-    """Labels as an array, the names of their classes, and the class index of each point.
+    """Labels y as an array, the names of their classes, and the class index of each point.
 
-    All are None without y.  The names are None if y contains numbers rather than classes.
+    All fields are None if there are no labels.  The names are None if the labels are numbers.
     """
 
     values: Any
@@ -26,17 +26,17 @@ class Labels(NamedTuple):
 
 
 def interpret_labels(y: Any, n: int) -> Labels:
-    """Interpret y: text, and at most ten different integers, are class labels; else numbers."""
+    """Treat y as class labels if it has strings or at most ten integers, otherwise as numbers."""
     if y is None:
         return Labels(None, None, None)
     y = np.asarray(y)
     if y.shape != (n,):
         raise ValueError(
-            f"y has shape {y.shape}, but there are {n} points - usually the labels of other "
-            f"data - try y of shape ({n},)"
+            f"y has shape {y.shape}, but there are {n} points - usually because y belongs to "
+            f"other data - try y of shape ({n},)"
         )
     if y.dtype.kind == "O":
-        y = y.astype(str)  # text from a table; numbers would have a numeric dtype
+        y = y.astype(str)  # strings of a table; numbers would have a numeric dtype
     values, classes = np.unique(y, return_inverse=True)
     if y.dtype.kind in "iuf":
         is_categorical = len(values) <= 10 and np.all(values == np.rint(values))
@@ -44,7 +44,7 @@ def interpret_labels(y: Any, n: int) -> Labels:
     if len(values) > len(CLASS_STYLES):
         raise ValueError(
             f"y has {len(values)} classes, but only {len(CLASS_STYLES)} can be distinguished by "
-            f"colour and marker - usually y contains an identifier of each point - try fewer "
+            f"colour and marker - usually because y identifies each point - try fewer "
             f"classes, or numbers, which are drawn with a colour bar"
         )
     return Labels(y, [str(value) for value in values], classes)
@@ -69,7 +69,7 @@ def scatter(
     styles: Any = CLASS_STYLES,
     **style: Any,
 ) -> None:
-    """Draw points with a colour, marker and legend entry per class; in one colour if none."""
+    """Draw points with one colour and marker per class, or in `colour` if there are no classes."""
     if labels.names is None:
         ax.scatter(*points.T, color=colour, **style)
         return

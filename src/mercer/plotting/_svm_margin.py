@@ -29,11 +29,12 @@ def margin(
     regression (1 feature)  f, with the tube from f - epsilon to f + epsilon
     ======================  =======================================================
 
-    An open circle marks a free support vector, 0 < |v_i| < C_i, which lies on the margin.  An open
-    square marks a support vector at its bound, |v_i| = C_i, which lies inside the margin or on the
-    wrong side.  With more than two classes, a square is at its bound in at least one pair of
-    classes.  The attribute `at_bound_` of the model contains this distinction.  Removing all other
-    points from the training data would not change the plot.
+    An open circle marks a free support vector, whose dual coefficient v_i satisfies
+    0 < |v_i| < C_i; it lies on the margin.  An open square marks a support vector at its bound,
+    |v_i| = C_i, which lies inside the margin or on the wrong side.  With more than two classes, a
+    square marks a point that is at its bound for at least one pair of classes.  The attribute
+    `at_bound_` of the model distinguishes the two kinds.  Removing all other points from the
+    training data would not change the decision function.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ def margin(
     X : array-like of shape (n, 2), or (n, 1) for regression
         The training points.
     y : array-like of shape (n,), default=None
-        The class labels, which determine the colours; required for regression, as the targets.
+        The class labels, which determine the colours; for regression, the targets, which are
+        required.
     ax : matplotlib Axes, default=None
         The axes to draw into; None creates a new figure.
     n_grid : int, default=None
@@ -78,22 +80,22 @@ def _check(model: Any, X: Any) -> None:
     if getattr(model, "reduction_", None) is not None:
         m = len(model.expansion_.points)
         raise ValueError(
-            f"this {name} is an expansion in {m} points by compress, but the plot needs "
-            f"the support vectors - usually the model before compress is meant - try that "
-            f"model, or plotting.contours, which draws only f"
+            f"this {name} was compressed to {m} points, but the plot needs the support vectors, "
+            f"which a compressed model does not have - try the model before compress, or "
+            f"plotting.contours, which draws only the decision function"
         )
     require_attribute(model, "at_bound_")
     if get_tags(model).input_tags.pairwise:
         raise ValueError(
             f"this {name} has a precomputed kernel, but a plot needs vectors, because f is "
-            f"evaluated between the points - usually K was passed to fit instead of X - try "
-            f"the kernel itself, and fit it to X"
+            f"evaluated between the points - usually because K was passed to fit instead of X - "
+            f"try to fit to X with a kernel that is not precomputed"
         )
     n, n_fitted = length(X), model.shape_fit_[0]
     if n != n_fitted:
         raise ValueError(
-            f"X has {n} points, but this {name} was fitted to {n_fitted} - usually X contains "
-            f"other data - try the training points, which contain the support vectors"
+            f"X has {n} points, but this {name} was fitted to {n_fitted} - usually because X "
+            f"contains other data - try the training points, which contain the support vectors"
         )
 
 
@@ -110,7 +112,8 @@ def _plane(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
         *sides, regions = window.surface(np.asarray(predicted))
         colours = [colour for colour, _ in CLASS_STYLES[:count]]
         ax.contourf(*sides, regions, np.arange(count + 1) - 0.5, colors=colours, alpha=0.3)
-        # Draw one border at a time, because a contour between 0 and 2 would draw a strip of 1.
+        # Draw the border of one class at a time, because a single contour plot would draw a strip
+        # of class 1 between the classes 0 and 2.
         for c in range(count):
             ax.contour(*sides, regions == c, [0.5], colors="black", linewidths=1.2)
         window.frame(ax)
@@ -133,8 +136,8 @@ def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     window = window_around(x, n_grid, 0.05)
     if y is None or np.shape(y) != (len(x),):
         raise ValueError(
-            f"y has shape {np.shape(y)}, but there are {len(x)} points - the plot of a regression "
-            f"requires the targets, usually y was omitted - try margin(model, X, y)"
+            f"y has shape {np.shape(y)}, but there are {len(x)} points - usually because y was "
+            f"omitted, but the plot of a regression needs the targets - try margin(model, X, y)"
         )
     target = np.asarray(y, dtype=float)
     epsilon = float(model.epsilon_ if hasattr(model, "epsilon_") else model.epsilon)

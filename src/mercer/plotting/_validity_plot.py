@@ -1,4 +1,4 @@
-"""Plot a validity result: the tree of rules that prove a kernel, or a counterexample."""
+"""Plot the proof that a function is a kernel as a tree of rules, or a counterexample."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
     require_matplotlib()
     if not isinstance(verdict, Validity):
         raise TypeError(
-            f"got {verdict!r}, which is not a Validity result - usually the kernel itself - try "
-            f"validity(kernel.validity())"
+            f"got {verdict!r}, which is not a Validity result - usually because a kernel was "
+            f"passed - try validity(kernel.validity())"
         )
     witness = verdict.counterexample
     if witness is None:
@@ -74,7 +74,7 @@ def validity(verdict: Validity, ax: Axes | None = None, *, n_grid: int = 100) ->
 
 
 def _text(witness: Counterexample, ax: Axes | None) -> Axes:
-    """Write a counterexample without coefficients as text, such as that k is not symmetric."""
+    """Show a counterexample without coefficients as text, for example if k is not symmetric."""
     lines = [wrap(line, 72, subsequent_indent="    ") for line in str(witness).splitlines()]
     text = "\n".join("\n".join(each) for each in lines)
     ax = new_axes(ax, (7.0, 1.0 + 0.25 * text.count("\n")))
@@ -111,7 +111,7 @@ def _tree(verdict: Validity, ax: Axes | None) -> Axes:
 
 
 def _short(text: str) -> str:
-    """Return a text, truncated if it is long."""
+    """Return the text, truncated if it is longer than 60 characters."""
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[: _MAX_SHOWN_CHARACTERS - 3]}..."
 
 
@@ -143,7 +143,7 @@ def _line(witness: Counterexample, ax: Axes | None, n_grid: int) -> Axes:
 def _scatter(
     ax: Axes, witness: Counterexample, horizontal: np.ndarray, vertical: np.ndarray
 ) -> None:
-    """Draw the points in the colours of their coefficients, and label them with these."""
+    """Draw the points in the colours of their coefficients, with the coefficients as labels."""
     c: Any = witness.coefficients
     largest = float(np.abs(c).max())
     style: Style = {

@@ -57,19 +57,20 @@ def witness(
     f = getattr(result_or_expansion, "witness", result_or_expansion)
     if not callable(f):
         raise TypeError(
-            f"got {result_or_expansion!r}, which has no witness - usually the samples were "
-            f"passed first - try the result of two_sample_test, or an Expansion"
+            f"got {result_or_expansion!r}, which has no witness function - usually because the "
+            f"samples were passed first - try the result of two_sample_test, or an Expansion"
         )
     X, Y = as_vectors(X, "X"), as_vectors(Y, "Y")
     for sample, name in ((X, "X"), (Y, "Y")):
         if sample.shape[0] == 0:
             raise ValueError(
-                f"{name} has no points - usually an empty selection - try the samples of the test"
+                f"{name} has no points - usually because a selection is empty - try the samples of "
+                f"the test"
             )
     if X.shape[1] != Y.shape[1] or X.shape[1] not in (1, 2):
         raise ValueError(
-            f"the samples have shapes {X.shape} and {Y.shape}, but the plot has one or two "
-            f"dimensions - usually samples with more columns - try one or two columns of both"
+            f"the samples have shapes {X.shape} and {Y.shape}, but the plot needs the "
+            f"same one or two columns of both - try one or two columns of the samples"
         )
     both, index = concatenate(X, Y), np.repeat([0, 1], [X.shape[0], Y.shape[0]])
     if X.shape[1] == 1:
@@ -88,7 +89,7 @@ def _line(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axe
     ax.plot(x, values, color="0.15", linewidth=2.0, label="witness")
     for c, (name, colour, height) in enumerate((("X", red, 0.05), ("Y", blue, 0.02))):
         sample = window.points[index == c, 0]
-        # The marks have a fixed height in the axes, which is independent of the values.
+        # The marks are at a fixed height above the axis, which does not depend on the values.
         above_axis: Style = {"transform": ax.get_xaxis_transform()}
         marks: Style = {"alpha": min(1.0, 0.3 + 40.0 / len(sample)), "markersize": 8} | above_axis
         ax.plot(sample, np.full_like(sample, height), "|", color=colour, label=name, **marks)
@@ -111,5 +112,5 @@ def _plane(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Ax
 
 
 def _sample_styles() -> list[tuple[Any, str]]:
-    """Return the styles of X, in the colour of positive values, and Y, of negative values."""
+    """Return the styles of X (the colour of positive values) and Y (of negative values)."""
     return diverging_styles(0.95, 0.05)

@@ -1,7 +1,8 @@
 """Numerical solvers: linear systems, eigenproblems, regularised risks and quadratic programs.
 
-A solver is an immutable object that holds only its options.  Its method, such as `factorize`,
-`eigenpairs` or `minimize`, takes the problem and returns the solution with a `Report`.
+A solver is an immutable object that stores only its options.  Its main method, such as
+`factorize`, `eigenpairs` or `minimize`, takes the problem as an argument.  A `Report` describes how
+the solver ended.
 """
 
 from .._core import attach

@@ -19,15 +19,16 @@ __all__ = ["cross_gram", "matvec", "rmatvec", "squared_row_norms", "weighted_gra
 
 @dataclass(frozen=True)
 class _BlockSizes:
-    """Sizes that trade the overhead of a call against cache misses and interrupt latency."""
+    """Block sizes: larger blocks mean fewer calls, but more cache misses and slower interrupts."""
 
-    # Multiplications above which a product uses several BLAS threads.
+    # A product with at least this many multiplications uses several BLAS threads.
     min_threaded_work: int = 10**9
-    # Entries per block of such a product: one call should last for several scheduler time slices.
+    # Entries per block of a multi-threaded product; the call should last for several time slices
+    # of the operating system.
     threaded_entries: int = 1 << 20
-    # Entries per block that is copied or modified: small enough to stay in the cache.
+    # Entries per block, if blocks are copied or modified; such a block stays in the cache.
     cached_entries: int = 1 << 17
-    # Entries per block that is only read.
+    # Entries per block, if blocks are only read.
     read_only_entries: int = 1 << 23
 
 
@@ -51,7 +52,7 @@ def rmatvec(F: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def squared_row_norms(F: np.ndarray) -> np.ndarray:
-    """Return the squared norm |F_i|^2 of each row."""
+    """Return the squared norm |F_i|^2 of each row F_i."""
     out = np.zeros(len(F))
     for rows in _blocks(F, _SIZES.cached_entries):
         np.einsum("ij,ij->i", F[rows], F[rows], out=out[rows])
@@ -84,7 +85,7 @@ def cross_gram(
 
 
 def _blocks(F: np.ndarray, entries: int) -> Iterator[slice]:
-    """Yield the rows of F in slices of about this many entries, and of at least 256 rows."""
+    """Yield slices of rows of F, each of about `entries` entries and of at least 256 rows."""
     step = max(256, entries // max(1, F.shape[1])) if F.shape[1] else 0
     for start in range(0, len(F) if step else 0, step or 1):
         yield slice(start, start + step)

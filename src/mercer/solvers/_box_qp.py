@@ -3,20 +3,20 @@
     min_v  1/2 v^T A R^-1 A^T v + 1/2 v^T D v + q^T v,      lower <= v <= upper
 
 A has few columns, and R and D are diagonal.  A zero on the diagonal of R stands for a constraint:
-that entry of A^T v must equal the corresponding entry of `sums`.  With u = R^-1 (A^T v - sums), or
-u = minus the multiplier of the constraint where R is 0, the minimum has multipliers z >= 0 of the
-lower and y >= 0 of the upper bounds:
+that entry of A^T v must equal the corresponding entry of `sums`.  Let u = R^-1 (A^T v - sums);
+where R is 0, u is minus the multiplier of the constraint.  At the minimum, there are multipliers
+z >= 0 of the lower bounds and y >= 0 of the upper bounds such that
 
     A u + D v + q = z - y,      z (v - lower) = 0,      y (upper - v) = 0.
 
-The method solves these equations by Newton steps, with the two products relaxed to positive values
-that go to 0.  Each step eliminates all unknowns but u,
+The method solves these equations by Newton steps.  The two products are not set to 0 at once, but
+to positive values that go to 0.  In each step, all unknowns but u are eliminated,
 
     (A^T H A + R) du = right,      H = diag(1 / (z / (v - lower) + y / (upper - v) + D)),
 
-and computes two directions from one factorisation.  The predictor aims at products of 0.  The
-corrector aims at equal positive products, whose size depends on how far the predictor could go, and
-includes the second-order term of the predictor.
+and two directions are computed from one factorisation.  The predictor aims at products of 0.  The
+corrector aims at equal positive products, which are smaller the further the predictor could go; it
+also includes the second-order term of the predictor.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ from .._core.linalg import lapack
 
 __all__ = ["BoxQP", "PrimalDualPoint", "cholesky_or_none"]
 
-_BOUNDARY_FRACTION = 0.995  # a step goes at most this fraction of the way to the boundary
-# Iterative refinement steps of a direction, needed because h grows without bound where v is free.
+_BOUNDARY_FRACTION = 0.995  # a step goes at most this fraction of the way to the bounds
+# Steps of iterative refinement per direction: for variables between their bounds, the weights h
+# become so large that rounding errors matter.
 _MAX_REFINEMENTS = 3
-_EXACT_RESIDUAL = 1e-9  # a step with this relative residual needs no refinement
+_EXACT_RESIDUAL = 1e-9  # a direction with a relative residual below this is not refined
 _TINY = float(np.finfo(float).tiny)
 
 
 class PrimalDualPoint(NamedTuple):
     """An iterate of the interior-point method, or a direction between two iterates.
 
-    For an iterate, the distances a, c and the multipliers z, y are positive, and the products a z
-    and c y go to 0 at the same rate.  For an infinite bound, the distance is 1 and the
-    multiplier 0.
+    For an iterate, the distances a and c of the variables v from their bounds and the multipliers
+    z and y are positive, and the products a z and c y go to 0 at the same rate.  For an infinite
+    bound, the distance is set to 1 and the multiplier to 0.
     """
 
-    u: np.ndarray
+    u: np.ndarray  # R^-1 (A^T v - sums), or minus the multiplier of a constraint
     a: np.ndarray  # v - lower, stored separately because the difference would lose digits
     c: np.ndarray  # upper - v
     z: np.ndarray  # multipliers of v >= lower
@@ -61,14 +62,14 @@ class PrimalDualPoint(NamedTuple):
         return float(self.a @ self.z + self.c @ self.y)
 
     def advance(self, direction: PrimalDualPoint, size: float) -> PrimalDualPoint:
-        """Return the next iterate, this one plus `size` times a direction."""
+        """Return the next iterate: this one plus `size` times the direction."""
         fields = (x + size * dx for x, dx in zip(self[:-1], direction[:-1], strict=True))
         return PrimalDualPoint._make([*fields, self.n_iter + 1])
 
     def max_step(self, direction: PrimalDualPoint) -> float:
         """Return the largest step size that keeps a, c, z and y non-negative.
 
-        It is capped at 1 / _BOUNDARY_FRACTION.
+        The step size is at most 1 / _BOUNDARY_FRACTION, slightly more than a full step.
         """
         pairs = zip(self[1:5], direction[1:5], strict=True)
         steepest = max(float(np.fmax.reduce(-dx / x, initial=0.0)) for x, dx in pairs)
@@ -78,7 +79,9 @@ class PrimalDualPoint(NamedTuple):
 class BoxQP(ABC):
     """A box-constrained quadratic program, and the interior-point steps that solve it.
 
-    Subclasses implement the products with A and the factorisation of the reduced system.
+    The problem is min 1/2 v^T A R^-1 A^T v + 1/2 v^T D v + q^T v for lower <= v <= upper, with
+    diagonal R and D.  Subclasses implement the products with A and the factorisation of
+    A^T diag(h) A + R.
 
     Parameters
     ----------
@@ -93,11 +96,11 @@ class BoxQP(ABC):
     bend : ndarray or float, default=0.0
         The diagonal of D.
     shares : ndarray or float, default=1.0
-        Relative weights of the variables on the central path: a corrector step aims at products
-        that are proportional to these.
+        Relative weights of the variables: the corrector step aims at products (distance from a
+        bound, times its multiplier) that are proportional to these.
     """
 
-    refined = 0  # iterative refinement steps of the predictor direction
+    refined = 0  # number of iterative refinement steps of the predictor direction
 
     def __init__(
         self,
@@ -125,13 +128,16 @@ class BoxQP(ABC):
 
     @abstractmethod
     def factor(self, h: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Return a function that solves systems with A^T diag(h) A + R.
+        """Return a function that solves linear systems with the matrix A^T diag(h) A + R.
 
-        None if the matrix is numerically singular.
+        Returns None if the matrix is numerically singular.
         """
 
     def variables(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Return v, computed from its distance to the nearer bound."""
+        """Return v, computed from its distances a to the lower and c to the upper bound.
+
+        The smaller of the two distances is used, because it is more accurate.
+        """
         from_lower = self.below & (~self.above | (a <= c))
         with np.errstate(invalid="ignore"):
             return np.where(from_lower, self.lower + a, self.upper - c)
@@ -140,11 +146,11 @@ class BoxQP(ABC):
         """Return A^T v - R u - sums, which is 0 for a feasible point."""
         return point.pull - self.ridge * point.u - self.sums
 
-    @np.errstate(all="ignore")  # values that are not finite end the iteration
+    @np.errstate(all="ignore")  # a value that is not finite ends the iteration
     def step(self, point: PrimalDualPoint) -> PrimalDualPoint | None:
         """Return the next iterate.
 
-        None if the linear system is numerically singular, or if values overflow.
+        Returns None if the linear system is numerically singular, or if values overflow.
         """
         a, c, z, y = point[1:5]
         h = a * c / (z * c + y * a + self.bend * (a * c))
@@ -184,7 +190,8 @@ class BoxQP(ABC):
     ) -> PrimalDualPoint:
         """Return the Newton direction with a dz + z da = target_z and c dy + y dc = target_y.
 
-        All other optimality conditions are linear, and hold after a full step.
+        Here a and c are the distances of v from its bounds, and z and y their multipliers.  All
+        other optimality conditions are linear, and hold after a full step.
         """
         a, c, z, y, below, above = *point[1:5], self.below, self.above
         dual_residual = point.image + self.linear + self.bend * self.variables(a, c) - z + y
@@ -206,9 +213,9 @@ class BoxQP(ABC):
 
 
 def cholesky_or_none(A: np.ndarray) -> np.ndarray | None:
-    """Return the Cholesky factor L of A from its lower triangle.
+    """Return the Cholesky factor L of A, of which only the lower triangle is read.
 
-    None if A is numerically singular.  The diagonal of A may be changed.
+    Returns None if A is numerically singular.  The diagonal of A may be changed.
     """
     for _ in range(2):
         L, info = lapack.dpotrf(A, lower=1) if A.size else (A, 0)

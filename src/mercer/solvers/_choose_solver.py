@@ -1,4 +1,4 @@
-"""The choice of a solver: from a name, or by comparing predicted costs."""
+"""Choose a solver: by name, or automatically by comparing predicted costs."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class ProblemKind(Enum):
 
 LINEAR, EIGEN = ProblemKind.LINEAR, ProblemKind.EIGEN
 
-# Largest numbers of points for which solver="auto" stays exact.  "newton", "exact" and "ordered"
-# limit the minimisation of a risk over the whole RKHS, to about a minute on one core: by Newton's
-# method for log-losses, by any other method, and for ordered outputs (non-crossing quantiles).
-# "clusters" limits kernel k-means by passes over the exact K.
+# Largest numbers of points for which solver="auto" chooses an exact solver.  "newton" applies to
+# Newton's method for log-losses, "ordered" to ordered outputs (non-crossing quantiles), and "exact"
+# to all other regularised risks; at these limits, a fit takes about a minute on one core.
+# "clusters" applies to kernel k-means.
 MAX_EXACT_POINTS = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
 
 
@@ -63,11 +63,12 @@ class _ChooserTuning:
 
     # Up to this many points, a float64 Cholesky factorisation is cheap and is always preferred.
     max_direct_points: int = 2000
-    # Fraction of the cost of a factorisation that conjugate gradients may spend on pivots.
+    # Conjugate gradients may spend this fraction of the cost of a factorisation on their
+    # preconditioner, a pivoted Cholesky factor.
     max_pivot_cost: float = 0.05
-    # Smallest rank of the preconditioner of conjugate gradients, whatever it costs.
+    # The preconditioner of conjugate gradients has at least this rank, whatever it costs.
     min_rank: int = 50
-    # Smallest max_iter of conjugate gradients that are tried before a factorisation.
+    # Conjugate gradients that are tried before a factorisation get at least this max_iter.
     min_cg_steps: int = 20
     # Up to this many points, a linear SVM is always trained by SMO, which reads rows of K.
     max_smo_points: int = 500
@@ -107,9 +108,9 @@ def choose(
     max_memory: Any = None,
     **options: Any,
 ) -> Any:
-    """Return the solver for a problem, by name or by predicted cost.
+    """Return the solver with a given name, or the solver with the lowest predicted cost.
 
-    The table shows which solver is returned.
+    K is the kernel matrix of n points.  The table shows which solver is returned.
 
     ========= ========== ============================================ =================
     problem   spec       when                                         solver
@@ -129,15 +130,16 @@ def choose(
     either    a solver                                                that solver
     ========= ========== ============================================ =================
 
-    "CG, mixed" stands for a `FallbackSolver` of `ConjugateGradient` and `MixedCholesky`.  The
-    pivoted Cholesky factor that preconditions CG, which costs at most 5 % of a full factorisation,
-    predicts how many steps CG will take.  If these would cost more than a factorisation, the next
-    solver is used; `MixedCholesky` depends little on the spectrum.  All of them reach about the
-    residual of a float64 Cholesky factor, and this residual is checked.
+    "CG, mixed" stands for a `FallbackSolver` that tries `ConjugateGradient` first and then
+    `MixedCholesky`.  The preconditioner of CG, a pivoted Cholesky factor that costs at most 5 % of
+    a full factorisation, predicts how many steps CG will take.  If these would cost more than a
+    factorisation, the next solver is used; the time of `MixedCholesky` depends little on the
+    spectrum of K.  All solvers reach about the residual of a float64 Cholesky factorisation, and
+    this residual is checked.
 
-    Processor time including the evaluation of K, relative to `Cholesky` (RBF kernel, 20 columns,
-    alpha = 1, single-threaded BLAS; medians of 5, 3 and 1 runs).  The first number is for a
-    spectrum that decays fast, the second for one that decays slowly:
+    The next table shows the processor time, including the evaluation of K, relative to `Cholesky`
+    (RBF kernel, 20 columns, alpha = 1, single-threaded BLAS; medians of 5, 3 and 1 runs).  The
+    first number is for a spectrum that decays fast, the second for one that decays slowly:
 
     ======== ============= ================ ================
     n        CG, array     mixed, tiled     mixed, array
@@ -149,11 +151,11 @@ def choose(
 
     Parameters
     ----------
-    problem : Problem
+    problem : ProblemKind
         LINEAR or EIGEN.
     gram : GramOperator, CentredGram or None
-        None for a linear system whose Gram matrix does not exist yet.  The `storage` attribute of
-        the returned solver, "dense" or "tiled", then tells how to create it.
+        The kernel matrix, or None for a linear system whose kernel matrix does not exist yet.  The
+        `storage` attribute of the returned solver, "dense" or "tiled", then says how to create it.
     spec : str or solver, default="auto"
         "auto", a name from the table, or a solver, which is returned unchanged.
     k : int, optional
@@ -161,24 +163,26 @@ def choose(
     n : int, optional
         Number of points, if `gram` is None.
     kernel, X : Kernel and points, optional
-        Kernel and points of the future Gram matrix, if `gram` is None; they determine the cost of
-        an entry of K.
+        Kernel and points of the kernel matrix, if `gram` is None.  They are used to predict the
+        cost of evaluating it.
     columns : int, default=1
         Number of right-hand sides.
     max_memory : int, str or None
-        Memory budget, in bytes or as "2 GiB"; None for half of the memory of the computer.
+        Memory budget, in bytes or as a string such as "2 GiB"; None for half of the memory of the
+        computer.
     **options
-        Options of the solver.  Options that only other solvers have are ignored.
+        Options of the solver.  An option that the chosen solver does not have is ignored, if
+        another solver for this problem has it.
 
     Returns
     -------
     solver : object
-        With the method `factorize` (LINEAR) or `eigenpairs` (EIGEN).
+        An object with the method `factorize` (LINEAR) or `eigenpairs` (EIGEN).
 
     Raises
     ------
     TypeError
-        If `spec` is neither a string nor a solver, or no solver has one of the options.
+        If `spec` is neither a string nor a solver, or if an option is unknown to every solver.
     ValueError
         If there is no solver with this name.
 
@@ -204,11 +208,14 @@ def choose(
     names = _NAMES[problem]
     if spec not in ("auto", *names):
         raise ValueError(
-            f"unknown solver {spec!r} for {problem.value}; use 'auto', {sorted(names)} or a solver"
+            f"unknown solver {spec!r} for {problem.value}; use 'auto', one of {sorted(names)}, "
+            f"or a solver object"
         )
     known = {name for solver in names.values() for name in solver.__dataclass_fields__}
     if unknown := sorted(options.keys() - known):
-        raise TypeError(f"no solver for {problem.value} has the options {unknown}")
+        raise TypeError(
+            f"no solver for {problem.value} has the options {unknown}; check the spelling"
+        )
 
     def make(name: str, **more: Any) -> Any:
         values = {"max_memory": max_memory, **options, **more}
@@ -240,8 +247,8 @@ def _linear_solver_sequence(
 ) -> tuple[list[str], Cost, dict[str, Cost]]:
     """Return which linear solvers to try, and the costs of storing and reading K.
 
-    If K is not stored yet and both a float64 and a float32 factorisation fit in memory, the cheaper
-    of the two determines the plan.
+    If K is not stored yet, and both a float64 and a float32 factorisation fit in memory,
+    `MixedCholesky` is tried before `Cholesky` only if it is cheaper.
 
     Returns
     -------
@@ -250,7 +257,7 @@ def _linear_solver_sequence(
     storing : Cost
         The cost of storing K as an array.
     reads : dict
-        The cost of a pass over K, by storage: "dense", "tiled" or both.
+        The cost of one pass over K for each possible storage, "dense" or "tiled".
     """
     has_gram = gram is not None
     kernel, X = (gram.kernel, gram.X) if has_gram else (kernel, X)
@@ -281,15 +288,15 @@ def _linear_solver_sequence(
 def _cg_trial_options(
     cg: Any, n: int, direct: Any, storing: Cost, reads: dict[str, Cost], columns: int
 ) -> tuple[dict[str, Any], float]:
-    """Return options for conjugate gradients that are tried before the direct solver.
+    """Return options for conjugate gradients (CG) that are tried before a direct solver.
 
     Returns
     -------
     trial : dict
-        `max_iter`, such that half of these steps cost as much as `direct`, and, if the default
-        rank is too expensive, `rank`.
+        The options `max_iter`, such that half of these steps cost as much as the solver `direct`,
+        and `rank`, if the default rank is too expensive.
     min_steps_to_store : float
-        Number of steps above which it pays to store K as an array.
+        If CG takes more steps than this, it is cheaper to store K as an array.
     """
     read = reads.get("tiled") or reads["dense"]
     direct_seconds = direct.cost(n, read, columns).seconds
@@ -304,9 +311,9 @@ def _cg_trial_options(
         max_steps = (direct_seconds - setup.seconds - storing.seconds) / (
             step.seconds - saved_seconds
         )
-    # A Cascade gives up if it expects more than half of max_iter steps.
+    # A FallbackSolver skips CG if it expects more than half of max_iter steps.
     trial: dict[str, Any] = {"max_iter": max(_TUNING.min_cg_steps, int(2.0 * max_steps))}
-    # The preconditioner is limited through its rank: its cost grows with the square of the rank.
+    # If the preconditioner is too expensive, reduce its rank: the cost grows as the rank squared.
     if setup.seconds > _TUNING.max_pivot_cost * direct_seconds:
         affordable_rank = int(
             cg._rank(n) * np.sqrt(_TUNING.max_pivot_cost * direct_seconds / setup.seconds)
@@ -318,7 +325,7 @@ def _cg_trial_options(
 def cheapest(costs: dict[Any, Cost]) -> Any:
     """Return the key of the lowest cost, or None if `costs` is empty.
 
-    If several are equally low, the first one is returned.
+    If several costs are equal, the key of the first one is returned.
 
     Examples
     --------
@@ -332,24 +339,26 @@ def cheapest(costs: dict[Any, Cost]) -> Any:
 def eigen_costs(
     kernel: Any, X: Any, n: int, k: int, found: int | None = None
 ) -> dict[tuple[str, str], Cost]:
-    """Return the predicted costs of k of n eigenpairs, for each exact solver and storage of K.
+    """Predict the cost of k eigenpairs of an n x n kernel matrix K, for each solver and storage.
+
+    Only exact solvers are compared.
 
     Parameters
     ----------
     kernel, X : Kernel and points
-        They determine the cost of an entry of K.
+        Used to predict the cost of evaluating an entry of K.
     n : int
         Number of points.
     k : int
         Number of eigenpairs to compute.
     found : int, optional
-        Number of eigenpairs that LAPACK has to compute, if that differs from k because the number
-        of components depends on the spectrum.
+        Number of eigenpairs that the dense solver (LAPACK) computes, if it is not k.  It can
+        differ if the number of components depends on the spectrum.
 
     Returns
     -------
     costs : dict
-        The cost by (name of the solver, "dense" or "tiled").
+        The keys are (name of the solver, storage of K), the values are costs.
 
     Examples
     --------
@@ -381,17 +390,18 @@ def choose_linear_svm_solver(
     n, m : int
         Numbers of points and features.
     largest : int, optional
-        Number of points of the largest binary problem (two classes); n by default.
+        Number of points of the largest two-class problem; n by default.
     max_memory : int, str or None
         Memory budget; None for half of the memory of the computer.
 
     Returns
     -------
     name : {"smo", "primal", "either"}
-        "smo", which works on rows of K, for few points, more features than points, or too little
-        memory for an interior-point method.  "primal", which works on the features, if SMO
-        could not even start within its budget, a fraction of the cost of an interior-point method.
-        Otherwise "either", a `SMOThenInteriorPoint` that tries SMO first.
+        "smo", which works on rows of K, if there are few points, at least as many features as
+        points, or too little memory for an interior-point method.  "primal", an interior-point
+        method on the features, if SMO is predicted to exceed its time budget at once.  Otherwise
+        "either", which means `SMOThenInteriorPoint`: SMO first, and the interior-point method if
+        SMO takes too long.
 
     Examples
     --------

@@ -1,12 +1,13 @@
-"""A cost model of solvers, which predicts their time before anything is computed.
+"""A cost model that predicts how long a solver will take.
 
     seconds = sum over the kinds of work of (amount of work) * (seconds per unit of that work)
 
 The automatic choice of a solver compares these predictions.  The seconds per unit were measured
-once, as processor time on one core of a typical server (AVX2, float64, OpenBLAS).  Work that cannot
-run in parallel counts 50 % more, and memory traffic, for which cores compete, up to twice as much.
-Only the ratios matter.  The values are constants, so that the same input selects the same solver,
-and gives bit-for-bit identical results, on every computer.
+once, as processor time on one core of a typical server (AVX2, float64, OpenBLAS).  They were then
+increased by 50 % for work that cannot run in parallel, and by up to 100 % for memory traffic,
+because cores share the memory bandwidth.  Only the ratios matter.  The values are constants, so
+that the same input selects the same solver, and gives bit-for-bit identical results, on every
+computer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Cost", "cost_of_entries", "cost_of_storing_and_reading"]
 _SECONDS_PER_UNIT = {  # in the order of the fields of Cost
     "products": 2.5e-11,  # per flop of a matrix product: 40 GFlop/s
     "thin": 7e-11,  # per flop with tall thin arrays, QR or small eigenproblems (one thread)
-    "factors": 3e-11,  # per flop of a float64 Cholesky factorisation; float32 takes half
+    "factors": 3e-11,  # per flop of a float64 Cholesky factorisation; float32 takes half the time
     "reductions": 4e-11,  # per flop of a tridiagonal reduction of a K that fits in the cache
     "entries": 1.2e-9,  # per entry of K, in addition to the inner product <x, z>
     "read": 7e-11,  # per byte read from memory
@@ -31,7 +32,7 @@ _SECONDS_PER_UNIT = {  # in the order of the fields of Cost
     "calls": 3e-5,  # per call of NumPy or LAPACK on a small array
 }
 CACHE_BYTES = 2**25  # assumed size of the last-level cache, in bytes
-# Time per entry of a kernel on strings, graphs and the like, relative to one on vectors.
+# How many times longer an entry of K takes for strings, graphs and the like than for vectors.
 _STRUCTURED_ENTRY_FACTOR = 1000
 
 
@@ -39,21 +40,21 @@ _STRUCTURED_ENTRY_FACTOR = 1000
 class Cost:
     """The amount of work of each kind that a computation takes.
 
-    Costs can be added, and multiplied by a number from the left.
+    Two costs can be added, and `number * cost` multiplies all amounts.
 
     Parameters
     ----------
     products, thin, factors, reductions : float
-        Floating-point operations: of matrix products, with tall thin arrays, of Cholesky
-        factorisations, and of reductions to tridiagonal form.
+        Floating-point operations in matrix products, on tall thin arrays, in Cholesky
+        factorisations, and in reductions to tridiagonal form.
     entries : float
-        Entries of K that are evaluated.
+        Number of entries of K that are evaluated.
     read, written : float
         Bytes read from memory, and bytes of newly allocated arrays.
     moves : float
-        SMO steps, each of which moves two variables.
+        Number of SMO steps, each of which changes two variables.
     calls : float
-        Calls of NumPy or LAPACK on small arrays.
+        Number of calls of NumPy or LAPACK on small arrays.
 
     Examples
     --------
@@ -87,18 +88,18 @@ class Cost:
 
 
 def cost_of_entries(kernel: Kernel | None, X: Any, entries: float) -> Cost:
-    """Return the cost of evaluating `entries` values k(x, z).
+    """Return the cost of evaluating this many kernel values k(x, z).
 
-    For points that are vectors, each value takes an inner product and a function of it.
+    If the points are vectors, each value is computed from an inner product <x, z>.
 
     Parameters
     ----------
     kernel : Kernel or None
-        None stands for a kernel on vectors.
+        The kernel; None means an arbitrary kernel on vectors.
     X : array-like or sequence
         The points.
     entries : float
-        Number of values.
+        Number of kernel values.
 
     Returns
     -------
@@ -123,15 +124,15 @@ def cost_of_entries(kernel: Kernel | None, X: Any, entries: float) -> Cost:
 def cost_of_storing_and_reading(
     kernel: Kernel | None, X: Any, n: int, *, stored: bool
 ) -> tuple[Cost, Cost]:
-    """Return the cost of storing K, and the cost of one pass over it.
+    """Return the cost of storing the kernel matrix K, and the cost of one pass over it.
 
-    Without storage, each pass evaluates the entries of K again.  Because K is symmetric, it is
-    enough to evaluate half of them.
+    If K is not stored, each pass evaluates its entries again.  Only half of them are evaluated,
+    because K is symmetric.
 
     Parameters
     ----------
     kernel : Kernel or None
-        None stands for a kernel on vectors.
+        The kernel; None means an arbitrary kernel on vectors.
     X : array-like or sequence
         The points.
     n : int

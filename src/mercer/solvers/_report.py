@@ -1,4 +1,4 @@
-"""Reports of solvers: how the method ended, the true residual, the time and error bounds."""
+"""Reports of solvers: how the solver ended, the true residual, the time and error bounds."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ __all__ = ["Report", "Status", "residual_floor", "status_of", "worst_report"]
 
 
 class Status(Enum):
-    """How a solver ended; the value of a member is the text to print.
+    """How a solver ended; the value of each member is a description for the user.
 
-    CONVERGED and DIRECT describe the solution as measured at the end, however it was computed:
+    CONVERGED and DIRECT mean that the final solution was checked, whichever method computed it:
 
-    * linear system: the true |y - (K + shift) a| / |y| is at most the tolerance.  If rounding
-      prevents that, it is at most 1e-6 (1e-3 for a K in float32);
-    * eigenpairs: each |K u - l u| is at most the tolerance times |l|, or at most 16 eps |K|, which
-      rounding can account for;
-    * minimum: the solver's certificate is at most the tolerance.  The certificate bounds the
+    * Linear system (K + shift) a = y: the true relative residual |y - (K + shift) a| / |y| is at
+      most the tolerance.  If rounding prevents that, it is at most 1e-6 (1e-3 for a K in float32).
+    * Eigenpairs K u = l u: each residual |K u - l u| is at most the tolerance times |l|, or at most
+      16 eps |K|, which rounding can cause.
+    * Minimisation: the solver's certificate is at most the tolerance.  The certificate bounds the
       distance of the objective from its minimum, or the violation of the optimality conditions.
 
-    A solver that ends in any other way warns, and gives the number.  The exceptions are requested
-    approximations and requested least-squares solutions of singular systems.
+    If a solver ends with another status, it issues a warning that contains the residual or bound.
+    There is no warning if the user asked for an approximation, or for the least-squares solution
+    of a singular system.
 
     Examples
     --------
@@ -40,7 +41,7 @@ class Status(Enum):
     APPROXIMATE = "approximate"
     NOT_CONVERGED = "did not converge"
     SINGULAR = "singular system: minimum-norm least-squares solution"
-    PENDING = "nothing was solved yet"
+    PENDING = "nothing has been solved yet"
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ class Report:
     status : Status
         How the solver ended.
     n_iter : int
-        Number of iterations; 0 for a direct method.
+        Number of iterations; 0 if the method is direct.
     residual : float
-        The true relative residual, recomputed from K: |y - (K + shift) a| / |y|, or for
-        eigenpairs the largest |K u - l u| relative to the largest eigenvalue.
+        The true relative residual, recomputed from K: |y - (K + shift) a| / |y| for a linear
+        system, or for eigenpairs the largest |K u - l u| relative to the largest eigenvalue.
     seconds : float
         Elapsed time.
     message : str
-        Notes for the user, such as jitter that was added, or a fallback to another solver.
+        Notes for the user, for example that jitter was added or another solver was used.
     certificate : dict
         Bounds and estimates by name, such as LAPACK's reciprocal condition number `rcond`.
 
@@ -83,8 +84,8 @@ class Report:
     certificate: dict[str, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The status is stored by name, because skops creates objects by calling the class without
-        # arguments, and that fails for members of an Enum.
+        # Store the status by name: skops creates objects by calling the class without arguments,
+        # which fails for an Enum.
         return {**self.__dict__, "status": self.status.name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -104,9 +105,9 @@ class Report:
 
 
 def residual_floor(dtype: Any) -> float:
-    """Return the largest relative residual of a linear system that is attributed to rounding.
+    """Return the largest relative residual of a linear system that rounding may cause.
 
-    A system with a larger residual is reported as inaccurate.
+    A solution with a larger residual is reported as inaccurate.
 
     Examples
     --------
@@ -121,10 +122,11 @@ def residual_floor(dtype: Any) -> float:
 def status_of(
     status: Status, message: str, residual: float, tol: float = 0.0, dtype: Any = float
 ) -> tuple[Status, str]:
-    """Return the status and message of a linear system, given its true relative residual.
+    """Return the status and message for a linear system, after a check of its true residual.
 
-    CONVERGED and DIRECT become INACCURATE if the residual exceeds both `tol` and the limit for
-    rounding; the message then starts with the residual.  Any other status is returned unchanged.
+    CONVERGED and DIRECT become INACCURATE if the relative residual exceeds both `tol` and
+    `residual_floor(dtype)`; the message then starts with the residual.  Any other status is
+    returned unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks for your own kernels, Gram operators, solvers and expansions.
+"""Checks for user-defined kernels, Gram operators, solvers and expansions.
 
     check_kernel(kernel, X)            symmetry, tiles, derivatives, parameters, definiteness
     check_pullback(kernel, X, Z)       only the derivative in theta, against finite differences
@@ -9,8 +9,8 @@
     check_expansion(expansion, X)      the reproducing property and its consequences
     check_primal(expansion, X)         conversion to weights of explicit features, and back
 
-Each function returns None, or raises an AssertionError with the name of the violated law and the
-size of the error.  No test framework is needed.
+Each function raises an AssertionError with the name of the violated law and the size of the error,
+or returns None if all laws hold.  No test framework is needed.
 """
 
 from ._expansion_laws import check_expansion

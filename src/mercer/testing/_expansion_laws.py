@@ -1,4 +1,4 @@
-"""Checks of an expansion."""
+"""Checks of an expansion f = sum_i a_i k(x_i, .) of kernel functions."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def check_expansion(
 
         f(x) = <f, k(x, .)>,        |f|^2 = a^T K a,        |f(x)| <= |f| sqrt(k(x, x))
 
+    Here a are the coefficients, and K is the kernel matrix of the points of the expansion.
+
     Parameters
     ----------
     expansion : Expansion
@@ -36,7 +38,7 @@ def check_expansion(
     differentiable : bool
         If False, a NotDifferentiableError from `gradient` is accepted.
     rtol : float
-        Allowed error, relative to sum |coefficients| |k|.
+        Allowed error, relative to sum_i |coefficients[i]| |k(points[i], x)|.
     random_state : int
         Seed of the random test functions.
 
@@ -55,7 +57,7 @@ def check_expansion(
     K, B = kernel(points), kernel(X, points)
     size = _largest(np.abs(B) @ np.abs(A))
     energy = _largest(np.abs(A).T @ np.abs(K) @ np.abs(A))
-    root = np.sqrt(energy)  # rounding errors of |f|^2 appear in |f| as their square root
+    root = np.sqrt(energy)  # a rounding error of |f|^2 changes |f| by up to its square root
 
     fx = f(X)
     laws.require_close("representer", fx, B @ A, "f(X) and k(X, points) @ coefficients", size)

@@ -31,7 +31,8 @@ def check_pullback(
 ) -> None:
     """Check that `kernel.pullback` is the derivative of <W, k(X, Z)> in theta, for a random W.
 
-    The allowed error is `rtol` times sum |W| |k|, the scale of the differentiated function.
+    theta is the vector of kernel parameters.  The allowed error is `rtol` times
+    sum_ij |W_ij k(x_i, z_j)|.
 
     Examples
     --------
@@ -63,9 +64,9 @@ def check_input_gradient(
 ) -> None:
     """Check that `kernel.input_gradient` is the derivative of sum_j W_ij k(x_i, z_j) in x_i.
 
-    With `Z=None`, both arguments of k(X) vary, and the derivative along a random direction is
-    compared.  Sparse vectors are converted to dense ones.  If the points are not floating-point
-    vectors, there are no finite differences, and only the call itself is checked.
+    W is random.  If Z is None, both arguments of k(X, X) vary, and the derivative along a random
+    direction is compared.  Sparse vectors are converted to dense vectors.  If the points are not
+    floating-point vectors, finite differences do not exist, and only the call itself is checked.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def directional_derivative(f: Function[[np.ndarray], Any], step: np.ndarray) -> 
 
 
 def numerical_gradient(f: Function[[np.ndarray], Any], X: np.ndarray) -> np.ndarray:
-    """Return df/dx_i by finite differences; the last axis of the result is the feature.
+    """Return df/dx_i by finite differences; the last axis of the result is the column of X.
 
     Row i of f must depend only on x_i, so that all rows can be varied at once.
     """
@@ -129,15 +130,15 @@ def is_float(X: Any) -> bool:
 
 
 def extent(X: np.ndarray) -> float:
-    """Return the range of the values of X, the scale for derivatives in X; 1 if it is zero."""
+    """Return max(X) - min(X), the length scale for derivatives in X; 1 if it is zero."""
     return float(np.ptp(X) if X.size else 0.0) or 1.0
 
 
 def difference_step(X: np.ndarray) -> float:
-    """Return a step h so small that the interval x +- 2h is unlikely to contain a kink."""
+    """Return a step h that is so small that a kink between x - 2h and x + 2h is unlikely."""
     return 0.1 * STEP * extent(X)
 
 
 def to_float64(X: Any) -> Any:
-    """Convert vectors to float64, because finite differences need the precision."""
+    """Convert vectors to float64, because finite differences need this precision."""
     return X.astype(np.float64) if is_float(X) else X

@@ -1,4 +1,4 @@
-"""Checks of a Gram operator."""
+"""Checks of a Gram operator, which represents a kernel matrix K."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ __all__ = ["check_gram"]
 def check_gram(
     gram: Any, reference: np.ndarray | None = None, *, rtol: float = 1e-10, random_state: int = 0
 ) -> None:
-    """Check that all methods of a Gram operator agree with one matrix K.
+    """Check that all methods of a Gram operator are consistent with its matrix K.
 
     Parameters
     ----------
     gram : GramOperator
-        Small enough to be converted to an array.
+        The operator to check; it must be small enough to be converted to an array.
     reference : ndarray, optional
         The expected matrix.  By default, only agreement with `gram.to_array()` is checked.
     rtol : float
-        Allowed error, relative to the largest entry; raised to 100 eps if K is float32.
+        Allowed error, relative to the largest entry of K; at least 100 times the machine epsilon of
+        the dtype of K.
     random_state : int
         Seed of the random vectors.
 

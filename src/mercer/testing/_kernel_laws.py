@@ -1,4 +1,4 @@
-"""Checks of a kernel."""
+"""Checks of a kernel: symmetry, tiles, derivatives, parameters and definiteness."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def check_kernel(
     kernel : Kernel
         A kernel without unresolved parameters such as "median".
     X, Z : points
-        About a dozen points are enough.  Derivatives are compared with finite differences, so the
-        points should not lie near a kink or the boundary of the domain.  `Z=None` means every
-        second point of X.
+        Test points; about a dozen are enough.  Derivatives are compared with finite differences, so
+        the points should not be near a kink or the boundary of the domain.  If Z is None, every
+        second point of X is used.
     psd : bool
         Whether k(X) must be positive semidefinite.
     cpd_order : int, optional
-        m if the kernel is conditionally positive definite of order m: K is positive semidefinite on
-        the coefficients that annihilate all polynomials of degree below m.  The points must then be
-        dense vectors.
+        If given, check that the kernel is conditionally positive definite of order m = `cpd_order`:
+        c^T K c >= 0 for all c that are orthogonal to the polynomials of degree less than m.  The
+        points must then be dense vectors.
     differentiable : bool
         If False, a NotDifferentiableError is accepted; derivatives that exist are still checked.
     rtol : float
-        Allowed error, relative to the largest entry of the block.
+        Allowed error, relative to the largest entry of the kernel matrix.
     random_state : int
-        Seed of the random weights and of the order of indices in tiles.
+        Seed of the random weights and of the random order of rows in tiles.
 
     Examples
     --------
@@ -96,8 +96,8 @@ def _check_blocks(laws: Laws, kernel: Kernel, X: Any, Z: Any) -> None:
     laws.require_close("symmetry", K, K.T, "k(X) and its transpose")
     laws.require("determinism", np.array_equal(K, kernel(X)), "k(X) differs when computed twice")
 
-    # White adds noise to the diagonal of k(X), but not of k(X, copy of X), where the points of both
-    # arguments are different observations.  Its diagonal is therefore not compared.
+    # White adds noise to the diagonal of k(X), but not to that of k(X, copy of X), whose arguments
+    # are different observations.  In kernels with White, the diagonal is therefore not compared.
     copied = kernel(X, copy.deepcopy(X))
     scale = np.abs(K).max(initial=0.0)
     compared = np.ones((n, n), dtype=bool)
@@ -124,7 +124,7 @@ def _check_tiles(laws: Laws, kernel: Kernel, X: Any, Z: Any, rng: np.random.Gene
             kernel.tile(P[some], Q[others], out[some, others])
         laws.require_close("tiles", out, block, "tiles of slices and the block")
         rows, columns = np.arange(n), np.arange(m)
-        rng.shuffle(rows[1:-1])  # not a range, although its first and last entry suggest one
+        rng.shuffle(rows[1:-1])  # not a range, although its first and last entries suggest it
         repeated = rng.choice(columns, size=m)
         for i, j in ((rows, repeated), (rows, columns), (rows[::-1], rows[rows < m])):
             out = np.full((len(i), len(j)), np.nan, dtype=block.dtype)
@@ -144,7 +144,7 @@ def _check_precision(laws: Laws, kernel: Kernel, X: Any) -> None:
 
 
 def _check_value(laws: Laws, kernel: Kernel) -> None:
-    """Check that a kernel is an immutable value: it can be parsed, copied, compared and hashed."""
+    """Check that a kernel is immutable, and can be parsed, copied, compared and hashed."""
     try:
         again = parse_kernel(repr(kernel), vocabulary(kernel))
     except KernelSyntaxError as error:
@@ -183,16 +183,16 @@ def _check_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
     laws.require_close("theta", same(X), kernel(X), "k and with_theta(theta)", rtol=100 * laws.rtol)
     _check_changed_parameters(laws, kernel, X)
     for i, name in enumerate(names):
-        if not name.endswith("]"):  # set_params has no name for an entry of a vector
+        if not name.endswith("]"):  # set_params cannot set a single entry of a vector
             changed = theta + 0.125 * (np.arange(theta.size) == i)
             moved = kernel.set_params(**{name: float(np.exp(changed[i]))}).theta
             digits.require_close("theta", moved, changed, f"theta and set_params({name}=...)", 1.0)
 
 
 def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
-    """Check that changing parameters after an evaluation has the same effect as a new kernel."""
+    """Check that a kernel with changed parameters has the same values as a new kernel."""
     kernel(X)
-    rtol = 1e-6  # the repr of a kernel does not include the dtype of arrays, possibly float32
+    rtol = 1e-6  # arrays in the kernel may be float32, but their repr is parsed as float64
     theta, names = kernel.theta, kernel.theta_names
     for step in (0.125, -0.125, 0.0):
         changed = [kernel.with_theta(theta + step)]
@@ -204,14 +204,14 @@ def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
             same = np.allclose(moved(X), fresh(X), rtol, 0.0) and np.allclose(
                 moved.diag(X), fresh.diag(X), rtol, 0.0
             )
-            laws.require("fresh value", same, f"it differs from that of a new {moved!r}")
+            laws.require("fresh value", same, f"its values differ from those of a new {moved!r}")
 
 
 def _check_definite(laws: Laws, kernel: Kernel, X: Any, order: int) -> None:
     K = np.asarray(kernel(X), dtype=float)
     allowed = 1e-9 * np.abs(K).max(initial=0.0) * len(K)
     law = "positive semidefinite"
-    if order:  # project K onto the orthogonal complement of polynomials of lower degree
+    if order:  # restrict K to the orthogonal complement of polynomials of lower degree
         law = f"conditionally positive definite of order {order}"
         centred = np.asarray(X, dtype=float) - np.mean(X, axis=0)
         basis = null_space(PolynomialFeatures(order - 1).fit_transform(centred).T, rcond=1e-10)
@@ -230,7 +230,7 @@ def parts(kernel: Kernel) -> list[Any]:
 
 
 def vocabulary(kernel: Kernel) -> dict[str, Any]:
-    """Return the classes and functions that the repr of a kernel may mention, by name."""
+    """Return a dictionary of the classes and functions that the repr of a kernel may contain."""
     names: dict[str, Any] = {"nan": np.nan}
     for part in parts(kernel):
         if callable(part) and hasattr(part, "__name__"):

@@ -1,4 +1,4 @@
-"""Assertions that report the name of the violated law, and numbers."""
+"""Assertions that report the name of the violated law and the size of the error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Laws"]
 
 @dataclass(frozen=True)
 class Laws:
-    """Assertions about one object, with a default relative tolerance."""
+    """Assertions about the object `subject`, with the default relative tolerance `rtol`."""
 
     subject: Any
     rtol: float

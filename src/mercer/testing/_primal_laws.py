@@ -1,4 +1,4 @@
-"""Checks of the primal form of an expansion, weights of explicit features."""
+"""Checks of the primal form of an expansion, that is, of its weights of explicit features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ __all__ = ["check_primal"]
 def check_primal(expansion: Any, X: Any, *, rtol: float = 1e-9) -> None:
     """Check the conversion of an expansion to weights of explicit features, and back.
 
-        f(x) = <w, phi(x)>,     <f, g> = <w, v>,     Phi^T a = w
+        f(x) = <w, phi(x)>,     <f, f> = <w, w>,     Phi^T a = w
+
+    Here w are the weights, a the coefficients, and the rows of Phi the features of the points.
 
     Parameters
     ----------
@@ -23,8 +25,8 @@ def check_primal(expansion: Any, X: Any, *, rtol: float = 1e-9) -> None:
     X : points
         Points at which the functions are evaluated.
     rtol : float
-        Allowed error, relative to sum |coefficients| |k|.  For the conversion back to
-        coefficients, 1000 times this error is allowed.
+        Allowed error, relative to sum_i |coefficients[i]| |k(points[i], x)|.  For the conversion
+        back to coefficients, 1000 times this error is allowed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of a solver."""
+"""Checks of a solver for linear systems and eigenpairs of a kernel matrix."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ def check_solver(
 ) -> None:
     """Check the methods of a solver: `factorize` for K + shift, `eigenpairs` for K.
 
-        (K + shift) alpha = y,        K v = l v,        V^T V = I
+        (K + shift) alpha = y,        K v = lambda v,        V^T V = I
+
+    V is the matrix of the eigenvectors v.
 
     Parameters
     ----------
     solver : object
         Solver with the methods `factorize(gram, shift)`, `eigenpairs(gram, k)`, or both.
     gram : GramOperator
-        Symmetric, and small enough to be converted to an array.
+        Operator of a symmetric matrix, small enough to be converted to an array.
     y : ndarray, optional
         Right-hand sides; random ones by default.
     shift : float or ndarray
-        Added to the diagonal: one number, or one number per point for weighted problems.
+        Value added to the diagonal: one number, or one per point for weighted problems.
     k : int, optional
-        Number of eigenpairs to compute; by default a third of all.
+        Number of eigenpairs to compute; by default a third of the number of points.
     rtol : float
         Allowed residual, relative to |K| |solution| + |y|.
     random_state : int
@@ -82,7 +84,7 @@ def _check_factor(laws: Laws, factor: Any, K: np.ndarray, y: np.ndarray, shift: 
     with suppress(NotImplementedError):  # iterative solvers need not implement logdet
         got = factor.logdet()
         laws.require_close("logdet", got, want, "logdet and numpy's", len(K) + abs(want))
-    with suppress(NotImplementedError):  # nor inverse_diagonal
+    with suppress(NotImplementedError):  # iterative solvers need not implement it
         got, want = factor.inverse_diagonal(), np.linalg.inv(A).diagonal()
         laws.require_close("inverse diagonal", got, want, "inverse_diagonal and numpy's")
     allowed = laws.rtol * size / (np.linalg.norm(right) or 1.0)

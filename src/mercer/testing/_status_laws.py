@@ -15,14 +15,15 @@ from ._law import Laws
 
 __all__ = ["check_status"]
 
-# Allowed residual of a backward stable method in units of eps |A| |a|, enough for all our tests.
+# Allowed residual of a backward stable solution a of A a = y, in units of eps |A| |a|.  It is large
+# enough for all solvers of mercer.
 _STABLE_RESIDUAL = 64.0
 
 
 def check_status(
     solver: Any, gram: Any, y: np.ndarray | None = None, *, shift: Any = 0.1, k: int | None = None
 ) -> None:
-    """Check that the reported status is true, and that failures are reported by a warning.
+    """Check that the status reported by a solver is true, and that it warns of failures.
 
     Residuals are recomputed in extended precision.
 
@@ -40,13 +41,14 @@ def check_status(
     solver : object
         Solver with the methods `factorize(gram, shift)`, `eigenpairs(gram, k)`, or both.
     gram : GramOperator
-        Symmetric, and small enough to be converted to an array.  It may be ill-conditioned.
+        Operator of a symmetric matrix, small enough to be converted to an array.  It may be
+        ill-conditioned.
     y : ndarray, optional
         Right-hand sides; random ones by default.
     shift : float or ndarray
-        Added to the diagonal.
+        Value added to the diagonal: one number, or one per point.
     k : int, optional
-        Number of eigenpairs to compute; by default a third of all.
+        Number of eigenpairs to compute; by default a third of the number of points.
 
     Raises
     ------
@@ -98,7 +100,7 @@ def _check_system(laws: Laws, factor: Any, dtype: Any, A: np.ndarray, y: np.ndar
 
 
 def _check_refusal(laws: Laws, A: np.ndarray, dtype: Any, error: Exception) -> None:
-    """Allow NotPositiveDefiniteError only if the matrix is singular to working precision."""
+    """Require that the matrix is numerically not positive definite, since the solver says so."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(A.diagonal()), np.finfo(float).tiny))
     for B in (A, A * scale * scale[:, None]):  # unscaled, and scaled to a unit diagonal
         values = np.linalg.eigvalsh(B)
@@ -116,7 +118,7 @@ def _check_pairs(laws: Laws, gram: Any, K: np.ndarray, k: int) -> None:
     norm = float(np.linalg.norm(K.astype(float)))
     rounding = (
         20.0 * float(np.finfo(gram.dtype).eps) * norm
-    )  # 16 eps for the solver, the rest for products
+    )  # 16 eps for the solver, 4 eps for the products here
     status = pairs.report.status
     if status in (Status.CONVERGED, Status.DIRECT):
         tol = 0.0 if status is Status.DIRECT else getattr(laws.subject, "tol", 0.0) or 1e-8
@@ -149,6 +151,6 @@ def _check_warnings(laws: Laws, status: Status, residual: float, caught: list) -
 
 
 def _norms(V: np.ndarray) -> np.ndarray:
-    """Return the norms of the columns without overflow, in the precision of V."""
+    """Return the norms of the columns of V in its precision, without overflow."""
     largest = np.maximum(np.abs(V).max(axis=0, initial=0.0), np.finfo(float).tiny)
     return np.asarray(largest * np.sqrt(np.square(V / largest).sum(axis=0)))

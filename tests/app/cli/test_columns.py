@@ -101,12 +101,12 @@ def test_rows_without_a_target_are_predicted(mercer, tmp_path):
     for method, target, other in (("ridge", "y", "kind"), ("svc", "kind", "y")):
         options = ("--target", target, "--ignore", other, "--impute", "drop")
         done = mercer("fit", method, path, *options, "-o", "m.mercer")
-        assert "4 of 12 rows left out" in done.err, done
+        assert "4 of 12 rows dropped" in done.err, done
         done = mercer("predict", "m.mercer", path)
         told = columns(done.out)
         assert told["row"] == [str(i + 1) for i in x]
         assert [i for i, cell in enumerate(told["prediction"]) if not cell] == [5]
-        assert "warning: 1 of 12 rows have missing values and an empty result" in done.err
+        assert "warning: 1 of 12 rows have missing values, so their results are empty" in done.err
         rows = [
             json.loads(line)
             for line in mercer("predict", "m.mercer", path, "--json").out.splitlines()
@@ -138,12 +138,12 @@ def test_blocks_without_a_complete_row(mercer, tmp_path, monkeypatch):
         assert done.code == 0, done
         assert json.loads(done.out)["points"] == 5 and "8 of 13 rows left out" in done.err
         page = (tmp_path / method / "report.html").read_text()
-        assert "5 of 13 rows (8 left out because of missing values)" in page
+        assert "5 of 13 rows (8 dropped because of missing values)" in page
     plan = mercer("plan", path, "--columns", "x", "--impute", "drop", "--json")
     assert json.loads(plan.out)["rows"] == 5
     gone = write(tmp_path / "b.csv", x=[None, None], y=[1, 2])
     done = mercer("predict", "m.mercer", gone)
-    assert done.code == 1 and "all 2 rows have a missing value" in done.err
+    assert done.code == 1 and "all 2 rows have missing values" in done.err
 
 
 def test_left_out_rows_of_a_test_are_counted(mercer, tmp_path):
@@ -250,7 +250,7 @@ def test_identifiers_stay_exact(mercer, tmp_path):
     ids = [2**53 + i for i in range(12)]
     path = write(tmp_path / "a.csv", id=ids, x=range(12), kind=[ids[i % 2] for i in range(12)])
     done = mercer("pca", path, "--ignore", "kind")
-    assert done.code == 1 and "integers beyond 2^53" in done.err and "--ignore id" in done.err
+    assert done.code == 1 and "integers above 2^53" in done.err and "--ignore id" in done.err
     assert (
         mercer("fit", "svc", path, "--ignore", "id", "--target", "kind", "-o", "m.mercer").code == 0
     )

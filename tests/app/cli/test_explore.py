@@ -47,10 +47,10 @@ def test_a_page(mercer, flowers, tmp_path):
         (("--ignore", "kind", "--image-shape", "2x2"), "images of 2x2 have 4 pixels, but points"),
         (
             ("--ignore", "kind", "--second", "gtm"),
-            "there is no second embedding 'gtm' of these points",
+            "the second embedding 'gtm' is not available for these points",
         ),
         (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
-        (("--ignore", "kind", "--kernel", "RBF(1e9)"), "does not distinguish any of the"),
+        (("--ignore", "kind", "--kernel", "RBF(1e9)"), "considers all"),
         (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv does not exist"),
         (("--image-shape", "8by8"), "'8by8' is not of the form 8x8"),
     ],
@@ -67,7 +67,7 @@ def test_missing_values_and_a_port_in_use(mercer, flowers):
     assert done.code == 1 and "1 of 61 values are missing" in done.err
     options = ("--color", "kind", "--impute", "drop")
     done = mercer("explore", flowers, *options, "--new", flowers, "--export", "page.html")
-    assert done.code == 0 and "1 of 61 rows left out" in done.err
+    assert done.code == 0 and "1 of 61 rows dropped" in done.err
     pytest.importorskip("tornado")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

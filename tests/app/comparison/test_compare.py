@@ -97,7 +97,7 @@ def test_the_picture(found):
 
 
 def test_a_failure_has_its_own_row():
-    with pytest.warns(UserWarning, match="Broken failed: no luck today; the others are compared"):
+    with pytest.warns(UserWarning, match="Broken failed: no luck today; the other models"):
         found = compare(X, y, ["PCA", Broken(), "MDS"])
     assert list(found.maps) == ["PCA", "MDS"] == list(found.models)
     assert found.table["note"] == ["", "failed: no luck today", ""]
@@ -129,7 +129,7 @@ def test_models_by_name_instance_and_dict():
     assert list(named) == ["mine", "theirs"] and named["mine"] is not given
     assert named["mine"].stress == "sammon"
     assert list(choose_models("sammon", asked)[0]) == ["Sammon"]
-    with pytest.raises(ValueError, match="no model 'Samon'; did you mean 'Sammon'"):
+    with pytest.raises(ValueError, match="unknown model 'Samon'; did you mean 'Sammon'"):
         choose_models(["Samon"], asked)
     with pytest.raises(ValueError, match="models is empty"):
         choose_models([], asked)
@@ -192,7 +192,7 @@ def test_gaps_are_for_probabilistic_pca():
 
 def test_some_rows_stand_for_all():
     some = compare(X, y, ["PCA"], rows=30, random_state=1)
-    assert some.n_evaluated == 30 and "evaluated at 30 of them" in str(some) and "±" in str(some)
+    assert some.n_evaluated == 30 and "evaluated on 30 of them" in str(some) and "±" in str(some)
     full = compare(X, y, ["PCA"])
     error = some.table["auc_standard_error"][0]
     assert error > 0 and abs(some.table["auc"][0] - full.table["auc"][0]) < 5 * error
@@ -227,11 +227,11 @@ GAPS = np.where(np.arange(5) == 2, np.nan, X)
     ("data", "options", "message"),
     [
         (X[:1], {}, "at least 3 points, got n_samples=1"),
-        (X, {"n_components": 6}, "n_components=6, but X has only n_features=5"),
+        (X, {"n_components": 6}, "n_components=6 exceeds the number of columns of X, 5"),
         (X, {"y": [1, 2]}, r"y has shape \(2,\), but there are 60 points"),
-        (GAPS, {}, "only 0 of 60 rows have no missing value; 3 are needed"),
-        (WORDS, {}, "takes vectors, but X holds strings"),
-        (np.ones((9, 3)), {}, "all 9 rows of X are equal.*columns that are constant"),
+        (GAPS, {}, "only 0 of 60 rows have no missing values; 3 are needed"),
+        (WORDS, {}, "requires vectors, but X contains strings"),
+        (np.ones((9, 3)), {}, "all 9 rows of X are equal.*columns are constant"),
         (X, {"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
         (X, {"n_components": None}, "n_components must be a positive integer, got None"),
         (X, {"n_components": 2.0}, "n_components must be a positive integer, got 2.0"),

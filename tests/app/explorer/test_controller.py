@@ -90,7 +90,7 @@ def test_what_would_be_here(talk, blobs):
     expected = model.decode([[0.1, -0.2, 0.0]]).preimage()
     assert message["token"] == 7 and message["residual"] == expected.residuals[0]
     assert message["record"] == [[f"x{j + 1}", f"{expected.points[0, j]:.5g}"] for j in range(5)]
-    assert "(0 in the dimensions that are not shown)" in message["text"]
+    assert "(coordinates that are not shown are 0)" in message["text"]
     talk.ask(type="preimage", pane=1, x=1.0, y=0.5, token=8)
     message = talk.next("preimage")
     back = ProbabilisticPCA(2).fit(X).inverse_transform([[1.0, 0.5]])[0]
@@ -187,7 +187,9 @@ def test_parameters_components_axes_and_the_second_map(talk):
     talk.ask(type="fit", second="none")
     assert len(talk.next("embeddings")["panes"]) == 1
     talk.ask(type="fit", second="gtm")
-    error = "there is no second embedding 'gtm' of these points; the options are none, data"
+    error = (
+        "the second embedding 'gtm' is not available for these points; the options are none, data"
+    )
     talk.said.clear()
     while not any("error" in one and one["error"] for one in talk.all("state")):
         time.sleep(0.01)
@@ -357,7 +359,7 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
     talk = Talk(source.scene, source=source)
     talk.ask(type="scene")
     notice = talk.next("notice")
-    assert notice["text"] == "data.csv has changed, but cannot be read: line 1 is broken"
+    assert notice["text"] == "data.csv was changed, but cannot be read: line 1 is broken"
     assert notice["action"] == "reload"
     path.write_text("1\n2\n3\n")
     talk.ask(type="reload")
@@ -370,7 +372,8 @@ def test_a_new_page_reads_a_file_that_has_changed(blobs, tmp_path):
     assert last.title == "third"
     last.controller.check_file()
     assert (
-        last.next("notice")["text"] == "data.csv no longer exists; the rows shown were read before."
+        last.next("notice")["text"]
+        == "data.csv no longer exists; the page shows what was read earlier."
     )
 
 

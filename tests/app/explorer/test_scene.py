@@ -22,7 +22,7 @@ def test_a_model_is_explored_by_itself():
     ):
         other.explore()
     message = other.explore(X).scene.to_message(live=False)
-    assert message["panes"][0]["axes"][1] == "none: the embedding has one dimension"
+    assert message["panes"][0]["axes"][1] == "none (the embedding has only one dimension)"
     assert message["panes"][0]["y"].tolist() == [0.0] * 60
 
 
@@ -78,7 +78,7 @@ def test_values_that_are_missing():
         ({"color": X}, r"a column needs one value per point, but its shape is \(60, 2\)"),
         (
             {"second": "ppca"},
-            "no second embedding 'ppca' of these points; the options are none, data",
+            "second embedding 'ppca' is not available for these points; the options are none, data",
         ),
         ({"image_shape": (8, 8)}, "images of 8x8 have 64 pixels, but points have 2 columns"),
     ],
@@ -92,7 +92,7 @@ def test_what_cannot_be_shown(options, words):
 @pytest.mark.parametrize("points", [np.zeros((1, 2)), np.ones((20, 2))], ids=["one", "equal"])
 def test_points_without_components(points):
     model = KernelPCA(2, kernel="rbf").fit(points)
-    with pytest.raises(ValueError, match=f"does not distinguish any of the {len(points)} points"):
+    with pytest.raises(ValueError, match=f"considers all {len(points)} points equal"):
         model.explore(points)
 
 

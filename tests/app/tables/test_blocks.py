@@ -113,14 +113,14 @@ def test_what_is_not_there(folder, parquet):
         open_blocks([])
     with pytest.raises(TableError, match="has no column 'd'"):
         open_blocks(parquet, columns=["a", "d"])
-    with pytest.raises(IndexError, match="there are 4 columns, got 4"):
+    with pytest.raises(IndexError, match="column 4 does not exist: there are 4 columns"):
         open_blocks(folder / "all.npy", columns=4)
     with pytest.raises(TypeError, match="selected by integer indices, got 'a'"):
         open_blocks(folder / "all.npy", columns="a")
 
 
 def test_files_of_different_width(folder, tmp_path):
-    with pytest.raises(ValueError, match=r"array 1 has \(4,\) columns, but the first one has \(3,"):
+    with pytest.raises(ValueError, match=r"array 1 has the shape \(\d+, 4\), but .* \(\d+, 3"):
         open_blocks([folder / "first.npy", folder / "all.npy"])
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match=r"other\.csv has no column 'c', which .*x\.csv has"):
@@ -156,9 +156,7 @@ def test_dask_points_do_not_take_targets_from_files(folder):
     da = pytest.importorskip("dask.array")
     model = KernelRidge(solver="nystroem", rank=5)
     targets = open_blocks(folder / "all.npy", columns=3, rows=500)
-    with pytest.raises(
-        ValueError, match=r"points are a Dask collection, but y or sample_weight is"
-    ):
+    with pytest.raises(ValueError, match=r"X is a Dask collection, but y or sample_weight is"):
         model.fit(da.from_array(X, chunks=(500, 3)), targets)
 
 

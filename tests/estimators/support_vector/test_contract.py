@@ -47,7 +47,7 @@ def moons():
         (SVC(class_weight={0: 0.0}), "class_weight must be positive, got"),
         (SVC(class_weight={"no": 2.0}), "but no weight for the classes"),
         (SVC(solver="nystroem", landmarks=np.ones((3, 9))), "landmarks have 9 columns"),
-        (SVC(kernel=lambda x, z: x), "satisfies neither contract"),
+        (SVC(kernel=lambda x, z: x), "accepts neither two collections of points nor two points"),
     ],
 )
 def test_parameters(model, text, moons):

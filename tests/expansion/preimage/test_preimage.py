@@ -286,7 +286,7 @@ def test_an_indefinite_similarity_has_what_can_be_had():
     X = np.random.default_rng(0).normal(size=(20, 3))
     found = Expansion(Sigmoid(0.4, -0.5), X, np.full(20, 0.05)).preimage()
     assert "learned" in found.report.message.partition(";")[2]
-    with pytest.raises(NotPositiveDefiniteError, match="no map can be learned"):
+    with pytest.raises(NotPositiveDefiniteError, match="no regression can be learned"):
         Expansion(Sigmoid(0.4, -0.5), X, np.full(20, 0.05)).preimage("learned")
 
 
@@ -528,7 +528,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion(RBF(), X3, np.full(4, np.nan)),
             {},
             ValueError,
-            "coefficients of the expansion are not all finite",
+            "coefficients of the expansion contain NaN",
         ),
         (
             Expansion.mean(Callable(zoo.laplace), X3),
@@ -540,7 +540,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(Laplacian(), X3),
             {"method": "fixed_point"},
             TypeError,
-            "the fixed-point iteration needs a kernel of the distance or of the inner product",
+            "the fixed-point iteration needs a kernel that is a function of the distance",
         ),
         (
             Expansion.mean(Laplacian(), X3),
@@ -561,13 +561,13 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(RBF(), X3),
             {"neighbours": one_letter},
             ValueError,
-            "neighbours is only for method='search'",
+            "neighbours can only be used with method='search'",
         ),
         (
             Expansion.mean(Callable(hamming), WORDS),
             {"start": ["abba"]},
             ValueError,
-            "start is only for points that are vectors",
+            "start requires points that are vectors",
         ),
         (
             Expansion(RBF(), X3, np.full(4, 1e200)),
@@ -588,7 +588,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion.mean(RBF(), X3),
             {"start": np.full((1, 3), np.inf)},
             ValueError,
-            "start contains values that are not finite",
+            "start contains NaN",
         ),
         (Expansion.mean(RBF(), X3), {"n_neighbors": 0}, ValueError, "n_neighbors and max_iter"),
         (Expansion.mean(RBF(), X3), {"tol": 0.0}, ValueError, "tol positive"),

@@ -295,7 +295,7 @@ def test_functions_below_their_own_rounding():
 def test_the_error_that_is_reported_as_reachable_is():
     for seed in range(4):
         f = smooth(40, seed=seed)
-        with pytest.raises(ValueError, match="out of reach") as caught:
+        with pytest.raises(ValueError, match="cannot be reached") as caught:
             f.compress(max_error=1e-13, method="select")
         said = float(re.search(r"the error is still (\S+);", str(caught.value))[1])
         assert f.compress(max_error=said, method="select").reduction.error.max() <= said
@@ -565,7 +565,7 @@ def test_kernels_that_are_conditionally_positive_definite(method):
 
 def test_values_between_indices_are_needed():
     f = Expansion(Precomputed(), np.arange(5), np.ones(5))
-    with pytest.raises(ValueError, match=r"keep the matrix: Precomputed\(K\)"):
+    with pytest.raises(ValueError, match=r"use Precomputed\(K\)"):
         f.compress(2)
 
 
@@ -576,5 +576,5 @@ def test_memory():
 
 def test_overflow():
     f = Expansion(Polynomial(degree=9), 1e40 * np.ones((4, 2)), np.ones(4))
-    with pytest.raises(ValueError, match="not finite; the usual cause is a kernel that overflows"):
+    with pytest.raises(ValueError, match="the usual cause is that the kernel .* overflows"):
         f.compress(2)

@@ -169,7 +169,7 @@ def test_structured_points():
     places = rng.normal(size=(6, 2))
     found = embedding_quality(words, places, kernel=Spectrum(2), random_state=3)
     np.testing.assert_allclose(found.q_nx, embedding_quality(phi, places, random_state=3).q_nx)
-    with pytest.raises(ValueError, match=r"X holds strings \(the first is 'GATTACA'\)"):
+    with pytest.raises(ValueError, match=r"X contains strings \(the first is 'GATTACA'\)"):
         embedding_quality(words, places)
 
 
@@ -211,9 +211,9 @@ BAD[3, 1] = np.nan
         (X, np.full((41, 2), np.inf), {}, "Input Z contains infinity"),
         (X, np.arange(41.0), {}, "Expected 2D array, got 1D array"),
         (np.ones((41, 3)), Z, {}, "all 41 points of X are equal"),
-        (X, np.ones((41, 2)), {}, "all 41 points of Z are equal.*columns that are constant"),
-        (X, Z, {"rows": 0}, "rows must be a positive count"),
-        (X, Z, {"rows": [0.5]}, "rows must be a positive count"),
+        (X, np.ones((41, 2)), {}, "all 41 points of Z are equal.*constant columns"),
+        (X, Z, {"rows": 0}, "rows must be a positive integer"),
+        (X, Z, {"rows": [0.5]}, "rows must be a positive integer"),
         (X, Z, {"rows": [0, 41]}, "rows must be distinct indices from 0 to 40"),
         (X, Z, {"rows": [3, 3]}, "rows must be distinct indices"),
         (X, Z, {"n_neighbors": 40}, "n_neighbors must be integers from 1 to 39"),

@@ -175,7 +175,7 @@ def test_bad_input():
         tight.value_and_gradient()
     wrong = LaplaceLikelihood(50.0 * Sigmoid(1.0, 1.0), X, FOUR)
     assert wrong.value() == -np.inf
-    with pytest.raises(NotPositiveDefiniteError, match="not a Mercer kernel"):
+    with pytest.raises(NotPositiveDefiniteError, match="not positive semidefinite on these points"):
         wrong.posterior()
     assert isinstance(LaplaceLikelihood(KERNEL, X, FOUR).posterior().covariance, ClassCovariance)
 

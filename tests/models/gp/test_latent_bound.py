@@ -162,7 +162,7 @@ def test_kernels_that_have_no_expectations_are_refused():
     assert repr(with_relevance(2.0 * RBF(3.0), 2)) == "2.0*RBF(length_scale=(3.0, 3.0))"
     np.testing.assert_array_equal(length_scales(with_relevance(Linear(), 3)), np.ones(3))
     with pytest.raises(
-        ValueError, match=r"v\*RBF\(l\) and Stretch.*not for Matern.*GPLVM supports"
+        ValueError, match=r"v\*RBF\(l\) and Stretch.*not for Matern.*GPLVM, which supports"
     ):
         with_relevance(Matern(), 2)
     with pytest.raises(ValueError, match="3 length scales, but latent points have 2 dimensions"):

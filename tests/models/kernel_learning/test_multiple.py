@@ -389,14 +389,14 @@ def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
         (lambda: MultipleKernel(VIEWS, ridge=2.0), ValueError, "ridge must be between 0 and 1"),
         (lambda: MultipleKernel(VIEWS, C=0.0), ValueError, "C must be positive"),
         (lambda: MultipleKernel(VIEWS, subsample=0), ValueError, "subsample must be"),
-        (lambda: MultipleKernel(VIEWS)(X), ValueError, "a rule that needs data"),
-        (lambda: MultipleKernel(VIEWS).learn(X), ValueError, "this model has none"),
+        (lambda: MultipleKernel(VIEWS)(X), ValueError, "which must be computed from data"),
+        (lambda: MultipleKernel(VIEWS).learn(X), ValueError, "no targets were given"),
         (lambda: MultipleKernel(VIEWS).learn(X, NUMBERS[:5]), ValueError, "80 points, but 5"),
         (lambda: MultipleKernel(VIEWS).learn(X, NUMBERS, -X[:, 0]), ValueError, "80 numbers >= 0"),
         (
             lambda: MultipleKernel([Spectrum(2), RBF()]),
             ValueError,
-            "a kernel of strings and RBF.* one of vectors, so no point suits both",
+            "a kernel on strings, but RBF.* is a kernel on vectors, so no point is valid for both",
         ),
         (
             lambda: MultipleKernel([RBF(), Select(RBF(), [7])]).learn(X, NUMBERS),

@@ -84,13 +84,13 @@ def test_independence():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="one sample is in blocks, and the other is not"):
+    with pytest.raises(ValueError, match="one sample is in blocks, but the other is not"):
         two_sample_test(blocks(X), Y)
     with pytest.raises(ValueError, match="'permutation' needs all pairs"):
         two_sample_test(blocks(X), blocks(Y), method="permutation")
     with pytest.raises(ValueError, match=r"'auto' needs all pairs"):
         independence_test(blocks(X), blocks(Y))
-    with pytest.raises(ValueError, match="need blocks of the same sizes: X has 600 rows in 3"):
+    with pytest.raises(ValueError, match="blocks must have equal sizes: X has 600 rows in 3"):
         two_sample_test(blocks(X), Blocks.of(Y, 100), method="linear")
     with pytest.raises(ValueError, match="X has 2 columns and Y has 1; both samples need the same"):
         two_sample_test(blocks(X), blocks(Y[:, :1]), method="linear")

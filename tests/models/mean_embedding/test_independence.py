@@ -113,12 +113,12 @@ def test_chunks_change_nothing(monkeypatch):
         assert a.pvalue == b.pvalue
 
 
-@pytest.mark.filterwarnings("ignore:the smallest p-value")
+@pytest.mark.filterwarnings("ignore:the smallest possible p-value")
 def test_every_pairing_of_a_few_points_is_tried_once():
     x = np.array([[0.0], [1.0], [3.0], [7.0], [15.0]])
     result = independence_test(x, x, Linear())
     assert result.n_permutations == 119 and result.pvalue == pytest.approx(1 / 120)
-    with pytest.warns(UserWarning, match=r"reached is 0\.167, .* 3 pairs, and 5 permutations"):
+    with pytest.warns(UserWarning, match=r"p-value is 0\.167, .* 3 pairs, and 5 permutations"):
         independence_test(x[:3], x[:3], RBF())
 
 
@@ -178,7 +178,7 @@ def test_what_is_refused():
         hsic(X[:3], Y[:3], estimator="unbiased")
     with pytest.raises(ValueError, match="X has 0 points, but at least 2 are needed"):
         independence_test(X[:0], Y[:0])
-    with pytest.raises(ValueError, match="pass the values for Y as kernel_y"):
+    with pytest.raises(ValueError, match="pass those for Y as kernel_y"):
         hsic(np.arange(25), np.arange(25), Precomputed(k(X)))
     with pytest.raises(ValueError, match="n_permutations must be a positive integer, got 0"):
         independence_test(X, Y, n_permutations=0)

@@ -183,7 +183,9 @@ def test_what_is_refused():
         mmd(X[:3], Y, estimator="linear")
     with pytest.raises(ValueError, match=r"X has 3 columns, Y has 2; .* use independence_test"):
         mmd(X, Y[:, :2])
-    with pytest.raises(ValueError, match=r"X does not hold vectors, .* pass a kernel that accepts"):
+    with pytest.raises(
+        ValueError, match=r"X does not contain vectors, .* pass a kernel that accepts"
+    ):
         mmd(["a", "b"], ["c", "d"])
     with pytest.raises(ValueError, match=r"matrix of all points as kernel=Precomputed\(K\)"):
         mmd(X, Y, "precomputed")

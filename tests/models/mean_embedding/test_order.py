@@ -117,9 +117,11 @@ def test_indices_are_known_by_their_values():
 
 def test_points_without_an_order_have_no_landmarks(monkeypatch):
     points, k = [Opaque(x) for x in X[:, 0]], lambda s, t: float(np.exp(-((s.x - t.x) ** 2)))
-    with pytest.raises(ValueError, match=r"Opaque have no known order; use method='permutation'"):
+    with pytest.raises(
+        ValueError, match=r"Opaque cannot be sorted by their contents; use method='permutation'"
+    ):
         two_sample_test(points[:9], points[9:], k, method="lowrank")
-    with pytest.raises(ValueError, match="distinct integers, which may be mere indices"):
+    with pytest.raises(ValueError, match="distinct integers, which may be indices"):
         independence_test(range(24), X, lambda i, j: k(points[i], points[j]), method="lowrank")
     monkeypatch.setattr(_two_sample_test, "_MAX_PERMUTATION_POINTS", 10)
     tuning = replace(_independence_test._TUNING, max_permutation_pairs=10)
@@ -136,5 +138,5 @@ def test_points_that_can_be_exchanged_have_an_order():
 
 
 def test_values_inside_a_composite_belong_to_one_sample():
-    with pytest.raises(ValueError, match="pass the values for Y as kernel_y"):
+    with pytest.raises(ValueError, match="pass those for Y as kernel_y"):
         hsic(np.arange(6), np.arange(6), 2 * Precomputed(np.eye(6)))

@@ -84,7 +84,9 @@ def test_refinement_leaves_the_data_and_comes_closer():
     product = Callable(lambda A, B: A @ B.T)
     with pytest.raises(NotDifferentiableError):
         herd(X, 3, product, refine=3)
-    with pytest.raises(ValueError, match="refine=3 moves points along a gradient and needs vec"):
+    with pytest.raises(
+        ValueError, match="refine=3 moves points along a gradient, which requires vec"
+    ):
         herd(["a", "b"], 1, lambda s, t: float(s == t), refine=3)
 
 
@@ -185,7 +187,9 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match=r"refine must be a number of steps .* got -1"):
         herd(X, 3, refine=-1)
     pd = pytest.importorskip("pandas")
-    with pytest.raises(ValueError, match="refine=5 moves points along a gradient and needs vec"):
+    with pytest.raises(
+        ValueError, match="refine=5 moves points along a gradient, which requires vec"
+    ):
         herd(pd.DataFrame(X, columns=["a", "b"]), 5, Select(RBF(), ["a"]), refine=5)
     with pytest.raises(ValueError, match="X has 0 points, but at least 1 are needed"):
         herd(X[:0], 1)

@@ -71,7 +71,7 @@ def test_blocks_of_permutations_change_nothing(monkeypatch):
     np.testing.assert_array_equal(permuted(14, 19, 99, 0, 7), permuted(14, 19, 99, 0, 1000))
 
 
-@pytest.mark.filterwarnings("ignore:the smallest p-value")
+@pytest.mark.filterwarnings("ignore:the smallest possible p-value")
 def test_every_split_of_a_few_points_is_tried_once():
     A, B = 0.1 * rng.normal(size=(3, 1)), 0.1 * rng.normal(size=(4, 1)) + 2.0
     result = two_sample_test(A, B, RBF(1.0))
@@ -84,7 +84,7 @@ def test_every_split_of_a_few_points_is_tried_once():
 
 
 def test_too_few_points_or_permutations_to_reject_anything():
-    with pytest.warns(UserWarning, match=r"that can be reached is 0\.333, .* 2 and 2"):
+    with pytest.warns(UserWarning, match=r"smallest possible p-value is 0\.333, .* 2 and 2"):
         two_sample_test(X[:2], Y[:2])
     with pytest.warns(UserWarning, match=r"is 0\.1, so that the test .* 9 permutations; use more"):
         assert two_sample_test(X, Y, n_permutations=9).smallest_pvalue == 0.1

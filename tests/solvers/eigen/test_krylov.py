@@ -291,7 +291,7 @@ def test_passes_that_are_too_few_warn_with_numbers():
     K = CentredGram(TiledGram(SLOW, X))
     said = (
         r"block Krylov did not converge: largest relative residual (\d\.\de-\d\d) after 2 passes, "
-        r"1\.0e-08 was required; the usual cause is a slowly decaying spectrum\. "
+        r"but 1\.0e-08 was required; the usual cause is a slowly decaying spectrum\. "
         r"Raise max_iter or tol"
     )
     with pytest.warns(ConvergenceWarning, match=said) as caught:

@@ -338,7 +338,7 @@ def test_more_waves_are_closer(method):
 
 def test_of_random_waves_nothing_is_certain():
     pairs = FourierEigen(rank=64, random_state=0).eigenpairs(centred(RBF(), X), 3)
-    assert pairs.report.message == "random features: unbiased, without error bounds"
+    assert pairs.report.message == "random features: an unbiased approximation without error bounds"
     assert str(pairs.certificate) == "no bound is known"
     assert np.all(np.isinf(pairs.residuals))
     np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(3), atol=1e-9)

@@ -95,7 +95,9 @@ def test_a_residual_that_rounding_made_negative_counts_as_zero():
 
 
 def test_parts_of_different_features_do_not_merge():
-    with pytest.raises(ValueError, match="moments of 2 features cannot be merged with those of 3"):
+    with pytest.raises(
+        ValueError, match="moments of 2 features cannot be merged with moments of 3"
+    ):
         Moments.none(2).merge(Moments.none(3))
 
 

@@ -68,8 +68,8 @@ def test_components_come_one_after_the_other_and_are_reported():
 def test_products_that_are_too_few_warn_with_numbers():
     said = (
         r"PowerDeflation did not converge: largest relative residual (\d\.\de-\d\d) "
-        r"after 7 products, 1\.0e-08 was required; the usual cause is two eigenvalues that are "
-        r"close\. Raise max_iter or tol, or"
+        r"after 7 products, but 1\.0e-08 was required; the usual cause is two eigenvalues that "
+        r"are close\. Raise max_iter or tol, or"
     )
     K = held(1.0, 0.99, 0.2)
     with pytest.warns(ConvergenceWarning, match=said) as caught:

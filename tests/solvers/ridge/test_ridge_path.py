@@ -147,7 +147,7 @@ def test_a_gram_is_worked_in_only_when_allowed():
     Tridiagonal.of(K)
     assert np.array_equal(K.array, before)
     Tridiagonal.of(K, overwrite=True)
-    with pytest.raises(RuntimeError, match="was released to a solver"):
+    with pytest.raises(RuntimeError, match="was overwritten by a solver"):
         _ = K.array
 
 

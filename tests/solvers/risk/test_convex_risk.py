@@ -508,8 +508,8 @@ def test_a_penalty_that_is_not_convex_has_a_local_minimum():
     ("penalty", "says"),
     [
         ((np.cosh, lambda t: 2 * np.sinh(t)), r"derivative of the penalty g .* differences"),
-        ((lambda t: -t, lambda t: -1.0), "must increase with the norm"),
-        ((lambda t: t, lambda t: np.nan), "must increase with the norm"),
+        ((lambda t: -t, lambda t: -1.0), "must not decrease with the norm"),
+        ((lambda t: t, lambda t: np.nan), "must not decrease with the norm"),
         ((np.cosh,), r"a pair of functions \(g, dg\)"),
         ((np.cosh, 3), r"a pair of functions \(g, dg\)"),
     ],

@@ -357,7 +357,7 @@ def test_numbers_that_overflow_are_no_minimum(size, C):
     F = numbers.normal(size=(100, 3))
     found = BoxInterior().minimize(F * size, Dual.classify(classes(numbers, F), np.full(100, C)))
     assert found.report.status is Status.NOT_CONVERGED and np.isfinite(found.variables).all()
-    assert "cale the columns, or lower C" in found.report.message
+    assert "cale the features" in found.report.message
 
 
 def test_a_start_whose_values_overflow():
@@ -375,7 +375,7 @@ def test_columns_too_large_for_v_leave_a_function_of_use(size):
     dual = Dual.regress(y, np.ones(900), 0.1)
     found = BoxInterior().minimize(F * size, dual)
     assert found.report.status is Status.NOT_CONVERGED
-    assert "Scale the columns, or lower C" in found.report.message
+    assert "Scale the features" in found.report.message
     errors = y - (found.values - found.multipliers.mean())
     assert np.var(errors) <= 0.2 * np.var(y)
     # v = 0 is a known vertex.

@@ -38,7 +38,7 @@ def solved(X, duals, kernel=GAUSS, solver=SMO, **options):
 
 @pytest.fixture
 def no_matrix(monkeypatch):
-    """No K is small enough to be held; count who solves instead."""
+    """Treat every K as too large to be stored; return the list of solver instances created."""
     made, init = [], _ovo_streamed.StreamedSMO.__init__
     monkeypatch.setattr(
         _kernel_rows, "_TUNING", replace(_kernel_rows._TUNING, small_matrix_bytes=0)

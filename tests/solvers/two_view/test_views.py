@@ -166,7 +166,9 @@ def test_what_is_not_there_is_refused():
     for alpha in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match=r"alpha and alpha_y must be positive.*perfectly"):
             CanonicalCorrelations(1, 1.0, alpha)
-    with pytest.raises(ValueError, match="n_components=5, but X has 6 and y has 4 directions"):
+    with pytest.raises(
+        ValueError, match="n_components=5, but in feature space X has 6 and y has 4 directions"
+    ):
         CanonicalCorrelations(5).relate(x, y)
     with pytest.raises(ValueError, match=r"n_components=5, but 40 points with 6 .* at most 4"):
         PartialLeastSquares(5, "canonical").relate(x, y)
@@ -174,7 +176,7 @@ def test_what_is_not_there_is_refused():
     for how in (CanonicalCorrelations(1), PartialLeastSquares(1)):
         with pytest.raises(ValueError, match="the views have 40 and 39 points"):
             how.relate(x, View.of(G[:-1]))
-        with pytest.raises(ValueError, match="n_samples = 1 have no covariance"):
+        with pytest.raises(ValueError, match="views with n_samples = 1 have no covariance"):
             how.relate(View.of(F[:1]), View.of(G[:1]))
         with pytest.raises(
             ValueError, match="y is constant: its 40 points differ in feature space by less"

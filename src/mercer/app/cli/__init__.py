@@ -18,8 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     missing = [name for name in ("click", "rich") if not _is_installed(name)]
     if missing:
         sys.exit(
-            f"mercer: the command needs {' and '.join(missing)}, which is not installed, usually "
-            f"because mercer was installed without its extra; try: pip install 'mercer[cli]'"
+            f"mercer: the command line needs {' and '.join(missing)}, not installed by default; "
+            f"to install: pip install 'mercer[cli]'"
         )
     from ._main import main as run
 
@@ -29,5 +29,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # the import is blocked, for example sys.modules[name] = None
+    except (ImportError, ValueError):  # the import is blocked, as by sys.modules[name] = None
         return False

@@ -15,7 +15,7 @@ def call_code(name: str, parameters: dict[str, Any]) -> str:
 
 
 def open_table_code(source: Source, read_options: dict[str, Any]) -> str:
-    """Return the source code of the `open_table` call for a source ("-" for standard input)."""
+    """Return the source code of the `open_table` call that opens a source."""
     path = "-" if source.name == "standard input" else source.name
     options = "".join(f", {key}={value!r}" for key, value in read_options.items())
     return f"open_table({path!r}{options})"

@@ -1,4 +1,4 @@
-"""The command `mercer compare`: embeddings of a file by several models, side by side."""
+"""The command `mercer compare`: compare the embeddings of a file by several models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..tables import Recipe, Source, Table
 
 FILES = ("comparison.csv", "comparison.png", "maps.csv")
-MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only overlap
+MAX_SHOWN = 20_000  # the figure shows at most this many points, evenly spaced in the file
 
 
 @app.command()
@@ -31,7 +31,7 @@ MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only
     multiple=True,
     metavar="NAMES",
     help="Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
-    "Bayesian GPLVM; by default all that are fast enough for the number of points.",
+    "Bayesian GPLVM; by default all models that are fast enough for the number of points.",
 )
 @click.option(
     "-k",
@@ -45,7 +45,7 @@ MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only
     "--color",
     metavar="NAME",
     help="Column that colours the points; it is not used as a feature. If it contains labels, the "
-    "nearest-neighbour classification errors in each embedding are counted.",
+    "table also shows the nearest-neighbour classification errors of each embedding.",
 )
 @click.option(
     "--neighbors",
@@ -57,8 +57,8 @@ MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only
 @click.option(
     "--rows",
     type=click.IntRange(3),
-    help="Number of points, drawn at random, at which the embeddings are evaluated; by default "
-    "all if there are up to 5000, otherwise 2000.",
+    help="Number of randomly chosen points on which the embeddings are evaluated; by default "
+    "all points if there are at most 5000, otherwise 2000.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option("--max-memory", metavar="SIZE", help='Memory limit, such as "2 GiB".')
@@ -87,8 +87,8 @@ def compare(
 ) -> None:
     r"""Compare embeddings of the rows of DATA by several models.
 
-    The table shows how well each embedding preserves the neighbours of the data, and the error of
-    reconstructing the data from it.
+    The table shows how well each embedding preserves the nearest neighbours of each row, and how
+    well the data can be reconstructed from it.
 
     \b
     Examples:
@@ -166,7 +166,7 @@ def _write(
             recipe.result_table(table, coordinates, extra_columns).write(file, header=True)
         try:
             _draw(comparison, work / "comparison.png", color)
-        except ValueError as error:  # more classes than distinguishable colours
+        except ValueError as error:  # there are more classes than distinguishable colours
             session.warn(f"the figure uses a single colour: {error}")
             _draw(replace(comparison, y=None), work / "comparison.png", None)
         for name in FILES:

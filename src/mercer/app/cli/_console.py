@@ -1,6 +1,6 @@
-"""Console output of a command: messages, progress, results and output files.
+"""Output of a command: messages, progress bars, results and output files.
 
-Data is written to standard output, everything else to standard error.
+Results are written to standard output, and messages to standard error.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Session:
         click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_use_color())
 
     def write(self, table: Any, file: TextIO, number: int) -> None:
-        """Write block `number` of a table as CSV, or as JSON Lines to stdout with --json."""
+        """Write block `number` of a table as CSV, or with --json to stdout as JSON Lines."""
         if self.as_json and file is sys.stdout:
             table.write_json(file)
         else:
@@ -109,7 +109,7 @@ class Session:
     def progress(self, description: str) -> Iterator[Callable[[float | None], None]]:
         """Show a progress bar if standard error is a terminal.
 
-        Yields a function that takes the completed fraction, from 0 to 1, or None if it is unknown.
+        Yields a function that updates the bar to a completed fraction (0 to 1, None if unknown).
         """
         if self.quiet or not sys.stderr.isatty():
             yield lambda fraction: None
@@ -143,15 +143,15 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         command(session, *args, **options)
         return session.exit_code
 
-    # In raw docstrings "\b", which tells click to keep the line breaks of examples, is two
-    # characters; click expects the backspace character.
+    # A backspace character tells click to keep the line breaks of the examples.  In a raw
+    # docstring, "\b" is two characters instead, so they are replaced here.
     run.__doc__ = (command.__doc__ or "").replace(r"\b", "\b")
     return run
 
 
 @contextmanager
 def atomic_write(path: str | Path | None) -> Iterator[TextIO]:
-    """Yield a temporary file that replaces `path` only after it was written completely.
+    """Yield a temporary file that replaces `path` once it has been written completely.
 
     Yields standard output if `path` is None or "-".
     """
@@ -171,7 +171,7 @@ def atomic_write(path: str | Path | None) -> Iterator[TextIO]:
 
 
 class OutputPath(click.Path):
-    """An output file or folder, checked before the computation starts instead of after it."""
+    """Option type: an output path, checked for write access before the computation starts."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the path, or fail if it cannot be written."""
@@ -182,15 +182,15 @@ class OutputPath(click.Path):
             folder = folder.parent  # missing output folders are created later
         if str(converted) != "-" and not folder.is_dir():
             self.fail(
-                f"{str(converted)!r} cannot be written: there is no folder {folder}", param, ctx
+                f"{str(converted)!r} cannot be written: folder {folder} does not exist", param, ctx
             )
         if str(converted) != "-" and not os.access(folder, os.W_OK | os.X_OK):
-            self.fail(f"{str(converted)!r} cannot be written: {folder} is read-only", param, ctx)
+            self.fail(f"{str(converted)!r} cannot be written: {folder} is not writable", param, ctx)
         return converted
 
 
 class TableOutputPath(OutputPath):
-    """An output file for a table, whose extension must name a supported format."""
+    """Option type: an output file for a table, with the extension of a supported format."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False)
@@ -208,7 +208,7 @@ class TableOutputPath(OutputPath):
 
 
 def _use_color() -> bool | None:
-    """Return False if NO_COLOR is set; None leaves the choice to click."""
+    """Return False if the variable NO_COLOR is set, otherwise None (click decides)."""
     return False if os.environ.get("NO_COLOR") else None
 
 

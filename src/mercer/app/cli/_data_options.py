@@ -46,7 +46,7 @@ class Data:
 
     @property
     def has_column_options(self) -> bool:
-        """Whether any option that selects or preprocesses columns was given."""
+        """Whether the user gave any option that selects or preprocesses columns."""
         options = (self.columns, self.ignore, self.standardize, self.onehot, self.impute)
         return any(value not in ((), False, None) for value in options)
 
@@ -57,7 +57,7 @@ class Data:
         return {name: value for name, value in options.items() if value not in (None, ())}
 
     def open(self, session: Session, path: str | None = None) -> Source:
-        """Open the file, or the file at `path` with the same options, and print its notes."""
+        """Open the input file (or `path`, with the same options) and print the notes about it."""
         from ..tables import open_table
 
         source = open_table(path or self.path, **self.read_options)
@@ -72,9 +72,9 @@ class Data:
         target: str | None = None,
         exclude: tuple[str, ...] = (),
     ) -> Recipe:
-        """Return the unfitted preprocessing recipe for the options and a kernel.
+        """Return the unfitted preprocessing recipe for these options and this kernel.
 
-        The recipe ignores the columns `exclude`, for example the one that colours the points.
+        The recipe ignores the columns in `exclude`, such as the column that colours the points.
         """
         from ..tables import Recipe
 
@@ -96,7 +96,7 @@ class Data:
 
 
 def _names(values: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
-    """Return column names; a value that is not a known name is split at commas."""
+    """Return the column names in `values`; a value that is not a column is split at commas."""
     names: list[str] = []
     for text in values:
         names += [text] if text in known else [part.strip() for part in text.split(",")]
@@ -104,7 +104,7 @@ def _names(values: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
 
 
 def input_kind(kernel: str | None) -> str:
-    """Return the kind of points that a kernel compares: "vectors", "texts" or "graphs"."""
+    """Return the kind of input that a kernel accepts: "vectors", "texts" or "graphs"."""
     from ...kernels import as_kernel
 
     kinds = {"strings": "texts", "texts": "texts", "graphs": "graphs"}
@@ -112,13 +112,13 @@ def input_kind(kernel: str | None) -> str:
 
 
 def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument DATA and the options for reading it; the command receives a `Data`."""
+    """Add the argument DATA and its read options to a command, which receives a `Data` object."""
 
     @click.argument("data")
     @click.option(
         "--format",
         type=click.Choice(_FORMATS),
-        help="File format of DATA; by default inferred from its name.",
+        help="File format of DATA; by default inferred from the file name.",
     )
     @click.option(
         "--delimiter",
@@ -147,17 +147,17 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add DATA and its read options to a command, and the options that preprocess columns."""
+    """Add DATA, its read options, and the options that preprocess columns to a command."""
 
     @input_options
     @click.option(
-        "--columns", multiple=True, metavar="NAMES", help="Use only these columns, comma-separated."
+        "--columns", multiple=True, metavar="NAMES", help="Comma-separated columns to use."
     )
     @click.option(
         "--ignore",
         multiple=True,
         metavar="NAMES",
-        help="Do not use these columns, comma-separated.",
+        help="Comma-separated columns not to use.",
     )
     @click.option(
         "--standardize",
@@ -173,8 +173,8 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--impute",
         metavar="HOW",
-        help="Replace missing values by the mean, median or most_frequent value of the column, or "
-        "by a number; 'drop' drops rows with missing values.",
+        help="How to replace missing values: mean, median or most_frequent (of the column), or a "
+        "number; 'drop' drops the rows that contain them.",
     )
     @wraps(command)
     def run(*args: Any, data: Data, **options: Any) -> Any:
@@ -186,18 +186,18 @@ def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def kernel_option(default: str | None = RBF) -> Callable[..., Any]:
-    """Return a decorator that adds --kernel to a command."""
+    """Return a decorator that adds the option --kernel to a command."""
     return click.option(
         "--kernel",
         default=default,
         show_default=default is not None,
         metavar="EXPRESSION",
-        help='Kernel expression, such as "2*RBF(0.5) + Linear()"; `mercer kernels` lists kernels.',
+        help='Kernel expression, such as "2*RBF(0.5) + Linear()"; see `mercer kernels` for a list.',
     )
 
 
 def parse_parameters(cls: Any, assignments: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE texts of --set into parameters of the estimator class `cls`.
+    """Parse the NAME=VALUE strings of --set into parameters of the estimator class `cls`.
 
     An unknown name raises a `TableError` that suggests the closest parameter.
     """
@@ -219,7 +219,7 @@ def parse_parameters(cls: Any, assignments: tuple[str, ...]) -> dict[str, Any]:
         try:
             parameters[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            parameters[name] = value  # not a Python literal: an unquoted string
+            parameters[name] = value  # values that are not Python literals are unquoted strings
     return parameters
 
 
@@ -232,4 +232,4 @@ def report_dropped_rows(recipe: Recipe, table: Table, session: Session) -> None:
 
 def dropped_rows_message(source: str, count: int, rows: int) -> str:
     """Return the message about rows that were dropped because of missing values."""
-    return f"{source}: {count} of {rows} rows left out because of missing values"
+    return f"{source}: {count} of {rows} rows dropped because of missing values"

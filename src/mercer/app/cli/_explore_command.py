@@ -16,18 +16,18 @@ from ._pca_command import ComponentCount
 
 
 class ImageShape(click.ParamType):
-    """The shape of an image: rows x columns, or rows x columns x 3 for colour images."""
+    """Option type: an image shape, ROWSxCOLUMNS, or ROWSxCOLUMNSx3 for colour images."""
 
     name = "shape"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """Return (8, 8) for "8x8"."""
+        """Convert text such as "8x8" to a tuple such as (8, 8)."""
         try:
             shape = tuple(int(part) for part in str(value).lower().split("x"))
         except ValueError:
             shape = ()
         if len(shape) not in (2, 3) or min(shape) < 1 or shape[2:] not in ((), (1,), (3,)):
-            self.fail(f"{value!r} is not of the form 8x8, or 32x32x3 for colour images", param, ctx)
+            self.fail(f"{value!r} is not an image shape such as 8x8 or 32x32x3", param, ctx)
         return shape
 
 
@@ -53,7 +53,7 @@ class ImageShape(click.ParamType):
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="Second embedding: data (two columns of the data), ppca, gplvm, ..., or none.",
+    help="Second embedding to show: data (two columns of the data), ppca, gplvm, ..., or none.",
 )
 @click.option(
     "--image-shape",
@@ -89,7 +89,7 @@ class ImageShape(click.ParamType):
     type=click.IntRange(0, 100),
     default=0,
     metavar="N",
-    help="With --export: include the pre-images at an N x N grid of positions.",
+    help="With --export: include pre-images for an N x N grid of positions.",
 )
 def explore(
     session: Session,
@@ -109,10 +109,10 @@ def explore(
 ) -> None:
     r"""Explore the rows of DATA interactively in a browser.
 
-    The page shows two embeddings with a linked selection. Click anywhere in an embedding to see the
-    pre-image of that position. Change the kernel to see how the embedding changes. The server
-    accepts connections only from this computer and runs until Ctrl-C. Its address contains a token,
-    and requests without the token are rejected.
+    The page shows two embeddings; points selected in one are also selected in the other. Click
+    anywhere in an embedding to see the pre-image of that position. Change the kernel to see how the
+    embedding changes. The server accepts connections only from this computer and runs until Ctrl-C.
+    Its address contains a token, and requests without the token are rejected.
 
     \b
     Examples:
@@ -134,7 +134,7 @@ def explore(
         model, _ = affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
             session.note(
-                "exact components would take too long; using a Nyström approximation instead"
+                "exact kernel PCA would take too long; using a Nyström approximation instead"
             )
         with session.progress("embeddings"), session.capture_warnings():
             scene = scene_from_table(
@@ -188,9 +188,9 @@ def explore(
 
 
 def _exit_at_once(temporary: Path | None) -> NoReturn:
-    """Exit the process immediately, although a thread is still computing.
+    """Exit the process immediately, even if a thread is still computing.
 
-    A normal exit would wait for the computation, because Ctrl-C does not interrupt its threads.
+    A normal exit would wait for the computation, because Ctrl-C does not interrupt worker threads.
     `temporary` is the temporary copy of standard input, which a normal exit would remove.
     """
     if temporary is not None:

@@ -1,4 +1,4 @@
-"""The figure of `mercer pca`, and the subset of points that the figure and the report show."""
+"""The figure of `mercer pca`, and the choice of points for the figure and the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..tables import Table
 
 __all__ = ["MAX_SHOWN", "PCAFigure"]
 
-MAX_SHOWN = 20_000  # points in the figure, evenly spaced in the file; more only overlap
+MAX_SHOWN = 20_000  # the figure shows at most this many points, evenly spaced in the file
 
 
 class PCAFigure:
@@ -29,7 +29,7 @@ class PCAFigure:
         self._parts: list[Table] = []
 
     def add(self, table: Table, scores: np.ndarray) -> None:
-        """Add a block of rows with their scores, and store those that are shown."""
+        """Add a block of rows and their scores; only rows to be shown are stored."""
         self.points += len(scores)
         rows = self.recipe.kept_rows(table)
         is_shown = np.isin(rows + table.start, self.shown, assume_unique=True)

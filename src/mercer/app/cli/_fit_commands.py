@@ -20,7 +20,7 @@ from ._data_options import (
 )
 from ._main import app
 
-METHODS = {  # the estimator, and its kind of target: labels, numbers, or "" for none
+METHODS = {  # estimator class, and type of its target ("" if the method has no target)
     "ridge": ("KernelRidge", "numbers"),
     "gp": ("GaussianProcessRegressor", "numbers"),
     "logistic": ("KernelLogisticRegression", "labels"),
@@ -46,7 +46,7 @@ memory_option = click.option("--max-memory", metavar="SIZE", help='Memory limit,
 def estimator_and_parameters(
     method: str, kernel: str | None, more: tuple[str, ...], seed: int, max_memory: str | None = None
 ) -> tuple[Any, dict[str, Any], str]:
-    """Return the estimator class, its parameters, and its kind of target (see `METHODS`)."""
+    """Return the estimator class, its parameters, and the type of its target (see `METHODS`)."""
     from inspect import signature
 
     import mercer
@@ -55,16 +55,16 @@ def estimator_and_parameters(
     cls = getattr(mercer, name)
     known = signature(cls).parameters
     options = {"kernel": kernel or RBF, "random_state": seed, "max_memory": max_memory}
-    if method == "ridge":  # without an intercept, targets far from 0 are shrunk towards 0
+    if method == "ridge":  # without an intercept, predictions are shrunk towards 0
         options["fit_intercept"] = True
-    if method == "gp":  # the kernel of a GP models the noise and the scale of the targets
+    if method == "gp":  # the kernel includes noise, and the targets are standardised
         options |= {"kernel": kernel or f"{RBF} + White(noise=0.1)", "normalize_y": True}
     options = {key: value for key, value in options.items() if key in known and value is not None}
     return cls, options | parse_parameters(cls, more), targets
 
 
 def _centring_message(parameters: dict[str, Any]) -> str:
-    """Return the message about the centring of the target, or "" if it is not centred."""
+    """Return a message that says how the target is centred, or "" if it is not centred."""
     if parameters.get("fit_intercept"):
         return (
             "The target is centred, because the model has an intercept "
@@ -163,7 +163,7 @@ def fit(
 
 
 def _rows_with_target(recipe: Any, table: Any, session: Session) -> Any:
-    """Return the rows of a table whose target is not missing."""
+    """Return the table without the rows whose target is missing, and warn if there are any."""
     import numpy as np
 
     from ..tables import is_missing
@@ -171,7 +171,7 @@ def _rows_with_target(recipe: Any, table: Any, session: Session) -> Any:
     rows = np.flatnonzero(~is_missing(table.column(recipe.target)))
     if len(rows) < len(table):
         session.warn(
-            f"{len(table) - len(rows)} of {len(table)} rows have no target and are not scored"
+            f"{len(table) - len(rows)} of {len(table)} rows have no target value and are not scored"
         )
     table = table.take(rows)
     report_dropped_rows(recipe, table, session)
@@ -179,7 +179,7 @@ def _rows_with_target(recipe: Any, table: Any, session: Session) -> Any:
 
 
 def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
-    """Warn about labels that the classifier does not know; raise an error if it knows none."""
+    """Warn if some labels are unknown to the classifier; raise an error if all are unknown."""
     from ..tables import TableError
 
     if classes is None:
@@ -190,14 +190,14 @@ def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
         return
     message = (
         f"{source}: {len(unknown)} of {len(y)} labels are unknown to the model, such as "
-        f"{unknown[0]!r}; it predicts {', '.join(map(repr, classes.tolist()[:8]))}"
+        f"{unknown[0]!r}; the labels of the model are {', '.join(map(repr, classes.tolist()[:8]))}"
     )
     if len(unknown) == len(y):
         raise TableError(
-            f"{message}. Usually the labels are spelled differently; use the labels of the "
-            f"training data"
+            f"{message}. Usually the labels are spelled differently in the two files; use the "
+            f"spelling of the training data"
         )
-    session.warn(f"{message}; they count as errors")
+    session.warn(f"{message}; rows with unknown labels count as errors")
 
 
 @app.command()
@@ -225,7 +225,7 @@ def score(
     seed: int,
     cv: int,
 ) -> None:
-    r"""Cross-validate a method on DATA, or score a saved model.
+    r"""Cross-validate a method on DATA, or score a saved model on DATA.
 
     MODEL is a method (ridge, gp, logistic, svc, svr or fisher), which is cross-validated, or a
     model file written by `mercer fit`. Cross-validation fits the preprocessing on the training rows
@@ -250,7 +250,7 @@ def score(
         if data.has_column_options or target or kernel or more:
             raise click.UsageError(
                 f"{model} is a fitted model, so its columns, target, kernel and parameters are "
-                f"fixed; omit the options that set them, or score a method instead of a file"
+                f"fixed; omit the options that set them, or give a method instead of a model file"
             )
     source = data.open(session)
     table = source.table()
@@ -275,8 +275,8 @@ def score(
         raise click.UsageError(f"{model} does not predict a target, so there is nothing to score")
     recipe = data.recipe(source, parameters.get("kernel"), target)
     whole = recipe.fit(table)
-    # Fix the one-hot columns now, because in the few rows of a fold a categorical column could be
-    # mistaken for an identifier.
+    # Decide now which columns are one-hot encoded: in the few rows of one fold, a categorical
+    # column could be mistaken for an identifier.
     onehot = tuple(part.name for part in whole.parts or () if part.categories is not None)
     recipe = replace(recipe, onehot=onehot)
     session.note("\n".join(whole.describe()))
@@ -324,7 +324,7 @@ def score(
     "--output",
     type=OutputPath(dir_okay=False),
     metavar="FILE",
-    help="Fit a model with the optimised parameters, and save it to this file.",
+    help="Output file for a model that is fitted with the optimised parameters.",
 )
 def tune(
     session: Session,
@@ -337,9 +337,9 @@ def tune(
     objective: str,
     output: str | None,
 ) -> None:
-    """Optimise kernel parameters and regularisation by gradients.
+    """Optimise the kernel parameters and the regularisation of a method.
 
-    The output can be used as options of `mercer fit`.
+    Uses gradients of the objective. Prints options that can be passed to `mercer fit`.
     """
     import mercer
 

@@ -15,13 +15,13 @@ from ._figure import PCAFigure
 
 __all__ = ["report"]
 
-_MAX_POINTS = 3000  # each point is an SVG circle; many more make the page slow
-_MAX_TOOLTIP_COLUMNS = 6  # columns of the file in a tooltip, besides row and colour
-_MAX_INTEGER_CLASSES = 10  # integers with more distinct values are coloured as numbers
+_MAX_POINTS = 3000  # each point is an SVG circle, and more circles make the page slow
+_MAX_TOOLTIP_COLUMNS = 6  # a tooltip shows row, colour and at most this many columns
+_MAX_INTEGER_CLASSES = 10  # with more distinct integers, a continuous colour scale is used
 
 
 def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:
-    """Return the HTML page, which is self-contained and in which all text is escaped."""
+    """Return the report as a self-contained HTML page."""
     model = figure.model
     indices = np.unique(
         np.linspace(0, len(figure.scores) - 1, min(len(figure.scores), _MAX_POINTS)).astype(int)
@@ -59,17 +59,17 @@ def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:
 
 
 def _row_count(figure: PCAFigure) -> str:
-    """Return the number of rows, with the number of dropped ones if there are any."""
+    """Return text with the number of rows and, if rows were dropped, how many."""
     dropped = figure.rows - figure.points
     if not dropped:
         return f"{figure.points} rows"
-    return f"{figure.points} of {figure.rows} rows ({dropped} left out because of missing values)"
+    return f"{figure.points} of {figure.rows} rows ({dropped} dropped because of missing values)"
 
 
 def accuracy_statements(model: Any) -> list[tuple[bool, str]]:
-    """Return sentences on the accuracy of a fitted kernel PCA.
+    """Return sentences about the accuracy of a fitted kernel PCA, each paired with a flag.
 
-    Each comes with True if it states a guarantee, and with False if it states a limitation.
+    The flag is True if the sentence states a guarantee, and False if it states a limitation.
     """
     c, k = model.certificate_, model.n_components_
     exact = model._components.basis is None
@@ -85,8 +85,8 @@ def accuracy_statements(model: Any) -> list[tuple[bool, str]]:
             *statements,
             (
                 False,
-                "Random features approximate the kernel without bias on average over the random "
-                "seed; the error for this particular seed is unknown.",
+                "The random features approximate the kernel without bias, but the error for this "
+                "particular random seed is unknown.",
             ),
         ]
     widths = (c.upper - c.lower)[bounded] / np.maximum(model.eigenvalues_[bounded], 1e-300)
@@ -161,7 +161,7 @@ def accuracy_statements(model: Any) -> list[tuple[bool, str]]:
 
 
 def _table_row(model: Any, j: int) -> str:
-    """Return row j of the table of eigenvalues as HTML."""
+    """Return the HTML of row `j` of the table of eigenvalues."""
     value, (lower, upper) = model.eigenvalues_[j], model.eigenvalue_bounds_[j]
     ratios = model.explained_variance_ratio_
     cells = [f"{j + 1}", f"{value:.6g}", _format_gap(value - lower)]
@@ -176,7 +176,7 @@ def _format_gap(size: float) -> str:
 
 
 def _plot_data(figure: PCAFigure, indices: np.ndarray) -> dict[str, Any]:
-    """Return the data that the JavaScript code of the page draws."""
+    """Return the data for the plots that the JavaScript code of the page draws."""
     model, scores = figure.model, figure.scores[indices]
     table = figure.table.take(indices)
     one_dimensional = scores.shape[1] < 2
@@ -210,9 +210,9 @@ def _plot_data(figure: PCAFigure, indices: np.ndarray) -> dict[str, Any]:
 
 
 def _labels(labels: np.ndarray) -> dict[str, Any]:
-    """Return the classes and the class index of each point, or numbers to colour by.
+    """Return the class names and the class index of each point, or numeric labels.
 
-    Labels count as classes or numbers by the same rule as in `mercer.plotting.embedding`.
+    Whether labels are classes or numbers is decided as in `mercer.plotting.embedding`.
     """
     unique_labels = np.unique(labels)
     if labels.dtype.kind == "f" or (
@@ -235,7 +235,7 @@ def _format_cell(value: Any) -> str:
 
 
 def _rounded(values: np.ndarray) -> list[float]:
-    """Round numbers to six significant digits of the largest, which is enough for a plot."""
+    """Round so that the largest number keeps six significant digits, enough for a plot."""
     size = float(np.abs(values).max(initial=0.0)) or 1.0
     decimals = 5 - int(np.floor(np.log10(size)))
     return np.round(values, decimals).tolist()

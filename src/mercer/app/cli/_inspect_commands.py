@@ -19,8 +19,8 @@ from ._main import app
 def check(ctx: click.Context, session: Session, expression: str) -> None:
     r"""Check whether a kernel is positive semi-definite.
 
-    The result for the kernel EXPRESSION is a proof, a counterexample, or undecided. The exit code
-    is 0 for a proof, 1 for a counterexample and 3 if undecided.
+    The result for the kernel EXPRESSION is a proof, a counterexample, or "undecided". The exit
+    codes are 0 (proof), 1 (counterexample) and 3 (undecided).
 
     \b
     Examples:
@@ -43,9 +43,9 @@ def check(ctx: click.Context, session: Session, expression: str) -> None:
 @session_options
 @click.argument("name", required=False)
 def kernels(session: Session, name: str | None) -> None:
-    """List the kernels, or show the documentation of one.
+    """List all kernels, or show the documentation of one kernel.
 
-    Without NAME, all kernels are listed with their formulas.
+    Without NAME, lists all kernels with their formulas.
     """
     from ... import kernels as package
     from ...kernels import Kernel, as_kernel, parse_kernel
@@ -61,7 +61,7 @@ def kernels(session: Session, name: str | None) -> None:
         name = {key.lower(): key for key in known}.get(name.lower(), name)
         if name not in known:
             parse_kernel(f"{name}()")  # raises an error that suggests the closest name
-            name = type(as_kernel(name)).__name__  # a scikit-learn name such as "poly"
+            name = type(as_kernel(name)).__name__  # `name` is a scikit-learn name such as "poly"
         session.result(
             inspect.getdoc(known[name]) or "", name=name, doc=inspect.getdoc(known[name])
         )
@@ -91,9 +91,9 @@ def _entry(doc: str) -> tuple[str, list[str]]:
 @app.command("compile")
 @session_options
 def compile_(session: Session) -> None:
-    """Compile all numba functions ahead of time.
+    """Compile all numba functions in advance.
 
-    Later commands then start without waiting for compilation.
+    Later commands then do not have to wait for the compilation.
     """
     from ...compile import compile_loops
 
@@ -105,7 +105,7 @@ def compile_(session: Session) -> None:
 
 
 def _fraction(step: str) -> float | None:
-    """Return the completed fraction of a progress step, or None if it is unknown."""
+    """Return the fraction of work completed after a progress step, or None if unknown."""
     done, total = getattr(step, "done", 0), getattr(step, "total", 0)
     return done / total if total else None
 
@@ -124,7 +124,7 @@ def _fraction(step: str) -> float | None:
 def demo(session: Session, output: str) -> None:
     """Run kernel PCA on a data set of handwritten digits.
 
-    Writes the 1797 images as a CSV file, and an embedding, a figure, a model and a report.
+    Writes the 1797 images to a CSV file, and then an embedding, a figure, a model and a report.
     """
     from sklearn.datasets import load_digits
 

@@ -1,4 +1,4 @@
-"""The command group, and the conversion of exceptions to messages and exit codes.
+"""The `mercer` command group, which converts exceptions to error messages and exit codes.
 
 Exit codes: 0 success; 1 failure; 2 usage error; 3 success, but a solver did not converge.
 """
@@ -18,10 +18,10 @@ from ._console import FAILED, INTERRUPTED
 
 __all__ = ["CommandGroup", "app", "main"]
 
-# The extra of mercer that installs an optional package.
+# For each optional package, the extra of mercer that installs it.
 EXTRAS = {"matplotlib": "cli", "pyarrow": "cli", "panel": "explore", "bokeh": "explore"}
 
-# The order of the commands in `mercer --help`.
+# `mercer --help` lists the commands in this order.
 ORDER = (
     *("pca", "compare", "fit", "predict", "transform", "denoise", "compress", "score", "tune"),
     *("test", "two-sample", "independence"),
@@ -33,7 +33,7 @@ class CommandGroup(click.Group):
     """A command group that suggests the closest name for an unknown command."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the command, or fail with a suggestion if it does not exist."""
+        """Return the command; if it does not exist, fail with an error that suggests another."""
         if args and self.get_command(ctx, args[0]) is None:
             names = self.list_commands(ctx)
             matches = difflib.get_close_matches(args[0], names, 1, cutoff=0.5)
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted; existing files were not changed", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:  # the reader of the output has closed the pipe, for example `head`
+    except BrokenPipeError:  # the program that reads the output, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
@@ -81,15 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _message(error: Exception) -> str:
-    """Return the message for an exception; unexpected ones also mention --debug."""
+    """Return the error message for an exception; for unexpected types it mentions --debug."""
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     package = str(getattr(error, "name", "")).partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in EXTRAS:
         return (
-            f"this needs {package}, which is not installed, usually because mercer was installed "
-            f"without its extra; try: pip install 'mercer[{EXTRAS[package]}]'"
+            f"this command needs the package {package}, which is not installed. It belongs to an "
+            f"optional extra of mercer; to install it: pip install 'mercer[{EXTRAS[package]}]'"
         )
     if isinstance(error, (ValueError, OSError, MemoryError, ImportError, ArithmeticError)):
         return text

@@ -32,8 +32,8 @@ def load_with_recipe(path: str) -> Any:
     trained = load_trained(path)
     if trained.recipe is None:
         raise TableError(
-            f"{path} contains a model, but not how to preprocess the columns of a file, usually "
-            f"because mercer.save wrote it; save it with mercer.app.tables.save_trained"
+            f"{path} contains a model without the preprocessing of its columns, usually because it "
+            f"was written by mercer.save; save it with mercer.app.tables.save_trained instead"
         )
     return trained
 
@@ -47,9 +47,10 @@ def write_row_results(
     show_code: bool,
     lines: list[str],
 ) -> None:
-    """Write the table of `values(trained, points)` for the rows of a file, block by block.
+    """Apply a saved model to the rows of a file, and write the results block by block.
 
-    `lines` is the Python code that computes `values`, for --show-code.
+    `values(trained, points)` returns the result columns of a block.  `lines` is the equivalent
+    Python code, which is printed if `show_code` is True.
     """
     from ..._core import length
     from ..tables import TableError
@@ -83,8 +84,8 @@ def write_row_results(
     trained = load_with_recipe(path)
     recipe, rows, n = trained.row_recipe, 0, source.shape.rows
     empty: dict[str, Any] = {}
-    # Blocks in which all rows are incomplete.  They are written once the first complete row has
-    # determined the names of the result columns.
+    # Blocks in which every row has missing values.  They are written after the first complete row,
+    # which determines the names of the result columns.
     pending: list[Any] = []
     with (
         session.table(output) as write,
@@ -106,11 +107,14 @@ def write_row_results(
             write(recipe.result_table(block, results or empty, all_rows=True))
             update(source.fraction_read)
         if not rows:
-            raise TableError(f"{source.name}: all {n} rows have a missing value")
+            raise TableError(
+                f"{source.name}: all {n} rows have missing values, so there are no "
+                f"results; fill in the missing values, or fit the model with --impute"
+            )
     if rows < n:
         session.warn(
-            f"{n - rows} of {n} rows have missing values and an empty result, because the recipe "
-            f"in {path} drops rows with missing values"
+            f"{n - rows} of {n} rows have missing values, so their results are empty; to replace "
+            f"missing values instead, fit the model again with --impute"
         )
     if output not in (None, "-"):
         session.note(f"wrote {output}")
@@ -123,8 +127,8 @@ def _model_with(trained: Any, method: str, instead: str) -> Any:
 
     if not hasattr(trained.model, method):
         raise TableError(
-            f"{type(trained.model).__name__} has no method {method}; try {instead}, or see "
-            f"`mercer info`"
+            f"{type(trained.model).__name__} has no method {method}; try {instead}, or see what "
+            f"the file contains with `mercer info`"
         )
     return trained.model
 
@@ -231,7 +235,7 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
     def values(trained: Any, X: Any) -> dict[str, Any]:
         fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
-            raise TableError("graphs cannot be written to a table; denoise them in Python")
+            raise TableError("graphs cannot be written to a table; use model.denoise in Python")
         return dict(trained.recipe.inverse_transform(fitted.denoise(X)))
 
     write_row_results(session, model, data, output, values, show_code, lines)
@@ -240,8 +244,8 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
 @app.command()
 @session_options
 @model_argument
-@click.option("-n", "--points", type=click.IntRange(1), help="Number of points to keep.")
-@click.option("--max-error", type=float, help="Largest allowed error; an alternative to --points.")
+@click.option("-n", "--points", type=click.IntRange(1), help="Number of points in the result.")
+@click.option("--max-error", type=float, help="Largest allowed error; use instead of --points.")
 @click.option(
     "-o",
     "--output",
@@ -253,7 +257,7 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
 ) -> None:
-    """Approximate a saved MODEL with fewer points.
+    """Approximate a saved MODEL by a smaller one with fewer points.
 
     Prints the error of the approximation.
     """
@@ -262,7 +266,7 @@ def compress(
     from ..tables import load_trained, save_trained
 
     if (points is None) == (max_error is None):
-        raise click.UsageError("give either the number of points to keep (-n) or --max-error")
+        raise click.UsageError("give either the number of points (-n) or --max-error, but not both")
     trained = load_trained(model)
     with session.progress("compressing"), session.capture_warnings():
         compressed: Any
@@ -306,9 +310,7 @@ def info(session: Session, model: str) -> None:
         ]
     )
     parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}
-    columns = (
-        ["no recipe: the file was written by mercer.save"] if recipe is None else recipe.describe()
-    )
+    columns = ["no preprocessing: written by mercer.save"] if recipe is None else recipe.describe()
     text_lines += ["", "Columns", *(f"  {line}" for line in columns)]
     if trained.metadata:
         text_lines += [

@@ -1,4 +1,4 @@
-"""Kernel PCA of a file (mercer pca), and its expected cost (mercer plan)."""
+"""The commands `mercer pca` (kernel PCA of a file) and `mercer plan` (its estimated cost)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ._console import OutputPath, Session, session_options
 from ._data_options import Data, data_options, kernel_option, parse_parameters, report_dropped_rows
 from ._main import app
 
-STREAMED = ("nystroem", "features")  # methods that read the file block by block
+STREAMED = ("nystroem", "features")  # these methods read the file block by block
 
 
 class ComponentCount(click.ParamType):
-    """A number of components, or the fraction of variance to explain, between 0 and 1."""
+    """Option type: a number of components, or a fraction of the variance between 0 and 1."""
 
     name = "number"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return an int of 1 or more, or a float between 0 and 1."""
+        """Convert text to an int (1 or more) or to a float between 0 and 1; fail otherwise."""
         try:
             count = int(value) if float(value) >= 1 else float(value)
         except ValueError:
@@ -59,8 +59,8 @@ class ComponentCount(click.ParamType):
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "exact", "dense", "krylov", *STREAMED]),
-    help="Solver; nystroem and features read the file block by block, so that it can be larger "
-    "than memory.",
+    help="Solver. nystroem and features are approximate and read the file block by block, so that "
+    "it can be larger than memory.",
 )
 @click.option(
     "--rank",
@@ -146,9 +146,9 @@ def pca(
     show_default=True,
     help="Number of components.",
 )
-@click.option("--color", metavar="NAME", help="Column that is not used as a feature.")
+@click.option("--color", metavar="NAME", help="Column not to use as a feature.")
 @click.option(
-    "--rank", type=click.IntRange(1), help="Number of landmarks of nystroem, such as 1000."
+    "--rank", type=click.IntRange(1), help="Number of landmarks for nystroem, such as 1000."
 )
 @click.option("--max-memory", metavar="SIZE", help='Available memory, such as "2 GiB".')
 def plan(
@@ -160,9 +160,9 @@ def plan(
     rank: int | None,
     max_memory: str | None,
 ) -> None:
-    """Show the cost of each method of `mercer pca` on DATA.
+    """Estimate the memory and time of each method of `mercer pca` on DATA.
 
-    The costs are estimated; nothing is computed.
+    The kernel matrix is not computed.
     """
     import numpy as np
 
@@ -171,7 +171,7 @@ def plan(
     source = data.open(session)
     recipe = data.recipe(source, kernel, exclude=() if color is None else (color,))
     recipe = recipe.fit(source.blocks())
-    if recipe.points == "vectors":  # the plan needs only the shape of the points
+    if recipe.points == "vectors":  # the estimates depend only on the shape
         count = sum(len(recipe.kept_rows(block)) for block in source.blocks())
         points: Any = np.broadcast_to(0.0, (count, len(recipe.features)))
     else:

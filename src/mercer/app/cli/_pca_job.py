@@ -25,7 +25,7 @@ from ._console import Session, atomic_write
 from ._data_options import dropped_rows_message
 from ._figure import PCAFigure
 
-SAMPLE_ROWS = 20_000  # size of the random sample of rows from which landmarks are chosen
+SAMPLE_ROWS = 20_000  # landmarks are chosen from a random sample of this many rows
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
 
 
@@ -33,8 +33,8 @@ FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
 class PCARun:
     """One run of `mercer pca`: input file, preprocessing, estimator parameters, output folder.
 
-    `color` is the column that colours the points, or None.  `command` is the command line that the
-    model and the report store.
+    `color` is the column that colours the points, or None.  `command` is the command line, which is
+    stored in the model and in the report.
     """
 
     source: Source
@@ -73,14 +73,14 @@ class PCARun:
     def _fit_blocks(self, resume: bool) -> tuple[Any, Any]:
         """Return the model fitted on all blocks, and the fitted recipe.
 
-        With `resume`, continue from the last checkpoint if there is one.
+        If `resume` is True, continue from the last checkpoint, if there is one.
         """
         recipe: Any
         done, checkpoint = 0, self._checkpoint() if resume else None
         if checkpoint is not None:
             model, recipe = checkpoint.model, checkpoint.recipe
             done = int(checkpoint.metadata["blocks"])
-            self.session.note(f"resuming after {done} blocks of rows")
+            self.session.note(f"resuming the interrupted run after {done} blocks of rows")
         else:
             if not resume and self._work_path("checkpoint.mercer").exists():
                 self.session.note(
@@ -96,18 +96,21 @@ class PCARun:
             points = recipe.transform(block)
             if len(points):
                 model.partial_fit(points)
-            if self.output is not None and hasattr(model, "kernel_"):  # fitted at least once
+            if self.output is not None and hasattr(model, "kernel_"):  # if fitted at least once
                 metadata = {"blocks": str(number), "of": self._fingerprint}
                 save_trained(
                     Trained(_without_run_time(model), recipe, metadata),
                     self._new_work_path("checkpoint"),
                 )
         if not hasattr(model, "kernel_"):
-            raise TableError(f"{self.source.name}: every row has a missing value")
+            raise TableError(
+                f"{self.source.name}: every row has a missing value, so no rows are "
+                f"left to fit; replace missing values with --impute, such as --impute mean"
+            )
         return model, recipe
 
     def _initial_model(self, recipe: Recipe) -> KernelPCA:
-        """Return an unfitted model whose kernel and landmarks come from a sample of all rows.
+        """Return an unfitted model with kernel and landmarks chosen from a random sample of rows.
 
         The first block alone may not be representative, because files are often sorted.
         """
@@ -130,12 +133,12 @@ class PCARun:
     def _finish(self, trained: Trained, parts: Iterator[tuple[Table, np.ndarray]]) -> None:
         """Write the embedding and, with an output folder, the model, the figure and the report.
 
-        `parts` yields tables of rows with their scores.
+        `parts` yields pairs of a table and the scores of its rows.
         """
         model, recipe = _without_run_time(trained.model), trained.recipe
         if not np.any(model.eigenvalues_ > 0):
             raise TableError(
-                f"{self.source.name}: the kernel {model.kernel_} does not distinguish any points, "
+                f"{self.source.name}: the kernel {model.kernel_} considers all points equal, "
                 f"so there are no components. Usual causes are a length scale that is too large "
                 f"and constant columns; try another kernel, or check the data"
             )
@@ -144,7 +147,7 @@ class PCARun:
             with atomic_write(None) as file:
                 self._write_embedding(file, parts, recipe, None)
             return
-        self._new_work_path("")  # creates the folder
+        self._new_work_path("")  # creates the work folder
         with atomic_write(self._new_work_path("embedding.csv")) as file:
             self._write_embedding(file, parts, recipe, figure)
         from ._html_report import report
@@ -202,19 +205,19 @@ class PCARun:
         return (self.output or Path()) / ".unfinished" / name
 
     def _new_work_path(self, name: str) -> Path:
-        """Return the path of an unfinished file, and create its folder if necessary."""
+        """Return the path of a file in the work folder, which is created if necessary."""
         folder = self._work_path("")
         folder.mkdir(parents=True, exist_ok=True)
         return folder / (f"{name}.mercer" if name == "checkpoint" else name)
 
     def _remove_work_folder(self) -> None:
-        """Remove the unfinished files of interrupted runs."""
+        """Remove the work folder, which contains the unfinished files of interrupted runs."""
         if self.output is not None:
             shutil.rmtree(self._work_path(""), ignore_errors=True)
 
     @cached_property
     def _fingerprint(self) -> str:
-        """Identifies the input of a checkpoint: contents of the file, options and version."""
+        """String that identifies the file contents, the options and the version of this run."""
         parameters = {name: repr(value) for name, value in sorted(self.parameters.items())}
         parts = [self.source.fingerprint(), repr(self.recipe), repr(self.read_options), __version__]
         return json.dumps([*parts, parameters])
@@ -223,7 +226,7 @@ class PCARun:
         """Return the checkpoint of an interrupted run, or None if there is none."""
         path = self._work_path("checkpoint.mercer")
         if self.output is None:
-            raise TableError("--resume needs the output folder of the interrupted run: -o FOLDER")
+            raise TableError("--resume needs the output folder of the interrupted run (-o FOLDER)")
         if not path.exists():
             return None
         checkpoint = load_trained(path)

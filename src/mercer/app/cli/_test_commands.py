@@ -34,7 +34,7 @@ seed_option = click.option("--seed", type=int, default=0, show_default=True, hel
 
 
 def _print_result(session: Session, result: Any, significant: str, not_significant: str) -> None:
-    """Print a test result with the conclusion at the 5 % level."""
+    """Print a test result and the conclusion at the 5 % significance level."""
     text = (
         f"p-value {result.pvalue:.4g} ({result.n_permutations} permutations, "
         f"statistic {result.statistic:.6g}, {result.kernel})\n"
@@ -60,9 +60,9 @@ def _print_result(session: Session, result: Any, significant: str, not_significa
 def two_sample(
     session: Session, data: Data, other: str, kernel: str, permutations: int, seed: int
 ) -> None:
-    """Test whether two files have the same distribution (MMD).
+    """Test whether the rows of two files have the same distribution (MMD).
 
-    The null hypothesis is that the rows of DATA and OTHER come from one distribution.
+    The null hypothesis is that the rows of DATA and OTHER come from the same distribution.
     """
     from ...models.mean_embedding import two_sample_test
     from ..tables import Table, TableError
@@ -88,7 +88,7 @@ def two_sample(
         name = next(n for n in tables[0].kinds if tables[0].kinds[n] != tables[1].kinds[n])
         raise TableError(
             f"column {name!r} contains {tables[0].kinds[name]} in {source.name}, but "
-            f"{tables[1].kinds[name]} in {second.name}"
+            f"{tables[1].kinds[name]} in {second.name}; correct the files, or use --ignore {name!r}"
         )
     recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in tables]))
     session.note("\n".join(recipe.describe()))
@@ -105,10 +105,10 @@ def two_sample(
     _print_result(
         session,
         result,
-        "The two files differ significantly (5 % level): samples of one distribution would rarely "
+        "The two files differ significantly (5 % level): samples from the same distribution would "
+        "rarely differ this much.",
+        "No significant difference (5 % level): samples from the same distribution would often "
         "differ this much.",
-        "No significant difference (5 % level): samples of one distribution would often differ "
-        "this much.",
     )
 
 
@@ -149,7 +149,7 @@ def independence(
     permutations: int,
     seed: int,
 ) -> None:
-    """Test whether columns of DATA are independent (HSIC)."""
+    """Test whether two groups of columns of DATA are independent (HSIC)."""
     import numpy as np
 
     from ...models.mean_embedding import independence_test

@@ -1,4 +1,4 @@
-"""Comparison of embeddings of the same points by several models."""
+"""Compare the embeddings that several models compute for the same points."""
 
 from ..._core import attach
 

@@ -31,7 +31,7 @@ from ._model_registry import EmbeddingRequest, choose_models
 
 __all__ = ["compare"]
 
-_DEFAULT_NEIGHBORS = 10  # K of trustworthiness and continuity
+_DEFAULT_NEIGHBORS = 10  # number of neighbours for trustworthiness and continuity
 
 
 @entry_point
@@ -57,38 +57,38 @@ def compare(
     Parameters
     ----------
     X : array of shape (n, d), or points
-        Vectors, or with a `kernel` on other points (strings, graphs, ...) such points.  NaN is a
-        missing value.  Of the named models only "PPCA" supports missing values; embeddings are
+        Vectors, or other points such as strings or graphs if `kernel` accepts them.  NaN is a
+        missing value.  Of the named models, only "PPCA" supports missing values; embeddings are
         evaluated on the rows without missing values.
     y : array-like of shape (n,), optional
         Labels or numbers that colour the points in `Comparison.plot`.
     models : list or dict of names and estimators, optional
         The names are "PCA", "PPCA", "kernel PCA", "MDS", "Sammon", "autoencoder", "GPLVM" and
-        "Bayesian GPLVM".  An estimator is any object with `fit_transform`, also from scikit-learn,
-        and keeps its parameters.  By default all named models that are fast enough for n points
-        and support X; `Comparison.left_out` lists the others with the reason.
+        "Bayesian GPLVM".  An estimator is any object with `fit_transform`, for example from
+        scikit-learn; its parameters are not changed.  The default is all named models that support
+        X and are fast enough for n points; `Comparison.left_out` gives reasons for the others.
     n_components : int, default=2
-        Number of dimensions of the embeddings by named models.
+        Number of dimensions of the embeddings; it applies to the named models.
     kernel : Kernel, str or None
         Kernel of "kernel PCA".  If the points are not vectors, it also defines their distances.
         None means an RBF kernel whose length scale is the median distance.
     rows : int or None
-        Number of points, drawn at random, at which the embeddings are evaluated against all
-        points, as in `embedding_quality`.  None means all points if n <= 5000, otherwise 2000.
+        Number of randomly chosen points whose neighbours among all points are evaluated, as in
+        `embedding_quality`.  None means all points if n <= 5000, otherwise 2000.
     n_neighbors : int or None
-        Number of neighbours K of trustworthiness and continuity.  None means 10, or n - 2 if that
-        is less.
+        Number of neighbours for trustworthiness and continuity.  None means 10, or n - 2 if that
+        is smaller.
     random_state : int, default=0
         Random seed for the choice of rows and for named models.
     max_memory : int, str or None
-        Memory limit for named models.
+        Memory limit for the named models, such as "2 GiB".
     verbose : int, default=0
         If positive, print the name of each model when its fit starts.
 
     Returns
     -------
     Comparison
-        Prints as a table; `plot()` draws the embeddings side by side.
+        The results, which print as a table; `plot()` draws the embeddings side by side.
 
     Examples
     --------
@@ -117,15 +117,15 @@ def compare(
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 points, got n_samples={n}")
     if d is not None and n_components > d:
-        raise ValueError(f"n_components={n_components}, but X has only n_features={d}")
+        raise ValueError(f"n_components={n_components} exceeds the number of columns of X, {d}")
     y = _check_labels(y, n)
     complete = np.flatnonzero(np.isfinite(X).all(axis=1)) if on_vectors else np.arange(n)
     if len(complete) < 3:
-        raise ValueError(f"only {len(complete)} of {n} rows have no missing value; 3 are needed")
+        raise ValueError(f"only {len(complete)} of {n} rows have no missing values; 3 are needed")
     if on_vectors and np.all(X[complete] == X[complete[0]]):
         raise ValueError(
-            f"all {len(complete)} rows of X are equal, so there is nothing to embed; the usual "
-            f"cause is columns that are constant"
+            f"all {len(complete)} rows of X are equal, so there is nothing to embed; usually "
+            f"the columns are constant; check the data"
         )
     request = EmbeddingRequest(
         *(n, n_components, RBF("median") if kernel is None else kernel, on_vectors),
@@ -148,15 +148,15 @@ def compare(
 
 
 def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> ModelResult:
-    """Fit and evaluate a model; return its result, or the reason for its failure."""
+    """Fit and evaluate a model; if it fails, the `note` of the result contains the reason."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = evaluate(_fit(name, model, X))
-        except Exception as error:  # one model that fails must not stop the comparison
+        except Exception as error:  # the failure of one model must not stop the comparison
             result = ModelResult(name, note=f"failed: {error}")
     if result.Z is None:
-        warn_caller(f"{name} {result.note}; the others are compared without it")
+        warn_caller(f"{name} {result.note}; the other models are compared without it")
         return result
     for warning in caught:
         warn_caller(f"{name}: {warning.message}", warning.category)
@@ -164,7 +164,7 @@ def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> M
 
 
 def _fit(name: str, model: Any, X: Any) -> ModelResult:
-    """Fit a model and return its embedding with the run time."""
+    """Fit a model and return its embedding and the run time."""
     watch = Stopwatch()
     has_fit_transform = hasattr(model, "fit_transform")
     Z = model.fit_transform(X) if has_fit_transform else model.fit(X).transform(X)
@@ -174,7 +174,7 @@ def _fit(name: str, model: Any, X: Any) -> ModelResult:
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """Evaluates embeddings, all with the same measures at the same rows.
+    """Evaluate embeddings, all with the same measures on the same rows.
 
     `complete` contains the indices of the rows without missing values, and `kernel` is None if the
     points are vectors.
@@ -197,12 +197,12 @@ class _Evaluation:
         if self.y is not None and _are_classes(self.y):
             labels = self.y[self.complete]
             neighbors = NearestNeighbors(n_neighbors=2).fit(Z).kneighbors(Z[quality.rows])[1]
-            # The nearest point is usually the point itself, but not always if points coincide.
+            # The first neighbour is the point itself, except possibly if several points coincide.
             nearest = np.where(neighbors[:, 0] == quality.rows, neighbors[:, 1], neighbors[:, 0])
             errors = float(np.sum(labels[nearest] != labels[quality.rows]))
         error = np.nan
         if self.kernel is None and hasattr(row.model, "inverse_transform"):
-            # Some models have the method, but learn the inverse transform only on request.
+            # In some models the method raises an error unless a parameter enables it.
             with suppress(NotFittedError, NotImplementedError):
                 restored = np.asarray(row.model.inverse_transform(Z[quality.rows]))
                 error = float(np.mean((points[quality.rows] - restored) ** 2))
@@ -220,5 +220,5 @@ def _check_labels(y: Any, n: int) -> np.ndarray | None:
 
 
 def _are_classes(y: np.ndarray) -> bool:
-    """Return True if y contains labels: anything but numbers, or integers."""
+    """Return True if y contains class labels, which are integers or not numbers at all."""
     return y.dtype.kind not in "fc" or bool(np.all(y == np.rint(y)))

@@ -1,4 +1,4 @@
-"""The result of `compare`: a table of quality measures, and embeddings that can be plotted."""
+"""Result classes of `compare`, which print as a table and plot the embeddings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ModelResult:
         Quality measures of the embedding.
     errors : float
         Number of evaluated points whose nearest neighbour in the embedding has a different label;
-        NaN without labels.
+        NaN if there are no labels.
     reconstruction : float
-        Mean squared error per value of X after transform and inverse transform; NaN if the model
-        has no inverse transform.
+        Mean squared difference between X and its reconstruction from the embedding; NaN if the
+        model has no inverse transform.
     seconds : float
         Run time of the fit.
     note : str
-        The reason if the model failed, otherwise its warnings.
+        The reason for the failure if the model failed, otherwise its warnings.
     """
 
     name: str
@@ -59,16 +59,16 @@ class Comparison:
 
     Attributes
     ----------
-    rows : tuple of Compared
+    rows : tuple of ModelResult
         The results of all models, including those that failed.
     left_out : dict
-        Names of the models that are not in the comparison, with the reasons.
+        For each named model that is not in the comparison, the reason.
     n_points : int
         Number of points.
     n_evaluated : int
-        Number of points at which the embeddings were evaluated.
+        Number of points on which the embeddings were evaluated.
     n_neighbors : int
-        Number of neighbours K of trustworthiness (T) and continuity (C).
+        Number of neighbours for trustworthiness (T) and continuity (C).
     y : ndarray or None
         Labels or numbers that colour the points.
 
@@ -110,11 +110,11 @@ class Comparison:
 
     @property
     def table(self) -> dict[str, list[Any]]:
-        """Columns by name with one entry per model, as for ``pandas.DataFrame(table)``."""
+        """Dictionary of columns with one entry per model, suitable for ``pandas.DataFrame``."""
         at = self.n_neighbors - 1
 
         def measured(name: str, at: Any, errors: bool = False) -> list[float]:
-            """Return a measure of each model, or its standard error; entry `at` of a curve."""
+            """Return measure `name`, or its standard error, of each model; `at` indexes a curve."""
             values = []
             for row in self.rows:
                 part: Any = row.quality
@@ -163,7 +163,7 @@ class Comparison:
         subset = (
             ""
             if self.n_evaluated == self.n_points
-            else f", evaluated at {self.n_evaluated} of them"
+            else f", evaluated on {self.n_evaluated} of them"
         )
         return (
             f"Embeddings of {self.n_points} points in {q} dimension{'s' * (q != 1)}{subset}; "
@@ -175,7 +175,7 @@ class Comparison:
         lines = [
             "  T: trustworthiness, whether neighbours in the embedding are neighbours in the data.",
             "  C: continuity, whether neighbours in the data are neighbours in the embedding.",
-            "  AUC: overlap of the neighbours in both, averaged over all numbers of neighbours.",
+            "  AUC: overlap of both sets of neighbours, averaged over all numbers of neighbours.",
             "  T, C and AUC are 1 for a perfect embedding.",
         ]
         if any(np.isfinite(row.errors) for row in self.rows):
@@ -185,14 +185,14 @@ class Comparison:
             )
         if any(np.isfinite(row.reconstruction) for row in self.rows):
             lines.append(
-                "  MSE: mean squared error per value of the data after transform and inverse "
-                "transform."
+                "  MSE: mean squared difference between the data and its reconstruction from the "
+                "embedding."
             )
         return lines
 
     def _formatted_rows(self) -> list[tuple[str, ...]]:
         t = self.table
-        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # evaluated at a random sample of rows
+        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # True if only a sample was used
         rows = []
         for i, name in enumerate(t["model"]):
             auc = f"{t['auc'][i]:.3f}" + (f"±{t['auc_standard_error'][i]:.3f}" if sampled else "")

@@ -1,4 +1,4 @@
-"""The named models of `compare`, and the choice of the default models."""
+"""The named models of `compare`, and the rules that select the default models."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ...estimators import GPLVM, Autoencoder, BayesianGPLVM, KernelPCA, MetricMD
 
 __all__ = ["MODELS", "EmbeddingRequest", "ModelSpec", "choose_models"]
 
-_MAX_INVERSE_POINTS = 5000  # more points make fitting an inverse transform take minutes
+_MAX_INVERSE_POINTS = 5000  # for more points, fitting an inverse transform takes minutes
 
 
 @dataclass(frozen=True)
 class EmbeddingRequest:
-    """The size and kind of the data, and the options, for which models are created.
+    """Description of the data, and options, for creating the models of a comparison.
 
     Attributes
     ----------
@@ -40,12 +40,12 @@ class EmbeddingRequest:
     max_memory : int, str or None
         Memory limit.
     d : int
-        Number of columns, if the points are vectors.
+        Number of columns if the points are vectors, otherwise 1.
 
     Examples
     --------
     >>> from mercer.app.comparison import EmbeddingRequest
-    >>> EmbeddingRequest(100, 2, "rbf").distance  # vectors have Euclidean distances
+    >>> EmbeddingRequest(100, 2, "rbf").distance  # the linear kernel gives Euclidean distances
     'linear'
     """
 
@@ -73,13 +73,14 @@ class ModelSpec:
     make : function
         Takes an `EmbeddingRequest` and returns the estimator.
     max_points : int or None
-        Largest number of points for a default model; up to it, a fit takes about a minute.
+        Largest number of points for which this is a default model, so that a fit takes at most
+        about a minute.
     max_values : int or None
-        Largest number of values of X, n times d, for a default model, for the same reason.
+        Largest number of values in X (rows times columns) for which this is a default model.
     any_points : bool
         Whether the model accepts points that are not vectors.
     for_missing : bool
-        Whether it is a default model if values are missing, and only then.
+        Whether this is a default model only for data with missing values.
 
     Examples
     --------
@@ -101,7 +102,7 @@ class ModelSpec:
         return model.set_params(**{k: v for k, v in options.items() if k in model.get_params()})
 
     def reason_excluded(self, request: EmbeddingRequest) -> str:
-        """Return why this is not a default model for the request, or "" if it is one."""
+        """Return why this is not a default model for the request, or "" if it is a default."""
         if not (request.vectors or self.any_points):
             return "it requires vectors"
         if request.has_missing != self.for_missing:
@@ -138,7 +139,7 @@ MODELS: dict[str, ModelSpec] = {
 
 
 def choose_models(models: Any, request: EmbeddingRequest) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return unfitted estimators by name, and the reasons for which others were left out.
+    """Return the unfitted estimators by name, and why each other named model was left out.
 
     Examples
     --------
@@ -186,7 +187,7 @@ def _canonical_name(name: str) -> str:
         return names[_normalised(name)]
     matches = difflib.get_close_matches(_normalised(name), names, 1, cutoff=0.5)
     hint = f"; did you mean {names[matches[0]]!r}?" if matches else ";"
-    raise ValueError(f"there is no model {name!r}{hint} the models are {', '.join(MODELS)}")
+    raise ValueError(f"unknown model {name!r}{hint} the models are {', '.join(MODELS)}")
 
 
 def _normalised(name: str) -> str:

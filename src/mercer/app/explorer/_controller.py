@@ -1,7 +1,7 @@
-"""The controller handles the requests of one page, long ones in a background thread.
+"""The controller handles the requests of one page; long computations run in other threads.
 
-A page always shows the result of its newest request for a fit.  An older fit is cancelled at its
-next step, or its result is discarded, even if the newest request turns out to be invalid.
+A page always shows the result of its newest fit request.  A newer request, even an invalid one,
+cancels an older fit at its next step or discards its result.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ from ._worker import Worker
 
 __all__ = ["Controller"]
 
-MAX_UNCONFIRMED_SECONDS = 1.0  # longer fits start only after the user has pressed Run
-_MAX_COMPONENTS = 50  # limit of the number of components on the page
+MAX_UNCONFIRMED_SECONDS = 1.0  # longer fits start only when the user presses Run
+_MAX_COMPONENTS = 50  # the page does not accept more components
 _STRUCTURED = ("strings", "texts", "graphs")  # domains of kernels that do not compare vectors
 
 
 class Superseded(Exception):
-    """Raised in a fit that a newer request has replaced."""
+    """Raised in a fit that was cancelled by a newer request."""
 
 
 @dataclass(frozen=True)
 class FitRequest:
     """A request for a fit: a kernel, a number of components, and the second embedding.
 
-    `second` is a key of `second_options`, or "given" for a model that the user has passed.
+    `second` is a key of `second_options`, or "given" for a model that the user passed to `explore`.
     """
 
     kernel: Kernel | None
@@ -80,7 +80,7 @@ class Controller:
     scene : Scene
         The current scene.
     selection : ndarray of int
-        The rows that are selected on the page, counted from 0.
+        The indices of the rows that are selected on the page, counted from 0.
     """
 
     def __init__(
@@ -219,11 +219,11 @@ class Controller:
         )
 
     def _axes(self, request: dict) -> None:
-        """Show other dimensions of the first embedding."""
+        """Show the requested dimensions of the first embedding."""
         across, up = (int(j) for j in request["axes"])
         first, *rest = self.scene.embeddings
         if not 0 <= min(across, up) <= max(across, up) < first.coordinates.shape[1]:
-            raise ValueError(f"the embedding has {first.coordinates.shape[1]} dimensions")
+            raise ValueError(f"the embedding has only {first.coordinates.shape[1]} dimensions")
         self._update_embeddings((first.with_shown_dims((across, up)), *rest))
 
     def _page(self, request: dict) -> None:
@@ -236,7 +236,7 @@ class Controller:
     def _project(self, request: dict) -> None:
         """Project the rows of an uploaded file into the embeddings."""
         name = str(request["name"])
-        suffixes = "".join(Path(name).suffixes[-2:])  # two for .csv.gz
+        suffixes = "".join(Path(name).suffixes[-2:])  # .csv.gz has two suffixes
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"new{suffixes if suffixes.isascii() else ''}"
             path.write_bytes(base64.b64decode(request["bytes"]))
@@ -245,7 +245,7 @@ class Controller:
                 source.name = name
                 recipe = self.scene.recipe
                 table = source.table(() if recipe is None else recipe.text_columns)
-            except (ValueError, OSError) as error:  # name the user's file, not the temporary one
+            except (ValueError, OSError) as error:  # replace the temporary name by the user's name
                 raise ValueError(str(error).replace(str(path), name)) from None
         self._replace_scene(self.scene.projected(table))
         self.reply("notice", text=f"{len(table)} rows of {name} were added to the embeddings.")
@@ -264,7 +264,7 @@ class Controller:
 
     def _replace_scene(self, scene: Scene) -> None:
         """Show another scene."""
-        self._supersede()  # cancel fits of the old points
+        self._supersede()  # cancel fits to the old points
         self.scene = scene
         self._send(self.initial_message())
 
@@ -281,7 +281,7 @@ class Controller:
         except Exception as error:
             self._notified = True
             self._send(self.initial_message())
-            text = f"{source.path.name} has changed, but cannot be read: {_error_text(error)}"
+            text = f"{source.path.name} was changed, but cannot be read: {_error_text(error)}"
             self.reply("notice", text=text, action="reload")
         else:
             self._reset(source)
@@ -295,7 +295,7 @@ class Controller:
             return
         self._notified = True
         if source.is_gone:
-            text = f"{source.path.name} no longer exists; the rows shown were read before."
+            text = f"{source.path.name} no longer exists; the page shows what was read earlier."
             self.reply("notice", text=text)
         else:
             action = "reload" if source.can_read else None
@@ -310,7 +310,7 @@ class Controller:
         return next(e for e in self.scene.embeddings if e.is_kernel_pca)
 
     def _initial_fit_request(self, scene: Scene) -> FitRequest:
-        """Return the request that describes the embeddings of a scene as they are."""
+        """Return the fit request that corresponds to the current embeddings of a scene."""
         first, *rest = scene.embeddings
         kernel = first.model.kernel_ if first.is_kernel_pca else None
         titles = {title: key for key, title in second_options(scene.points)}
@@ -325,14 +325,14 @@ class Controller:
             return self._newest
 
     def _fit(self, request: dict) -> None:
-        """Validate a request for a fit, and submit it to the thread that fits models."""
-        number = self._supersede()  # first, because even an invalid request replaces older ones
+        """Validate a fit request, and submit it to the thread that fits models."""
+        number = self._supersede()  # even an invalid request replaces older requests
         fit_request, first = self._fit_request, self.scene.embeddings[0]
         if "kernel" in request:
             kernel = as_kernel(str(request["kernel"]))
             self._check_domain(kernel)
             fit_request = replace(fit_request, kernel=kernel)
-        if "parameter" in request and first.is_kernel_pca:  # one parameter of the shown kernel
+        if "parameter" in request and first.is_kernel_pca:  # change one kernel parameter
             theta = first.model.kernel_.theta
             theta[int(request["parameter"])] = np.log(float(request["value"]))
             fit_request = replace(fit_request, kernel=first.model.kernel_.with_theta(theta))
@@ -367,7 +367,7 @@ class Controller:
             )
 
     def _needs_second(self, fit_request: FitRequest, model: Any) -> bool:
-        """Return True if the second embedding must be fitted: another one, or a new kernel."""
+        """Return True if the second embedding must be fitted again for this request."""
         new_kernel = model is not self.scene.embeddings[0].model
         other = fit_request.second != self._current_second
         return other or (
@@ -380,7 +380,7 @@ class Controller:
         return self._initial_fit_request(self.scene).second
 
     def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
-        """Return the kernel PCA to fit and its expected seconds; the old model if unchanged."""
+        """Return the model to fit and its expected seconds; the old model if nothing changes."""
         old = self.scene.embeddings[0].model
         if not isinstance(old, KernelPCA) or fit_request.kernel is None:
             return old, 0.0
@@ -396,7 +396,7 @@ class Controller:
         return affordable_kernel_pca(model, self.scene.training_points)
 
     def _run_fit(self, number: int, fit_request: FitRequest, request: dict) -> None:
-        """Fit the requested models, or ask the user to press Run if this takes long."""
+        """Fit the requested models, or ask the user to press Run if this would take long."""
         if number != self._newest:
             raise Superseded
         run, token = bool(request.get("run")), _numeric_field(request, "token")
@@ -405,7 +405,9 @@ class Controller:
             cost += second_fit_seconds(fit_request.second, self.scene.training_points)
         if cost > MAX_UNCONFIRMED_SECONDS and not run:
             duration = f"about {cost:.0f} s" if np.isfinite(cost) else "an unknown time"
-            self.reply("state", text=f"This fit takes {duration}.", run=True, token=token)
+            self.reply(
+                "state", text=f"This fit takes {duration}. Press Run.", run=True, token=token
+            )
             return
         self.reply("state", text="Fitting ...", busy=True, token=token)
         scene, (first, *rest), start = self.scene, self.scene.embeddings, time.perf_counter()
@@ -445,7 +447,7 @@ class Controller:
         self.reply("state", text=text, token=token)
 
     def _update_embeddings(self, embeddings: tuple[Embedding, ...], **values: Any) -> None:
-        """Show other embeddings of the same points; `values` are sent with the message."""
+        """Show new embeddings of the same points; `values` are added to the message."""
         self.scene = self.scene.with_embeddings(embeddings)
         columns = self.scene.derived_columns(live=True)
         self.reply("embeddings", columns=columns, **values, **self._panes_message())
@@ -491,13 +493,13 @@ class Controller:
 
 
 def _numeric_field(request: dict, name: str) -> float | None:
-    """Return a field of a request that the reply repeats; None if it is not a number."""
+    """Return a numeric field of a request, or None if it is missing or not a number."""
     value = request.get(name)
     return value if isinstance(value, (int, float)) else None
 
 
 def _error_text(error: Exception) -> str:
-    """Return the message of an exception; for unexpected ones also the file and the line."""
+    """Return the message of an exception; for unexpected types, add the file and the line."""
     text = str(error) or type(error).__name__
     if isinstance(error, (ValueError, TypeError, ArithmeticError, MemoryError, OSError)):
         return text

@@ -25,7 +25,7 @@ __all__ = [
     "uses_kernel_distances",
 ]
 
-SECOND_MODELS = {  # second embeddings: title, estimator class and parameters
+SECOND_MODELS = {  # for each second embedding: title, estimator class and parameters
     "ppca": ("probabilistic PCA", "ProbabilisticPCA", {}),
     "gplvm": ("GPLVM", "GPLVM", {}),
     "bayesian-gplvm": ("Bayesian GPLVM", "BayesianGPLVM", {}),
@@ -33,10 +33,10 @@ SECOND_MODELS = {  # second embeddings: title, estimator class and parameters
     "mds": ("metric MDS", "MetricMDS", {}),
     "sammon": ("Sammon's map", "MetricMDS", {"stress": "sammon"}),
 }
-_DISTANCE_MODELS = ("mds", "sammon")  # need only distances, which any kernel defines
+_DISTANCE_MODELS = ("mds", "sammon")  # these need only distances, which any kernel defines
 MAX_EXACT_SECONDS = 20.0  # if an exact kernel PCA takes longer, use the Nyström approximation
 _FAST_MODELS = ("ppca", "data", "none")
-_MAX_UNCONFIRMED_POINTS = 500  # with more points, other models start only after the user agrees
+_MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models need confirmation
 
 
 def as_vectors(X: Any) -> np.ndarray | None:
@@ -56,8 +56,8 @@ def as_vectors(X: Any) -> np.ndarray | None:
 def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     """Return a kernel PCA that can be fitted in acceptable time, and its expected seconds.
 
-    The model itself is returned if its exact fit takes at most `MAX_EXACT_SECONDS`, or if it
-    specifies an eigen_solver; otherwise a copy that uses the Nyström approximation.
+    Returns `model` itself if its exact fit takes at most `MAX_EXACT_SECONDS` or if it specifies an
+    `eigen_solver`, and otherwise a copy that uses the Nyström approximation.
     """
     plan = model.plan(X)
     exact = np.inf if plan.chosen is None else plan.chosen.cost.seconds
@@ -65,7 +65,7 @@ def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
         return model, float(exact)
     model = clone(model).set_params(eigen_solver="nystroem")
     entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0  # n m
-    features = entries / plan.n  # m; the features and their moments take 2 n m^2 flops each
+    features = entries / plan.n  # m landmarks; features and moments take 2 n m^2 flops each
     cost = cost_of_entries(None, X, entries) + Cost(products=4.0 * entries * features)
     return model, cost.seconds
 
@@ -75,11 +75,11 @@ def kernel_pca_embedding(
 ) -> Embedding:
     """Return the embedding of points by a fitted kernel PCA.
 
-    `trained` means that the model was fitted to exactly these points.
+    If `trained` is True, the model was fitted to exactly these points.
     """
     if not np.any(model.eigenvalues_ > 0):
         raise ValueError(
-            f"the kernel {model.kernel_} does not distinguish any of the {length(X)} points, so "
+            f"the kernel {model.kernel_} considers all {length(X)} points equal, so "
             f"there are no components; usual causes are a length scale that is too large and "
             f"constant columns; try another kernel, or check the data"
         )
@@ -97,7 +97,7 @@ def embedding_of(
 ) -> Embedding:
     """Return the embedding of points by any fitted model with `transform`.
 
-    `trained` means that the model was fitted to exactly these points.
+    If `trained` is True, the model was fitted to exactly these points.
     """
     if isinstance(model, KernelPCA):
         return kernel_pca_embedding(model, X, trained=trained)
@@ -114,10 +114,10 @@ def embedding_of(
 
 
 def second_options(X: Any) -> list[tuple[str, str]]:
-    """Return keys and titles of the second embeddings that are possible for the points."""
+    """Return the keys and titles of the second embeddings that support these points."""
     options, dense = [("none", "none")], as_vectors(X)
     if dense is not None and dense.shape[1] > 1:
-        options.append(("data", "the data, two columns"))
+        options.append(("data", "the data (two columns)"))
     models = [(key, m[0]) for key, m in SECOND_MODELS.items() if hasattr(estimators, m[1])]
     wide = dense is not None and dense.shape[1] > 2
     return options + [
@@ -128,7 +128,7 @@ def second_options(X: Any) -> list[tuple[str, str]]:
 def fit_second_embedding(
     name: str, X: Any, names: list[str], kernel: Any = None, *, verbose: bool = False
 ) -> Embedding | None:
-    """Fit a second model to the points, and return its embedding; None for "none".
+    """Fit the model of a second embedding, and return the embedding, or None for "none".
 
     `kernel` defines the distances of points that are not vectors.
     """
@@ -137,7 +137,7 @@ def fit_second_embedding(
     options = [key for key, _ in second_options(X)]
     if name not in options:
         raise ValueError(
-            f"there is no second embedding {name!r} of these points; the options are "
+            f"the second embedding {name!r} is not available for these points; the options are "
             f"{', '.join(options)}"
         )
     dense = as_vectors(X)
@@ -156,12 +156,12 @@ def fit_second_embedding(
 
 
 def uses_kernel_distances(name: str, X: Any) -> bool:
-    """Return True if the second embedding depends on the kernel, by its distances."""
+    """Return True if the second embedding is computed from distances defined by the kernel."""
     return name in _DISTANCE_MODELS and as_vectors(X) is None
 
 
 def second_fit_seconds(name: str, X: Any) -> float:
-    """Return the expected seconds to fit a second embedding; inf if they are unknown."""
+    """Return the expected seconds to fit a second embedding; inf if unknown."""
     return 0.0 if name in _FAST_MODELS or length(X) <= _MAX_UNCONFIRMED_POINTS else np.inf
 
 

@@ -1,4 +1,4 @@
-"""Embeddings of points in a few dimensions, and the points that correspond to a position."""
+"""The class `Embedding`: coordinates of points, pre-images of positions, and contours."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ...estimators import KernelPCA
 
 __all__ = ["Box", "Embedding", "GridField", "IdentityEmbedding", "Preimage"]
 
-_GRID_SIZE = 97  # positions per axis at which functions are evaluated for contours
+_GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
 _MAX_LEVELS = 9  # approximate number of contour levels
-_MAGNIFICATION_DECADES = 3.0  # smaller values are clipped to this far below the largest
+_MAGNIFICATION_DECADES = 3.0  # range below the largest value; smaller values are clipped
 
 
 class Preimage(NamedTuple):
-    """A point that corresponds to a position in an embedding, and its residual.
+    """The point that corresponds to a position in an embedding, and its residual.
 
-    `text` describes the residual for the user.
+    `text` is a sentence about the residual, which is shown to the user.
     """
 
     points: Any
@@ -46,7 +46,7 @@ class GridField(NamedTuple):
 
 
 class IdentityEmbedding:
-    """The model of an embedding that shows two columns of the data themselves."""
+    """Model whose embedding is the data itself, of which two columns are shown."""
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the points unchanged."""
@@ -57,7 +57,7 @@ class IdentityEmbedding:
 
 @dataclass(frozen=True, eq=False)
 class Embedding:
-    """Coordinates of points, the model that computed them, and the two dimensions shown.
+    """Coordinates of points, the model that computed them, and the two visible dimensions.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Embedding:
         """Return the label of the horizontal (0) or vertical (1) axis."""
         j = self.shown_dims[side]
         if j >= self.coordinates.shape[1]:
-            return "none: the embedding has one dimension"
+            return "none (the embedding has only one dimension)"
         if self.names:
             return self.names[j]
         if self.is_kernel_pca:
@@ -113,20 +113,20 @@ class Embedding:
         return np.ascontiguousarray(self.coordinates[:, j], dtype=np.float32)
 
     def full_coordinates(self, positions: np.ndarray) -> np.ndarray:
-        """Convert positions in the two shown dimensions, (m, 2), to all dimensions, (m, k).
+        """Convert m positions in the two shown dimensions to all k dimensions of the embedding.
 
-        The dimensions that are not shown are 0.
+        The coordinates in the dimensions that are not shown are 0.
         """
         full = np.zeros((len(positions), self.coordinates.shape[1]))
-        for side in (1, 0):  # if both axes show one dimension, the horizontal position is used
+        for side in (1, 0):  # if both axes show the same dimension, the horizontal one wins
             if self.shown_dims[side] < full.shape[1]:
                 full[:, self.shown_dims[side]] = positions[:, side]
         return full
 
     def preimages(self, positions: np.ndarray) -> list[Preimage]:
-        """Return the points that correspond to positions in the shown dimensions, (m, 2)."""
+        """Return the points that correspond to m positions in the two shown dimensions."""
         full = self.full_coordinates(positions)
-        note = "" if full.shape[1] <= 2 else " (0 in the dimensions that are not shown)"
+        note = "" if full.shape[1] <= 2 else " (coordinates that are not shown are 0)"
         if self.is_kernel_pca:
             result = self.model.preimage(full)
             points, residuals = result.points, result.residuals
@@ -150,8 +150,8 @@ class Embedding:
     def grid(self, count: int, margin: float = 0.125) -> tuple[np.ndarray, Box]:
         """Return a grid of count x count positions around all points, and its bounding box.
 
-        The positions are ordered by row, from the bottom up.  `margin` is a fraction of the larger
-        extent of the points.
+        The positions are ordered by row, from the bottom up.  The margin around the
+        points is `margin` times their larger extent.
         """
         across, up = (self.axis_values(side) for side in (0, 1))
         pad = margin * (max(float(np.ptp(across)), float(np.ptp(up))) or 1.0)
@@ -163,24 +163,24 @@ class Embedding:
 
     @property
     def overlays(self) -> list[tuple[str, str]]:
-        """Names and titles of the functions that can be drawn, in addition to eigenfunctions."""
+        """Names and titles of functions, other than eigenfunctions, that have contours."""
         if self.is_kernel_pca or isinstance(self.model, IdentityEmbedding) or not self.has_inverse:
             return []
         return [("magnification", "magnification")]
 
     def function_on_grid(self, function: Any) -> GridField:
-        """Evaluate a function of points over the embedding: z -> f(inverse_transform(z))."""
+        """Evaluate a function of points at the inverse transforms of a grid of positions."""
         return self._evaluate_on_grid(
             lambda Z: function(self.model.inverse_transform(self.full_coordinates(Z)))
         )
 
     def magnification(self) -> GridField:
-        """Return the magnification of the inverse transform, log10 sqrt(det J^T J).
+        """Return the log10 of the factor by which the inverse transform scales areas, on a grid.
 
-        It is the log10 of the factor by which the inverse transform scales areas.  J is its
-        Jacobian in the two dimensions shown, by central differences.  Values are clipped at three
-        decades below the largest, because far from all points a Gaussian process is constant and
-        the determinant is almost 0.
+        The factor is sqrt(det J^T J), where J is the Jacobian of the inverse transform in the two
+        dimensions shown, computed by central differences.  Values are clipped at three decades
+        below the largest, because far from all points a Gaussian process is constant and the
+        determinant is almost 0.
         """
         step = 1e-3 * max(float(np.ptp(self.axis_values(side))) or 1.0 for side in (0, 1))
         sides = 2 if self.coordinates.shape[1] > 1 else 1
@@ -211,7 +211,7 @@ class Embedding:
     # ------------------------------------------------------------------ messages
 
     def to_message(self) -> dict[str, Any]:
-        """Return the embedding as a message for the view."""
+        """Return the embedding as a message for the web page."""
         return {
             "title": self.title,
             "axes": [self.axis(0), self.axis(1)],
@@ -228,7 +228,7 @@ class Embedding:
         model, bounds = self.model, self.model.eigenvalue_bounds_
         c = model.certificate_
         is_bounded = np.isfinite(bounds).all(axis=1)
-        text = "No bounds are known for this approximation."
+        text = "For this approximation, no bounds on the eigenvalues are known."
         if is_bounded.any():
             text = "The marks show rigorous bounds on the exact eigenvalues."
             proved = "; these are proved to be the largest eigenvalues" if c.nothing_missed else ""
@@ -247,7 +247,7 @@ class Embedding:
         }
 
     def with_shown_dims(self, shown_dims: tuple[int, int]) -> Embedding:
-        """Return the embedding with other dimensions on the axes."""
+        """Return a copy that shows other dimensions on its axes."""
         return replace(self, shown_dims=shown_dims)
 
 

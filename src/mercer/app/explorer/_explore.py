@@ -1,4 +1,4 @@
-"""The entry point `explore`, and the `Explorer` that shows a scene in several ways."""
+"""The function `explore`, and the class `Explorer` that it returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._serialize import large_integers
 
 __all__ = ["Explorer", "explore", "scene_from_table"]
 
-_MAX_TABLE_COLUMNS = 2000  # vectors with more columns are not added to the table
+_MAX_TABLE_COLUMNS = 2000  # vectors with more columns are left out of the table
 
 
 class Explorer:
@@ -34,7 +34,7 @@ class Explorer:
     Attributes
     ----------
     selection : ndarray of int
-        The rows that are selected in the notebook, counted from 0.
+        The indices of the rows that are selected in the notebook, counted from 0.
 
     Examples
     --------
@@ -64,13 +64,13 @@ class Explorer:
         return self._component.controller.selection
 
     def html(self, *, preimages: int = 0) -> str:
-        """Return the explorer as a self-contained HTML page, without a model.
+        """Return a self-contained HTML page, which does not contain the model.
 
         Parameters
         ----------
         preimages : int, default=0
-            Number of grid positions per axis at which pre-images are computed and stored in the
-            page.
+            Number of grid positions per axis; the pre-images of all grid positions are computed and
+            stored in the page.
 
         Returns
         -------
@@ -96,8 +96,8 @@ class Explorer:
         Returns
         -------
         ExplorerServer
-            `url` is the address with the token that the server requires; `stop()` stops the
-            server.
+            The server.  Its attribute `url` is the address, which contains an access token; its
+            method `stop` stops it.
         """
         from ._server import serve
 
@@ -152,16 +152,16 @@ def explore(
     Parameters
     ----------
     model : fitted estimator with `transform`
-        Usually a `KernelPCA`; also `ProbabilisticPCA` and other models with `transform`.
+        Usually a `KernelPCA`; `ProbabilisticPCA` and other models with `transform` also work.
     X : points, optional
-        The points to show.  By default the points that a kernel PCA was fitted to.
+        The points to show.  If the model is a kernel PCA, the default is its training points.
     second : str, fitted estimator or None, default="auto"
         The second embedding: "data" (two columns of X), "ppca", "gplvm", "bayesian-gplvm",
         "autoencoder", "mds", "sammon", a fitted model, or None.  If the model is a kernel PCA,
         "auto" means "data" for vectors with two columns and "ppca" for vectors with more columns;
         otherwise it means None.
     table : Table, data frame or mapping of names to columns, optional
-        More columns to show for each point.
+        Additional columns to show for each point.
     color : str or array, optional
         Name or values of the column that colours the points.
     image_shape : tuple of int, optional
@@ -172,7 +172,7 @@ def explore(
     Returns
     -------
     Explorer
-        Displays itself in a notebook; see `Explorer.show` and `Explorer.save` for other uses.
+        The explorer, which a notebook displays; see also `Explorer.show` and `Explorer.save`.
 
     Examples
     --------
@@ -186,8 +186,8 @@ def explore(
         X = getattr(model, "X_fit_", None)
         if X is None or not isinstance(model, KernelPCA) or model._components.basis is not None:
             raise ValueError(
-                f"this {type(model).__name__} does not store the points it was fitted to; pass the "
-                f"points X to show"
+                f"this {type(model).__name__} does not store the points it was fitted to; pass "
+                f"the points to show as X"
             )
     own, recipe = _point_columns(X)
     columns = own | _columns(table, length(X))
@@ -196,7 +196,7 @@ def explore(
         columns[name] = _column(color, length(X))
         color = name
     dense = as_vectors(X)
-    points = X if dense is None or is_table(X) else dense  # models check the names of a data frame
+    points = X if dense is None or is_table(X) else dense  # models check column names
     return Explorer(
         Scene(
             title or f"{type(model).__name__} of {length(X)} points",
@@ -213,7 +213,7 @@ def explore(
 def _embeddings(
     model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False
 ) -> list[Embedding]:
-    """Return the embedding of the model, and the second one if requested."""
+    """Return the embedding by the model and, if requested, a second embedding."""
     first = [embedding_of(model, X, trained=trained)]
     if isinstance(second, str) and second == "auto" and not isinstance(model, KernelPCA):
         second = None
@@ -238,7 +238,7 @@ def _resolve_second(second: str, X: Any) -> str:
 
 
 def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
-    """Return the points as table columns, and the recipe that converts these back to points."""
+    """Return the points as table columns, and the recipe that converts columns to points."""
     dense = as_vectors(X)
     if dense is not None and dense.shape[1] <= _MAX_TABLE_COLUMNS:
         d = dense.shape[1]
@@ -259,7 +259,7 @@ def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
 
 
 def _columns(table: Any, n: int) -> dict[str, Any]:
-    """Return the columns of a table, a data frame or a mapping, or none for None."""
+    """Return the columns of a table, data frame or mapping as a dict; {} for None."""
     if table is None:
         return {}
     if isinstance(table, Table):
@@ -301,8 +301,8 @@ def scene_from_table(
 ) -> Scene:
     """Fit a model to the rows of a table and return the scene.
 
-    The scene contains the rows that the recipe retains, the embedding of the model and the
-    embedding that `second` names.  `more` are other attributes of the `Scene`.
+    The scene contains the rows that the recipe keeps, the embedding by the model, and the second
+    embedding named `second`.  `more` are other attributes of the `Scene`.
     """
     points, kept = recipe.transform(table), recipe.kept_rows(table)
     model.fit(points)

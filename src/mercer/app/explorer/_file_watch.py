@@ -1,4 +1,4 @@
-"""A scene that is read from a file, and read again after the file has changed."""
+"""A scene that is read from a file, and read again when the file changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._scene import Scene
 
 __all__ = ["WatchedScene", "file_stamp"]
 
-_MISSING = "missing"  # the stamp of a file that does not exist
+_MISSING = "missing"  # `file_stamp` of a file that does not exist
 
 
 def file_stamp(path: Path | None) -> Any:
@@ -27,7 +27,7 @@ def file_stamp(path: Path | None) -> Any:
 
 
 class WatchedScene:
-    """The scene that each new page of a server shows first, with the file it was read from.
+    """The scene that new pages show, and the file from which it was read.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class WatchedScene:
         return self.path is not None and file_stamp(self.path) == _MISSING
 
     def changed_since(self, stamp: Any) -> bool:
-        """Return True if the file has changed since it had this stamp."""
+        """Return True if the file has changed since `file_stamp` returned this stamp."""
         return self.path is not None and file_stamp(self.path) != stamp
 
     def refresh(self) -> bool:

@@ -52,7 +52,7 @@ def page(message: dict[str, Any]) -> str:
 
 
 def served_page(title: str, nonce: str) -> str:
-    """Return the page that the server sends: the view, and the script that connects it.
+    """Return the HTML page that the server sends, which connects to the server.
 
     Parameters
     ----------

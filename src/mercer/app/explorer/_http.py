@@ -36,9 +36,9 @@ from ._html import served_page
 
 __all__ = ["ExplorerApplication", "run_server"]
 
-_METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # the routes
-_MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # bytes of a request; no route reads a body
-_MAX_MESSAGE = 20 * 2**20  # bytes of a websocket message; controls.js limits uploads accordingly
+_METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # allowed methods of each route
+_MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits in bytes; no route reads a body
+_MAX_MESSAGE = 20 * 2**20  # limit in bytes for a websocket message; see also controls.js
 _WATCH_PERIOD = 2000  # milliseconds between checks whether the file has changed
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -90,7 +90,7 @@ class ExplorerApplication(Application):
         self.names, self.title, self.connect = names, title, connect
         self._token = token.encode()
         self.sockets: set[SocketHandler] = set()
-        # Includes those of closed pages, because their last computation may still be running.
+        # Includes the controllers of closed pages, which may still be computing.
         self.controllers: weakref.WeakSet[Controller] = weakref.WeakSet()
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
@@ -122,13 +122,13 @@ class ExplorerApplication(Application):
 
     @staticmethod
     def _is_document(headers: Any) -> bool:
-        """Return True for a page in a window or tab, or if the client sends no such headers."""
+        """Return True if the request opens a page in a tab, or has no Sec-Fetch headers."""
         mode, dest = headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
         return mode in (None, "navigate") and dest in (None, "document")
 
     @staticmethod
     def _is_own_socket(headers: Any) -> bool:
-        """Return True for a websocket of the page itself; browsers always send its Origin."""
+        """Return True if the page itself opens the websocket (browsers always send Origin)."""
         return "Origin" in headers and headers.get("Sec-Fetch-Site") in (None, "same-origin")
 
 
@@ -155,7 +155,7 @@ class _SecureHandler(RequestHandler):
 
 
 class RefusalHandler(_SecureHandler):
-    """Rejects a request, whatever its method."""
+    """Reject a request with any method."""
 
     def initialize(self, status: int, reason: str) -> None:
         self._status, self._why = status, reason
@@ -207,7 +207,7 @@ class SocketHandler(_SecureHandler, WebSocketHandler):
         except (ValueError, RecursionError):
             self.close(1007, "not JSON")
         except Exception as error:
-            _log.warning("handling a message of the page failed: %s", _one_line(error))
+            _log.warning("handling a message from the page failed: %s", _one_line(error))
 
     def on_close(self) -> None:
         self.application.sockets.discard(self)

@@ -15,8 +15,8 @@ from ._serialize import column_message
 
 __all__ = ["Scene"]
 
-_MAX_INITIAL_VALUES = 2**24  # table values sent with the scene; other columns follow on request
-_MAX_COLOR_COMPONENTS = 12  # components that are offered as colours
+_MAX_INITIAL_VALUES = 2**24  # other values of the table are sent on request
+_MAX_COLOR_COMPONENTS = 12  # the page offers at most this many components as colours
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,11 @@ class Scene:
     rows : ndarray or None
         The row number of each point in its file, counted from 1; None means 1, 2, 3, ...
     n_fitted : int or None
-        The models were fitted to the first `n_fitted` points; None means all.
+        The models were fitted to the first `n_fitted` points; None means all points.
     notes : tuple of str
         Messages shown on the page.
     derived_cache : dict
-        Derived columns that have been computed, by name.
+        Derived columns that have already been computed, by name.
     """
 
     title: str
@@ -68,8 +68,8 @@ class Scene:
             shape = "x".join(map(str, self.image))
             raise ValueError(
                 f"images of {shape} have {int(np.prod(self.image))} pixels, but points have "
-                f"{len(self.features)} columns; the usual cause is a column that is not a pixel; "
-                f"ignore it, or use it as the colour"
+                f"{len(self.features)} columns; usually a column is not a pixel; "
+                f"exclude it (--ignore), or use it as the colour (--color)"
             )
 
     def __len__(self) -> int:
@@ -98,11 +98,11 @@ class Scene:
     def projected(self, table: Table) -> Scene:
         """Return the scene with new rows projected into the embeddings.
 
-        A column `set` contains "data" for the old rows and "new" for the new ones.
+        The added column `set` contains "data" for the old rows and "new" for the new rows.
         """
         if self.recipe is None or not self.can_project:
             raise ValueError(
-                "rows of a table cannot be projected, because these points do not come from a table"
+                "new rows cannot be projected, because the points do not come from a table"
             )
         new = table.take(self.recipe.kept_rows(table))
         points = self.recipe.transform(table)
@@ -131,7 +131,7 @@ class Scene:
 
     @property
     def derived(self) -> dict[str, Any]:
-        """Columns computed from the models: names, and functions that return the values."""
+        """For each column that is computed from the models, a function that returns its values."""
         columns: dict[str, Any] = {}
         for e in self.embeddings:
             columns[f"trustworthiness in {e.title}"] = lambda e=e: self._trustworthiness(e)
@@ -145,9 +145,9 @@ class Scene:
         return columns
 
     def _trustworthiness(self, embedding: Embedding) -> np.ndarray:
-        """Return the trustworthiness of each point with 10 neighbours.
+        """Return the trustworthiness of the embedding at each point, with 10 neighbours.
 
-        It is NaN for points that are not in the random sample of `embedding_quality`.
+        `embedding_quality` may evaluate a random sample; the other points have the value NaN.
         """
         kernel = None if self.features else embedding.model.kernel_
         shown = np.column_stack([embedding.axis_values(0), embedding.axis_values(1)]).astype(float)
@@ -157,7 +157,7 @@ class Scene:
         return values
 
     def column(self, name: str) -> dict[str, Any]:
-        """Return the message of a column of the table, or of a derived one, computed if needed."""
+        """Return the message for a table column or derived column, which is computed if needed."""
         if name in self.table.columns:
             return column_message(name, self.table.columns[name])
         if name not in self.derived_cache:
@@ -167,7 +167,7 @@ class Scene:
     # ------------------------------------------------------------------ records
 
     def record(self, points: Any) -> list[tuple[str, str]]:
-        """Return one point in the units of the table, as pairs of column name and text."""
+        """Return (column name, text) pairs that describe one point in the units of the table."""
         if self.recipe is not None:
             columns = self.recipe.inverse_transform(points)
         elif is_table(points) and len(points.shape) == 2:
@@ -177,7 +177,7 @@ class Scene:
         return [(name, _format_value(values[0])) for name, values in columns.items()]
 
     def pixels(self, points: Any) -> np.ndarray | None:
-        """Return the pixels of one point in the units of the table, or None."""
+        """Return the pixel values of one point in the units of the table; None if not an image."""
         if self.image is None or self.recipe is None:
             return None
         return np.array(
@@ -187,14 +187,15 @@ class Scene:
     # ------------------------------------------------------------------ messages
 
     def to_message(self, *, live: bool, preimages: int = 0) -> dict[str, Any]:
-        """Return the scene as a message for the view.
+        """Return the scene as a message for the web page.
 
         Parameters
         ----------
         live : bool
-            Whether the page can request more data.  A saved page (False) gets all columns.
+            Whether the page is connected to a server and can request more data.  If False, the
+            message contains all columns.
         preimages : int, default=0
-            Number of grid positions per axis at which pre-images are computed in advance.
+            Number of grid positions per axis; their pre-images are included in the message.
         """
         names, remaining = list(self.table.columns), _MAX_INITIAL_VALUES
         columns = []
@@ -260,7 +261,7 @@ class Scene:
 
 
 def _append_column(values: Any, new: Table, name: str) -> Any:
-    """Append the values of new rows to a column, or missing values if they do not have it."""
+    """Append the values of new rows to a column; missing values if they lack the column."""
     if name in new.columns:
         more = new.columns[name]
         if isinstance(values, np.ndarray) and values.dtype == object:

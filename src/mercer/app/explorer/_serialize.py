@@ -17,8 +17,8 @@ import numpy as np
 
 __all__ = ["column_message", "large_integers", "pack"]
 
-_MAX_DECIMALS = 9  # decimal places up to which numbers are stored as scaled integers
-_PROBE_SIZE = 1000  # numbers that are tested first, to reject a scale without testing all
+_MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
+_PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
 
 
 def pack(value: Any) -> bytes:
@@ -116,7 +116,7 @@ def large_integers(values: Any) -> list[int | None] | None:
 
 
 def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray, bool]:
-    """Return the numbers times `divisor`, rounded, and whether dividing restores them exactly."""
+    """Return numbers * divisor, rounded, and whether division by it restores them exactly."""
     absent = np.isnan(numbers)
     with np.errstate(over="ignore", invalid="ignore"):
         integers = np.rint(np.where(absent, 0.0, numbers) * divisor)
@@ -132,7 +132,7 @@ def _cells(values: Any) -> list[Any]:
 
 
 def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int | None]:
-    """Return integers in the smallest type, and the value that marks missing ones, or None."""
+    """Return integers in the smallest type, and the code for missing values, or None."""
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     for kind in ("u1", "i1", "u2", "i2", "i4", "u4"):
         limits = np.iinfo(kind)
@@ -143,4 +143,4 @@ def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, 
                 return packed, None
             packed[absent] = limits.max
             return packed, int(limits.max)
-    raise OverflowError(f"integers from {low} to {high} do not fit 32 bits")
+    raise OverflowError(f"integers from {low} to {high} do not fit into 32 bits")

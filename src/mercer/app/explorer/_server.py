@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOST", "ExplorerServer", "load_in_notebook", "require_panel", "serve"]
 
-HOST = "127.0.0.1"  # the loopback interface: other computers cannot connect
+HOST = "127.0.0.1"  # loopback interface, to which other computers cannot connect
 
 
 class ExplorerServer:
@@ -61,7 +61,7 @@ class ExplorerServer:
         return any(controller.is_busy for controller in list(self._application.controllers))
 
     def wait(self) -> None:
-        """Wait until the server is stopped, or interrupted by Ctrl-C."""
+        """Wait until the server is stopped or the user presses Ctrl-C."""
         try:
             while not self._done.wait(0.5):
                 pass
@@ -143,14 +143,14 @@ def require_panel() -> Any:
 
 
 def load_in_notebook() -> None:
-    """Load the scripts of Panel into the notebook once, from local files, not the network."""
+    """Load the scripts of Panel into the notebook once, from local files."""
     panel = require_panel()
     if not panel.extension._loaded:
         panel.extension(inline=True)
 
 
 def _require(name: str) -> Any:
-    """Import and return a module of the extra `explore`."""
+    """Import a module that the extra `explore` installs; raise an ImportError if missing."""
     import importlib
 
     try:
@@ -158,8 +158,8 @@ def _require(name: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"the explorer needs {name}, which is not installed; install it with: "
-            f"pip install 'mercer[explore]'. explorer.save(path), which writes a self-contained "
-            f"page, does not need it"
+            f"pip install 'mercer[explore]'. Without it, explorer.save(path) can still "
+            f"write a self-contained page"
         ) from error
 
 
@@ -177,9 +177,9 @@ def _listen(port: int) -> socket.socket:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
         why = (
-            "is in use, usually by another explorer that is still running; stop that one, or"
+            "is in use, usually by another explorer; stop that explorer, or"
             if error.errno == errno.EADDRINUSE
-            else "needs more permissions;"
+            else "requires administrator rights;"
         )
         raise ValueError(
             f"port {port} {why} choose another port: --port {port + 1 if port < 65535 else 0}, or "

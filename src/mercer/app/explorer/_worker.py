@@ -41,7 +41,7 @@ class Worker:
         return self._running
 
     def submit(self, task: Callable[..., Any], *args: Any) -> None:
-        """Queue the call `task(*args)`; does nothing after `close`."""
+        """Queue the call `task(*args)`; after `close`, do nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -53,7 +53,7 @@ class Worker:
     def close(self, *, drop: bool = True) -> None:
         """End the thread after the running task.
 
-        Queued tasks are discarded if `drop` is True, and run first if it is False.
+        If `drop` is True, queued tasks are discarded; otherwise they are run first.
         """
         with self._lock:
             if self._closed:
@@ -64,7 +64,7 @@ class Worker:
             self._tasks.put(None)
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread of a closed worker has ended."""
+        """Wait until the thread has ended; call `close` first."""
         if self._thread is not None:
             self._thread.join(timeout)
 

@@ -2,10 +2,10 @@
 
     table ──► Recipe ──► points and targets
 
-Files are read in blocks of rows, so a file may be larger than the memory.  A `Recipe` describes
-how each column is preprocessed, and is saved in the same file as the model that was fitted to its
-points.  No column is converted silently: columns of text and missing values raise an error unless
-the recipe states how to handle them.
+Files are read in blocks of rows, so a file may be larger than memory.  A `Recipe` describes
+how each column is preprocessed, and is saved in the same file as the model.  No column is converted
+silently: text columns and missing values raise an error unless the recipe states how to handle
+them.
 """
 
 from ._file_blocks import open_blocks

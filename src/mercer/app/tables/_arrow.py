@@ -17,7 +17,7 @@ from ._table_source import Source
 __all__ = ["ArrowSource", "arrow_column"]
 
 
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the column name of an unnamed index
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # names that pandas gives to an unnamed index
 
 
 class ArrowSource(Source):
@@ -76,7 +76,7 @@ class ArrowSource(Source):
                 batches = _regroup_batches(file.iter_batches(batch_size=rows), schema, rows)
                 total = max(1, file.metadata.num_rows)
             else:
-                # The table consists of views of the memory-mapped file, not of copies.
+                # The table refers to the memory-mapped file; nothing is copied.
                 full_table = pa.Table.from_batches(
                     [file.get_batch(i) for i in range(n_batches)] if n_batches else list(file),
                     schema=file.schema,
@@ -131,7 +131,7 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
             return floats
         values = [None if v is None else int(v) for v in column.to_pylist()]
         return integer_column(values, kind)
-    if types.is_decimal(value_type):  # float() rounds correctly; the conversion of pyarrow does not
+    if types.is_decimal(value_type):  # float() rounds correctly, unlike pyarrow
         return np.array([np.nan if v is None else float(v) for v in column.to_pylist()], float)
     if types.is_boolean(value_type) or types.is_floating(value_type):
         return np.asarray(
@@ -156,5 +156,5 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
         return texts
     raise TableError(
         f"{source}, column {name!r}: values of type {column.type} are neither numbers nor "
-        f"text - convert the column, or leave it out of the file"
+        f"text - convert the column, or remove it from the file"
     )

@@ -24,7 +24,7 @@ __all__ = ["CsvSource", "open_lines"]
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-_DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}  # easier to type in a shell
+_DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}  # names that are easier to type
 
 
 class CsvSource(Source):
@@ -35,10 +35,10 @@ class CsvSource(Source):
     path : Path
         The file, which may be gzipped.
     name : str, default=""
-        The name of the file in messages; `path` if it is empty.
+        The name of the file in messages; if empty, `path` is used.
     delimiter : str, default=None
         The character that separates cells.  " " or "space" stands for any number of spaces, and
-        "tab" for a tab.  None chooses the most frequent candidate of the first line.
+        "tab" for a tab.  None detects the delimiter from the first two lines.
     header : bool, default=None
         Whether the first line contains the column names.  None assumes a header if a cell of the
         first line is not a number.
@@ -58,8 +58,8 @@ class CsvSource(Source):
         )
         if delimiter is None and self.delimiter != ",":
             self.notes.append(
-                f"cells are separated by {_DELIMITERS[self.delimiter]} - if not, specify the "
-                f"character with --delimiter"
+                f"cells are separated by {_DELIMITERS[self.delimiter]} (detected) - if this is "
+                f"wrong, specify the character with --delimiter"
             )
         with self._lines() as lines:
             rows = (row for _, _, row in self._parse(lines) if not self._is_blank(row))
@@ -82,7 +82,7 @@ class CsvSource(Source):
         """Whether a first line of numbers contains column names.
 
         pandas writes the names 0, 1, 2, ... for unnamed columns, and the columns of pivot tables
-        are often years.  A TableError is raised if the line could equally be the first row.
+        are often years.  A TableError is raised if the line could equally well be data.
         """
         names = [cell.strip() for cell in cells]
         if not all(name.isascii() and name.isdigit() for name in names):
@@ -100,7 +100,7 @@ class CsvSource(Source):
         if start == 0 or (1900 <= start <= 2100 and n > 2 and not follows):
             raise TableError(
                 f"{self.name}, line 1: {','.join(names[:6])}{',...' if n > 6 else ''} may be "
-                f"column names, as pandas numbers them, or the first row - choose with --header or "
+                f"column names, as written by pandas, or the first row - choose with --header or "
                 f"--no-header"
             )
         return False
@@ -114,7 +114,7 @@ class CsvSource(Source):
             if self.names.index(name) != position - 1:
                 raise TableError(
                     f"{self.name}, line 1: column {position} has the same name, {name!r}, as an "
-                    f"earlier column - usually a header that was cut or pasted together - give "
+                    f"earlier column - usually because the header was edited by hand - give "
                     f"each column a different name{f', or {unless}' if numbers else ''}"
                 )
         unnamed = [name for name, cell in zip(self.names, cells, strict=True) if not cell.strip()]
@@ -122,9 +122,9 @@ class CsvSource(Source):
         if unnamed:
             unnamed_list = ",".join(unnamed)
             self.notes.append(
-                f"the header has no name for {unnamed_list} - integers in an unnamed first column, "
-                f"which pandas and R write as row numbers, are not features unless --columns "
-                f"includes them; exclude other columns with --ignore {unnamed_list}"
+                f"columns without a name in the header are named {unnamed_list} - integers in an "
+                f"unnamed first column are assumed to be row numbers and are not used unless "
+                f"--columns includes it; exclude other columns with --ignore {unnamed_list}"
             )
         if numbers and guessed:
             self.notes.append(
@@ -139,11 +139,11 @@ class CsvSource(Source):
         return csv.reader(lines, delimiter=self.delimiter, strict=strict)
 
     def _parse(self, lines: Iterable[str], read: int = 0) -> Iterator[tuple[int, int, list[str]]]:
-        """Yield the number of the first line, that of the last line, and the cells of each record.
+        """Yield the first line number, the last line number and the cells of each record.
 
-        `read` is the number of lines before `lines`.  The cells of an empty line are [].
+        `read` is the number of lines that were read before.  An empty line has the cells [].
         """
-        # The lines of the current record, followed by "" if the file ends inside quotes.
+        # Lines of the current record; "" is appended if the file ends inside quotes.
         record = list[str]()
 
         def recorded_lines() -> Iterator[str]:
@@ -175,9 +175,9 @@ class CsvSource(Source):
     def _refuse_open_quote(self, record: list[str], row: list[str], first: int) -> None:
         """Raise a TableError if a record spans several lines because of an unclosed quote.
 
-        In this case the file ends inside quotes, or text follows the quote that closes the cell,
-        because that quote was meant to open another cell.  Within a single line, text after a
-        closing quote is accepted.
+        The quote counts as unclosed if the file ends inside quotes, or if text follows the closing
+        quote, which was then meant to open another cell.  If the record is a single line, text
+        after a closing quote is accepted.
         """
         try:
             next(self._csv_reader(record, strict=True))
@@ -187,9 +187,9 @@ class CsvSource(Source):
             opened = first + sum(breaks[:last])
             end = first + sum(map(bool, record)) - 1
             raise TableError(
-                f"{self.name}, line {opened}: a quote opens here and is not closed in its cell, "
-                f'which would extend to line {end} - usually a single " at the start of a text, or '
-                f'a truncated file - close the quote, or write the text in quotes with "" '
+                f"{self.name}, line {opened}: a quote opens here but is not closed, so that "
+                f'the cell would extend to line {end} - usually a single " at the start of a cell, '
+                f'or a truncated file - close the quote, or put the cell in quotes and write "" '
                 f'for each " inside'
             ) from None
 
@@ -220,10 +220,10 @@ class CsvSource(Source):
                     yield table
 
     def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
-        """Return the name of the first column if it contains row numbers, as pandas writes them.
+        """Return the name of the first column if it contains row numbers, otherwise nothing.
 
-        This is the case if the header has no name for it and all values are integers.  Integers
-        may be repeated, as in a sample drawn with replacement.
+        A first column contains row numbers if it has no name and all its values are integers.
+        Integers may be repeated, as in a sample drawn with replacement.
         """
         if not self.unnamed or self.unnamed[0] != self.names[0]:
             return ()
@@ -234,7 +234,7 @@ class CsvSource(Source):
     def _parse_numbers(self, block: list[str]) -> np.ndarray | None:
         """Parse a block of numbers with `numpy.loadtxt`, which is fast; return None if it fails.
 
-        Blocks with numbers beyond 2^53 are also left to `column_of`, which checks their digits.
+        Also returns None if a number exceeds 2^53; `column_of` then checks whether it is exact.
         """
         if not any(map(str.strip, block)):
             return None  # NumPy would warn about a block of blank lines
@@ -248,7 +248,7 @@ class CsvSource(Source):
         return matrix
 
     def _parse_records(self, block: list[str], more: Iterator[str], read: int) -> Any:
-        """Return the cells by column, the line of each row, and the number of lines read."""
+        """Return the cells by column, the line number of each row, and the number of lines read."""
         n_columns, cells, line_numbers = len(self.names), list[list[str]](), list[int]()
         end = read + len(block)
         for line, last, row in self._parse(chain(block, more), read):
@@ -256,9 +256,10 @@ class CsvSource(Source):
             if row and (len(row) > 1 or n_columns == 1 or row[0].strip()):  # not a blank line
                 if len(row) != n_columns:
                     raise TableError(
-                        f"{self.name}, line {line}: {len(row)} cells, but there are {n_columns} "
-                        f"columns - usually {_DELIMITERS.get(self.delimiter, 'a delimiter')} "
-                        f"inside a text without quotes, or a truncated line - fix the line, or "
+                        f"{self.name}, line {line}: the line has {len(row)} cells, but there are "
+                        f"{n_columns} columns - usually "
+                        f"{_DELIMITERS.get(self.delimiter, 'a delimiter')} inside a "
+                        f"cell without quotes, or a truncated line - correct the line, or "
                         f"specify the delimiter with --delimiter"
                     )
                 cells.append(row)
@@ -291,9 +292,9 @@ class CsvSource(Source):
 
 @contextmanager
 def open_lines(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
-    """Open the text of a source, which may be gzipped; errors state the line.
+    """Open a text file, which may be gzipped; error messages state the line number.
 
-    `track` updates the progress of the source.
+    If `track` is True, the attribute `fraction_read` of the source is updated during reading.
     """
     size = max(1, source.path.stat().st_size)
     with source.path.open("rb") as raw:
@@ -310,7 +311,7 @@ def open_lines(source: Source, track: bool = False) -> Iterator[Iterator[str]]:
 def _checked_lines(text: TextIO, source: Source, raw: Any, size: int) -> Iterator[str]:
     """Yield the lines of a text file; raise a TableError where it cannot be decoded or read.
 
-    If `raw` is not None, its position relative to `size` is stored as the progress of the source.
+    If `raw` is not None, `source.fraction_read` is updated to its position divided by `size`.
     """
     for number in count(1):
         try:
@@ -320,8 +321,8 @@ def _checked_lines(text: TextIO, source: Source, raw: Any, size: int) -> Iterato
         except UnicodeDecodeError as error:
             raise TableError(
                 f"{source.name}, near line {number}: byte {error.object[error.start]:#04x} is not "
-                f"valid UTF-8 - usually a file in another encoding, or a binary file - convert it "
-                f"with: iconv -f latin1 -t utf-8"
+                f"valid UTF-8 - usually the file has another encoding, or is not a text file - "
+                f"convert it to UTF-8, for example with: iconv -f latin1 -t utf-8"
             ) from None
         except (OSError, EOFError, zlib.error) as error:
             raise TableError(
@@ -334,7 +335,7 @@ def _checked_lines(text: TextIO, source: Source, raw: Any, size: int) -> Iterato
 
 
 def _next_record(lines: Iterator[str]) -> str:
-    """Return the next record, with all lines up to the closing quote; "" at the end."""
+    """Return the next record, up to its closing quote; return "" at the end of the file."""
     first = text = next(lines, "")
     while text.count('"') % 2 and len(text) < csv.field_size_limit():
         more = next(lines, "")
@@ -348,7 +349,7 @@ def _guess_delimiter(first: str, second: str) -> str:
     """Guess the delimiter from the first two lines."""
     unquoted = "".join(first.split('"')[::2])  # the text outside of quotes
     if ";" in unquoted:
-        unquoted = re.sub(r"(?<=\d),(?=\d)", "", unquoted)  # decimal commas
+        unquoted = re.sub(r"(?<=\d),(?=\d)", "", unquoted)  # remove decimal commas
     counts = {candidate: unquoted.count(candidate) for candidate in _DELIMITERS if candidate != " "}
     most_frequent = max(counts, key=lambda candidate: counts[candidate])
     cells = (second or first).split()
@@ -370,7 +371,7 @@ def _explain_csv_error(error: Exception) -> str:
     """Return the cause and the remedy for an error of the csv module."""
     if "field larger" in str(error):
         return (
-            "a cell of more than 131072 characters - usually a quote that opens in this line and "
-            'is not closed - close it, or write the text in quotes with "" for each " inside'
+            "a cell has more than 131072 characters - usually a quote opens in this line but is "
+            'not closed - close it, or put the cell in quotes and write "" for each " inside'
         )
-    return f"{error} - usually not a text file - inspect it with: head -c 200"
+    return f"{error} - usually the file is not a text file - inspect it with: head -c 200"

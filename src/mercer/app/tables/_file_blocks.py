@@ -1,6 +1,6 @@
-"""Open files as blocks of rows: memory-mapped NPY, Zarr, Parquet, and any readable table.
+"""The function `open_blocks`, which reads NPY, Zarr, Parquet and other tables in blocks of rows.
 
-At most two blocks are in memory at a time: the current one, and the next one, which is prefetched.
+At most two blocks are in memory at a time: the current block, and the prefetched next block.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def open_blocks(
 ) -> Blocks:
     """Open files as blocks of rows, which estimators accept in place of the arrays X and y.
 
-    Use it for data that do not fit into memory: only one block is read at a time.
+    Use it for data that does not fit into memory: the files are read one block at a time.
 
     ========= ======================================================================
     files     how they are read
@@ -65,7 +65,7 @@ def open_blocks(
     Returns
     -------
     Blocks
-        The rows, which are read again in every pass of an estimator.
+        The rows.  An estimator that passes over the data several times reads the files each time.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def open_blocks(
     resolved = [Path(file) for file in files]
     for path in resolved:
         if not path.exists():
-            raise TableError(f"{path} does not exist")
+            raise TableError(f"{path} does not exist; check the spelling and the folder")
         if path.is_dir() and path.suffix.lower() != ".zarr":
             raise TableError(
                 f"{path} is a folder; pass a list of its files in the order of their rows, for "
@@ -121,15 +121,15 @@ def _open_array(path: Path) -> Any:
         except (ValueError, OSError, EOFError) as error:
             raise TableError(f"{path} cannot be read as NPY: {error}") from None
     if not hasattr(array, "dtype") or array.dtype.kind not in "biufUS":
-        raise TableError(f"{path} is not an array of numbers or text; save it again as one")
+        raise TableError(f"{path} is not an array of numbers or text; save such an array")
     return array
 
 
 @dataclass(frozen=True)
 class _MappedRows:
-    """The rows of a .npy file, each slice of which is memory-mapped separately.
+    """The rows of a .npy file, in which each slice is memory-mapped separately.
 
-    The resident memory of a single map of the whole file would grow with every row that is read.
+    With a single memory map of the whole file, memory use would grow with every row that is read.
     """
 
     path: Any
@@ -223,7 +223,7 @@ class _ParquetFile:
 
 
 def _refuse_text(source: str, kinds: dict[str, str]) -> None:
-    """Raise a TableError if one of several columns is not numeric."""
+    """Raise a TableError if there are several columns and one of them is not numeric."""
     text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
     if text and len(kinds) > 1:
         raise TableError(
@@ -234,7 +234,7 @@ def _refuse_text(source: str, kinds: dict[str, str]) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableBlocks(LocalBlocks):
-    """Blocks of rows of tables in files: numeric rows, or the values of one column of any kind."""
+    """Blocks of rows from tables in files: numeric rows, or one column of any kind."""
 
     sizes: tuple[int, ...]
     width: int | None
@@ -260,7 +260,7 @@ class TableBlocks(LocalBlocks):
         sizes: list[int] = []
         for source in sources:
             if not source.count:
-                raise TableError(f"{source.name} has no rows; leave the file out")
+                raise TableError(f"{source.name} has no rows; omit this file")
             starts = range(0, source.count, step)
             sizes += [min(step, source.count - start) for start in starts]
         return cls(tuple(sizes), width, sources, step, names)
@@ -291,9 +291,9 @@ class TableBlocks(LocalBlocks):
 def _regroup(
     pieces: Iterator[np.ndarray], sizes: Iterator[int], source: _ColumnFile
 ) -> Iterator[np.ndarray]:
-    """Regroup the pieces of a file into blocks of the given sizes, until the file is read.
+    """Regroup the pieces of a file into blocks of the given sizes.
 
-    A TableError is raised if the file does not have `source.count` rows any more.
+    A TableError is raised if the file no longer has `source.count` rows.
     """
     pending: list[np.ndarray] = []
     n_remaining = source.count

@@ -66,26 +66,26 @@ class JsonLinesSource(Source):
             values = json.loads(line, object_pairs_hook=_reject_repeated_fields)
         except _RepeatedField as error:
             raise TableError(
-                f"{self.name}, line {number}: {error} - usually two records in one object - give "
-                f"each value its own field"
+                f"{self.name}, line {number}: {error} - usually because two records were "
+                f"merged into one object - give each value its own field"
             ) from None
         except (ValueError, RecursionError) as error:
             text = getattr(error, "msg", "brackets are nested too deeply")
             column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
             raise TableError(
-                f"{self.name}, line {number}{column}: {text} - usually JSON over several lines, "
-                f"or a truncated line - write one object per line"
+                f"{self.name}, line {number}{column}: {text} - usually an object on several "
+                f"lines, or a truncated line - write one object per line"
             ) from None
         if not isinstance(values, dict):
             raise TableError(
                 f"{self.name}, line {number}: a {type(values).__name__} instead of an object - "
-                f'write one object per line, {{"x": 1.5, "label": "a"}}'
+                f'write one object per line, such as {{"x": 1.5, "label": "a"}}'
             )
         for name, value in values.items():
             if not isinstance(value, _SCALAR_TYPES):
                 raise TableError(
-                    f"{self.name}, line {number}, field {name!r}: a {type(value).__name__} "
-                    f"instead of a number or a string - give each entry its own field"
+                    f"{self.name}, line {number}, field {name!r}: expected a number or a string, "
+                    f"found a {type(value).__name__} - give each entry its own field"
                 )
         return values
 
@@ -112,9 +112,9 @@ def _reject_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _RepeatedField(ValueError):
-    """A JSON object contains the same field twice."""
+    """Error for a JSON object that contains the same field twice."""
 
 
 def _is_rounded(value: Any) -> bool:
-    """Whether a value is an integer that float64 cannot represent."""
+    """Whether a value is an integer that float64 cannot represent exactly."""
     return isinstance(value, int) and abs(value) > MAX_EXACT and is_rounded(str(value))

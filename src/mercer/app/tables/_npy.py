@@ -18,8 +18,8 @@ from ._table_source import Source
 
 __all__ = ["NumpySource"]
 
-# Words in array names that mark a training, validation or test set.  One letter may precede them,
-# as in "Xtrain".
+# Words in array names that identify a training, validation or test set.  A letter may precede the
+# word, as in "Xtrain".
 _SET_PATTERNS = {
     "train": "(train|training|trn)",
     "valid": "(valid|validation|val|dev)",
@@ -47,7 +47,7 @@ _READ_ERRORS += (NotImplementedError, RecursionError, AttributeError, IndexError
 
 
 class NumpySource(Source):
-    """A table from the array of a .npy file, or from arrays of equal length of a .npz file.
+    """Table of the array in a .npy file, or of the arrays of equal length in a .npz file.
 
     A .npy file is memory-mapped.
 
@@ -56,7 +56,7 @@ class NumpySource(Source):
     path : Path
         The file.
     name : str, default=""
-        The name of the file in messages; `path` if it is empty.
+        The name of the file in messages; if empty, `path` is used.
     arrays : sequence of str, default=()
         Names of the arrays of a .npz file to read; all arrays by default.  "X=X_test" reads the
         array X_test under the name X.
@@ -131,7 +131,7 @@ class NumpySource(Source):
         )
 
     def _load(self) -> dict[str, np.ndarray]:
-        """Return the arrays to read, by the name under which they are read."""
+        """Return the selected arrays by name, renamed as requested."""
         which = ""
         try:
             with self.path.open("rb") as raw:
@@ -161,14 +161,14 @@ class NumpySource(Source):
                     f"{', '.join(available)}"
                 )
         if not available:
-            raise TableError(f"{self.name} contains no arrays")
+            raise TableError(f"{self.name} contains no arrays; save it again with numpy.savez")
         origins: dict[str, str] = {}
         for new_name, name in wanted:
             if new_name in origins:
                 raise TableError(
                     f"{self.name}: the arrays {origins[new_name]!r} and {name!r} would both be "
-                    f"named {new_name!r} - usually a name that was typed twice - give each array a "
-                    f"different name: --arrays {new_name}={origins[new_name]},NAME={name}"
+                    f"named {new_name!r} - usually because a name is given twice - give each array "
+                    f"a different name: --arrays {new_name}={origins[new_name]},NAME={name}"
                 )
             origins[new_name] = name
         return wanted
@@ -177,8 +177,8 @@ class NumpySource(Source):
         """Return the array if it has one or two dimensions; raise a TableError otherwise."""
         if array.ndim not in (1, 2):
             raise TableError(
-                f"{self.name}{which}: shape {array.shape}, but a table has one row per point - "
-                f"reshape it to (n, d)"
+                f"{self.name}{which}: the array has shape {array.shape}, but a table needs "
+                f"one row per point - reshape it to (rows, columns)"
             )
         return array
 
@@ -211,7 +211,7 @@ class NumpySource(Source):
 
 
 def _set_of(name: str) -> str:
-    """Return "train", "valid" or "test" if the name of an array contains it, else ""."""
+    """Return "train", "valid" or "test" if an array name contains such a word, else ""."""
     for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name):
         for kind, pattern in _SET_PATTERNS.items():
             if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):

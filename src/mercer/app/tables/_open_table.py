@@ -20,7 +20,7 @@ from ._table_source import STANDARD_INPUT, Source
 
 __all__ = ["FORMATS", "open_table", "read_table"]
 
-FORMATS = {  # the extensions of each format
+FORMATS = {  # file extensions of each format
     "csv": (".csv", ".tsv", ".txt", ".dat", ".data"),
     "jsonl": (".jsonl", ".ndjson"),
     "parquet": (".parquet", ".pq"),
@@ -29,7 +29,7 @@ FORMATS = {  # the extensions of each format
     "fasta": (".fasta", ".fa", ".fna", ".faa"),
     "graphs": (".zip",),
 }
-# What to do with common file types that cannot be read.
+# Advice in the error message for common file types that are not supported.
 _SHEET = "save the sheet as CSV"
 _REMEDIES = {".xlsx": _SHEET, ".xls": _SHEET, ".ods": _SHEET}
 _REMEDIES[".json"] = "write one object per line to a .jsonl file, for example with: jq -c '.[]'"
@@ -45,16 +45,16 @@ def open_table(
 ) -> Source:
     r"""Open a file or a DataFrame as a source of rows.
 
-    Only the beginning of a file is read at first.
+    Only the beginning of the file is read; the rows are read when they are needed.
 
     Parameters
     ----------
     path : str, path or DataFrame
-        A file, or a pandas or polars DataFrame.  "-" reads the standard input, which is copied to
-        a temporary file.  A `Source`, a `Table` or a pyarrow table is accepted as well.
+        A file, or a pandas or polars DataFrame.  "-" reads standard input, which is copied to a
+        temporary file.  A `Source`, a `Table` or a pyarrow table is accepted as well.
     format : str, default=None
-        "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs".  None chooses the format by
-        the extension of the file, and "csv" for the standard input.
+        "csv", "jsonl", "parquet", "arrow", "npy", "fasta" or "graphs".  None selects the format by
+        the file extension, and "csv" for standard input.
     delimiter : str, default=None
         The character that separates the cells of a CSV file; None detects it.
     header : bool, default=None
@@ -66,7 +66,7 @@ def open_table(
     Returns
     -------
     Source
-        Yields the rows in blocks, and can be read several times.
+        A source that yields the rows in blocks, and can be read several times.
 
     Examples
     --------
@@ -85,8 +85,8 @@ def open_table(
         return InMemorySource(path if isinstance(path, Table) else table_from_frame(path))
     if not isinstance(path, (str, PathLike)):
         raise TypeError(
-            f"open_table reads a path, a pandas or polars DataFrame or a pyarrow.Table, got "
-            f"{type(path).__name__} - put an array into a DataFrame to give its columns names"
+            f"open_table needs a path, a pandas or polars DataFrame or a pyarrow.Table, got "
+            f"{type(path).__name__} - convert an array to a DataFrame with named columns"
         )
     name, file = (
         (STANDARD_INPUT, _spool_standard_input()) if str(path) == "-" else (str(path), Path(path))
@@ -140,18 +140,18 @@ def _format_of(path: Path) -> str:
         if name.endswith(extensions):
             return kind
     known = ", ".join(extensions[0] for extensions in FORMATS.values())
-    remedy = _REMEDIES.get(path.suffix, f"try --format csv, or another of {', '.join(FORMATS)}")
+    remedy = _REMEDIES.get(path.suffix, f"specify the format with --format: {', '.join(FORMATS)}")
     raise TableError(f"{path}: unknown file extension; supported extensions are {known} - {remedy}")
 
 
 def _missing_file_message(path: Path, name: str) -> str:
-    """Return the message for a file that does not exist, with the most similar file name."""
+    """Return the error message for a missing file, which suggests a similar file name."""
     import difflib
 
     siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
     similar = difflib.get_close_matches(path.name, siblings, 1)
     hint = f"; did you mean {path.parent / similar[0]}?" if similar else ""
-    return f"{name} does not exist{hint or ' - usually a typo, or the wrong folder'}"
+    return f"{name} does not exist{hint or ' - check the spelling and the folder'}"
 
 
 # References to temporary files, so that they are not deleted before the process ends.
@@ -159,7 +159,7 @@ _temporary_files: list[Any] = []
 
 
 def _spool_standard_input() -> Path:
-    """Copy the standard input to a temporary file, so that it can be read more than once."""
+    """Copy standard input to a temporary file, so that it can be read more than once."""
     file = tempfile.NamedTemporaryFile(prefix="mercer-")  # noqa: SIM115
     _temporary_files.append(file)
     while chunk := sys.stdin.buffer.read(2**20):

@@ -21,17 +21,17 @@ from ._text_columns import inspect_texts
 __all__ = ["IMPUTE", "ColumnTransform", "Recipe", "expand_to_all_rows"]
 
 IMPUTE = ("mean", "median", "most_frequent", "drop")
-# For a column of text with more different values, the error message suggests a string kernel
+# If a text column has more distinct values than this, the error message suggests a string kernel
 # instead of one-hot encoding.
 _MAX_CATEGORIES = 100
-_ALL = "all"  # in `onehot`: all columns of text, unless a column has this name
+_ALL = "all"  # in `onehot`, this selects all text columns, unless a column is named "all"
 
 
 @dataclass(frozen=True)
 class ColumnTransform:
     """The fitted preprocessing of one column of a table.
 
-    A numeric column becomes (value - mean) / scale; a categorical one is one-hot encoded.
+    A numeric column becomes (value - mean) / scale; a categorical column is one-hot encoded.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class ColumnTransform:
     categories : tuple of str, default=None
         The categories of a one-hot encoded column; None for a numeric column.
     fill : float or str, default=None
-        The replacement of missing values, in the units of the column.  None if missing values are
-        not replaced.
+        The value that replaces missing values, in the units of the column; None if they are not
+        replaced.
     mean, scale : float, default=0.0, 1.0
         The mean and the standard deviation for standardisation.
     text : bool, default=False
-        Whether the column was text in the table of `fit`, where "01" and "1" are different.
+        Whether the column was text when the recipe was fitted, so that "01" and "1" are different.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ColumnTransform:
 
     @property
     def width(self) -> int:
-        """The number of features that the column becomes."""
+        """The number of features that are computed from the column."""
         return 1 if self.categories is None else len(self.categories)
 
 
@@ -65,35 +65,35 @@ class ColumnTransform:
 class Recipe:
     """Preprocessing that turns the columns of a table into points for a kernel.
 
-    Points are numeric vectors, or the texts or graphs of one column.  No column is converted
-    silently: a column of text raises an error unless it is in `onehot` or `ignore`, and a missing
+    The points are numeric vectors, or the strings or graphs in one column.  No column is converted
+    silently: a text column raises an error unless it is in `onehot` or `ignore`, and a missing
     value raises an error unless `impute` states how to replace it.
 
     Parameters
     ----------
     columns : tuple of str, default=None
-        The columns to use as features; None uses all except `target` and `ignore`.
+        The columns to use as features; None uses all columns except `target` and `ignore`.
     target : str, default=None
         The column to predict.
     ignore : tuple of str, default=()
         Columns to exclude.
     points : {"vectors", "texts", "graphs"}, default="vectors"
-        The kind of points that the kernel compares.
+        The kind of points that the kernel accepts.
     standardize : bool, default=False
         Whether to scale numeric columns to mean 0 and standard deviation 1.  Missing values are
-        not counted.
+        excluded from the mean and the standard deviation.
     onehot : tuple of str or "all", default=()
-        Columns to one-hot encode.  "all" encodes all columns of text, but raises an error for a
-        column that hardly contains categories, because most of its values are numbers, dates or
-        all different.  ("all", "date") encodes the column `date` nevertheless.
+        Columns to one-hot encode.  "all" encodes all text columns, but raises an error for a
+        column that probably does not contain categories: most of its values are numbers or dates,
+        or they are all different.  ("all", "date") encodes the column `date` anyway.
     impute : {"mean", "median", "most_frequent", "drop"} or float, default=None
-        The replacement of missing numbers; a float is a constant.  In one-hot encoded columns,
-        missing values are replaced by the most frequent category.  "drop" drops rows with missing
-        values, and None raises an error.
-    parts : tuple of Part, default=None
-        The preprocessing of each column, which `fit` sets.
+        How to replace missing numbers; a float is a constant replacement.  In one-hot encoded
+        columns, missing values are replaced by the most frequent category.  "drop" drops rows
+        with missing values, and None raises an error.
+    parts : tuple of ColumnTransform, default=None
+        The fitted preprocessing of each column; set by `fit`.
     target_text : bool, default=False
-        Whether the target was text or boolean in the table of `fit`, which sets it.
+        Whether the target was text or boolean when the recipe was fitted; set by `fit`.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Recipe:
     # ------------------------------------------------------------------ fitting
 
     def fit(self, tables: Any) -> Recipe:
-        """Return a fitted recipe, with the means, scales and categories of all rows.
+        """Compute means, scales and categories from all rows, and return the fitted recipe.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Recipe:
         names = self._feature_columns(first)
         target_text = self.target is not None and _is_text(first, self.target)
         self = replace(self, target_text=target_text)
-        # Without parts, error messages suggest the remedies for fitting, not those for prediction.
+        # If `parts` is None, error messages give advice for fitting instead of for prediction.
         unfitted = replace(self, parts=None)
         if self.points == "vectors":
             return unfitted._fit_vectors(first, names, blocks)
@@ -157,7 +157,7 @@ class Recipe:
         return replace(self, parts=(ColumnTransform(names[0], text=self.points == "texts"),))
 
     def _fit_vectors(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
-        """Return the recipe fitted to the columns `names` of all blocks, for numeric vectors."""
+        """Return the recipe fitted to the columns `names` of all blocks, if points are vectors."""
         onehot = self._onehot_columns(first, names)
         numeric = [name for name in names if name not in onehot]
         stats = RunningStatistics(len(numeric))
@@ -189,7 +189,7 @@ class Recipe:
             raise TableError(
                 f"{first.source}, column {numeric[int(np.argmin(np.isfinite(scale)))]!r}: values "
                 f"are too large to compute a standard deviation - usually a placeholder for a "
-                f"missing value - fix it"
+                f"missing value - correct the values, or exclude the column with --ignore"
             )
         parts = []
         for name in names:
@@ -205,7 +205,7 @@ class Recipe:
         return replace(self, parts=tuple(parts))
 
     def _check_parameters(self) -> None:
-        """Raise a TableError for invalid parameters, whatever the table is."""
+        """Raise a TableError if a parameter is invalid regardless of the data."""
         impute = self.impute
         if isinstance(impute, str) and impute not in IMPUTE:
             raise TableError(
@@ -214,7 +214,7 @@ class Recipe:
             )
         if isinstance(impute, (int, float)) and not np.isfinite(impute):
             raise TableError(
-                f"impute={impute!r}: a number that replaces missing values must be finite"
+                f"impute={impute!r}: the number that replaces missing values must be finite"
             )
         if self.points == "vectors":
             return
@@ -223,7 +223,7 @@ class Recipe:
         for name in (name for name, value in is_set.items() if value):
             raise TableError(
                 f"--{name} applies only to vectors, but this kernel compares {self.points} - omit "
-                f"it{'; --impute drop drops rows' if name == 'impute' else ''}"
+                f"it{', or drop rows with --impute drop' if name == 'impute' else ''}"
             )
 
     def _refuse_empty(
@@ -233,22 +233,22 @@ class Recipe:
         if not n_complete:
             name, count = n_missing.most_common(1)[0] if n_missing else (self.target or "", 0)
             hint = (
-                f"; most are in the column {name!r}, which --ignore {quote(name)} excludes"
+                f", or exclude the column with most missing values: --ignore {quote(name)}"
                 if count
                 else ""
             )
             raise TableError(
-                f"{table.source}: every row has a missing value, so no rows remain - choose a "
-                f"replacement of missing values instead of --impute drop{hint}"
+                f"{table.source}: every row has a missing value, so no rows remain - replace "
+                f"missing values, for example with --impute mean instead of --impute drop{hint}"
             )
         if empty:
             raise TableError(
-                f"{table.source}, column {empty[0]!r}: all values are missing, so it has no "
-                f"information - exclude it with --ignore {quote(empty[0])}"
+                f"{table.source}, column {empty[0]!r}: all values are missing, so the column "
+                f"contains no information - exclude it with --ignore {quote(empty[0])}"
             )
 
     def _feature_columns(self, table: Table) -> list[str]:
-        """Return the names of the columns that become points."""
+        """Return the names of the columns from which the points are computed."""
         for name in (*(self.columns or ()), *self.ignore, *filter(None, [self.target])):
             table.column(name)
         if isinstance(self.onehot, tuple):
@@ -268,13 +268,13 @@ class Recipe:
                 )
         if not names:
             raise TableError(
-                f"{table.source} has no columns to use as features: each column is ignored, the "
-                f"colour or the target"
+                f"{table.source} has no columns to use as features, because every column is "
+                f"ignored, the colour or the target - include a column with --columns"
             )
         return names
 
     def _single_column(self, table: Table, names: list[str], kind: str) -> str:
-        """Return the only column of a kind; raise a TableError if there is not exactly one."""
+        """Return the only column of this kind; raise a TableError if there are none or several."""
         matching = [name for name in names if kind_of(table.columns[name]) == kind]
         if len(matching) == 1:
             return matching[0]
@@ -301,7 +301,8 @@ class Recipe:
         if unused:
             name = sorted(unused)[0]
             raise TableError(
-                f"onehot contains the column {name!r}, which is ignored, the colour or the target"
+                f"onehot contains the column {name!r}, which is not a feature, because it is "
+                f"ignored, the colour or the target - remove it from onehot"
             )
         return texts | named
 
@@ -318,7 +319,7 @@ class Recipe:
     def _fill_values(
         self, table: Table, numeric: list[str], has_several_blocks: bool, stats: RunningStatistics
     ) -> list[Any]:
-        """Return the replacement of missing values for each numeric column."""
+        """Return the value that replaces missing values, for each numeric column."""
         impute = self.impute
         if impute is None or impute == "drop" or not numeric:
             return [None] * len(numeric)
@@ -328,8 +329,8 @@ class Recipe:
             return [float(value) for value in stats.mean]
         if has_several_blocks:
             raise TableError(
-                f"{table.source} is read in several blocks, but {impute!r} needs all values at "
-                f"once - try --impute mean, which does not"
+                f"{table.source} is too large to read at once, as --impute {impute} requires - use "
+                f"--impute mean, which can be computed block by block"
             )
         from sklearn.impute import SimpleImputer
 
@@ -340,7 +341,7 @@ class Recipe:
     # ------------------------------------------------------------------ validation
 
     def _refuse_text(self, table: Table, numeric: list[str]) -> None:
-        """Raise a TableError if a numeric column contains text, with a remedy for its content."""
+        """Raise a TableError with advice if a column that should be numeric contains text."""
         for name in numeric:
             column = table.columns[name]
             if kind_of(column) != TEXT:
@@ -362,12 +363,12 @@ class Recipe:
                 )
             elif self.parts is not None:
                 what = (
-                    f"contains text, {first}, but the model was fitted to numbers - usually a "
+                    f"contains text ({first}), but the model was fitted to numbers - usually a "
                     f"typo or a placeholder for a missing value - fix the file"
                 )
             elif not texts:
                 what = (
-                    f"contains numbers written as text, {first} - write them as numbers, or "
+                    f"contains numbers stored as text ({first}) - write them as numbers, or "
                     f"exclude the column with --ignore {quoted}"
                 )
             elif len(texts) <= len(column) // 10:
@@ -383,14 +384,14 @@ class Recipe:
                     advice = f"compare the texts with a string kernel: --columns {quoted} --kernel"
                     advice += " 'Normalized(Spectrum(3))'"
                 what = (
-                    f"contains text, {first}, but a kernel on vectors requires numbers - usually a "
-                    f"name or a category - exclude it with --ignore {quoted}; {advice}; or use it "
-                    f"as the colour with --color {quoted}"
+                    f"contains text ({first}), but a kernel on vectors requires numbers - "
+                    f"usually a name or a category - exclude it with --ignore {quoted}; {advice}; "
+                    f"or use it as the colour with --color {quoted}"
                 )
             raise TableError(f"{table.source}, column {name!r}: {what}")
 
     def _refuse_unlikely_categories(self, table: Table, counts: dict[str, Counter[str]]) -> None:
-        """Raise a TableError if onehot="all" includes columns that hardly contain categories."""
+        """Raise a TableError if onehot="all" selects columns that do not look like categories."""
         unlikely = {
             name: content
             for name, values in counts.items()
@@ -406,9 +407,9 @@ class Recipe:
         )
         names = quote(",".join(unlikely))
         raise TableError(
-            f"{table.source}: --onehot all found columns of text that hardly contain "
+            f"{table.source}: --onehot all found text columns that do not look like "
             f"categories: {listed} - correct the file, exclude them with --ignore {names}, or "
-            f"one-hot encode them nevertheless with --onehot all,{names}"
+            f"one-hot encode them anyway with --onehot all,{names}"
         )
 
     def _refuse_missing(self, table: Table, names: list[str]) -> None:
@@ -426,7 +427,7 @@ class Recipe:
                 )
                 raise TableError(
                     f"{table.source}, column {name!r}: {len(rows)} of {len(table)} values are "
-                    f"missing, the first on {table.where(rows[0])} - {advice}"
+                    f"missing; the first is on {table.where(rows[0])} - {advice}"
                 )
 
     def _refuse_infinite(self, table: Table, names: list[str]) -> None:
@@ -442,7 +443,7 @@ class Recipe:
                 )
 
     def _complete_rows(self, table: Table, names: list[str]) -> np.ndarray:
-        """Return a mask of the rows to keep: all rows, or the complete ones if impute="drop"."""
+        """Return a mask of the rows to keep: all rows, or only complete rows if impute="drop"."""
         keep = np.ones(len(table), dtype=bool)
         if self.impute == "drop":
             for name in (*names, *filter(None, [self.target])):
@@ -453,33 +454,33 @@ class Recipe:
     # ------------------------------------------------------------------ transforming
 
     def without_target(self) -> Recipe:
-        """Return the recipe for rows to predict, which does not require the target column."""
+        """Return a copy that does not require the target column, for use in prediction."""
         return replace(self, target=None)
 
     def _read(self, table: Any) -> Table:
-        """Convert data to a `Table`; of a source, read the `text_columns` as text."""
+        """Convert data to a `Table`; if it is a source, read the `text_columns` as text."""
         return table.table(self.text_columns) if isinstance(table, Source) else as_table(table)
 
     def kept_rows(self, table: Any) -> np.ndarray:
-        """Return the indices of the rows that become points.
+        """Return the indices of the rows that `transform` converts to points.
 
-        These are all rows, or those without missing values if ``impute="drop"``.
+        These are all rows or, if ``impute="drop"``, only those without missing values.
         """
         table = self._read(table)
         return np.flatnonzero(self._complete_rows(table, [part.name for part in self._parts]))
 
     def transform(self, table: Any) -> Any:
-        """Return the points of the rows that `kept_rows` selects.
+        """Convert the rows that `kept_rows` selects to points.
 
         Parameters
         ----------
         table : Table, DataFrame or Source
-            The rows, with the columns of the table of `fit`.
+            The rows, with the same columns as the table passed to `fit`.
 
         Returns
         -------
         array of shape (n_rows, n_features), list of str or Graphs
-            The points, by the parameter `points` of the recipe.
+            The points; the type depends on the parameter `points` of the recipe.
         """
         table = self._read(table)
         if self.points != "vectors":
@@ -521,9 +522,9 @@ class Recipe:
                 listed = ", ".join(map(repr, part.categories[:8]))
                 more = " ..." if part.width > 8 else ""
                 raise TableError(
-                    f"{table.source}, {table.where(rows[i])}, column {part.name!r}: the model has "
-                    f"not been fitted to {value!r}, but only to {listed}{more} - fix the value, or "
-                    f"fit again with rows that contain it"
+                    f"{table.source}, {table.where(rows[i])}, column {part.name!r}: the category "
+                    f"{value!r} did not occur in the training data, only {listed}{more} - correct "
+                    f"the value, or fit the model again with rows that contain it"
                 )
             encoded[i, positions[value]] = 1.0
         return encoded
@@ -531,7 +532,7 @@ class Recipe:
     def _refuse_ambiguous_numbers(
         self, part: ColumnTransform, table: Table, rows: np.ndarray
     ) -> None:
-        """Raise a TableError for a number that is ambiguous, because a category is written "01"."""
+        """Raise a TableError if a number could stand for several categories: "1", "01"."""
         numbers = {c: float(c) for c in part.categories or () if _is_numeric(c)}
         occurrences = Counter(numbers.values())
         ambiguous = {
@@ -544,14 +545,14 @@ class Recipe:
             if value in ambiguous:
                 raise TableError(
                     f"{table.source}, {table.where(row)}, column {part.name!r}: the number "
-                    f"{value:g} may or may not be the category {ambiguous[value]!r}, because the "
+                    f"{value:g} may or may not mean the category {ambiguous[value]!r}, because the "
                     f"column was text when the model was fitted - convert the column to text, or "
                     f"read a file with open_table(path).table(recipe.text_columns)"
                 )
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """The columns that were text in the table of `fit`, and must be read as text again."""
+        """Columns that were text when the recipe was fitted, and must be read as text again."""
         target = (self.target,) if self.target is not None and self.target_text else ()
         return (*(part.name for part in self._parts if part.text), *target)
 
@@ -581,7 +582,7 @@ class Recipe:
         if len(missing_rows) and self.impute != "drop":
             raise TableError(
                 f"{table.source}, {table.where(missing_rows[0])}, column {self.target!r}: the "
-                f"target is missing - drop such rows with --impute drop"
+                f"target is missing - drop rows with missing values with --impute drop"
             )
         rows = self.kept_rows(table)
         column = take(column, rows)
@@ -596,8 +597,8 @@ class Recipe:
         ):
             row = column.tolist().index(content.example)
             raise TableError(
-                f"{table.source}, column {self.target!r}: the target contains {content.what}, the "
-                f"first {_truncated(content.example)} on {table.where(rows[row])} - "
+                f"{table.source}, column {self.target!r}: the target contains {content.what}; the "
+                f"first is {_truncated(content.example)} on {table.where(rows[row])} - "
                 f"{content.remedy}"
             )
         if labels:
@@ -614,8 +615,8 @@ class Recipe:
             return result
         if kind_of(column) == TEXT:
             raise TableError(
-                f"{table.source}, column {self.target!r}: the target contains text, "
-                f"{_truncated(column[0])} on {table.where(rows[0])}, but a regression predicts "
+                f"{table.source}, column {self.target!r}: the target contains text "
+                f"({_truncated(column[0])} on {table.where(rows[0])}), but a regression predicts "
                 f"numbers - try a classifier: mercer fit svc, logistic or fisher"
             )
         self._refuse_infinite(table, [self.target])
@@ -629,14 +630,14 @@ class Recipe:
         *,
         all_rows: bool = False,
     ) -> Table:
-        """Return results as a table with row numbers, and optionally with input columns.
+        """Return a table of results with row numbers and, optionally, columns of the input.
 
         Parameters
         ----------
         table : Table or DataFrame
             The input rows.
         values : dict
-            Columns of results by name, for the rows that `kept_rows` selects.
+            The result columns by name, with one value for each row that `kept_rows` selects.
         extra_columns : iterable of str, default=()
             Columns of the input to copy.  If a result has the same name, such as "component1", the
             copy is named "input_component1".
@@ -686,7 +687,7 @@ class Recipe:
     def _parts(self) -> tuple[ColumnTransform, ...]:
         """The fitted `parts`; raise a ValueError if the recipe is not fitted."""
         if self.parts is None:
-            raise ValueError("this recipe is not fitted: call fit with a table first")
+            raise ValueError("this recipe is not fitted; call its fit method with a table first")
         return self.parts
 
     @property
@@ -743,12 +744,12 @@ class Recipe:
         return sentences
 
     def to_json(self) -> str:
-        """Return the recipe as JSON, which `from_json` reads."""
+        """Return the recipe as a JSON string that `from_json` can read."""
         return json.dumps(asdict(self), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Recipe:
-        """Return the recipe from the JSON of `to_json`."""
+        """Create a recipe from a JSON string written by `to_json`."""
         values = {key: _as_tuple(value) for key, value in json.loads(text).items()}
         if values["parts"] is not None:
             values["parts"] = tuple(
@@ -759,7 +760,7 @@ class Recipe:
 
 
 def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:
-    """Return n values: those of `rows` from `values`, and missing values for other rows."""
+    """Return an array of length n with `values` at the indices `rows`, otherwise missing."""
     values = np.asarray(values)
     if len(rows) == n:
         return values
@@ -786,12 +787,12 @@ def is_missing(column: Any) -> np.ndarray:
 
 
 def _is_text(table: Table, name: str) -> bool:
-    """Whether a column is text or boolean, which as text is "True" and "False"."""
+    """Whether a column contains text or booleans, which are treated as "True" and "False"."""
     return name in table.booleans or kind_of(table.column(name)) == TEXT
 
 
 def _categories(column: np.ndarray) -> np.ndarray:
-    """Return values as text, without leading and trailing spaces, which are ignored."""
+    """Return the values as text, without leading and trailing spaces."""
     categories = np.empty(len(column), dtype=object)
     categories[:] = [None if value is None else value.strip() for value in as_texts(column)]
     return categories
@@ -800,7 +801,7 @@ def _categories(column: np.ndarray) -> np.ndarray:
 def label_values(column: np.ndarray) -> np.ndarray:
     """Return class labels: text without surrounding spaces, or integers for whole numbers.
 
-    Missing texts become "missing".  Numbers with fractions are returned as floats.
+    Missing text becomes the label "missing".  Numbers with fractions are returned as floats.
     """
     if column.dtype == object:
         return np.array(["missing" if v is None else v for v in _categories(column)], dtype=str)
@@ -820,7 +821,7 @@ def _total_length(column: np.ndarray) -> int:
 
 
 def _is_numeric(cell: str) -> bool:
-    """Whether a cell can be parsed as a number; 1_000 does not count as one."""
+    """Whether a cell can be parsed as a number; 1_000 does not count as a number."""
     try:
         float(cell)
     except ValueError:
@@ -840,6 +841,6 @@ def _count(n: int, what: str) -> str:
 
 
 def _name_list(parts: list[ColumnTransform], max_shown: int = 8) -> str:
-    """Return the names of the first columns, separated by commas."""
+    """Return the first column names, separated by commas, and the number of the others."""
     more = f" and {len(parts) - max_shown} more" if len(parts) > max_shown else ""
     return ", ".join(part.name for part in parts[:max_shown]) + more

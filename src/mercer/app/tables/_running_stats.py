@@ -29,20 +29,20 @@ class RunningStatistics:
         n = is_present.sum(axis=0)
         mean = np.where(is_present, X, 0.0).sum(axis=0) / np.maximum(n, 1)
         deviations = np.where(is_present, X - mean, 0.0)
-        # Correct the rounding error of the first sum.
+        # The sum of the deviations would be 0 without rounding errors; use it to correct the mean.
         mean += deviations.sum(axis=0) / np.maximum(n, 1)
         deviations = np.where(is_present, X - mean, 0.0)
         total = np.maximum(self.count + n, 1)
         delta = np.where(n > 0, mean - self.mean, 0.0)
         self.mean += delta * (n / total)
-        # Squares of values beyond 1e154 overflow; the scale becomes infinite, without a warning.
+        # Squares of values above 1e154 overflow, and the scale becomes infinite; do not warn.
         with np.errstate(over="ignore"):
             self._squares += (deviations**2).sum(axis=0) + delta * (self.count * n / total) * delta
         self.count += n
 
     @property
     def scale(self) -> np.ndarray:
-        """Standard deviations; 1 for a column whose values differ only by rounding errors."""
+        """Standard deviation of each column; 1 if its values differ only by rounding errors."""
         n, eps = np.maximum(self.count, 1), np.finfo(float).eps
         variance = self._squares / n
         with np.errstate(over="ignore"):

@@ -16,7 +16,7 @@ __all__ = ["FastaSource", "GraphFolderSource"]
 
 
 class SingleBlockSource(Source):
-    """Base class of sources whose rows are all read as one block."""
+    """Base class of sources that read all rows as one block."""
 
     width = 2
 
@@ -35,7 +35,7 @@ class SingleBlockSource(Source):
 
     @property
     def rows_per_block(self) -> int:
-        """The number of rows of a block: no limit."""
+        """The maximum number of rows in a block, which is practically unlimited."""
         return 2**62
 
 

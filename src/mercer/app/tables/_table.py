@@ -32,13 +32,13 @@ __all__ = [
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})  # in lower case
-_MISSING_NUMBERS = frozenset({"-", "--", "."})  # missing values in a numeric column
+_MISSING_NUMBERS = frozenset({"-", "--", "."})  # these are missing values only in numeric columns
 MAX_EXACT = 2**53  # float64 represents all integers up to this one exactly
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 class TableError(ValueError):
-    """A file or its content cannot be used; the message states the position and a remedy."""
+    """Error for a file that cannot be used; the message states where the problem is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +51,17 @@ class Table:
         The columns by name.  Numbers are a float64 array, in which NaN is a missing value.  Text is
         an array of objects, in which None is a missing value.  Graphs are a `Graphs` object.
     source : str, default="the table"
-        The file the rows came from, for messages.
+        The name of the file that contains the rows, for messages.
     lines : array of int, default=None
-        The line of each row in the file, if the file has lines.
+        The line number of each row in the file; None if the file is not a text file.
     start : int, default=0
-        The number of rows of the file before the first row of this table.
+        The number of rows of the file that precede this table.
     index_columns : tuple of str, default=()
         Columns that identify the rows, such as row numbers.  They are used as features only if the
         recipe lists them.
     booleans : tuple of str, default=()
-        Columns of numbers 0 and 1 that represent booleans; as text they are "False" and "True".
+        Columns whose values 0 and 1 represent booleans; converted to text, they become "False" and
+        "True".
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Table:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The kind of each column: "numbers", "text", "graphs", or "nothing" if all are missing."""
+        """Kind of each column: "numbers", "text", "graphs", or "nothing" if no value is present."""
         return {name: kind_of(column) for name, column in self.columns.items()}
 
     def take(self, rows: Any) -> Table:
@@ -151,9 +152,8 @@ class Table:
 class _UnixLines:
     r"""Wrap a file for `csv.writer`, and end each row with "\n" instead of "\r\n".
 
-    The writer quotes cells that contain a character of its line terminator.  Readers also accept a
-    carriage return as a line end, so cells that contain one must be quoted.  This is why the
-    terminator of the writer is "\r\n".
+    CSV readers also treat a carriage return as the end of a line, so a cell that contains one must
+    be quoted.  `csv.writer` does this only if its line terminator is "\r\n".
     """
 
     def __init__(self, file: TextIO) -> None:
@@ -164,9 +164,9 @@ class _UnixLines:
 
 
 def _output_cells(column: Any, missing_text: str | None = "") -> list[Any]:
-    """Return the values of a column for a text file; `nothing` replaces missing values."""
+    """Return the values of a column for a text file; `missing_text` replaces missing values."""
     if kind_of(column) == GRAPHS:
-        raise TypeError("graphs cannot be written to a text file")
+        raise TypeError("graphs cannot be written to a text file; omit the column of graphs")
     return [missing_text if value is None or value != value else value for value in column.tolist()]
 
 
@@ -182,7 +182,7 @@ def kind_of(column: Any) -> str:
 def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarray | int:
     """Convert cells to a column: numbers if every cell is a number or missing, otherwise text.
 
-    Integers that float64 would round stay text, because different identifiers could become equal.
+    Integers that float64 cannot represent exactly stay text, so that identifiers stay distinct.
     If `kind` is NUMBER and a cell is not a number, the index of that cell is returned.
     """
     cleaned = [None if c is None or c.strip().lower() in MISSING else c for c in cells]
@@ -200,7 +200,7 @@ def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarra
 
 
 def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.ndarray:
-    """Return integers as float64 if it represents all of them exactly, otherwise as text."""
+    """Convert integers to float64 if all can be represented exactly, otherwise to text."""
     rounded = (v is not None and abs(v) > MAX_EXACT and is_rounded(str(v)) for v in values)
     if kind == TEXT or (kind is None and any(rounded)):
         return column_from_texts(None if v is None else str(v) for v in values)
@@ -208,12 +208,12 @@ def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.
 
 
 def is_rounded(cell: Any) -> bool:
-    """Whether a cell is an integer that float64 cannot represent."""
+    """Whether a cell is an integer that float64 cannot represent exactly."""
     if not isinstance(cell, str) or not _INTEGER.fullmatch(cell):
         return False
     try:
         return int(float(cell)) != int(cell)
-    except (OverflowError, ValueError):  # larger than 1e308, or too many digits for int()
+    except (OverflowError, ValueError):  # the number exceeds 1e308 or has too many digits for int()
         return True
 
 
@@ -227,7 +227,7 @@ def is_number(cell: str | None) -> bool:
 
 def _floats(cells: Sequence[Any]) -> np.ndarray:
     """Parse all cells as numbers; raise a ValueError if one is not a number."""
-    if "_" in "".join(cells):  # Python accepts 1_000 as a number, other programs do not
+    if "_" in "".join(cells):  # Python accepts 1_000 as a number, but other programs do not
         raise ValueError("an underscore")
     return np.array(cells, dtype=np.float64)
 
@@ -262,14 +262,14 @@ def refuse_repeated_names(source: str, names: Sequence[str]) -> None:
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Return a suggestion for an error message: "; did you mean 'label'?", or ";" if none."""
+    """Return "; did you mean 'label'?" for an error message, or ";" if no name is similar."""
     by_lower = {original.lower(): original for original in names}
     matches = difflib.get_close_matches(name.lower(), by_lower, 1, cutoff=0.6)
     return f"; did you mean {by_lower[matches[0]]!r}?" if matches else ";"
 
 
 def _column_list(names: Iterable[str], max_shown: int = 12) -> str:
-    """Return a sentence with the first column names, for an error message."""
+    """Return a list of the first column names, for an error message."""
     names = list(names)
     more = f" and {len(names) - max_shown} more" if len(names) > max_shown else ""
     return f"its columns are {', '.join(map(repr, names[:max_shown]))}{more}"

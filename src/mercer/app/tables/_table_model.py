@@ -1,4 +1,4 @@
-"""Save and load a model together with the recipe that turns table columns into its points."""
+"""Save and load a model together with the preprocessing recipe for its input columns."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ __all__ = ["Trained", "load_trained", "save_trained"]
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted estimator with the recipe that turns the columns of a table into its points.
+    """A fitted estimator together with the preprocessing recipe for its input columns.
 
     `predict`, `predict_proba`, `decision_function` and `transform` accept a raw table: a path, a
     pandas or polars DataFrame, a `Table` or a source from `open_table`.  They apply the recipe
     and return one result per row, bit-for-bit identical to the output of `mercer predict` and
     `mercer transform`.  A row that the recipe drops because a value is missing
-    (``impute="drop"``) gets NaN, or None instead of a label.  The target column is not required.
+    (``impute="drop"``) gets the result NaN, or None if results are labels.  The target column is
+    not required.
 
     Parameters
     ----------
     model : estimator
-        The fitted estimator, which expects points rather than raw columns.
+        The fitted estimator, whose input is the output of the recipe.
     recipe : Recipe, default=None
         The fitted recipe.  None for a model that was saved with `mercer.save`, without a recipe.
     metadata : dict of str, default={}
-        How the model was made, for example the command and the input file.
+        How the model was created, for example the command and the input file.
 
     Examples
     --------
@@ -78,8 +79,8 @@ class Trained:
         """The recipe for new rows, which does not require the target column."""
         if self.recipe is None:
             raise TableError(
-                "this model was saved without a recipe for the columns of a table - usually "
-                "because it was saved with mercer.save - apply the estimator, `.model`, to points, "
+                "this model has no recipe for the columns of a table - usually because it was "
+                "saved with mercer.save - apply the estimator in the attribute `model` to points, "
                 "or save model and recipe together with mercer.app.tables.save_trained"
             )
         return self.recipe.without_target()
@@ -99,7 +100,8 @@ class Trained:
             n += len(block)
         if not results:
             raise TableError(
-                f"each of the {n} rows has a missing value, so {method_name} has no input"
+                f"all {n} rows have missing values, so {method_name} has no input - fill in "
+                f"the missing values, or fit the recipe with another value of impute"
             )
         kept_rows = np.concatenate(rows)
         if isinstance(results[0], tuple):
@@ -111,7 +113,7 @@ class Trained:
 
 
 def save_trained(trained: Trained, path: str | PathLike[str]) -> None:
-    """Save a model and its recipe in one file, which `load_trained` reads.
+    """Save a model and its recipe in one file, which `load_trained` can read.
 
     Parameters
     ----------
@@ -141,7 +143,7 @@ def load_trained(path: str | PathLike[str], *, mmap: bool = False) -> Trained:
     Returns
     -------
     Trained
-        Its `predict` accepts raw tables.
+        The model and its recipe; its method `predict` accepts raw tables.
     """
     from ...persist import load_with_notes
 

@@ -1,4 +1,4 @@
-"""Base class of table sources, which read a file in blocks of rows, any number of times."""
+"""The base class `Source`: reads the rows of a file in blocks, any number of times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ._table import EMPTY, NUMBER, TEXT, Table, TableError
 
 __all__ = ["STANDARD_INPUT", "Source"]
 
-STANDARD_INPUT = "standard input"  # its name in messages
-# Limits of a block.  Larger blocks need more memory; smaller ones cost more time per row.
+STANDARD_INPUT = "standard input"  # the name of "-" in messages
+# Limits of the block size.  Larger blocks need more memory; smaller blocks take more time per row.
 _MAX_BLOCK_ENTRIES, _MAX_BLOCK_ROWS, _MIN_BLOCK_ROWS = 2**22, 2**16, 2**10
 
 
@@ -44,7 +44,7 @@ class Source(ABC):
     fraction_read : float
         The fraction of the file that has been read in the current pass, from 0 to 1.
     notes : list of str
-        Guesses about the file, such as its delimiter or a missing header.
+        Messages about what was detected, such as the delimiter or a missing header.
     """
 
     def __init__(self, path: Path, name: str = "") -> None:
@@ -54,7 +54,7 @@ class Source(ABC):
 
     @abstractmethod
     def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
-        """Yield tables of `rows` rows; `kinds` fixes the kind of each column, None infers it."""
+        """Yield tables of `rows` rows; `kinds` is the kind of each column, or None to detect it."""
 
     @property
     @abstractmethod
@@ -122,7 +122,7 @@ class Source(ABC):
             yield from self._read(self.rows_per_block, kinds)
 
     def table(self, texts: Iterable[str] = ()) -> Table:
-        """Return all rows as one table; `texts` as in `blocks`."""
+        """Return all rows as one table; `texts` lists columns to read as text, as in `blocks`."""
         return Table.joined(list(self.blocks(texts)))
 
     def sample(self, count: int, random_state: int = 0) -> Table:
@@ -131,7 +131,7 @@ class Source(ABC):
         Parameters
         ----------
         count : int
-            Number of rows to draw.  If the source has fewer rows, all are returned.
+            Number of rows to draw.  If the source has fewer rows, all rows are returned.
         random_state : int, default=0
             Seed of the random generator.
 
@@ -152,7 +152,7 @@ class Source(ABC):
         return Table.joined(parts)
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the file, or of the concatenated files of a folder."""
+        """Return the SHA-256 hash of the file, or of the concatenated files of a folder."""
         digest = hashlib.sha256()
         files = sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]
         for file in files:
@@ -163,7 +163,7 @@ class Source(ABC):
 
 
 def _merge_kinds(one: str, other: str) -> str:
-    """Return the kind of a column from the kinds of two parts of it."""
+    """Return the kind of a column, given the kinds of two parts of the column."""
     if EMPTY in (one, other):
         return other if one == EMPTY else one
     return TEXT if TEXT in (one, other) else one

@@ -1,4 +1,4 @@
-"""Write tables to files, in formats that `open_table` reads."""
+"""Write tables to files in formats that `open_table` can read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._table import Table, TableError
 
 __all__ = ["WRITABLE", "TableWriter", "output_format", "table_writer"]
 
-WRITABLE = {  # the extensions of each format
+WRITABLE = {  # file extensions of each format
     "csv": (".csv", ".txt", ".dat", ".data"),
     "tsv": (".tsv",),
     "jsonl": (".jsonl", ".ndjson"),
@@ -26,7 +26,7 @@ WRITABLE = {  # the extensions of each format
     "npy": (".npy",),
     "npz": (".npz",),
 }
-_TEXT_FORMATS = ("csv", "tsv", "jsonl")  # written row by row
+_TEXT_FORMATS = ("csv", "tsv", "jsonl")  # these formats are written row by row
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
@@ -40,8 +40,8 @@ def output_format(path: str | os.PathLike[str]) -> str:
         return "csv"
     known = ", ".join(extension for extensions in WRITABLE.values() for extension in extensions)
     raise TableError(
-        f"{os.fspath(path)}: cannot write a table, because the file extension is not a known "
-        f"format - use one of {known}, or add .gz to a text format"
+        f"{os.fspath(path)}: cannot write a table, because the file extension is "
+        f"unknown - use one of {known}, or add .gz to a text format"
     )
 
 
@@ -72,7 +72,7 @@ class TableWriter:
         self._n_blocks_written += 1
 
     def close(self) -> None:
-        """Write the stored blocks and flush; the file itself stays open."""
+        """Write the stored blocks and flush the output; the file itself stays open."""
         self._text.flush()
         self._text.detach()
         if self._zipped is not None:
@@ -130,12 +130,12 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
 
 
 def _values(column: np.ndarray) -> Any:
-    """Return values for pyarrow, which treats None as missing, and NaN in a float column."""
+    """Return the values of a column in a form that pyarrow accepts."""
     return column.tolist() if column.dtype.kind in "OUS" else column
 
 
 def _array(column: np.ndarray) -> np.ndarray:
-    """Return a column as numbers or strings: missing numbers are NaN, missing texts are ""."""
+    """Return a column as numbers or strings: missing numbers are NaN, missing strings are ""."""
     if column.dtype != object:
         return column
     values = column.tolist()

@@ -10,10 +10,10 @@ from ._table import is_number, is_rounded
 
 __all__ = ["TextColumn", "inspect_texts"]
 
-# Columns with fewer rows are not reported as identifiers, because a few categories are often all
-# different.
+# Columns with fewer rows are not reported as identifiers, because in a few rows all categories are
+# often different.
 _MIN_ROWS_OF_IDENTIFIERS = 10
-_SIGNS = "%€$£¥ \u00a0\u202f'"  # percent and currency signs, and separators of digits
+_SIGNS = "%€$£¥ \u00a0\u202f'"  # percent signs, currency signs and digit separators
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(\.\d{3}){2,}")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -31,7 +31,7 @@ class TextColumn(NamedTuple):
     Attributes
     ----------
     what : str
-        What most values are, such as "dates or times".
+        What most of the values are, such as "dates or times".
     example : str
         The first such value.
     remedy : str
@@ -39,9 +39,9 @@ class TextColumn(NamedTuple):
     is_number : bool
         Whether the values are numbers in another notation.
     is_identifier : bool
-        Whether they are integers that float64 would round.
+        Whether the values are integers that float64 cannot represent exactly.
     is_mostly_numbers : bool
-        Whether they are plain numbers with some text among them.
+        Whether most values are plain numbers, but some are text.
     """
 
     what: str
@@ -64,9 +64,10 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
     large = [value for value in counts if is_rounded(value)]
     if large:
         return TextColumn(
-            "integers beyond 2^53, which 64-bit floats would round",
+            "integers above 2^53, which 64-bit floats cannot represent exactly",
             large[0],
-            "identifiers are not a feature; rescale a quantity, such as nanoseconds to seconds",
+            "exclude identifiers; convert quantities to larger units, such as seconds instead of "
+            "nanoseconds",
             is_identifier=True,
         )
     for what, remedy, matches in (
@@ -87,7 +88,7 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
     if 2 * numbers > total:
         first_text = next((value for value in counts if not is_number(value)), None)
         if first_text is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
-            return None  # integer codes of categories
+            return None  # the values are integer codes of categories
         if first_text is None:
             remedy = "write them as numbers"
             return TextColumn("numbers written as text", next(iter(counts)), remedy)

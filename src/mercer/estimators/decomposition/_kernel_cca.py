@@ -31,10 +31,10 @@ class KernelCCA(TwoViewEstimator):
         cov(f(x), g(y)) / sqrt((var f + alpha |f|^2) (var g + alpha_y |g|^2)).
 
     The views may be of different types, such as strings and vectors, or texts and graphs, if each
-    has a kernel. Each further pair is uncorrelated with the previous pairs, up to the effect of
+    has a kernel. Each pair is uncorrelated with the previous pairs, up to the effect of
     alpha. The linear kernel with a small alpha is equivalent to scikit-learn's `CCA`, with scores
-    of variance 1. A large alpha maximises the covariance of functions of norm 1, which is partial
-    least squares by one singular value decomposition.
+    of variance 1. With a large alpha, the covariance of functions of norm 1 is maximised, as in
+    partial least squares without deflation.
 
     Parameters
     ----------
@@ -64,13 +64,15 @@ class KernelCCA(TwoViewEstimator):
     report_ : Report
         How the problem was solved.
 
-    Notes ----- The penalty is that of Hardoon, Szedmak and Shawe-Taylor (2004). The blocks (K +
-    kappa)^2 of Bach and Jordan (2002) expand to K^2 + 2 kappa K + kappa^2. Up to the second-order
-    term kappa^2 both agree with kappa = n alpha / 2.
+    Notes
+    -----
+    The penalty is that of Hardoon, Szedmak and Shawe-Taylor (2004). Bach and Jordan (2002) use
+    (K + kappa I)^2 = K^2 + 2 kappa K + kappa^2 I instead, which agrees with it for
+    kappa = n alpha / 2, up to the term kappa^2.
 
     Sample weights are treated as repetitions of points, up to a common factor.
 
-    To choose alpha and the kernels by cross-validation, use `score`, the mean correlation of new
+    To choose alpha and the kernels by cross-validation, use `score`, the mean correlation on new
     points: ``GridSearchCV(KernelCCA(), {"alpha": [0.001, 0.01, 0.1]}).fit(X, Y)``.
 
     See Also
@@ -124,7 +126,7 @@ class KernelCCA(TwoViewEstimator):
         return self
 
     def correlations(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """Return the correlation of f_j(x) with g_j(y) over the given points for each j.
+        """Return the correlation between f_j(x) and g_j(y) over these points, for each pair j.
 
         Parameters
         ----------
@@ -140,5 +142,5 @@ class KernelCCA(TwoViewEstimator):
         return self._correlations(X, y, sample_weight)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the mean of `correlations`; arguments are as there."""
+        """Return the mean of `correlations`, with the same arguments."""
         return float(np.mean(self._correlations(X, y, sample_weight)))

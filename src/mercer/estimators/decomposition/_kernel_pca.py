@@ -50,7 +50,7 @@ from ._kpca_summary import summary
 
 __all__ = ["KernelPCA"]
 
-_SEARCH_PARAMETERS = (  # constructor parameters that `ComponentSearch` has under the same names
+_SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `ComponentSearch`
     *("n_components", "tol", "max_iter", "iterated_power", "storage"),
     *("indefinite", "max_memory"),
 )
@@ -73,25 +73,27 @@ class KernelPCA(
 
         w_j = sum_i a_ij (phi(x_i) - mu),    K_c u_j = l_j u_j,    a_j = u_j / sqrt(l_j)
 
-    K_c is the centred kernel matrix, and w_j the principal components.  The score of a point x is
-    <w_j, phi(x) - mu>.
+    K_c is the centred kernel matrix with eigenvalues l_j and eigenvectors u_j, phi(x) is the
+    feature vector of x, mu the mean of the phi(x_i), and w_j the principal components.  The score
+    of a point x is <w_j, phi(x) - mu>.
 
     A drop-in replacement for scikit-learn's `KernelPCA`, with the same parameters, defaults and
-    attributes, and the two differences that are documented in `KernelRidge`.  In addition: exact
-    kernel PCA, with a certificate, if the kernel matrix does not fit in memory; the attributes
-    and methods of scikit-learn's `PCA`; a Nyström approximation with exact error bounds; and
-    streams of points.
+    attributes, except for the two differences documented in `KernelRidge`.  In addition it offers
+    exact kernel PCA, with certified error bounds, if the kernel matrix does not fit in memory; the
+    attributes and methods of scikit-learn's `PCA`; a Nyström approximation with exact error bounds;
+    and `partial_fit` for streams of points.
 
     Parameters
     ----------
     n_components : int, float or None
         The number of components.  A float between 0 and 1 selects the number of components that
-        explain this fraction of the variance.  None for all components with a positive eigenvalue.
+        explain this fraction of the variance.  None means all components with a positive
+        eigenvalue.
     alpha : float or "auto"
         Regularisation of the learned inverse transform; "auto" chooses it by leave-one-out.
     fit_inverse_transform : bool
-        Learn the inverse transform from scores to points by kernel ridge regression.  Its kernel
-        is chosen by leave-one-out (scikit-learn uses the kernel of the PCA).  `denoise` and
+        Whether to learn an inverse transform from scores to points by kernel ridge regression.  Its
+        kernel is chosen by leave-one-out (scikit-learn uses the kernel of the PCA).  `denoise` and
         `inverse_transform(X, method=...)` do not need it.
     eigen_solver : str or a solver
         "dense" (LAPACK), "krylov" (exact; needs a few passes over the kernel matrix, which is not
@@ -99,10 +101,10 @@ class KernelPCA(
         method with deflation, also called peeling), "arpack" or "randomized".  "auto" and "exact"
         choose "dense" or "krylov"; see `plan`.
     tol : float
-        Relative residual at which iterations stop; 0 for 1e-8 (ARPACK: machine precision).
+        Relative residual at which iterations stop; 0 means 1e-8 (ARPACK: machine precision).
     max_iter : int or None
         Maximum number of passes of "krylov", of matrix products per component of "power", or of
-        restarts of ARPACK.  None for the default of the solver.
+        restarts of ARPACK.  None means the default of the solver.
     iterated_power : int or "auto"
         Number of power iterations of the randomized solver.
     remove_zero_eig : bool
@@ -115,10 +117,10 @@ class KernelPCA(
         What to do with negative eigenvalues, which occur if the similarity is not a kernel; see
         Notes.
     rank : int or None
-        Number of landmarks or random features.  None for 1000, or 10 n_components if that is
+        Number of landmarks or random features.  None means 1000, or 10 n_components if that is
         larger.
     contamination : float
-        The fraction of training points beyond the threshold of `decision_function`.
+        The fraction of training points that `decision_function` classifies as outliers.
     storage : "auto", "dense" or "tiled"
         How the kernel matrix is stored; see `mercer.gram.gram`.
 
@@ -134,11 +136,12 @@ class KernelPCA(
     explained_variance_ : ndarray of shape (n_components_,)
         eigenvalues_ / (n - 1), as in PCA.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
-        eigenvalues_ divided by the trace of the centred kernel matrix, which is the exact total.
+        The eigenvalues divided by the trace of the centred kernel matrix, which is their exact sum.
     total_variance_ : float
         The trace of the centred kernel matrix, divided by n - 1.
     residuals_ : ndarray of shape (n_components_,)
-        |K_c u_j - l_j u_j|.  An exact eigenvalue lies within this distance of eigenvalues_[j].
+        The norms |K_c u_j - l_j u_j|.  An exact eigenvalue lies within this distance of
+        eigenvalues_[j].
     certificate_ : Certificate
         All error bounds, and whether it is proved that no leading eigenvalue was missed.
     components_ : Expansion
@@ -149,7 +152,7 @@ class KernelPCA(
     mean_ : Expansion
         The mean mu of the training points in feature space.
     offset_ : float
-        The threshold of `decision_function` on `score_samples`.
+        The threshold that `decision_function` subtracts from `score_samples`.
     X_fit_ : points
         The training points or landmarks of the expansion.
     gamma_ : float, str or None
@@ -177,9 +180,9 @@ class KernelPCA(
     of the most negative eigenvalue to all eigenvalues.  New points are scored with the same linear
     map as the training points.
 
-    Sample weights count as repetitions, up to a common factor; a point of weight 0 counts as
-    absent.  Eigenvalues are scaled to n points.  The divisor of variances is based on the sum of
-    the weights, but at least on n points.
+    Sample weights count as repetitions of points, up to a common factor; points of weight 0 are
+    ignored.  Eigenvalues are scaled as for n points of weight 1.  Variances are computed with the
+    sum of the weights as the number of points, but with at least n.
 
     Examples
     --------
@@ -228,15 +231,15 @@ class KernelPCA(
 
     @property
     def _required_cpd_order(self) -> int | None:
-        # Order 1 is enough because the matrix is centred; with another policy than "raise", the
-        # user has accepted an indefinite similarity.
+        # Order 1 is enough because the matrix is centred.  If `indefinite` is not "raise", any
+        # symmetric function is allowed.
         return 1 if self.indefinite == "raise" else None
 
     @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute the principal components of the points X.
 
-        If it is interrupted, the estimator is in the state before its first fit.
+        If the fit is interrupted, the estimator is not fitted.
 
         Parameters
         ----------
@@ -245,7 +248,7 @@ class KernelPCA(
         y : None
             Ignored.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights, which count as repetitions.
+            Weights, which count as repetitions of points.
 
         Returns
         -------
@@ -281,15 +284,16 @@ class KernelPCA(
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Compute the components of points in blocks.
 
-        Solvers with landmarks or random features need one pass, which sums the moments of the
-        features.  Exact solvers gather the points and use products with the tiled kernel matrix.
+        Solvers with landmarks or random features need one pass, which computes the mean and
+        covariance of the features.  Exact solvers load all points into memory and use products with
+        the tiled kernel matrix.
         """
         search = self._search
         search.check()
         if self.fit_inverse_transform:
             raise ValueError(
-                "fit_inverse_transform=True needs all points at once; for blocks use "
-                "inverse_transform(X, method='auto'), which needs no learned map"
+                "fit_inverse_transform=True needs all points at once; for blocks, use "
+                "inverse_transform(X, method='auto'), which does not need a learned inverse"
             )
         self._reset()
         if not search.by_features:
@@ -309,7 +313,7 @@ class KernelPCA(
     def _can_stream(self) -> bool:
         """Return True if `partial_fit` is available; raise ValueError otherwise."""
         if self._precomputed:
-            raise ValueError("partial_fit needs points, not a precomputed kernel matrix")
+            raise ValueError("partial_fit needs points and does not support kernel='precomputed'")
         if not self._search.by_features and self.eigen_solver != "auto":
             raise ValueError(
                 f"partial_fit needs eigen_solver='nystroem' or 'features', which store moments "
@@ -323,16 +327,16 @@ class KernelPCA(
         """Update the components with new points, which are not stored.
 
         The first block determines the landmarks or random features and, if gamma depends on the
-        data, gamma.  It should therefore be a representative sample.  The moments of the features
-        are summed exactly, so the result does not depend on how later points are split into
-        blocks.  After a fit with landmarks or random features, `partial_fit` continues; after an
-        exact fit it starts anew, because such a fit stores no moments.  A compressed model raises
-        an error.
+        data, gamma.  It should therefore be a representative sample.  Sums and products of the
+        features are accumulated exactly, so the result does not depend on how later points are
+        split into blocks.  After a `fit` with landmarks or random features, `partial_fit` adds
+        points to the model; after an exact `fit` it starts a new model.  Compressed models raise an
+        error.
 
         Parameters
         ----------
         X : points
-            Further training points.
+            New training points.
         y : None
             Ignored.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -368,7 +372,7 @@ class KernelPCA(
         return self
 
     def merge(self, other: KernelPCA) -> Self:
-        """Return the model of the points of both models.
+        """Return a model of the training points of both models together.
 
         Both must have the same landmarks or random features.  Two workers that start with the same
         landmarks (pass the points themselves as `landmarks`), or the same random features, can
@@ -400,7 +404,7 @@ class KernelPCA(
             )
         moments = mine.moments.merge(theirs.moments)
         result = self._search.components_from_moments(self.solver_, mine.map, moments)
-        merged = copy.copy(self)  # shallow: fitted attributes are replaced, never modified
+        merged = copy.copy(self)  # shallow, because fitted attributes are never modified in place
         merged._set_fitted(result, self.kernel_, self._dtype, self.gamma_)
         return merged
 
@@ -422,7 +426,7 @@ class KernelPCA(
         for name in _POINT_ATTRIBUTES:
             self.__dict__.pop(name, None)  # from an earlier fit
         n = result.components.rows
-        count = max(n, result.weight or n)  # weights that sum to less than n are not repetitions
+        count = max(n, result.weight or n)  # number of points, counting weights as repetitions
         divisor = n * (count - 1) / count if count > 1 else 1
         self.kernel_, self.solver_, self.report_ = kernel, result.solver, result.components.report
         self._held, self._dtype = result.held, dtype
@@ -430,7 +434,7 @@ class KernelPCA(
         self._set_spectrum(result.components, divisor)
 
     def _set_spectrum(self, parts: Components, divisor: float) -> None:
-        """Set the attributes of the eigenvalues; variances are eigenvalues / divisor."""
+        """Set the fitted attributes from `parts`; variances are eigenvalues / divisor."""
         total = parts.total
         self.certificate_, self.eigenvalues_ = parts.certificate, parts.values
         self.residuals_ = parts.certificate.residuals
@@ -446,10 +450,10 @@ class KernelPCA(
             self.eigenvectors_ = parts.vectors
         self.expansion_, self.mean_ = parts.functions, parts.mean
         self.X_fit_ = parts.expansion.points
-        self._components = parts  # last, because the estimator counts as fitted from here on
+        self._components = parts  # set last, because this marks the estimator as fitted
 
     def _threshold(self, parts: Components, errors: Any, weights: Any) -> float:
-        """Return minus the error that a fraction `contamination` of the training points exceeds."""
+        """Return minus the error that a fraction `contamination` of the points exceeds."""
         # Rounding errors are smaller than this margin, so they do not turn inliers into outliers.
         margin = 1e-9 * parts.total / parts.rows
         return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
@@ -470,9 +474,9 @@ class KernelPCA(
     # ------------------------------------------------------------------ scores and errors
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
-        """Fit to X and return the scores u_j sqrt(l_j) of its points, (n, n_components_)."""
+        """Fit to X and return the scores of its points, of shape (n, n_components_)."""
         self.fit(X, **params)
-        # `training_scores_` lacks the points of weight 0, for which a score is returned as well.
+        # `training_scores_` does not contain points of weight 0, but the result must.
         return self.training_scores_ if self._whole else self.transform(X)
 
     @predict_method
@@ -490,24 +494,24 @@ class KernelPCA(
     def reconstruction_error(self, X: Any) -> np.ndarray:
         """Return the squared distance in feature space between each point and its projection.
 
-        |phi(x) - mu - sum_j score_j w_j|^2
+        The error is |phi(x) - mu - sum_j score_j w_j|^2, with the components w_j.
         """
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if self._precomputed:
             raise ValueError(
-                "the reconstruction error needs k(x, x), which k(X, X_fit) does not contain; "
-                "fit with a kernel instead of a precomputed matrix"
+                "the reconstruction error needs k(x, x), which a precomputed matrix does not "
+                "contain; fit with a kernel instead of a precomputed matrix"
             )
         return self._components.error(X, self.kernel_)
 
     @predict_method
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return minus the reconstruction error; low values mark points unlike the training points.
+        """Return minus the reconstruction error, which is low for points unlike the training data.
 
-        scikit-learn's `PCA` returns log-likelihoods, which need a density that a feature space may
-        not have.  The scores of different kernels are not comparable, because their feature spaces
-        differ.
+        scikit-learn's `PCA` returns log-likelihoods instead, but there may be no probability
+        density in a feature space.  The scores of different kernels are not comparable, because
+        their feature spaces differ.
         """
         return -self.reconstruction_error(X)
 
@@ -520,31 +524,31 @@ class KernelPCA(
         """Return score_samples(X) - offset_, which is negative for outliers.
 
         If there are so many components that the reconstruction error of the training points is 0,
-        every other point is an outlier.  Choose fewer components then.
+        every other point is an outlier.  In that case, choose fewer components.
         """
         check_is_fitted(self)
         if not hasattr(self, "offset_"):
             raise NotFittedError(
-                "the outlier threshold is not known after partial_fit, for points in blocks, or "
+                "there is no outlier threshold after partial_fit, for points in blocks, or "
                 "after compress, because the reconstruction errors of the training points are not "
                 "available; compare score_samples with your own threshold"
             )
         return self.score_samples(X) - self.offset_
 
     def is_outlier(self, X: Any) -> np.ndarray:
-        """Return a boolean array: whether the reconstruction error exceeds the threshold."""
+        """Return True for each point whose reconstruction error exceeds the threshold."""
         return self.decision_function(X) < 0
 
     def contributions(self, X: Any = None) -> np.ndarray:
         """Return the relative influence of each input feature on each component.
 
         The influence of feature c on component j is the mean over the points of
-        (s_c df_j / dx_c)^2, where s_c is the standard deviation of feature c.
+        (s_c df_j / dx_c)^2, where f_j is the score and s_c the standard deviation of feature c.
 
         Parameters
         ----------
         X : points or None, default=None
-            The points at which gradients are evaluated; None for the training points.
+            The points at which gradients are evaluated; None means the training points.
 
         Returns
         -------
@@ -575,8 +579,8 @@ class KernelPCA(
     def decode(self, X: Any) -> Expansion:
         """Return the elements mu + sum_j X_ij w_j of the RKHS, one for each row of scores.
 
-        `decode(transform(x))` is the projection of phi(x); its squared distance from phi(x) is
-        the reconstruction error.
+        `decode(transform(X))` contains the projections of the feature vectors phi(x); the squared
+        distance from phi(x) is the reconstruction error.
 
         Parameters
         ----------
@@ -586,7 +590,7 @@ class KernelPCA(
         Returns
         -------
         Expansion
-            n functions.
+            One function for each row of X.
         """
         return self._feature_space().decode(self._check_scores(X))
 
@@ -616,11 +620,11 @@ class KernelPCA(
         X : points
             Noisy points.
         method : str or None, default=None
-            None starts at x and uses a fixed-point iteration if the kernel has one, otherwise
-            gradient descent; for kernels without a gradient it uses "auto".  The projection may
-            have several pre-images; starting at x selects the one near x, whereas "auto" selects
-            the one with the smallest residual.  "distance" combines training points near the
-            projection, which works better if noise replaces values instead of being added.
+            None starts at the point itself and uses a fixed-point iteration if the kernel has one,
+            otherwise gradient descent; for kernels without a gradient it uses "auto".  The
+            projection may have several pre-images; starting at x selects the one near x, whereas
+            "auto" selects the one with the smallest residual.  "distance" combines training points
+            near the projection, which works better if noise replaces values instead of being added.
             Other methods are those of `Expansion.preimage`.
         options
             As in `Expansion.preimage`.
@@ -667,8 +671,8 @@ class KernelPCA(
             return self._cast(self.preimage(X, method, **options).points)
         if options:
             raise TypeError(
-                f"{', '.join(sorted(options))}: the learned inverse transform takes no options; "
-                f"choose a method, such as method='auto'"
+                f"the learned inverse transform takes no options, got "
+                f"{', '.join(sorted(options))}; choose a method, such as method='auto'"
             )
         if not self.fit_inverse_transform:
             raise NotFittedError(
@@ -680,8 +684,8 @@ class KernelPCA(
         if not hasattr(self, "_inverse"):
             raise NotFittedError(
                 "the inverse transform was not learned: fit_inverse_transform must be True when "
-                "fit is called, and partial_fit and compress do not store the points that it "
-                "needs; inverse_transform(X, method='auto') works without it"
+                "fit is called, and it is not available after partial_fit or compress; use "
+                "inverse_transform(X, method='auto'), which does not need it"
             )
         X = self._check_scores(X, whitened=True)
         return self._cast(self._inverse(X))
@@ -692,12 +696,12 @@ class KernelPCA(
         if self._components.in_features:
             raise ValueError(
                 "with random features the components are not elements of the RKHS, so there are no "
-                "pre-images: set fit_inverse_transform=True, or use eigen_solver='nystroem'"
+                "pre-images; set fit_inverse_transform=True, or use eigen_solver='nystroem'"
             )
         if self._components.in_primal:
             raise ValueError(
-                "pre-images are not available after to_primal, because the training points are "
-                "gone; use the original model"
+                "pre-images are not available after to_primal, because the model does not "
+                "store points; use the original model"
             )
         if self._precomputed:
             raise ValueError(
@@ -712,12 +716,12 @@ class KernelPCA(
         return self._components
 
     def _check_scores(self, X: Any, whitened: bool = False) -> np.ndarray:
-        """Return checked scores as floats; unless `whitened`, whitening is undone."""
+        """Check scores and return them as floats; undo whitening unless `whitened` is True."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_components_:
             raise ValueError(
-                f"scores have shape {X.shape}, but there are {self.n_components_} components: they "
-                f"need one column for each component"
+                f"scores must have one column for each of the {self.n_components_} components, got "
+                f"shape {X.shape}"
             )
         if not np.all(np.isfinite(X)):
             raise ValueError("scores contain values that are not finite")
@@ -731,8 +735,8 @@ class KernelPCA(
     def plan(self, X: Any) -> Plan:
         """Return the estimated time and memory of each eigensolver for the points X.
 
-        Nothing is allocated or fitted.  For points in blocks, the estimate of the time takes the
-        number of cores into account.
+        The model is not fitted, and no kernel matrix is computed.  For points in blocks, the
+        estimated time depends on the number of cores.
 
         Parameters
         ----------
@@ -754,7 +758,7 @@ class KernelPCA(
         return self._search.plan(self._make_kernel(self.gamma), X)
 
     def summary(self) -> str:
-        """Return a text with the solver, the explained variances and their error bounds."""
+        """Return a string with the solver, the explained variances and their error bounds."""
         check_is_fitted(self)
         return summary(self)
 
@@ -777,7 +781,7 @@ class KernelPCA(
         if self._components.scores is None:
             raise AttributeError(
                 "training scores are not stored after partial_fit, for points in blocks, or after "
-                "compress: pass the points to transform"
+                "compress; pass the points to transform"
             )
         return self._whiten_and_cast(self._components.scores, self._dtype)
 
@@ -787,7 +791,7 @@ class KernelPCA(
         old = self._components
         if old.reduction is not None:
             raise ValueError(
-                f"this kernel PCA was compressed before, from {old.reduction.n_points_before} to "
+                f"this KernelPCA was already compressed, from {old.reduction.n_points_before} to "
                 f"{old.reduction.n_points} points, and no longer has the training points that its "
                 f"variances refer to; compress the original model to the new size"
             )
@@ -813,7 +817,7 @@ class KernelPCA(
     def _to_primal(self, max_memory: Any) -> None:
         if self._components.in_features:
             raise ValueError(
-                "a kernel PCA with random features is already in the primal: it stores no points"
+                "a KernelPCA with random features is already in primal form; it stores no points"
             )
         self._components = self._components.to_primal(max_memory)
         self.expansion_, self.mean_ = self._components.functions, self._components.mean

@@ -22,10 +22,10 @@ __all__ = ["KernelPLS"]
 class KernelPLS(TwoViewEstimator):
     """Partial least squares in the feature spaces of two kernels.
 
-        maximise  cov(f(x), g(y))  over  |f| = |g| = 1,   then deflate and repeat
+        maximise  cov(f(x), g(y))  over  |f| = |g| = 1,   then deflate both views and repeat
 
     Each component is a pair of functions of maximal covariance (Rosipal and Trejo 2001).  In the
-    regression mode, the part that the score of x explains is removed from both views, and
+    regression mode, deflation removes from both views the part that the score of x explains, and
     `predict` is the least-squares regression of y on the scores.  A few components often predict
     as well as ridge regression with a well-chosen alpha.  In the canonical mode, each view is
     deflated by its own score.
@@ -36,31 +36,31 @@ class KernelPLS(TwoViewEstimator):
     Parameters
     ----------
     mode : {"regression", "canonical"}
-        "regression" to predict y; "canonical" treats both views alike and has no `predict`.
+        "regression" is for predicting y; "canonical" treats both views alike and has no `predict`.
 
     Attributes
     ----------
     covariances_ : ndarray of shape (n_components_,)
         The maximal covariance of each component.
     expansion_, intercept_
-        The functions f_j of x, with deflation included, so that they apply to x itself.  Scores
+        The functions f_j, which apply to x itself, not to the deflated view.  Scores
         are expansion_(X) + intercept_, where intercept_ is minus the mean of f_j.
     expansion_y_, intercept_y_
-        The functions g_j of y, likewise.  In the regression mode they have norm 1 and are not
-        deflated.
+        The functions g_j of y, in the same form.  In the regression mode they have norm 1 and are
+        not deflated.
     n_components_ : int
-        The number of components.  Smaller than n_components, with a warning, if the deflated
-        views have no covariance.
+        The number of components.  It is smaller than n_components, with a warning, if no
+        covariance remains after deflation.
     X_fit_, dual_coef_
         The points of `expansion_` (indices for a precomputed kernel) and its coefficients.
     kernel_, kernel_y_ : Kernel
         The kernels of the two views with all parameters resolved.
     report_ : Report
-        What the solver did.
+        How the problem was solved.
 
     Notes
     -----
-    Sample weights count as repetitions, up to a common factor.
+    Sample weights count as repetitions of points, up to a common factor.
 
     See Also
     --------
@@ -99,7 +99,7 @@ class KernelPLS(TwoViewEstimator):
         X : points
             The first view.
         y : points or array-like of shape (n,) or (n, n_targets)
-            The second view, row by row of the same points as X.
+            The second view, of the same points in the same order.
         sample_weight : array-like of shape (n,) or None, default=None
             Weights, which count as repetitions.
 
@@ -121,17 +121,17 @@ class KernelPLS(TwoViewEstimator):
     def _can_predict(self) -> bool:
         """Return True in the regression mode; raise AttributeError otherwise."""
         if self.mode != "regression":
-            raise AttributeError(f"mode={self.mode!r} has no predictions; use mode='regression'")
+            raise AttributeError(f"mode={self.mode!r} cannot predict; use mode='regression'")
         return True
 
     @available_if(_can_predict)
     def predict(self, X: Any) -> np.ndarray:
-        """Return predictions of y, shape (n,) or (n, n_targets); y must have been numeric."""
+        """Return predictions of a numeric y, of shape (n,) or (n, n_targets)."""
         scores = self._values(X)
         if self._regression is None:
             raise ValueError(
-                "predictions need a y that is a dense array of numbers in fit; for other "
-                "points, compare the scores that transform(X, y) returns"
+                "predict needs a model that was fitted to a dense numeric array y; for other types "
+                "of y, compare the scores that transform(X, y) returns"
             )
         B, b = self._regression
         values = scores @ B + b

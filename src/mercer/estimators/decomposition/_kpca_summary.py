@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["summary"]
 
-_MAX_ROWS = 10  # number of components in the table
+_MAX_ROWS = 10  # maximum number of components in the table
 _TABLE_HEADER = (
     "  component   eigenvalue   explained   cumulative     at most +     residual   angle below"
 )
@@ -62,14 +62,14 @@ def summary(model: Any) -> str:
 
 
 def _time_line(report: Any) -> list[str]:
-    """Return the line with the time and passes; empty if a saved model has no time."""
+    """Return the line with the time and passes; no line for a loaded model without them."""
     parts = [] if np.isnan(report.seconds) else [f"{report.seconds:.3g} s in the eigensolver"]
     parts += [f"{report.n_iter} passes"] if report.n_iter else []
     return [f"  time       {', '.join(parts)}"] if parts else []
 
 
 def _angle_bound(certificate: Any, j: int) -> str:
-    """Return the bound on the angle of a component in degrees; * marks clusters."""
+    """Return the error bound of component j as an angle; * marks clustered eigenvalues."""
     sine = certificate.sines[j]
     mark = "*" if any(a <= j < b for a, b in certificate.clusters) else ""
     return f"{np.degrees(np.arcsin(sine)):.1e}°{mark}" if sine < 1 else f"no bound{mark}"

@@ -1,6 +1,7 @@
 """Base class of KernelCCA and KernelPLS, which relate two views of the same points.
 
-score_j(x) = f_j(x) - mean f_j,        score_j(y) = g_j(y) - mean g_j
+The scores of x are f_j(x) - mean(f_j), and the scores of y are g_j(y) - mean(g_j), with functions
+f_j and g_j, j = 1, 2, ...
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ __all__ = ["SecondView", "TwoViewEstimator"]
 
 @estimator(kw_only=True)
 class SecondView(NamedKernelEstimator):
-    """Validation of the second view y; stores the number and names of its columns."""
+    """Helper that validates the second view y and stores the number and names of its columns."""
 
     def columns(self, y: Any) -> Any:
-        """Return a one-dimensional numeric y as a column, unless the kernel is not on vectors."""
+        """Return a one-dimensional numeric y as a column if the kernel is defined on vectors."""
         if isinstance(self.kernel, Kernel) and not self.kernel.on_vectors:
             return y
         try:
@@ -63,13 +64,13 @@ class SecondView(NamedKernelEstimator):
         return numbers[:, None]
 
     def sample(self, y: Any) -> Sample:
-        """Return the checked training sample of the second view."""
+        """Check the second view and return its training sample."""
         columns = self.columns(y)
         with _SecondViewErrors():
             return replace(self._sample(columns).doubled(), flat=columns is not y)
 
     def points(self, y: Any) -> Any:
-        """Return checked new points of the second view."""
+        """Check new points of the second view and return them."""
         with _SecondViewErrors():
             return self._check_points(self.columns(y), reset=False)
 
@@ -137,7 +138,7 @@ class TwoViewEstimator(
         y : points
             The second view.
         params
-            Further arguments of `fit`.
+            Additional arguments of `fit`.
 
         Returns
         -------
@@ -151,10 +152,10 @@ class TwoViewEstimator(
         Parameters
         ----------
         X : points
-            Points of the first view; for a precomputed kernel, k(X, X_fit).
+            Points of the first view; for a precomputed kernel, the kernel matrix between these and
+            the training points.
         y : points or None, default=None
-            Points of the second view; for a precomputed kernel, its values with the training
-            points.
+            Points of the second view, in the same form.
 
         Returns
         -------
@@ -183,7 +184,8 @@ class TwoViewEstimator(
         n, n_y = length(sample.given), length(second.given)
         if n != n_y:
             raise ValueError(
-                f"X has {n} points, but y, the second view, has {n_y}; each point needs both"
+                f"X has {n} points, but y, the second view, has {n_y}; pass both views of every "
+                f"point"
             )
         second = replace(second, kept=sample.kept, weights=sample.weights)
         if len(sample) < 2:
@@ -201,8 +203,8 @@ class TwoViewEstimator(
     ) -> TwoViewResult:
         """Solve the two-view problem and set the fitted attributes.
 
-        The solver works on finite coordinates of both views, and its directions are
-        converted to expansions.
+        The solver works on finite-dimensional coordinates of both views; its solution is then
+        converted to kernel expansions.
         """
         kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         options = {name: getattr(self, name) for name in ("gamma", "degree", "coef0")}
@@ -246,7 +248,7 @@ class TwoViewEstimator(
 
 
 class _SecondViewErrors:
-    """Context manager that adds to error messages that they concern the second view."""
+    """Context manager that prefixes error messages with a remark that they concern y."""
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +262,7 @@ def _require_y(y: Any, model: Any) -> Any:
     """Return y; raise an error if it is None."""
     if y is None:
         raise ValueError(
-            f"{type(model).__name__} requires y to be passed, but the target y is None: y is the "
-            f"second view"
+            f"{type(model).__name__} requires y to be passed, but the target y is None; pass the "
+            f"second view as y"
         )
     return y

@@ -40,7 +40,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     function.
 
     L-BFGS minimises the fraction of variance that is lost, plus weight decay, from several random
-    initialisations:
+    initialisations, with weight matrices W_j:
 
         E = sum_i |x_i - g(f(x_i))|^2 / sum_i |x_i - mean|^2 + alpha sum_j |W_j|^2.
 
@@ -55,12 +55,12 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     hidden_layer_sizes : sequence of int
         The number of units in each hidden layer of the encoder.
     activation : {"tanh", "logistic", "relu", "identity"}
-        The activation function of the hidden layers. With "identity" the network spans the same
-        plane as PCA.
+        The activation function of the hidden layers. With "identity" the embedding spans the
+        same subspace as PCA.
     alpha : float
         The weight decay, for data scaled to unit variance. Larger values give smoother maps.
     n_init : int
-        The number of restarts; the result with the smallest E is used.
+        The number of random initialisations; the result with the smallest E is used.
     tol : float
         A restart has converged when the largest absolute entry of the gradient of E is at most tol.
     max_iter : int
@@ -72,13 +72,13 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Attributes
     ----------
-    encoder_, decoder_ : Layers
+    encoder_, decoder_ : MLP
         The networks f and g, which take and return unscaled data. The embedding has mean 0 and
         its axes are principal axes; this does not change E, but makes fits comparable.
     losses_ : ndarray of shape (n_init,)
         The value of E after each restart.
     report_ : Report
-        Iterations and largest gradient entry of the best restart, and the spread of all restarts.
+        Iterations and largest gradient entry of the best restart, and the range of `losses_`.
     n_iter_ : int
         The number of iterations of the best restart.
     n_features_in_ : int
@@ -167,7 +167,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return float(self.score_samples(X).mean())
 
     def summary(self) -> str:
-        """Return a text with the layers, the quality of the fit and its cost."""
+        """Return a string with the layers, the quality of the fit and its cost."""
         check_is_fitted(self)
         layers = [W.shape[0] for half in (self.encoder_, self.decoder_) for W in half.weights]
         sizes = "-".join(map(str, [*layers, self.n_features_in_]))

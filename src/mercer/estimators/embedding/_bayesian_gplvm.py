@@ -27,27 +27,28 @@ class BayesianGPLVM(GPLVMBase):
 
         max over q, theta of  <log p(X | Z)>_q - KL(q || N(0, I)),     q(z_i) = N(m_i, diag S_i)
 
-    in which f is represented by its values at m inducing points. Each latent dimension has a length
-    scale l. If the data do not need a dimension, its l grows, its z returns to the prior N(0, I),
-    and its relevance var(m) / l^2 goes to 0. Dimensions are sorted by decreasing relevance. Time
-    grows as n m^2 and memory as n.
+    where q is the approximate posterior of the latent coordinates with means m_i and variances S_i,
+    and theta are the kernel parameters. f is represented by its values at n_inducing points. Each
+    latent dimension has a length scale l. If the data do not need a dimension, its l grows, its z
+    returns to the prior N(0, I), and its relevance var(m) / l^2 goes to 0. Dimensions are sorted by
+    decreasing relevance. Time grows as n n_inducing^2 and memory as n.
 
     Parameters
     ----------
     n_components : int or None
-        The maximum number of latent dimensions. None means 10, or the number of dimensions that PCA
-        has if that is smaller.
+        The maximum number of latent dimensions. None means 10, or the number of rows or columns
+        of X if that is smaller.
     n_inducing : int
-        The number of inducing points, at most the number of points. More are more accurate and
-        slower.
+        The number of inducing points, at most the number of points. More inducing points are more
+        accurate and slower.
     kernel : Kernel, str or None
         The covariance of f: v*RBF(l) or Linear(), with one length scale per dimension. The kernel
         is fitted to X divided by a constant, ``model_.unit``, so that the mean variance of the
         columns is 1. None means an RBF with v = 1 and length scales from PCA: l_1 = 1, and larger
         for directions in which the data vary less.
     random_state : int, RandomState or None
-        Seed of the draw of the training points at whose initial coordinates the inducing points
-        start. None means 0.
+        Seed for choosing the training points whose initial coordinates are the initial inducing
+        points. None means 0.
 
     Attributes
     ----------
@@ -58,8 +59,8 @@ class BayesianGPLVM(GPLVMBase):
     relevance_ : ndarray of shape (n_components,)
         The relevance var(m) / l^2 of each dimension, in decreasing order.
     active_ : ndarray of shape (n_components,)
-        Whether each dimension moves x by more than the noise does: d v var(m) / l^2 > s, where d is
-        the number of columns and s the noise variance of the scaled data.
+        Whether each dimension changes x by more than the noise: d v var(m) / l^2 > s, where d is
+        the number of columns, v the kernel variance and s the noise variance of the scaled data.
     n_active_ : int
         The number of active dimensions. They come first.
     noise_variance_ : float
@@ -141,7 +142,7 @@ class BayesianGPLVM(GPLVMBase):
 
     @property
     def active_(self) -> np.ndarray:
-        """Whether each dimension moves x by more than the noise does."""
+        """Whether each latent dimension changes x by more than the noise."""
         return self.model_.active
 
     @property

@@ -26,9 +26,9 @@ class GPLVM(GPLVMBase):
 
         max over Z, theta of  sum_c log N(x_c - mu_c; 0, K(Z)) + sum_i log N(z_i; 0, I)
 
-    With a linear kernel the embedding spans the plane of PCA. Time grows as n^3. `sample` draws x
-    at the latent coordinates of training points, because the prior N(0, I) is wider than the
-    distribution of these coordinates.
+    With a linear kernel the embedding spans the same subspace as PCA. Time grows as n^3. `sample`
+    draws x at latent coordinates of training points instead of coordinates from the prior, because
+    the prior N(0, I) is wider than the distribution of these coordinates.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Base classes of the latent variable models: ProbabilisticPCA, GPLVM and BayesianGPLVM.
 
-The mixin implements `transform`, `inverse_transform`, `score_samples` and `sample` with a fitted
-`model_`.  The base class of the GPLVMs, which optimise the latent coordinates, adds the checks of
+`LatentModelMixin` implements `transform`, `inverse_transform`, `score_samples` and `sample` with a
+fitted `model_`.  `GPLVMBase`, for models that optimise the latent coordinates, adds validation of
 the data, the initial coordinates and the summary.
 """
 
@@ -39,10 +39,10 @@ __all__ = [
 
 
 def resolve_n_components(n_components: int | None, d: int) -> int:
-    """Return the number of latent dimensions for data with d columns; None for 2, or 1 if d < 3."""
+    """Return the number of latent dimensions for d columns; None means 2, or 1 if d < 3."""
     q = max(1, min(2, d - 1)) if n_components is None else int(n_components)
     if q > d:
-        raise ValueError(f"n_components={q}, but X has only n_features={d}: use at most {d}")
+        raise ValueError(f"n_components={q} is too large for n_features={d}; use at most {d}")
     return q
 
 
@@ -51,12 +51,12 @@ def require_distinct_rows(n: int, equal: bool) -> None:
     if equal:
         raise ValueError(
             f"all {n} rows of X are equal, so there is no structure to embed; the usual cause is "
-            f"columns that are constant"
+            f"constant columns"
         )
 
 
 def check_latent_coordinates(model: Any, Z: Any, q: int) -> np.ndarray:
-    """Return latent coordinates as a checked array with q columns."""
+    """Check that latent coordinates have q columns, and return them as an array."""
     Z = np.asarray(check_array(Z, dtype=np.float64, input_name="X", estimator=model))
     if Z.shape[1] != q:
         raise ValueError(f"the embedding has {q} dimensions, but X has {Z.shape[1]} columns")
@@ -64,7 +64,7 @@ def check_latent_coordinates(model: Any, Z: Any, q: int) -> np.ndarray:
 
 
 class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """Mixin of the estimators whose `model_` has `place`, `expected`, `log_density` and `draw`."""
+    """Mixin for estimators whose `model_` has `place`, `expected`, `log_density` and `draw`."""
 
     model_: Any
     _accepts_nan: ClassVar[bool] = False
@@ -111,7 +111,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         n_samples : int, default=1
             Number of points.
         random_state : int, Generator, RandomState or None, default=None
-            Seed; None stands for 0, so that draws are reproducible.
+            Seed; None means 0, so that draws are reproducible.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return int(self.model_.n_components)
 
     def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
-        """Return X as a checked float64 array; NaN is allowed if `_accepts_nan`."""
+        """Check X and return it as a float64 array; NaN is allowed if `_accepts_nan` is True."""
         name = type(self).__name__
         reject_structured(X, name)
         kinds = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
@@ -156,11 +156,11 @@ class GPLVMBase(LatentModelMixin, KernelEstimator):
     ----------
     init : {"pca", "kernel_pca"} or array of shape (n, n_components)
         Initial latent coordinates.  "pca" and "kernel_pca" are scaled to variance 1 in each
-        dimension.  The objective has many local optima, and random initial coordinates lead to a
-        bad one.
+        dimension.  The objective has many local optima, and random initial coordinates
+        usually lead to a bad one.
     tol : float
-        The optimisation stops when ten iterations improve the log likelihood per entry of X by
-        less than this, each.
+        The optimisation stops when each of ten iterations improves the log likelihood per entry of
+        X by less than this.
     max_iter : int
         Maximum number of iterations.
     """
@@ -175,7 +175,7 @@ class GPLVMBase(LatentModelMixin, KernelEstimator):
     log_likelihood_: float = fitted_attribute()
 
     def summary(self) -> str:
-        """Return a text with the kernel, the number of points and the report of the optimiser."""
+        """Return a string with the kernel, the number of points and the report of the optimiser."""
         check_is_fitted(self)
         n, q = self.embedding_.shape
         head = f"{type(self).__name__} of {n} points in {q} dimension{'s' if q != 1 else ''}"
@@ -197,13 +197,13 @@ class GPLVMBase(LatentModelMixin, KernelEstimator):
         return self.report_.n_iter
 
     def _check_training_data(self, X: Any) -> np.ndarray:
-        """Return a checked copy of the training data; raise an error if all rows are equal."""
+        """Check the training data and return a copy; raise an error if all rows are equal."""
         X = self._check(X, reset=True, copy=True, ensure_min_samples=2)
         require_distinct_rows(len(X), not np.ptp(X, axis=0).any())
         return X
 
     def _settle(self, result: Any) -> Self:
-        """Set the fitted attributes from the result of the optimiser, and report progress."""
+        """Set the fitted attributes from the result of the optimiser, and log progress."""
         self.model_, self.log_likelihood_, self.report_ = result
         self.expansion_ = self.model_.expansion
         self.kernel_ = self.expansion_.kernel

@@ -37,9 +37,10 @@ from ._latent_model import require_distinct_rows, resolve_n_components
 
 __all__ = ["MetricMDS"]
 
-# Dissimilarities per block of new points, to limit the memory of `transform`.
+# `transform` processes new points in blocks of at most this many dissimilarities, to limit memory.
 _MAX_BLOCK_ENTRIES = 2**17
-# Maximum asymmetry, and maximum diagonal entry, relative to the largest entry of a matrix.
+# Maximum asymmetry and maximum diagonal entry of a matrix of dissimilarities, relative to its
+# largest entry.
 _SYMMETRY_TOLERANCE = 1e-8
 
 
@@ -57,11 +58,11 @@ class MetricMDS(
     The weights are w = 1, or w = 1 / delta for Sammon's mapping, which preserves small distances
     better; `fit` takes additional weights. The dissimilarities are distances in the feature space
     of a kernel, so that points may be of any type; with the linear kernel they are Euclidean
-    distances. Or X is the matrix of dissimilarities, dissimilarity="precomputed".
+    distances. With dissimilarity="precomputed", X is the matrix of dissimilarities.
 
     L-BFGS starts at classical scaling, which is kernel PCA of -delta^2 / 2, and with `n_init` > 1
     also at random coordinates. `transform` minimises the stress of each new point relative to the
-    training points and takes the best of three starts, which may be a local minimum. Training
+    training points and uses the best of three starts, which may be a local minimum. Training
     points are mapped to their coordinates in `embedding_`.
 
     Parameters
@@ -74,7 +75,7 @@ class MetricMDS(
     dissimilarity : {"kernel", "precomputed"}
         "kernel" uses the distance |phi(x) - phi(z)| in the feature space of the kernel. With
         "precomputed", X is a symmetric matrix of non-negative dissimilarities, and for new points
-        the matrix delta(X, X_fit).
+        the matrix of their dissimilarities to the training points.
     n_init : int
         The number of starts; the result with the smallest stress is used.
     tol : float
@@ -95,7 +96,7 @@ class MetricMDS(
         The final stress of each start.
     report_ : Report
         Iterations, the size of the last majorisation step relative to the embedding (compared with
-        `tol`), and the spread of `stresses_`.
+        `tol`), and the range of `stresses_`.
     kernel_ : Kernel or None
         The kernel with all parameters resolved; None for "precomputed".
     X_fit_ : points
@@ -152,7 +153,7 @@ class MetricMDS(
         X : points, or matrix of dissimilarities
         y : ignored
         weights : array of shape (n, n), optional
-            Non-negative weights of the pairs of points; 0 ignores a pair.
+            Non-negative weights of the pairs of points; pairs of weight 0 are ignored.
 
         Returns
         -------
@@ -190,7 +191,7 @@ class MetricMDS(
         S = Stress(delta, w)
         if not S.mass.min() > 0.0:
             isolated = int(S.mass.argmin())
-            raise ValueError(f"point {isolated} has weight 0 with all others; remove it")
+            raise ValueError(f"all pairs with point {isolated} have weight 0; remove this point")
         rng = seeded_generator(self.random_state)
         scaling = metric_mds(
             S, q, self.n_init, self.tol, self.max_iter, rng, self._progress_callback
@@ -207,17 +208,17 @@ class MetricMDS(
 
     @predict_method
     def transform(self, X: Any, weights: Any = None) -> np.ndarray:
-        """Return the coordinates of points at the lowest minimum of their stress that was found.
+        """Return coordinates of new points that minimise their stress to the training points.
 
         The stress of a new point may have local minima, so three starts are tried for each point.
 
         Parameters
         ----------
         X : points
-            With dissimilarity="precomputed" the matrix delta(X, X_fit), and with
-            kernel="precomputed" the matrix k(X, X_fit).
+            New points; with dissimilarity="precomputed" or kernel="precomputed", the matrix of
+            dissimilarities or kernel values between new and training points.
         weights : array of shape (n, n_fit), optional
-            Weights of the pairs of points and training points.
+            Weights of the pairs of new points and training points.
 
         Returns
         -------
@@ -246,7 +247,7 @@ class MetricMDS(
         return -stress / total if total else 0.0
 
     def summary(self) -> str:
-        """Return a text with the type of the embedding, its quality and the cost of the fit."""
+        """Return a string with the type of the embedding, its quality and the cost of the fit."""
         check_is_fitted(self)
         precomputed = self.kernel_ is None
         source = "a matrix of dissimilarities" if precomputed else f"the distance of {self.kernel_}"
@@ -277,7 +278,7 @@ class MetricMDS(
         q = self.n_components or max(1, min(2, n - 1))
         if q >= n > 1:
             raise ValueError(
-                f"n_components={q}, but {n} points fit into {n - 1} dimensions; reduce n_components"
+                f"n_components={q}, but {n} points span {n - 1} dimensions; reduce n_components"
             )
         return int(q)
 
@@ -299,8 +300,8 @@ class MetricMDS(
         if pair_weights is not None and not pair_weights.max(axis=1).min() > 0.0:
             isolated = int(pair_weights.max(axis=1).argmin())
             raise ValueError(
-                f"point {isolated} has weight 0 with all training points; give it a weight, or "
-                f"remove it"
+                f"all pairs of point {isolated} with training points have weight 0; set a positive "
+                f"weight, or remove this point"
             )
         self_kernel: Any = (
             None if kernel is None else self._self_kernel(X, self._norms, "coordinates")
@@ -323,7 +324,7 @@ class MetricMDS(
             yield delta, w
 
     def _check_pair_weights(self, weights: Any, shape: tuple[int, int]) -> np.ndarray:
-        """Return validated weights of pairs, of the given shape."""
+        """Check the weights of pairs, which must have this shape, and return them."""
         w = np.asarray(check_array(weights, dtype=np.float64, input_name="weights"))
         if w.shape != shape:
             raise ValueError(f"weights of pairs must have the shape {shape}, got {w.shape}")
@@ -339,7 +340,7 @@ def _to_condensed(matrix: Any, name: str, zero_diagonal: bool = False) -> np.nda
     ----------
     matrix : array of shape (n, n)
     name : str
-        What the entries are, for error messages.
+        The name of the entries in error messages.
     zero_diagonal : bool
         Whether the diagonal must be 0.
     """

@@ -35,14 +35,15 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
 
         x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)
 
-    The maximum-likelihood W spans the principal subspace, and the noise is the mean variance
-    outside of it.  Missing values (NaN) are integrated out, in `fit` and in all other methods.
-    ``inverse_transform(transform(X))`` contains the expected values of missing entries.
+    The maximum-likelihood W spans the subspace of the leading principal components, and the noise
+    is the mean variance outside of it.  Missing values (NaN) are allowed in all methods, and are
+    integrated out. ``inverse_transform(transform(X))`` contains the expected values of missing
+    entries.
 
     Parameters
     ----------
     n_components : int or None
-        The number of latent dimensions, smaller than the number of columns.  None for 2, or for 1
+        The number of latent dimensions, smaller than the number of columns.  None means 2, or 1
         if there are only two columns.
     tol : float
         If values are missing, the EM algorithm stops when an iteration improves the log likelihood
@@ -61,8 +62,8 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
     loadings_ : ndarray of shape (n_features, n_components)
         The matrix W, with orthogonal columns in descending order of length.
     noise_variance_ : float
-        The noise variance with divisor n, as maximum likelihood has it (scikit-learn's `PCA` uses
-        n - 1).
+        The maximum-likelihood estimate of the noise variance, with divisor n (scikit-learn's `PCA`
+        uses n - 1).
     log_likelihoods_ : ndarray of shape (n_iter_,)
         The mean log likelihood per row after each iteration.
     n_iter_ : int
@@ -107,16 +108,16 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
         q = self.n_components or max(1, min(2, d - 1))
         if q >= d:
             raise ValueError(
-                f"n_components={q}, but X has n_features={d}: n_components must be smaller, "
+                f"n_components={q} must be smaller than n_features={d}, "
                 f"because the noise variance is estimated from the remaining dimensions"
             )
         if not is_observed.any(axis=0).all():
             empty = np.flatnonzero(~is_observed.any(axis=0))
-            raise ValueError(f"no row of X has a value in columns {empty.tolist()}; remove them")
+            raise ValueError(f"all values in columns {empty.tolist()} are missing; remove them")
         if np.all(np.nanmin(X, axis=0) == np.nanmax(X, axis=0)):
             raise ValueError(
                 f"all {len(X)} rows of X are equal, so there is no variance to explain; the usual "
-                f"cause is columns that are constant"
+                f"cause is constant columns"
             )
         _check_magnitude(X)
         if is_observed.all():
@@ -156,5 +157,5 @@ def _check_magnitude(X: np.ndarray) -> None:
     if largest > _MAX_MAGNITUDE or widest < 1.0 / _MAX_MAGNITUDE:
         raise ValueError(
             f"X has values up to {largest:.1e}, and no column varies by more than {widest:.1e}: "
-            f"squares of these overflow or underflow. Use other units"
+            f"the squares overflow or underflow. Rescale X"
         )

@@ -41,18 +41,18 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
 
         sqrt(L x),    a_j cos(j L log x),    a_j sin(j L log x),    a_j = sqrt(2 L x sech(pi j L))
 
-    They sample the spectrum of the kernel at multiples of L (Vedaldi and Zisserman, TPAMI 2012).
-    The map is deterministic and does not depend on the training data.  A drop-in replacement for
-    scikit-learn's `AdditiveChi2Sampler`.
+    They sample the spectrum of the kernel at multiples of the sampling interval L (Vedaldi and
+    Zisserman, TPAMI 2012). The map is deterministic and does not depend on the training data.  A
+    drop-in replacement for scikit-learn's `AdditiveChi2Sampler`.
 
     Parameters
     ----------
     sample_steps : int
         Number of multiples of L, including 0.  Each column has 2 sample_steps - 1 features.
     sample_interval : float or None
-        The sampling interval L; None for 0.8, 0.5 and 0.4 with 1, 2 and 3 steps.
+        The sampling interval L; None means 0.8, 0.5 or 0.4 for 1, 2 or 3 steps.
     n_jobs : int or None
-        Number of threads; None for all processors.  Results do not depend on it.
+        Number of threads; None means all processors.  It does not affect the results.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check X and record its columns; y is ignored."""
+        """Check X and store the number and names of its columns; y is ignored."""
         self._check(X, reset=True)
         self._interval()
         return self
@@ -94,7 +94,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Names of the columns; None for the names seen in `fit`, or x0, x1, ...
+            Names of the columns; None means the names seen in `fit`, or x0, x1, ...
 
         Returns
         -------
@@ -108,7 +108,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
         return np.asarray(names, dtype=object)
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        """Return X checked; negative values raise an error."""
+        """Check X and return it; raise an error for negative values."""
         dtypes = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
         check_non_negative(X, f"X in {type(self).__name__}")
@@ -120,7 +120,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
             return float(self.sample_interval)
         if self.sample_steps not in _DEFAULT_INTERVALS:
             raise ValueError(
-                "If sample_steps is not in [1, 2, 3], you need to provide sample_interval: got "
+                "If sample_steps is not in [1, 2, 3], you need to provide sample_interval; got "
                 f"sample_steps={self.sample_steps}"
             )
         return _DEFAULT_INTERVALS[self.sample_steps]

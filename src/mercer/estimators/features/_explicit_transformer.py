@@ -23,10 +23,10 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     Kendall, kernels of a basis (`Features`, `RankOne`), counting kernels of strings, texts, sets
     and graphs (`Spectrum`, `BagOfWords`, `WeisfeilerLehman`, ...), and sums, products, integer
     powers, Normalized, Select and Stretch of these.  A linear model on phi(x) is the primal form
-    of the kernel model.  It is cheaper if there are fewer features than points.
+    of the kernel model, and cheaper if there are fewer features than points.
 
     Counting kernels only have features for the items that occur in the training points.  Other
-    items do not contribute to k(x, training points), which remains exact.
+    items do not contribute to kernel values with training points, which remain exact.
 
     Attributes
     ----------
@@ -61,14 +61,14 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
 
     @predict_method
     def transform(self, X: Any) -> Any:
-        """Return the features phi(x), one row per point; a CSR matrix if features are sparse."""
+        """Return the features phi(x), one row per point; a CSR matrix if they are sparse."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
         return phi.astype(precision(X), copy=False)
 
     def _fit_features(self, X: Any, all_points: bool) -> Any:
-        """Set the fitted attributes and return features, for all points only if `all_points`."""
+        """Set the fitted attributes; return the features of all points if `all_points` is True."""
         if self._precomputed:
             raise ValueError("a precomputed matrix has no explicit features; use Nystroem")
         sample = self._sample(X, copy=False)

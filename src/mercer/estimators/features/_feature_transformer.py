@@ -1,4 +1,4 @@
-"""Base class and helpers of the feature map transformers: checks, precision, threads."""
+"""Base class and helpers of transformers that compute a feature map of vectors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Parameters
     ----------
     random_state : int, RandomState or None
-        Random seed; None stands for 0, so that fits are reproducible.
+        Random seed; None means 0, so that fits are reproducible.
     n_jobs : int or None
-        Number of threads; None for all processors.  Results do not depend on it.
+        Number of threads; None means all processors.  It does not affect the results.
     """
 
     random_state: Seed = parameter("random_state", default=None)
@@ -42,7 +42,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._map.features(X, dtype=precision(X))
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        """Return X checked, as float32 or float64."""
+        """Check X and return it as float32 or float64."""
         if points_need_no_validation(self, X, reset):
             return record_n_features(self, X, reset)
         formats: Any = "csr" if self._sparse else False
@@ -50,7 +50,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)
 
     def _map_input(self, X: Any) -> Any:
-        """Return the points in the form that the map expects; subclasses may transform them."""
+        """Convert points to the input of the feature map; subclasses may override this."""
         return X
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -73,12 +73,12 @@ def precision(X: Any) -> np.dtype:
 
 
 def check_features(X: Any, m: int) -> np.ndarray:
-    """Return features as a checked array of finite numbers with m columns."""
+    """Check that features are finite numbers with m columns, and return them as an array."""
     X = np.asarray(X, dtype=float)
     if X.ndim != 2 or X.shape[1] != m:
         raise ValueError(
-            f"features have shape {X.shape}, but the map has {m} features: they need one column "
-            f"for each feature"
+            f"features must have one column for each of the {m} features of the map, got shape "
+            f"{X.shape}"
         )
     if not np.all(np.isfinite(X)):
         raise ValueError("features contain values that are not finite")

@@ -2,9 +2,10 @@
 
     phi(x) = |K_SS|^-1/2 sgn(K_SS) k_S(x),     so that  phi(s) . phi(t) = |K_SS|_st
 
+K_SS is the kernel matrix of the landmarks S, and k_S(x) are the kernel values between x and S.
 |K_SS| has the eigenvectors of K_SS and the absolute values of its eigenvalues ("spectrum flip";
-Chen, Garcia, Gupta, Rahimi and Cazzanti, JMLR 2009).  scikit-learn's `Nystroem` does the same, with
-the singular values of K_SS.
+Chen, Garcia, Gupta, Rahimi and Cazzanti, JMLR 2009).  scikit-learn's `Nystroem` is equivalent; it
+uses the singular values of K_SS.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ __all__ = ["FlippedMap"]
 @entry_point
 @dataclass(frozen=True, eq=False)
 class FlippedMap(FeatureMap):
-    """Nyström features of |K_SS|, for kernels that may be indefinite.
+    """Nyström features on landmarks S, for kernels that may be indefinite.
 
-    phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with the eigendecomposition K_SS = U diag(l) U^T.  If k is
-    positive semidefinite, these are the features of `NystroemMap` up to a rotation.  Make one with
-    `FlippedMap.on(kernel, points)`.
+    phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with the eigendecomposition K_SS = U diag(l) U^T of the
+    kernel matrix of the landmarks, and the kernel values k_S(x) between x and the landmarks.  If k
+    is positive semidefinite, these are the features of `NystroemMap` up to a rotation.  Make one
+    with `FlippedMap.on(kernel, points)`.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class FlippedMap(FeatureMap):
     points : points
         The landmarks S.
     normalization : ndarray of shape (m, m)
-        U |l|^-1/2 sgn(l) U^T.
+        The matrix U |l|^-1/2 sgn(l) U^T.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class FlippedMap(FeatureMap):
 
     @classmethod
     def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
-        """Return the map for the given landmarks; eigenvalues within rounding error are dropped."""
+        """Return the map for these landmarks; eigenvalues below rounding errors are dropped."""
         points = as_float64(as_csr(points))
         P = kernel.prepare(points)
         K = np.empty((len(P), len(P)))
@@ -84,7 +86,7 @@ class FlippedMap(FeatureMap):
         return f"<FlippedMap on {len(self)} landmarks, {self.kernel}>"
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
-        """Return the coefficients of the functions phi(.)^T V in the k(s, .), one column each."""
+        """Return the coefficients of phi(.)^T V in terms of k(s, .) for the landmarks s."""
         return np.asarray(self.normalization @ V)
 
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:

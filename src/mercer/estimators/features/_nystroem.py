@@ -43,16 +43,17 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
 
         phi(x) = L^-1 k_S(x),     L L^T = K_SS,     phi(x) . phi(z)  is close to  k(x, z)
 
-    With F the features of the training points, K - F F^T is positive semidefinite, and its trace
-    is sum_i k(x_i, x_i) - |phi(x_i)|^2.
+    K_SS is the kernel matrix of the landmarks S, and k_S(x) are the kernel values between x and S.
+    With the features F of the training points, K - F F^T is positive semidefinite, and its trace is
+    sum_i k(x_i, x_i) - |phi(x_i)|^2.
 
     A drop-in replacement for scikit-learn's `Nystroem`, with the same parameters, defaults and
     attributes.  In addition, landmarks are chosen better than uniformly at random, the
     approximation error is computed exactly, points may be of any kind, a precomputed matrix may
     have fewer landmarks than points, and there is an inverse transform.  Differences:
-    `random_state=None` stands for 0.  `normalization_` is triangular instead of symmetric, which
+    `random_state=None` means 0.  `normalization_` is triangular instead of symmetric, which
     rotates the features but does not change their inner products.  There are fewer than
-    n_components features if further features would be 0.
+    n_components features if the others would be 0.
 
     Parameters
     ----------
@@ -61,22 +62,22 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         scikit-learn's `Nystroem`.  Use ``Callable(function, contract="matrix")`` for a function of
         two collections of points.
     coef0 : float or None
-        Parameter of "poly" and "sigmoid"; None for 1.
+        The constant term of "poly" and "sigmoid"; None means 1.
     degree : float or None
-        Parameter of "poly"; None for 3.
+        The degree of "poly"; None means 3.
     kernel_params : dict or None
-        Further arguments of a callable.  For a kernel given by name it may contain gamma, coef0
+        Additional arguments of a callable.  For a kernel given by name it may contain gamma, coef0
         and degree.
     n_components : int
         Number of landmarks.
     landmarks : str or points
         How landmarks are chosen ("medoids", "rpcholesky", "kmeans", "uniform", "kmeans++" or
-        "leverage"), or the landmarks themselves.  "auto" is "medoids", the points nearest to the
+        "leverage"), or the landmarks themselves.  "auto" means "medoids", the points nearest to the
         k-means centroids, for radial kernels on dense vectors; "uniform" for a callable, which may
         be expensive to evaluate; otherwise "rpcholesky".  "kmeans" uses the centroids themselves,
         which have the smallest approximation error but are not training points.
     random_state : int, RandomState or None
-        Seed for the choice of landmarks; None stands for 0, so that fits are reproducible.
+        Seed for the choice of landmarks; None means 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -86,7 +87,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         The indices of the landmarks among the training points; None if they are not training
         points.
     normalization_ : ndarray of shape (m, m)
-        L^-1, so that phi(X) = k(X, components_) normalization_^T.
+        The matrix L^-1, so that phi(X) = k(X, components_) normalization_^T.
     approximation_error_ : float or None
         The exact trace of K - F F^T over the training points, which bounds all its norms.  Only
         `fit_transform` sets it, because it computes the features of all points.  None after `fit`,
@@ -139,7 +140,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the points X; y is ignored.
 
-        The kernel is evaluated only as far as the choice of landmarks needs it.
+        Only kernel values that are needed to choose the landmarks are computed.
         """
         self._fit_landmarks(self._sample(X, copy=False), with_features=False)
         return self
@@ -222,8 +223,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     def _fit_landmarks(self, sample: Sample, with_features: bool) -> Any:
         """Choose landmarks and set the fitted attributes.
 
-        If `with_features`, also set the approximation error and return the features of the sample;
-        otherwise return None.
+        If `with_features` is True, also set the approximation error and return the features of the
+        sample; otherwise return None.
         """
         clock = Stopwatch()
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
@@ -242,7 +243,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
                 F, residual_trace = gram.features(), gram.residual_trace
         except NotPositiveDefiniteError as error:
             warn_caller(
-                f"{error}. The features are those of |K_SS| on landmarks drawn uniformly at random"
+                f"{error}. The features use absolute eigenvalues, on landmarks drawn at random"
             )
             uniform = choice if choice.given else replace(choice, method="uniform")
             points, indices = uniform.choose(evaluated, sample.points)
@@ -264,7 +265,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return F
 
     def _set_map(self, phi: Any, indices: np.ndarray | None) -> None:
-        """Store the map; for a precomputed kernel only its expansion, without the matrix."""
+        """Store the feature map; for a precomputed kernel, its expansion without the matrix."""
         coefficients = phi.expansion_coefficients(np.eye(len(phi)))
         self.expansion_ = Expansion(self.kernel_, phi.points, coefficients)
         self.components_, self.component_indices_ = phi.points, indices
@@ -312,8 +313,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         if is_polynomial and (degree != int(degree) or coef0 < 0):
             from sklearn.metrics.pairwise import polynomial_kernel
 
-            # Not a Mercer kernel, but it may be positive semidefinite on these points; the
-            # factorisation of K_SS decides.
+            # This is not a Mercer kernel, but it may be positive semidefinite on these points,
+            # which the factorisation of the kernel matrix of the landmarks will show.
             function = partial(polynomial_kernel, **params)
             return Callable(function, contract="matrix")
         return as_kernel(self.kernel, gamma=params.get("gamma"), degree=degree, coef0=coef0)

@@ -34,7 +34,7 @@ class PolynomialCountSketch(FeatureTransformer):
         phi(x) = C_1 y * ... * C_p y,     E phi(x) . phi(z) = (gamma <x, z> + coef0)^p
 
     Here * is circular convolution, y consists of sqrt(gamma) x and sqrt(coef0), and each count
-    sketch C_i adds up the coordinates with random signs in n_components buckets.  A drop-in
+    sketch C_i sums the coordinates, with random signs, in n_components random buckets.  A drop-in
     replacement for scikit-learn's `PolynomialCountSketch`.  Buckets are assigned without
     replacement, so that coordinates share a bucket only if there are more coordinates than
     features.  The expectation is the same, and the error is smaller.
@@ -46,9 +46,9 @@ class PolynomialCountSketch(FeatureTransformer):
     degree : int
         The degree p.
     coef0 : float
-        The constant term; not negative.
+        The constant term; must not be negative.
     n_components : int
-        Number of features.  More features have a smaller error.
+        Number of features.  More features give a smaller error.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class PolynomialCountSketch(FeatureTransformer):
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Assign the columns to buckets; only the number of columns of X matters, y is ignored."""
+        """Assign columns to buckets; only the number of columns of X is used, and y is ignored."""
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)
         rng = seeded_generator(self.random_state)
@@ -92,8 +92,10 @@ class PolynomialCountSketch(FeatureTransformer):
 # --- Random features of the polynomial kernel (TensorSketch): convolved count sketches.
 
 
-# p + 1 Fourier transforms are faster than (p - 1) d rotations if d > c (p + 1) / (p - 1) D^-1/2.
-# In measurements for D = 100 to 1000, both took the same time at c = 160 to 240.
+# For degree p, d columns and D features, the convolutions need p + 1 Fourier transforms or (p - 1)
+# d
+# rotations.  The transforms are faster if d > c (p + 1) / (p - 1) D^-1/2, with this constant c; in
+# measurements for D = 100 to 1000, both took the same time at c = 160 to 240.
 _FOURIER_THRESHOLD = 180.0
 
 
@@ -102,7 +104,7 @@ _FOURIER_THRESHOLD = 180.0
 class CountSketchMap(FeatureMap):
     """Random features whose inner products approximate a polynomial kernel.
 
-    E phi(x) . phi(z) = (gamma <x, z> + coef0)^degree.  Make one with `CountSketchMap.on`.
+    E phi(x) . phi(z) = (gamma <x, z> + coef0)^degree.  Use `CountSketchMap.on` to create a map.
 
     Attributes
     ----------
@@ -112,7 +114,7 @@ class CountSketchMap(FeatureMap):
     signs : ndarray of shape (degree, n_columns)
         Random sign of each column in each sketch, 1.0 or -1.0.
     n_features : int
-        Number D of buckets, and of features.
+        Number D of features, which is also the number of buckets.
 
     Examples
     --------
@@ -172,7 +174,7 @@ class CountSketchMap(FeatureMap):
         _fill_by_rotations(entries, columns, ends, self.buckets, sizes, bool(coef0), scratch, out)
 
     def _fill_by_fourier(self, X: Any, out: np.ndarray) -> None:
-        """Set out <- phi(x), computing the convolutions by fast Fourier transforms."""
+        """Write phi(x) to `out`, computing the convolutions by fast Fourier transforms."""
         product = None
         for C, constant in self._sketches:
             sketch = X @ C
@@ -183,7 +185,7 @@ class CountSketchMap(FeatureMap):
 
     @cached_property
     def _sketches(self) -> list[tuple[sp.csr_array, np.ndarray]]:
-        """Each sketch as a sparse matrix (n_columns, D), with the contribution of coef0."""
+        """Each sketch as a sparse matrix of shape (n_columns, D), and the contribution of coef0."""
         gamma, coef0 = float(self.kernel.gamma), float(self.kernel.coef0)
         d = self.buckets.shape[1] - (coef0 != 0)
         sketches = []
@@ -208,7 +210,7 @@ def _fill_by_rotations(
     convolved: Any,
     out: Any,
 ) -> None:
-    """Set out[i] <- phi(x_i), computing the convolutions by rotations.
+    """Write phi(x_i) to out[i], computing the convolutions by rotations.
 
     Point i has the entries ends[i] to ends[i + 1], as in a CSR matrix.  If `columns` is shorter
     than `entries`, the points are dense, and all of them have the same columns.

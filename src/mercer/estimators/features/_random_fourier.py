@@ -1,4 +1,4 @@
-"""Random Fourier features, in pairs of a cosine and a sine: sqrt(2 / D) cos(w.x + b)."""
+"""Random Fourier features sqrt(2 / D) cos(w.x + b), in pairs of a cosine and a sine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
 
 @estimator(kw_only=True)
 class _RandomFourierSampler(FeatureTransformer):
-    """Base class of the random Fourier features sqrt(2 / D) cos(x W + b).
+    """Base class of transformers with random Fourier features sqrt(2 / D) cos(x W + b).
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class _RandomFourierSampler(FeatureTransformer):
         self.fit(sample_blocks(X)[1].X)
 
     def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
-        """Set the map with these frequencies, and the attributes that scikit-learn has."""
+        """Set the feature map for these frequencies, and the attributes of scikit-learn."""
         phi = FourierMap(Features(basis), basis)
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         W, b = self._map.as_cosines()
@@ -72,14 +72,16 @@ class RBFSampler(_RandomFourierSampler):
     A drop-in replacement for scikit-learn's `RBFSampler`, with the same parameters, defaults,
     attributes and formula.  For the same number of features its error is smaller, because
     frequencies come in pairs of a cosine and a sine (b = 0 and b = -pi/2) and are not independent.
-    They are Sobol points if there are at least as many as the square of the number of columns,
-    and otherwise orthogonal in blocks (Yu et al., NeurIPS 2016, for orthogonal frequencies;
-    Sutherland and Schneider, UAI 2015, for pairs).  If D is odd, one cosine has a random b.
+    Frequencies are Sobol points if there are at least as many as the square of the number of
+    columns; otherwise they are orthogonal in blocks (Yu et al., NeurIPS 2016, for orthogonal
+    frequencies; Sutherland and Schneider, UAI 2015, for pairs).  If D is odd, one cosine has a
+    random b.
 
     Parameters
     ----------
     gamma : float, "scale", "auto", "median", "scott" or "silverman"
-        Parameter of the kernel, or a rule; "scale" is 1 / (n_features X.var()).
+        Parameter of the kernel, or a rule to compute it from X; "scale" means
+        1 / (n_features X.var()).
 
     Attributes
     ----------
@@ -158,7 +160,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; only the number of columns of X matters."""
+        """Draw the frequencies; only the number of columns of X is used."""
         X = self._check(X, reset=True)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
@@ -169,7 +171,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
         if (-self.skewedness >= X).any():
             raise ValueError(
                 f"X may not contain entries smaller than -skewedness: got {X.min():g}, with "
-                f"skewedness={self.skewedness:g}"
+                f"skewedness={self.skewedness:g}; increase skewedness"
             )
         return np.log(X + X.dtype.type(self.skewedness))
 
@@ -187,15 +189,15 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     Parameters
     ----------
     n_components : int
-        Number of features; choose some hundreds for each term of a sum.  If it is odd, one cosine
-        has no sine, and |phi(x)|^2 is not exact.
+        Number of features; use several hundred for each term of a sum of kernels.  If it is odd,
+        one cosine has no sine, and |phi(x)|^2 is not exact.
     method : {"auto", "orthogonal", "qmc", "iid"}
         How frequencies are sampled.  "qmc" uses Sobol points, with an error of about 1/D in few
         dimensions.  "orthogonal" makes Gaussian frequencies orthogonal in blocks.  "iid" draws
-        them independently.  "auto" chooses between the first two; see
+        frequencies independently.  "auto" chooses "qmc" or "orthogonal"; see
         `mercer.kernels.random_features`.
     random_state : int, RandomState or None
-        Random seed; None stands for 0, so that fits are reproducible.
+        Random seed; None means 0, so that fits are reproducible.
 
     Attributes
     ----------

@@ -34,7 +34,8 @@ from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, The
 __all__ = ["GaussianProcessClassifier", "LatentProcess"]
 
 _CompoundKernel = optional_type("sklearn.gaussian_process.kernels", "CompoundKernel")
-# Points per block in multinomial predictions, which store a C x C covariance matrix per point.
+# Points per block in multinomial predictions, which store for each point a covariance matrix of
+# the functions of all classes.
 _SOFTMAX_BLOCK_ROWS = 4096
 
 
@@ -53,7 +54,7 @@ class LatentProcess:
 
     @property
     def kernel(self) -> Any:
-        """The kernel with the fitted theta, of the type that the user gave."""
+        """The kernel with the fitted theta, of the same type as the parameter `kernel`."""
         return self.spelled.translation.kernel_at(self.theta)
 
     @property
@@ -78,7 +79,7 @@ class LatentProcess:
         return means[:, 0], variances
 
     def probability(self, X: Any) -> np.ndarray:
-        """Return the probability of the second class, or of each class if `joint`."""
+        """Return the probability of the second class, or of each class in a multinomial model."""
         if not self.joint:
             return expected_probability(*self.moments(X))
         blocks = (take(X, rows) for rows in slices(length(X), _SOFTMAX_BLOCK_ROWS))
@@ -89,8 +90,9 @@ class LatentProcess:
 class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     """Gaussian process classification.
 
-    For two classes, p(y = 1 | x) = E[1 / (1 + exp(-f(x)))] with a Gaussian process f of covariance
-    k. More classes use several such functions, or one joint model with multi_class="multinomial",
+    For two classes, p(y = 1 | x) = E[1 / (1 + exp(-f(x)))] with a Gaussian process f with
+    covariance k. With more classes there are several such binary models, or, with
+    multi_class="multinomial", one joint model with a function f_c for each class c,
 
         p(y = c | x) = E[exp(f_c(x)) / sum_b exp(f_b(x))].
 
@@ -107,18 +109,18 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     kernel : Kernel, scikit-learn GP kernel or None
         The prior covariance of f. None means ``1.0 * RBF(1.0)`` with both parameters optimised.
     max_iter_predict : int
-        The maximum number of Newton steps to the mode of f. A few are usually enough.
+        The maximum number of Newton steps to find the mode of f. A few are usually enough.
     warm_start : bool
         Whether Newton's method starts from the mode found for the previous theta.
     random_state : int, RandomState or None
-        Seed of the restarts of the optimiser.
+        Seed of the random restarts of the optimiser.
     multi_class : {"one_vs_rest", "one_vs_one", "multinomial"}
         How more than two classes are handled. "one_vs_rest" fits one binary model per class and
         normalises the probabilities to sum to 1. "one_vs_one" fits one model per pair of classes,
-        which vote; it has no probabilities. "multinomial" uses the softmax of C functions with a
-        common kernel, likelihood and theta; it needs C + 5 arrays of n x n during the fit and C in
-        the model. Two classes use one function f, except in "multinomial", where each class has a
-        function and their difference has the covariance 2 k.
+        which vote; it cannot predict probabilities. "multinomial" uses the softmax of C functions,
+        one per class, with a common kernel and theta; it needs C + 5 arrays of n x n during the fit
+        and stores C of them. Two classes use one function f, except in "multinomial", where each
+        class has a function and their difference has the covariance 2 k.
 
     Attributes
     ----------
@@ -130,14 +132,14 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         The kernel with the optimised theta. With several binary models, a tuple of kernels or
         scikit-learn's CompoundKernel.
     log_marginal_likelihood_value_ : float
-        The log marginal likelihood; the mean over several binary models.
+        The log marginal likelihood; with several binary models, their mean.
     expansion_ : Expansion
         The mode of f, with one column per class in the multinomial model. With several binary
-        models this attribute does not exist; see `expansions_`.
+        models it is not set; see `expansions_`.
     expansions_ : list of Expansion
         The mode of f of each model.
     report_, reports_ : Report, list of Report
-        The worst report of all models, and the report of each.
+        The report of the model with the worst status, and the reports of all models.
 
     Examples
     --------
@@ -184,8 +186,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             raise ValueError("kernel cannot be a CompoundKernel")
         if self._precomputed:
             raise ValueError(
-                "a matrix of kernel values contains no k(x, x) of new points: keep the matrix of "
-                "all points, kernel=Precomputed(matrix), and give indices as X"
+                "kernel='precomputed' is not supported, because predictions need k(x, x) of new "
+                "points; use kernel=Precomputed(K) with the matrix K of all points, and indices as "
+                "X"
             )
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
         latents = [self._latent(sample, *problem) for problem in self._problems(sample)]
@@ -214,7 +217,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 yield take(X, rows), labels[rows] == b
 
     def _latent(self, sample: Sample, X: Any, targets: np.ndarray) -> LatentProcess:
-        """Fit one latent process to binary targets of shape (n,) or indicators (n, C)."""
+        """Fit one latent process to binary targets of shape (n,) or class indicators (n, C)."""
         indicators = targets if targets.ndim == 2 else np.column_stack([~targets, targets])
         translation = ThetaMap(self.kernel, X, indicators.astype(float))
         sample.judge(translation.kernel)
@@ -259,10 +262,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         )
 
     def _compress(self, shrink: Any) -> None:
-        """Raise an error: the covariance of f cannot be reduced to fewer points."""
+        """Raise an error, because the covariance of f cannot be reduced to fewer points."""
         raise ValueError(
             "a Gaussian process classifier also needs the covariance of f, which cannot be "
-            "compressed; compress its expansion_ to get f alone"
+            "compressed; compress its expansion_ if you only need the mean of f"
         )
 
     # ------------------------------------------------------------------ predictions
@@ -305,8 +308,8 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior mean and variance of the latent function at each point.
 
-        For the multinomial model these are the moments of f_2 - f_1 with two classes, and of all
-        f_c, of shape (n, C), with more. Not available with several binary models.
+        For the multinomial model, the result is for f_2 - f_1 with two classes, and for all f_c, of
+        shape (n, C), with more. Not available with several binary models.
         """
         check_is_fitted(self)
         if len(self._latents) > 1:
@@ -337,7 +340,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             ones. With several binary models, either one theta for all of them, or the concatenation
             of one for each.
         eval_gradient : bool
-            Whether to return the gradient as well. Needs theta.
+            Whether to return the gradient as well; requires theta.
         clone_kernel : bool
             If False, the model is updated to this theta, including its predictions.
 
@@ -345,7 +348,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         -------
         value : float
         gradient : ndarray of shape (p,)
-            Only if `eval_gradient`.
+            Only if `eval_gradient` is True.
         """
         check_is_fitted(self)
         if theta is None:

@@ -1,11 +1,11 @@
-"""Gaussian process objectives in the hyper-parameters theta of the user's kernel.
+"""Gaussian process objectives as functions of the hyper-parameters theta of the user's kernel.
 
-A user may give a scikit-learn GP kernel, whose theta has another order and scale than that of the
-equivalent mercer kernel. The user reads and writes theta in the form of the given kernel, but the
-objectives use the mercer kernel. In logarithms the conversion is linear, and each entry depends on
-one entry of the other form:
+A user may pass a scikit-learn GP kernel, whose theta has a different order and scale than that of
+the equivalent mercer kernel. Users read and write theta in the form of their kernel, but the
+objectives use the mercer kernel. For log-parameters the conversion is linear, and each internal
+entry depends on a single entry of the user's theta, with index place[i]:
 
-    internal_i = factor_i user_place(i) + offset_i
+    internal[i] = factor[i] * user[place[i]] + offset[i]
 
 The optimisation starts at the theta of the kernel, and optionally at random values within the
 bounds. It runs in the user's theta, because the path of L-BFGS, and therefore the local optimum
@@ -44,12 +44,13 @@ from .._parameters import estimator, parameter
 __all__ = ["GaussianProcess", "ReparametrisedObjective", "ThetaMap", "default_kernel"]
 
 
-# Possible factors between log-parameters: the same parameter, a square or a root, or a reciprocal.
+# Possible factors between log-parameters of both kernels: 1 if the parameters are the same, 2 or
+# 0.5 for a square or a root, and negative for a reciprocal.
 _LOG_FACTORS = np.array([1.0, 0.5, 2.0, -1.0, -0.5, -2.0])
 
 
 def default_kernel() -> Kernel:
-    """Return 1.0 * RBF(1.0), the kernel that kernel=None stands for."""
+    """Return 1.0 * RBF(1.0), which is used for kernel=None."""
     return 1.0 * RBF()
 
 
@@ -59,9 +60,9 @@ class ThetaMap:
     Parameters
     ----------
     spec : None, Kernel, scikit-learn GP kernel, or any input of `as_kernel`
-        The kernel that the user gave; None means `default_kernel`.
+        The kernel that the user passed; None means `default_kernel`.
     X : points, optional
-        The points on which rules such as "median" are resolved.
+        The points from which parameters given by a rule, such as "median", are computed.
     Y : ndarray of shape (n, q), optional
         Targets, for kernels that learn from them.
 
@@ -100,22 +101,22 @@ class ThetaMap:
         if theta.shape != self._place.shape:
             raise ValueError(
                 f"theta has shape {theta.shape}, but {self.given} has {self._place.size} free "
-                f"parameters"
+                f"parameters; pass one number for each"
             )
         return self._factor * theta[self._place] + self._offset
 
     def gradient_to_user(self, gradient: np.ndarray) -> np.ndarray:
-        """Return derivatives with respect to the user's theta from internal ones."""
+        """Convert first derivatives from the internal theta to the user's theta."""
         return self.to_user_order((self._factor * gradient.T).T)
 
     def to_user_order(self, values: np.ndarray) -> np.ndarray:
-        """Return values that belong to entries of the internal theta in the user's order."""
+        """Reorder values from the order of the internal theta to that of the user's theta."""
         result = np.empty_like(values)
         result[self._place] = values
         return result
 
     def hessian_to_user(self, B: np.ndarray) -> np.ndarray:
-        """Return second derivatives with respect to the user's theta from internal ones."""
+        """Convert second derivatives from the internal theta to the user's theta."""
         return self.gradient_to_user(self.gradient_to_user(B).T).T
 
     def kernel_at(self, theta: Any) -> Any:
@@ -145,7 +146,7 @@ class ThetaMap:
         return parameters
 
     def _theta_names(self) -> list[tuple[str, int]]:
-        """Return the name and the dimension of the parameter of each entry of theta."""
+        """Return the parameter name and the index within this parameter for each entry of theta."""
         if not isinstance(self.given, Kernel):
             return [
                 (h.name, i)
@@ -163,12 +164,12 @@ def _identity_map(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _match_parameters(user_kernel: Any) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
-    """Convert a scikit-learn GP kernel and find the correspondence of the two thetas.
+    """Convert a scikit-learn GP kernel and find which parameters of both kernels correspond.
 
-    To find it, all entries of theta are changed at once, each by a different step. The steps differ
-    by less than a factor of 2, so the change of an internal entry identifies both the entry of the
-    user's theta and the factor. If the parameters do not correspond one to one, the scikit-learn
-    kernel is wrapped instead.
+    To find this, all entries of theta are changed at once, each by a different step. The steps
+    differ by less than a factor of 2, so the change of an internal entry identifies both the entry
+    of the user's theta and the factor. If the parameters do not correspond one to one, the
+    scikit-learn kernel is wrapped instead.
 
     Returns
     -------
@@ -182,7 +183,7 @@ def _match_parameters(user_kernel: Any) -> tuple[Kernel, np.ndarray, np.ndarray,
     theta = np.asarray(user_kernel.theta, dtype=float)
     p = theta.size
     with np.errstate(invalid="ignore"):
-        if np.any(np.isnan(user_kernel.bounds)):  # invalid bounds: `optimise` raises the error
+        if np.any(np.isnan(user_kernel.bounds)):  # `optimise` raises an error for invalid bounds
             return SklearnKernel(user_kernel), *_identity_map(p)
     kernel = from_sklearn(user_kernel)
     if kernel.theta.size == p and np.all(np.isfinite(theta)):
@@ -226,7 +227,7 @@ class ReparametrisedObjective:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The optional methods that the wrapped objective supports; all are forwarded."""
+        """The optional methods that the wrapped objective, and therefore this one, supports."""
         capabilities: Capabilities = self.objective.capabilities
         return capabilities
 
@@ -246,7 +247,7 @@ class ReparametrisedObjective:
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its gradient, and an approximation of minus its Hessian at theta.
 
-        `above` is passed on to the wrapped objective.
+        `above` is passed to the wrapped objective.
         """
         value, gradient, B = self.objective.with_information(
             self.translation.to_internal(theta), above
@@ -269,7 +270,7 @@ class ReparametrisedObjective:
     # ------------------------------------------------------------------ results
 
     def posterior(self, theta: Any) -> Posterior:
-        """Return the posterior at theta; errors show the user's kernel."""
+        """Return the posterior at theta; error messages show the user's kernel."""
         try:
             posterior: Posterior = self.objective.posterior(self.translation.to_internal(theta))
         except NotPositiveDefiniteError as error:
@@ -285,9 +286,9 @@ class ReparametrisedObjective:
         return posterior
 
     def unwrapped(self) -> ReparametrisedObjective:
-        """Return the objective with the plain kernel, without memoised values.
+        """Return the objective without the kernel values cached during the fit.
 
-        The fitted model keeps this objective, so it must not hold the memory of the fit.
+        The fitted model stores this objective, and the cache would take too much memory.
         """
         objective = copy(
             self.objective
@@ -314,7 +315,7 @@ class ReparametrisedObjective:
         """
         start, bounds = self.translation.theta, self.translation.bounds
         if optimizer is None or not start.size:
-            return Optimum(start, np.nan, 0, True, "no parameters to optimise")
+            return Optimum(start, np.nan, 0, True, "there are no parameters to optimise")
         if restarts and not np.all(np.isfinite(bounds)):
             raise ValueError(
                 "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are "
@@ -322,7 +323,7 @@ class ReparametrisedObjective:
             )
         if np.any(np.isnan(bounds)):
             given = self.translation.given
-            raise ValueError(f"the bounds of the parameters of {given} must be positive")
+            raise ValueError(f"the bounds of all parameters of {given} must be positive")
         rng = check_random_state(0 if seed is None else seed)
         starts = [start, *(rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(restarts))]
         if callable(optimizer):
@@ -332,8 +333,8 @@ class ReparametrisedObjective:
             for i, theta in enumerate(starts):
                 best_value = max((optimum.value for optimum in optima), default=-np.inf)
                 optima.append(self._optimise_from(theta, i, log, first_way))
-                # If the optimum is on a bound, try the other first steps too, but for restarts only
-                # if this optimum is the best so far.
+                # If the optimum is the best so far but lies on a bound, also try the other kinds of
+                # first step.
                 promising = optima[-1].value > best_value
                 if promising and self.translation.parameters_on_bounds(optima[-1].theta):
                     optima += [self._optimise_from(theta, i, log, way) for way in other_ways]
@@ -365,12 +366,13 @@ class ReparametrisedObjective:
             theta, minimum = np.array(theta, dtype=float).ravel(), float(minimum)
         except (TypeError, ValueError):
             raise ValueError(
-                f"the optimizer must return theta and the value there, a pair; got {result!r}"
+                f"the optimizer must return a pair (theta, value of obj_func at theta), got "
+                f"{result!r}"
             ) from None
         if theta.shape != start.shape or not np.all(np.isfinite(theta)) or np.isnan(minimum):
             raise ValueError(
-                f"the optimizer must return {start.size} finite parameters and the value there, "
-                f"got {theta} and {minimum}"
+                f"the optimizer must return {start.size} finite parameters and the value of "
+                f"obj_func there, got {theta} and {minimum}"
             )
         return Optimum(theta, -minimum, n_evaluations, True, "reported by the user's optimizer")
 
@@ -380,7 +382,7 @@ class ReparametrisedObjective:
         """Return the local optimum reached from one start.
 
         If the objective cannot be evaluated at the start, the result is the start itself. A warning
-        is raised if the optimisation did not converge.
+        is issued if the optimisation did not converge.
         """
         optimum = maximise(
             self,
@@ -391,7 +393,7 @@ class ReparametrisedObjective:
         )
         if not optimum.converged:
             remedy, is_estimate = self.objective.remedy, self.capabilities.standard_error
-            advice = "more landmarks (rank)" if is_estimate else f"a White() part, {remedy}"
+            advice = "more landmarks (rank)" if is_estimate else f"a White() term, {remedy}"
             warn_caller(
                 f"the optimisation of theta stopped after {optimum.evaluations} evaluations at a "
                 f"log marginal likelihood of {optimum.value:.6g} without convergence: "
@@ -411,16 +413,16 @@ class GaussianProcess(KernelEstimator):
     Parameters
     ----------
     optimizer : "fmin_l_bfgs_b", callable or None
-        The optimiser of theta; None keeps the theta of `kernel`. A callable is called as
-        ``optimizer(obj_func, initial_theta, bounds=bounds)`` and returns the best theta and the
-        value of ``obj_func`` there; ``obj_func(theta, eval_gradient=True)`` is minus the log
-        marginal likelihood.
+        The optimiser of theta; with None, the theta of `kernel` is used unchanged. A callable is
+        called as ``optimizer(obj_func, initial_theta, bounds=bounds)`` and returns the best theta
+        and the value of ``obj_func`` there; ``obj_func(theta, eval_gradient=True)`` is minus the
+        log marginal likelihood.
     n_restarts_optimizer : int
         The number of additional starts of the optimiser, from random values of theta within the
         bounds.
     copy_X_train : bool
-        Whether to store a copy of the training points. Without a copy, changes of X change the
-        model.
+        Whether to store a copy of the training points. Without a copy, later
+        changes of X change the model.
     """
 
     kernel: Any = parameter(None, Kernel, SklearnGPKernel, str, default=None)
@@ -441,7 +443,7 @@ class GaussianProcess(KernelEstimator):
         kernel_params = sorted(name for name in params if name.startswith("kernel__"))
         if kernel_params and params.get("kernel", self.kernel) is None:
             raise ValueError(
-                f"kernel=None stands for {default_kernel()!r}, whose parameters cannot be set; "
+                f"kernel=None means {default_kernel()!r}, whose parameters cannot be set; "
                 f"pass a kernel, such as 1.0 * RBF(), to set {kernel_params}"
             )
         return super().set_params(**params)

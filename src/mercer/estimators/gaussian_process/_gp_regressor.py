@@ -45,10 +45,12 @@ _EPS = np.finfo(float).eps
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, GaussianProcess):
     """Gaussian process regression.
 
-    The model is y = f(x) + noise with a Gaussian process f of covariance k. The hyper-parameters
+    The model is y = f(x) + noise with a Gaussian process f with covariance k. The hyper-parameters
     theta of the kernel maximise the marginal likelihood p(y). The posterior of f is
 
-        mean  k_X(x)^T C^-1 y,     covariance  k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + alpha
+        mean  k_X(x)^T C^-1 y,     covariance  k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + alpha I,
+
+    where K is the kernel matrix and k_X(x) are the kernel values between x and the training points.
 
     This is a drop-in replacement for scikit-learn's estimator of the same name and also accepts
     scikit-learn's GP kernels. The gradient of the likelihood needs little memory beyond one n x n
@@ -63,11 +65,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     kernel : Kernel, scikit-learn GP kernel or None
         The prior covariance. Include a `White` term to learn the noise. None means ``1.0 *
         RBF(1.0)`` with both parameters optimised. The approximate solvers add ``+ White(1.0)`` to
-        this default, because they need a noise variance that can grow. Kernel names as in
+        this default, because they need a noise variance that can be optimised. Kernel names as in
         `KernelRidge` are accepted too.
     alpha : float or array of shape (n,)
-        Noise variance in addition to that of the kernel, common to all observations or one value
-        for each.
+        Noise variance in addition to a `White` term of the kernel; one number for all observations
+        or one for each.
     normalize_y : bool
         Whether to centre the targets and scale them to variance 1 for the fit.
     n_targets : int or None
@@ -75,8 +77,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     solver : {"auto", "exact", "cholesky", "nystroem", "cg"}
         ============ =====================================================================
         "cholesky"   exact: n^3 operations, n^2 memory; "exact" is a synonym
-        "nystroem"   a lower bound of the likelihood, with `rank` inducing points
-        "cg"         the likelihood estimated with random probes, without n^2 memory
+        "nystroem"   maximises a lower bound of the likelihood, with `rank` inducing points
+        "cg"         estimates the likelihood with random probes, without n^2 memory
         "auto"       "cholesky" for up to 10 000 points if it fits into memory; otherwise
                      "nystroem", with a warning
         ============ =====================================================================
@@ -91,15 +93,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     X_train_, y_train_
         Training points and targets; the targets are normalised if `normalize_y` is set.
     L_ : ndarray of shape (n, n)
-        The Cholesky factor, L L^T = C. Only with solver "cholesky".
+        The Cholesky factor of C = K + alpha I, with L L^T = C. Only with solver "cholesky".
     alpha_ : ndarray of shape (n,) or (n, n_targets)
-        The coefficients of the mean at ``expansion_.points``. These are C^-1 y with "cholesky"; the
-        points may also be the inducing points, or the points of a model returned by `compress`.
+        The coefficients of the mean at ``expansion_.points``. With "cholesky" these
+        are the training points, and the coefficients are C^-1 y. With "nystroem" they are the
+        inducing points, and after `compress` the points of the reduced expansion.
     log_marginal_likelihood_value_ : float
         The log marginal likelihood of `kernel_`: a lower bound with "nystroem", an estimate with
         "cg".
     expansion_ : Expansion
-        The posterior mean, without the mean of the targets if `normalize_y` is set.
+        The posterior mean; if `normalize_y` is set, of the targets minus their mean.
     covariance_ : Kernel
         The posterior covariance, in units of the normalised targets. It is a `Conditioned` kernel,
         or with "cg" a kernel that solves a system of n equations for each new point.
@@ -141,12 +144,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         return tags
 
     def _compress(self, shrink: Any) -> None:
-        """Reduce the points of the mean; the covariance keeps all training points."""
+        """Reduce the expansion of the mean to fewer points; the covariance is not changed."""
         super()._compress(shrink)
         if isinstance(self.expansion_, Primal):
             raise TypeError(
                 "the standard deviations of a Gaussian process need its training points; use "
-                "expansion_.to_primal() for the mean alone"
+                "expansion_.to_primal() if you only need the mean"
             )
         coefficients = self.expansion_.coefficients / self._y_train_std
         self.alpha_ = coefficients if self.y_train_.ndim > 1 else coefficients[:, 0]
@@ -238,8 +241,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             mean, std = Y.mean(axis=0), Y.std(axis=0)
         if not np.all(np.isfinite(std)):
             raise ValueError(
-                f"targets as large as {np.abs(Y).max():.1e} overflow when they are squared; divide "
-                f"the targets by a constant"
+                f"the squares of the targets, which are as large as {np.abs(Y).max():.1e}, "
+                f"overflow; divide the targets by a constant"
             )
         constant = std <= 10.0 * _EPS * np.abs(mean)
         return mean, np.where(constant, 1.0, std)
@@ -278,15 +281,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         return_std : bool
             Whether to return standard deviations.
         return_cov : bool
-            Whether to return the covariance matrix. At most one of the two may be set.
+            Whether to return the covariance matrix. At most one of `return_std`
+            and `return_cov` may be True.
 
         Returns
         -------
         mean : ndarray of shape (n,) or (n, n_targets)
         std : ndarray of the same shape
-            Only if `return_std`.
+            Only if `return_std` is True.
         cov : ndarray of shape (n, n) or (n, n, n_targets)
-            Only if `return_cov`.
+            Only if `return_cov` is True.
         """
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
@@ -301,8 +305,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             mean = np.zeros((length(X), len(variances)))
         if (return_std or return_cov) and fitted and expects_precomputed_rows(kernel):
             raise ValueError(
-                "precomputed kernel values with the training points contain no k(x, x) for "
-                "variances: keep the matrix of all points, kernel=Precomputed(matrix), and give "
+                "variances need k(x, x), which the kernel values between new and training points "
+                "do not contain; use kernel=Precomputed(K) with the matrix K of all points, and "
                 "indices as X"
             )
         if return_cov:
@@ -321,8 +325,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
         """Return the derivatives of the predictions with respect to the coordinates of the points.
 
-        At a kink, such as Laplacian and Matern(nu=0.5) have at each training point, the result is
-        the mean of the slopes on both sides.
+        Where predictions have a kink, as at the training points with the kernels Laplacian and
+        Matern(nu=0.5), the result is the mean of the slopes on both sides.
 
         Parameters
         ----------
@@ -354,8 +358,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
             mean_i = y_i - (C^-1 y)_i / (C^-1)_ii,     variance_i = 1 / (C^-1)_ii
 
-        This closed form keeps the fitted kernel parameters. The variance is that of y_i, including
-        the noise.
+        Here C = K + alpha I, with the kernel parameters fitted to all observations. The variance is
+        that of y_i, including the noise.
 
         Returns
         -------
@@ -412,7 +416,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             Hyper-parameters in the order and scale of ``kernel_.theta``. By default the fitted
             ones.
         eval_gradient : bool
-            Whether to return the gradient as well. Needs theta.
+            Whether to return the gradient as well; requires theta.
         clone_kernel : bool
             If False, the model is updated to this theta, including its predictions.
 
@@ -420,7 +424,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         -------
         value : float
         gradient : ndarray of shape (p,)
-            Only if `eval_gradient`.
+            Only if `eval_gradient` is True.
         """
         check_is_fitted(self, "expansion_")
         if theta is None:

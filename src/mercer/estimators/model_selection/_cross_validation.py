@@ -22,7 +22,7 @@ __all__ = [
 
 
 class ExpansionSolution(NamedTuple):
-    """The functions f = sum_i A_i k(points_i, .) + b with the solver's report."""
+    """Fitted functions f = sum_i A_i k(points_i, .) + b, and the report of the solver."""
 
     points: Any
     A: np.ndarray
@@ -36,14 +36,14 @@ class AlphaSearchResult(NamedTuple):
     Contains the scores of all candidates and the index of the best alpha for each target.
     """
 
-    scores: np.ndarray  # (n_alphas,), or (n_alphas, q) with a separate alpha per target
-    chosen: np.ndarray  # (q,), index of the best alpha for each target
+    scores: np.ndarray  # shape (n_alphas,), or (n_alphas, q) if each of q targets has its alpha
+    chosen: np.ndarray  # index of the best alpha for each target, of shape (q,)
     solution: ExpansionSolution | None = None
     errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
 
     @property
     def best(self) -> float:
-        """The best score; with separate scores per target, the mean of the best ones."""
+        """The best score; if each target has its own scores, the mean of their best scores."""
         return float(np.mean(self.scores.max(axis=0)))
 
 
@@ -93,30 +93,30 @@ def split_folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the train and test indices of each fold.
 
-    The splitter sees all points that were passed to `fit`. The indices that are returned count only
-    the points of positive weight.
+    The splitter is applied to all points that were passed to `fit`. The returned indices refer to
+    the points of positive weight only.
     """
     splits: list[tuple[np.ndarray, np.ndarray]] = []
     for split in check_cv(cv, y, classifier=classifier).split(X, y):
         train, test = (_retained_indices(rows, sample) for rows in split)
         if not (len(train) and len(test)):
             raise ValueError(
-                f"fold {len(splits) + 1} has {len(train)} points to train and {len(test)} to test "
-                f"with positive weight, but needs both; use fewer folds"
+                f"fold {len(splits) + 1} has {len(train)} training and {len(test)} test points of "
+                f"positive weight, but needs at least one of each; use fewer folds"
             )
         splits.append((train, test))
     if not splits:
         raise ValueError(
-            f"cv={cv!r} yields no folds; the usual cause is a generator that is exhausted. Pass "
-            f"a list of its splits"
+            f"cv={cv!r} yields no folds; the usual cause is an exhausted generator. Pass a list of "
+            f"splits instead"
         )
     return splits
 
 
 def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
-    """Return one side of a split as indices among the points of positive weight.
+    """Convert the rows of a split to indices into the points of positive weight.
 
-    The split may be given by indices or by a boolean mask. Points of weight 0 are dropped.
+    The rows may be indices or a boolean mask. Points of weight 0 are dropped.
     """
     index = np.asarray(rows)
     indices = sample.places[index if index.dtype == bool else index.astype(np.intp)]
@@ -124,7 +124,7 @@ def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
 
 
 def best_indices(scores: np.ndarray, q: int) -> np.ndarray:
-    """Return the index of the best alpha for each of q targets; the first one if there are ties."""
+    """Return the index of the best alpha for each of q targets, the first one in case of ties."""
     return np.broadcast_to(np.argmax(scores, axis=0), (q,))
 
 

@@ -34,12 +34,13 @@ class FoundKernel:
     Attributes
     ----------
     kernel : Kernel
-        The best expression, including the noise, for targets of variance 1 and centred points.
+        The best kernel expression, including a noise term, for targets scaled to variance 1 and
+        centred points.
     estimator : Pipeline or GaussianProcessRegressor
         An estimator that is not fitted yet. It centres the points if they are vectors, normalises
-        the targets, and starts from `kernel`. If the search used a subsample, its `fit` optimises
-        the parameters of `kernel` further.
-    story : Story
+        the targets, and uses `kernel`. If the search used a subsample, its `fit` optimises the
+        parameters of `kernel` again on all points.
+    story : SearchLog
         All expressions that were tried.
 
     Examples
@@ -77,10 +78,11 @@ def search_kernels(
 ) -> FoundKernel:
     """Search greedily for the sum of products of kernels that best explains y.
 
-    Starting from the best expression so far, each step adds a base kernel, multiplies a term by
-    one, or replaces one by another, and keeps the change that increases log p(y) - p/2 log n (BIC)
-    most (Duvenaud et al., 2013). The search is heuristic: other expressions may be as good, and the
-    `story` of the result shows them.
+    Starting from the best expression so far, each step tries to add a base kernel, to multiply a
+    term by a base kernel, or to replace a base kernel by another one. It keeps the change that
+    increases log p(y) - p/2 log n most, the Bayesian information criterion for p parameters and n
+    points (Duvenaud et al., 2013). The search is heuristic: other expressions may be as good, and
+    the `story` of the result lists all that were tried.
 
     Parameters
     ----------
@@ -89,15 +91,15 @@ def search_kernels(
     y : array of shape (n,)
         Numeric targets.
     base : sequence of Kernel, optional
-        The base kernels, with typical scales; several scales around these are tried. By default
-        RBF, Linear, Periodic and RationalQuadratic, for vectors of several columns on each column.
+        The base kernels. Several length scales around those of the base kernels are tried. The
+        default is RBF, Linear, Periodic and RationalQuadratic, separately for each column of X.
     max_levels : int
         The maximum number of steps.
     max_evaluations : int
         The maximum number of likelihood evaluations.
     subsample : int or None
-        The number of random points used in the search; None means all. Each likelihood takes n^3
-        operations. Fit the resulting estimator to all points.
+        The number of random points used in the search; None means all. Each likelihood takes
+        n^3 operations. Fit the resulting estimator to all points.
     random_state : int
         Seed of the subsample.
     max_memory : int, str or None
@@ -128,18 +130,18 @@ def search_kernels(
     y = np.asarray(y)
     if y.dtype.kind not in "biuf":
         raise ValueError(
-            f"y must be numeric, because the search fits Gaussian processes, got {y.dtype}"
+            f"y must be numeric, because the search fits Gaussian processes; got dtype {y.dtype}"
         )
     y = y.astype(float)
     on_vectors = base is None or all(k.on_vectors for k in base)
     X = as_vectors(X, "X") if on_vectors else X
     n = length(X)
     if y.shape != (n,) or not np.all(np.isfinite(y)):
-        raise ValueError(f"y must be {n} finite numbers, one for each point, got {y.shape}")
+        raise ValueError(f"y must be {n} finite numbers, one for each point; got shape {y.shape}")
     if n < 3:
         raise ValueError(f"search_kernels needs at least 3 points, got {n}")
     if not np.ptp(y) > 0:
-        raise ValueError(f"all {n} targets are equal, so there is nothing to explain")
+        raise ValueError(f"all {n} targets are equal, so there is nothing to explain; check y")
     for name, count in (("max_levels", max_levels), ("max_evaluations", max_evaluations)):
         if not is_count(count):
             raise ValueError(f"{name} must be a positive integer, got {count!r}")
@@ -183,5 +185,5 @@ def _default_base(X: np.ndarray) -> list[Kernel]:
             kernels = [RBF(std), Linear(), periodic, RationalQuadratic(std)]
             base += kernels if X.shape[1] == 1 else [Select(k, [j]) for k in kernels]
     if not base:
-        raise ValueError("all points are equal, so they cannot explain the targets")
+        raise ValueError("all points are equal, so they cannot explain the targets; check X")
     return base

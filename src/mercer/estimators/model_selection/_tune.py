@@ -1,4 +1,4 @@
-"""`tune`: optimise the parameters of a kernel and the regularisation by gradients."""
+"""The function `tune`: optimise the parameters of a kernel and the regularisation by gradients."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class _Tuning:
     alpha_bounds: tuple[float, float] = (1e-9, 1e4)
     # The initial alpha is clipped to this range, because the objective is flat outside of it.
     initial_alpha_range: tuple[float, float] = (1e-3, 1.0)
-    # Further initial values of alpha that are tried.
+    # Additional initial values of alpha that are tried.
     coarse_alphas: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    # Factors of the length scales of the user's kernel that are tried as initial values.
+    # The length scales of the user's kernel times these factors are tried as initial values.
     coarse_scales: tuple[float, ...] = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
     # Number of points on which initial values are compared; more points cost more time.
     max_points_initial: int = 200
@@ -81,10 +81,10 @@ class Tuned:
     objective : str
         The objective that was optimised.
     value : float
-        The optimal value: the mean squared error for "loo" and "gcv", the log likelihood or log
-        predictive density, or the alignment.
+        The optimal value of the objective: the mean squared error for "loo" and "gcv" (the log
+        predictive density for "loo" of a Gaussian process), the log likelihood, or the alignment.
     evaluations : int
-        Number of evaluations of the objective and its gradient, on all points of the search.
+        Number of evaluations of the objective and its gradient.
     converged : bool
         Whether the search converged.
     message : str
@@ -148,9 +148,9 @@ def tune(
     "loo"          the mean squared leave-one-out error, in closed form; for a Gaussian process,
                    the log density of each target given the others
     "gcv"          generalised cross-validation
-    "likelihood"   the marginal likelihood; for a ridge regressor with the optimal variance of the
-                   process
-    "alignment"    the alignment of the kernel with the targets; the regularisation by "loo"
+    "likelihood"   the marginal likelihood; for estimators other than Gaussian processes, with the
+                   optimal scale of the kernel
+    "alignment"    the alignment of the kernel with the targets; then the regularisation by "loo"
     ============== ==========================================================================
 
     All kernel parameters are optimised jointly, including one length scale per column:
@@ -173,9 +173,9 @@ def tune(
         estimator                          regularisation that is tuned
         ================================== ====================================================
         KernelRidge                        alpha, unless the kernel contains noise (White)
-        GaussianProcessRegressor           the same; the result has `optimizer=None`
+        GaussianProcessRegressor           as for KernelRidge; the result has `optimizer=None`
         SVC, SVR                           C = 1 / (2 alpha), as if their loss were squared
-        KernelLogisticRegression           C = 4 / alpha, the quadratic approximation at 0
+        KernelLogisticRegression           C = 4 / alpha, from the curvature of the loss at 0
         others                             none
         ================================== ====================================================
     X : points
@@ -188,7 +188,7 @@ def tune(
         Weights of squared errors.  Leave-one-out removes a point with its whole weight.  "loo" and
         "likelihood" of a Gaussian process do not support weights, and raise an error.
     subsample : "auto", int or None
-        Number of points, drawn at random, on which to search; None for all points.  "auto" uses
+        Number of random points used for the search; None means all points.  "auto" uses
         all points up to 4000; with more points it uses 4000 of them, with a warning.  An
         evaluation takes n^3 operations and two n x n arrays.
     random_state : int
@@ -219,7 +219,7 @@ def tune(
     ):
         raise TypeError(f"tune needs a regressor or a classifier of mercer, got {estimator!r}")
     if estimator._precomputed:
-        raise ValueError("a precomputed kernel has no parameters; pass a kernel and the points")
+        raise ValueError("a precomputed kernel has no parameters; pass a kernel and points")
     model = clone(estimator)
     with blas_threads(length(X)), memory_scope(), progress("tune", verbose) as log:
         labels = is_classifier(model)
@@ -244,7 +244,7 @@ def tune(
 
 
 def _subsample(sample: Sample, subsample: Any, seed: int) -> tuple[Sample, str]:
-    """Return the sample on which to search, and a note about its size for the message."""
+    """Return the points to use in the search, and a remark about their number for the message."""
     n = len(sample)
     if subsample != "auto" and subsample is not None and not is_count(subsample):
         raise ValueError(f"subsample must be 'auto', a positive integer or None, got {subsample!r}")
@@ -260,7 +260,7 @@ def _subsample(sample: Sample, subsample: Any, seed: int) -> tuple[Sample, str]:
             f"this warning, or subsample=None to search on all points"
         )
     rows = np.sort(np.random.default_rng(seed).permutation(n)[:max_points])
-    return sample.take(rows), f"found on {max_points} of {n} points"
+    return sample.take(rows), f"the search used {max_points} of {n} points"
 
 
 class _RecordedObjective:
@@ -268,7 +268,7 @@ class _RecordedObjective:
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.X = objective, objective.X
-        inner = objective.capabilities  # without second derivatives, which are not recorded
+        inner = objective.capabilities  # second derivatives are left out, as they are not recorded
         self.capabilities = Capabilities(inner.subset, inner.standard_error)
         self.start, self.history = objective.start, list[tuple[float, np.ndarray]]()
 
@@ -305,7 +305,7 @@ class _TuningProblem:
         kernel = sample.resolve(spec)
         if self.is_gp:
             if np.ndim(model.alpha):
-                raise ValueError("to tune alpha it must be one number, not one per observation")
+                raise ValueError("alpha must be one number to be tuned, not one per observation")
             mean, std = model._normalisation(self.Y)
             self.Y = (self.Y - mean) / std
         self.mean_diagonal = float(np.mean(kernel.diag(self.X))) or 1.0
@@ -314,7 +314,7 @@ class _TuningProblem:
         if not kernel.theta.size and not (self.tunes_alpha and isinstance(model, _WITH_RIDGE)):
             raise ValueError(
                 f"{kernel} has no free parameters, and {type(model).__name__} has no "
-                f"regularisation that can be tuned: there is nothing to tune"
+                f"regularisation that can be tuned, so there is nothing to tune"
             )
         self.kernel = memoise_if_affordable(kernel, len(sample), model.max_memory)
 
@@ -326,7 +326,7 @@ class _TuningProblem:
         if not self.kernel.theta.size:
             raise ValueError(
                 f"{self.kernel} has no free parameters, so its alignment cannot change; "
-                f"objective='loo' tunes the ridge"
+                f"use objective='loo' to tune the regularisation"
             )
         aligned = TargetAlignment(self.kernel, self.X, self.Y, self.weights, self.model.max_memory)
         optimum, recorded = self._search(aligned)
@@ -337,7 +337,7 @@ class _TuningProblem:
         return self._tuned_model(self.kernel, alpha), optimum, recorded
 
     def value(self, value: float) -> float:
-        """Return the objective in the unit that users read, such as a mean squared error."""
+        """Convert an internal objective value to the reported one, such as a squared error."""
         if self.name == "alignment":
             return value / len(self.Y)
         objective = self._objective()
@@ -374,7 +374,7 @@ class _TuningProblem:
 
     @property
     def _alpha(self) -> float:
-        """The initial alpha: that of the estimator, clipped to where the objective is not flat."""
+        """The initial alpha: that of the estimator, clipped to the range of initial values."""
         low, high = (factor * self.mean_diagonal for factor in _TUNING.initial_alpha_range)
         initial = low
         if isinstance(self.model, (KernelRidge, GaussianProcessRegressor)):
@@ -384,7 +384,7 @@ class _TuningProblem:
         return float(np.clip(initial, low, high)) if self.tunes_alpha else max(initial, 1e-300)
 
     def _search(self, objective: Any) -> tuple[Optimum, _RecordedObjective]:
-        """Maximise an objective, with a warning if the search did not converge."""
+        """Maximise an objective, and warn if the search did not converge."""
         bounds, recorded = objective.kernel.bounds, _RecordedObjective(objective)
         ridge = np.log(np.array(_TUNING.alpha_bounds) * self.mean_diagonal)
         if isinstance(objective, RidgeCriterion) and objective.free:
@@ -405,7 +405,7 @@ class _TuningProblem:
         return optimum, recorded
 
     def _initial_theta(self, objective: Any) -> np.ndarray:
-        """Return the theta of the estimator, or a better one of a coarse grid.
+        """Return the theta of the estimator, or a better one from a coarse grid.
 
         Objectives often have several local optima along the length scales, including one at
         infinite length scales, where the kernel is constant.  The grid points are compared on a
@@ -440,7 +440,7 @@ class _TuningProblem:
         return self.kernel.with_theta(theta[:p]), alpha
 
     def _tuned_model(self, kernel: Kernel, alpha: float | None) -> Any:
-        """Return the estimator with this kernel, and alpha in its own parameterisation."""
+        """Return the estimator with this kernel, and with alpha or the equivalent C."""
         model, values = self.model, dict[str, Any](kernel=unwrap(kernel))
         if alpha is not None and isinstance(model, _WITH_RIDGE):
             uses_C = hasattr(model, "C")
@@ -453,7 +453,7 @@ class _TuningProblem:
 
 
 def _c_times_alpha(model: Any) -> float:
-    """Return the product C alpha that makes an estimator with C equivalent to ridge regression.
+    """Return C times alpha for which an estimator with C corresponds to ridge regression.
 
     It is 1/2 for SVMs, as if their loss were the squared error.  For logistic regression it is 4,
     from the second derivative 1/4 of the log loss at 0.
@@ -465,5 +465,5 @@ def _targets(sample: Sample) -> np.ndarray:
     """Return the targets or one-hot encoded labels; raise an error if they are constant."""
     Y = np.asarray(sample.targets_for_kernel, dtype=float)
     if np.all(Y[0] == Y):
-        raise ValueError(f"all {len(Y)} targets are equal: there is nothing to tune for")
+        raise ValueError(f"all {len(Y)} targets are equal, so there is nothing to tune; check y")
     return Y

@@ -1,4 +1,4 @@
-"""The kernel perceptron, whose expansion consists of the points that it misclassified."""
+"""The kernel perceptron, a classifier that stores the points it misclassified."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
 
         if y (f(x) + b) <= 0:   f <- f + y k(x, .),   b <- b + y
 
-    Two classes have one function f; more classes have one f each, against the rest.  With the
-    linear kernel this is scikit-learn's `Perceptron`, and parameters have the same names.  If some
-    f of norm 1 separates the points with margin rho, and k(x, x) <= R^2, at most (R / rho)^2
-    mistakes are made in all passes together.
+    With two classes there is one function f; with more, there is one f per class (one versus
+    rest).  With the linear kernel this is scikit-learn's `Perceptron`, and parameters have the same
+    names.  If some f of norm 1 separates the points with margin rho, and k(x, x) <= R^2, all passes
+    together make at most (R / rho)^2 mistakes.
 
     With a `budget`, a misclassified point that is (nearly) in the span of the stored points is
     projected on that span instead of added.  If the budget is exceeded, the point with the least
@@ -39,25 +39,25 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
     Parameters
     ----------
     average : bool
-        Return the average of f over all updates instead of the last f.  The average varies less
-        with the order of the points.
+        Whether to use the average of f over all updates instead of the last f.  The average varies
+        less with the order of the points.
     budget : int or None
-        Maximum number of points in the expansion; None for all mistakes.  A budget needs memory
-        for budget^2 numbers.
+        Maximum number of points in the expansion; None means no limit.  A budget needs
+        memory for budget^2 numbers.
     fit_intercept : bool
         Whether to learn the intercept b; otherwise it is 0.
     max_iter : int
         Maximum number of passes over the points in `fit`; `partial_fit` makes one pass.
     tol : float or None
-        A function stops if its mean loss, max(0, -y f), did not fall below its best value by
-        `tol` in `n_iter_no_change` consecutive passes, or after a pass without mistakes.  None to
-        stop only after a pass without mistakes, or after `max_iter` passes.
+        Training of a function f stops if its mean loss, max(0, -y f), did not fall below its best
+        value by `tol` in `n_iter_no_change` consecutive passes, or after a pass without mistakes.
+        None means to stop only after a pass without mistakes, or after `max_iter` passes.
     n_iter_no_change : int
-        Number of passes without progress after which a function stops.
+        Number of passes without progress after which training of a function stops.
     shuffle : bool
         Whether `fit` processes the points in a new random order in each pass.
     random_state : int, RandomState or None
-        Seed for shuffling; None stands for 0, so that fits are reproducible.
+        Seed for shuffling; None means 0, so that fits are reproducible.
     class_weight : dict, "balanced" or None
         Class weights multiply the update y k(x, .).  "balanced" needs all points, so it is not
         available in `partial_fit`.
@@ -79,17 +79,18 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
     n_iter_ : int
         Number of passes, or of calls of `partial_fit`.
     t_ : int
-        Number of points processed, counted again in each pass.
+        Number of points processed; each pass counts all points again.
     kernel_ : Kernel
         The kernel with all parameters resolved.
     report_ : Report
-        Its certificate has the number of points.  With a budget, it also has the number of
-        removals, and the sum of the RKHS norms by which removals and projections changed f.
+        Its certificate contains the number of points in the expansion.  With a budget, it also
+        contains the number of removed points, and the sum of the RKHS norms of the changes of f by
+        removals and projections.
 
     Notes
     -----
-    There are no sample weights, because a perceptron depends on the order of the points, and one
-    point of weight 2 is not equivalent to two points.  Repeat points to give them more weight.
+    Sample weights are not supported, because a perceptron depends on the order of the points, and
+    one point of weight 2 is not equivalent to two points.  Repeat points to give them more weight.
 
     Examples
     --------
@@ -112,8 +113,8 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
 
     def _has_probabilities(self) -> bool:
         raise AttributeError(
-            "a perceptron has no probabilities; use decision_function, KernelLogisticRegression, "
-            "or scikit-learn's CalibratedClassifierCV"
+            "a perceptron does not estimate probabilities; use decision_function, "
+            "KernelLogisticRegression, or scikit-learn's CalibratedClassifierCV"
         )
 
     def _make_learner(self, n_classes: int) -> Perceptron:
@@ -168,8 +169,8 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
         all_classes = self.classes_ if classes is None else np.unique(classes)
         if is_continued and not np.array_equal(all_classes, self.classes_):
             raise ValueError(
-                f"classes={all_classes.tolist()} differ from those of the first call to "
-                f"partial_fit, {self.classes_.tolist()}"
+                f"classes={all_classes.tolist()} differs from the classes in the first call to "
+                f"partial_fit, {self.classes_.tolist()}; pass the same classes, or omit them"
             )
         if len(all_classes) < 2:
             raise ValueError(
@@ -185,7 +186,7 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
         unseen = np.setdiff1d(y, all_classes)
         if len(unseen):
             raise ValueError(
-                f"y has the labels {unseen.tolist()}, which are not among the classes "
+                f"y contains the labels {unseen.tolist()}, which are not among the classes "
                 f"{all_classes.tolist()}; pass all classes in the first call to partial_fit"
             )
         weights = None

@@ -1,4 +1,4 @@
-"""Base class of the online estimators: passes over stored points, and `partial_fit` on streams."""
+"""Base class of the online estimators, with `fit` in several passes and `partial_fit`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OnlineEstimator(NamedKernelEstimator):
     Parameters
     ----------
     budget : int or None
-        Maximum number of points in the expansion of f; None for no limit.  A smaller budget makes
+        Maximum number of points in the expansion of f; None means no limit.  A smaller budget makes
         predictions faster and less accurate.
     """
 
@@ -51,7 +51,7 @@ class OnlineEstimator(NamedKernelEstimator):
         """Return True if `partial_fit` is available; raise AttributeError otherwise."""
         if self._precomputed:
             raise AttributeError(
-                "partial_fit needs points, not a precomputed kernel matrix: kernel values between "
+                "partial_fit does not support kernel='precomputed', because kernel values between "
                 "new and old points would be missing; use kernel=Precomputed(K) and indices as "
                 "points"
             )
@@ -111,8 +111,8 @@ class OnlineEstimator(NamedKernelEstimator):
             certificate=learner.certificate,
         )
         self._log_progress(
-            f"{counts[-1]:.0f} {learner.counted} at {len(sample)} points: "
-            f"{len(learner.support)} retained"
+            f"{counts[-1]:.0f} {learner.counted} at {len(sample)} new points; "
+            f"{len(learner.support)} points are stored"
         )
         self._set_fitted(learner, sample, points, kernel, report, counts)
 
@@ -144,8 +144,8 @@ class OnlineEstimator(NamedKernelEstimator):
             self.__dict__.pop(part, None)
 
     def _refuse_compressed(self) -> None:
-        """Raise an error if this is a compressed model, which has no learner state."""
+        """Raise an error if the model was compressed, because it cannot be updated."""
         if hasattr(self, "expansion_") and not hasattr(self, "_learner"):
             raise ValueError(
-                "a compressed model cannot learn further; continue with the original model"
+                "a compressed model cannot be updated by partial_fit; use the original model"
             )

@@ -53,7 +53,7 @@ class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
         )
 
     def _learn_new(self, sample: Sample) -> None:
-        """Learn from new points in one pass; the number of targets must be as in the first call."""
+        """Learn from new points in one pass; raise an error if the number of targets changed."""
         if hasattr(self, "_learner"):
             n_before, n_now = self._learner.n_functions, sample.targets.shape[1]
             if (self._flat, n_before) != (sample.flat, n_now):
@@ -69,7 +69,7 @@ class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
 
 def _describe_columns(count: int, flat: bool) -> str:
     """Return a description of the shape of y for an error message."""
-    return "no second axis" if flat else f"{count} columns"
+    return "one dimension" if flat else f"{count} columns"
 
 
 @estimator()
@@ -89,13 +89,13 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     Parameters
     ----------
     nu : float
-        Threshold of the dictionary test, as a fraction of k(x, x).  A larger nu retains fewer
-        points.
+        Threshold for adding a point to the dictionary, as a fraction of k(x, x).  A larger nu gives
+        a smaller dictionary.
     alpha : float
         Regularisation: the weight of |f|^2.
     budget : int or None
-        Maximum number of points in the dictionary; None for no limit.  When it is full, further
-        points are projected.
+        Maximum number of points in the dictionary; None means no limit.  When it is full,
+        new points are projected on its span.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     kernel_ : Kernel
         The kernel with all parameters resolved.
     report_ : Report
-        What the learner did.
+        The report of the learner, with the number of points in the expansion.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
 
     def _make_learner(self, sample: Sample, kernel: Kernel) -> RecursiveLeastSquares:
         budget = None if self.budget is None else int(self.budget)
-        # nu = 0 becomes 1e-10, so that rounding errors alone do not enlarge the dictionary.
+        # nu is at least 1e-10, so that rounding errors alone do not enlarge the dictionary.
         nu, q = max(float(self.nu), 1e-10), sample.targets.shape[1]
         return RecursiveLeastSquares(q, False, nu=nu, alpha=float(self.alpha), budget=budget)
 
@@ -167,36 +167,37 @@ class OnlineKernelRegressor(OnlineRegressor):
 
         f <- (1 - eta_t alpha) f - eta_t loss' k(x, .),        b <- b - eta_t loss'
 
-    with eta_t = eta0 / sqrt(t) (Kivinen, Smola and Williamson, 2004).  When the expansion has
-    `budget` points, a new point replaces the point s with the smallest contribution to f,
-    |a_s| sqrt(k(x_s, x_s)).  This is usually an old point, because coefficients decay.
+    where loss' is the derivative of the loss and eta_t = eta0 / sqrt(t) (Kivinen, Smola and
+    Williamson, 2004).  When the expansion has `budget` points, a new point replaces the point s
+    with the smallest contribution to f, |a_s| sqrt(k(x_s, x_s)).  This is usually an old point,
+    because coefficients decay.
 
     Parameters
     ----------
     loss : {"squared_error", "huber", "epsilon_insensitive"}
-        "squared_error": (y - p)^2 / 2.  "huber": the same up to |y - p| = epsilon, and linear
-        beyond.  "epsilon_insensitive": max(0, |y - p| - epsilon); points that are predicted
-        within epsilon do not enter the expansion.
+        With the prediction p = f(x) + b: "squared_error": (y - p)^2 / 2.  "huber": the same up to
+        |y - p| = epsilon, and linear beyond.  "epsilon_insensitive": max(0, |y - p| - epsilon);
+        points that are predicted within epsilon do not enter the expansion.
     epsilon : float
         Threshold of the losses "huber" and "epsilon_insensitive", in units of y.
     alpha : float
         Regularisation: the weight of |f|^2 / 2, which determines how fast coefficients decay.
     eta0 : float or None
-        The initial step size.  None for 1 / max_i k(x_i, x_i) over the first points, or
+        The initial step size.  None means 1 / max_i k(x_i, x_i) over the first points, or
         1 / (1 + max_i k(x_i, x_i)) with an intercept.
     fit_intercept : bool
         Whether to learn the intercept b; otherwise it is 0.
     max_iter : int
         Maximum number of passes over the points in `fit`; `partial_fit` makes one pass.
     tol : float or None
-        Stop if the mean loss did not fall below its best value by this fraction of it in
-        `n_iter_no_change` consecutive passes.  None to make `max_iter` passes.
+        Training stops if the mean loss did not fall below its best value by this fraction in
+        `n_iter_no_change` consecutive passes.  None means to make `max_iter` passes.
     n_iter_no_change : int
         Number of passes without progress after which `fit` stops.
     shuffle : bool
         Whether `fit` processes the points in a new random order in each pass.
     random_state : int, RandomState or None
-        Seed for shuffling; None stands for 0, so that fits are reproducible.
+        Seed for shuffling; None means 0, so that fits are reproducible.
 
     Attributes
     ----------
@@ -213,11 +214,11 @@ class OnlineKernelRegressor(OnlineRegressor):
     n_iter_ : int
         Number of passes, or of calls of `partial_fit`.
     t_ : int
-        Number of points processed, counted again in each pass.
+        Number of points processed; each pass counts all points again.
     kernel_ : Kernel
         The kernel with all parameters resolved.
     report_ : Report
-        What the learner did.
+        The report of the learner, with the number of points in the expansion.
 
     Examples
     --------

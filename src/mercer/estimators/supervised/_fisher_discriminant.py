@@ -31,12 +31,12 @@ from .._training_sample import Sample
 
 __all__ = ["KernelFisherDiscriminant"]
 
-_RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # candidates of alpha="auto", times the mean of k(x, x)
+_RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these, times mean k(x, x)
 
 
 @dataclass(frozen=True, eq=False)
 class IndicatorRegression:
-    """Kernel ridge regression of the class indicators on the points."""
+    """Coefficients A and intercepts b of kernel ridge regression of the class indicators."""
 
     alpha: float
     A: Any = None
@@ -63,21 +63,22 @@ class KernelFisherDiscriminant(
 
         <f, B f> / (<f, W f> + alpha |f|^2),
 
-    where B and W are the scatter between and within classes, as sums over points, in the RKHS (Mika
-    et al. 1999; Baudat and Anouar 2000). There are n_classes - 1 such directions. Predictions model
-    the classes in these directions as Gaussians with a common covariance. The linear kernel with a
-    small alpha and within="fit" is equivalent to scikit-learn's LinearDiscriminantAnalysis.
+    where B and W are the scatter operators between and within classes in the RKHS, as sums over
+    points (Mika et al. 1999; Baudat and Anouar 2000). There are n_classes - 1 such directions.
+    Predictions model the classes in these directions as Gaussians with a common covariance. The
+    linear kernel with a small alpha and within="fit" is equivalent to scikit-learn's
+    LinearDiscriminantAnalysis.
 
     The directions are computed by kernel ridge regression of the class indicators, with an
-    intercept. For two classes this is, up to a factor, the regression of the targets (n / n_1, -n /
-    n_2). The leave-one-out errors of ridge regression have a closed form, which is used to choose
-    alpha="auto".
+    intercept. For two classes with n_1 and n_2 of the n points, this is, up to a factor, the
+    regression of targets n / n_1 for the first class and -n / n_2 for the second. The leave-one-out
+    errors of ridge regression have a closed form, which is used to choose alpha="auto".
 
     Parameters
     ----------
     alpha : float or "auto"
         The ridge parameter, the weight of |f|^2 relative to the scatter within classes. "auto"
-        tries 21 values, from 1e-8 to 100 times the mean of k(x, x), and takes the one with the
+        tries 21 values, from 1e-8 to 100 times the mean of k(x, x), and chooses the one with the
         smallest squared leave-one-out error.
     priors : array of shape (n_classes,) or None
         Prior probabilities of the classes; None means the class frequencies. They affect
@@ -86,11 +87,12 @@ class KernelFisherDiscriminant(
         The number of directions that `transform` returns; None means all, n_classes - 1.
     within : {"leave_one_out", "fit"}
         How the class means and the covariance for `predict` and probabilities are estimated.
-        "leave_one_out" uses the score of each point in a model without it, in closed form. "fit"
-        uses the scores of the fitted model, with scatter W + alpha. For flexible kernels the latter
-        gives probabilities that are much too confident, but it does not need an n x n matrix.
+        "leave_one_out" uses the score of each point under a model fitted without it, computed in
+        closed form. "fit" uses the scores of the fitted model, with scatter W + alpha. With
+        flexible kernels, "fit" gives probabilities that are much too confident, but it does not
+        need an n x n matrix.
     solver : {"auto", "exact", "nystroem"}
-        "auto" means "exact"; "nystroem" approximates f on landmarks.
+        "auto" means "exact"; "nystroem" restricts f to the span of landmarks.
 
     Attributes
     ----------
@@ -108,10 +110,10 @@ class KernelFisherDiscriminant(
     alpha_ : float
         The ridge parameter used.
     leave_one_out_ : ndarray of shape (n, n_classes)
-        For each point, the class indicators predicted without this point.
+        For each point, the class indicators predicted by a model fitted without it.
     alphas_, scores_ : ndarray
         The values of alpha that were tried, and their mean squared leave-one-out errors. These two
-        and `leave_one_out_` do not exist with a numeric alpha and within="fit".
+        and `leave_one_out_` are not set with a numeric alpha and within="fit".
     expansion_ : Expansion
         The directions; scores are ``expansion_(X) + intercept_``.
     X_fit_, dual_coef_, intercept_
@@ -121,7 +123,9 @@ class KernelFisherDiscriminant(
     report_ : Report
         How the regression was solved.
 
-    Notes ----- Sample weights are not supported. If one of two copies of a point is left out, the
+    Notes
+    -----
+    Sample weights are not supported. If one of two copies of a point is left out, the
     other copy still predicts it, so a weight of 2 and a repeated point would give different
     results.
 
@@ -174,7 +178,7 @@ class KernelFisherDiscriminant(
             )
         if len(sample) <= n_classes:
             raise ValueError(
-                f"The number of samples must be more than the number of classes: n_samples = "
+                f"The number of samples must exceed the number of classes: n_samples = "
                 f"{len(sample)}, n_classes = {n_classes}; otherwise the scatter within classes "
                 f"cannot be estimated"
             )
@@ -225,7 +229,7 @@ class KernelFisherDiscriminant(
         return self
 
     def _regress(self, kernel: Kernel, sample: Sample) -> IndicatorRegression:
-        """Regress the class indicators on the points, with the given or the best alpha."""
+        """Regress the class indicators on the points; choose the best alpha if it is "auto"."""
         n, q = sample.targets.shape
         data = (kernel, sample.points, sample.targets, None)
         options: dict[str, Any] = {"max_memory": self.max_memory, "log": self._progress_callback}
@@ -269,7 +273,7 @@ class KernelFisherDiscriminant(
             alphas = alphas[path.usable(alphas)]
         if not len(alphas):
             raise ValueError(
-                "all candidates of alpha are smaller than the rounding errors of K; the usual "
+                "all candidates for alpha are smaller than the rounding errors of K; the usual "
                 "cause is a kernel that is not positive semidefinite: choose a Mercer kernel, or "
                 "set alpha"
             )
@@ -295,10 +299,10 @@ class KernelFisherDiscriminant(
         return np.asarray(KernelEstimator._values(self, X) @ G + g)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the scores of points in each direction, of shape (n, n_components).
+        """Project points on the discriminant directions; the result has shape (n, n_components).
 
-        Over the training points the scores have mean 0. Their covariance within classes, including
-        the contribution of alpha, is the identity.
+        Over the training points, the projections have mean 0, and their covariance within classes,
+        including the contribution of alpha, is the identity.
         """
         check_is_fitted(self)
         return np.asarray(KernelEstimator._values(self, X)[:, : self._n_features_out])

@@ -33,13 +33,14 @@ from .._training_sample import Sample
 
 __all__ = ["KernelLogisticRegression", "LogisticEstimator", "LogisticProblem"]
 
-_PATH_SHIFT_RATIO = 0.1  # ratio of successive ridge parameters 1 / C along the "path" solver
-# Warn if functions lost to rounding of K could lower the objective by more than this fraction.
+_PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
+# Warn if components of f lost to rounding of K could lower the objective by more than this
+# fraction of it.
 _MAX_RELATIVE_MISSED = 1e-3
 
 
 class LogisticProblem(NamedTuple):
-    """The resolved kernel, solver, coordinates and labels of a logistic regression."""
+    """The resolved kernel, solver, coordinates phi of the points and labels of one fit."""
 
     kernel: Kernel
     solver: Any
@@ -50,7 +51,7 @@ class LogisticProblem(NamedTuple):
 
 
 def _centre_classes(minimum: Minimum) -> Minimum:
-    """Return a minimum whose functions and intercepts sum to 0 over the classes.
+    """Subtract the mean over classes, so that functions and intercepts sum to 0.
 
     With two classes there is a single function, which is returned unchanged.
     """
@@ -72,8 +73,8 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         The solver stops when the objective is certified to exceed its minimum by at most this
         fraction of the objective.
     max_iter : int or None
-        The maximum number of Newton steps, of which a few are usually enough, or of iterations
-        of "gradient", which needs many. None means 100 or 10 000, respectively.
+        The maximum number of iterations. None means 100 Newton steps, of which a few are usually
+        enough, or 10 000 iterations of "gradient", which needs many.
     solver : {"auto", "exact", "newton", "path", "nystroem", "gradient"} or a solver
         See KernelLogisticRegression. A `Newton` or `GradientDescent` object of `mercer.solvers`
         uses its own tol and max_iter.
@@ -88,12 +89,12 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
 
-    _extra_copies_of_F: ClassVar[int] = 0  # copies of F made in addition to F itself
+    _extra_copies_of_F: ClassVar[int] = 0  # number of extra copies of the coordinates F
 
     # ------------------------------------------------------------------ steps of a fit
 
     def _problem(self, sample: Sample) -> LogisticProblem:
-        """Return the optimisation problem in coordinates in which |f| = |w|."""
+        """Set up the fit in coordinates where the norm of f is that of its weight vector."""
         n, q = len(sample), len(sample.classes)
         kernel = sample.resolve(self._make_kernel(self.gamma))
         values = sample.evaluated(kernel, self.max_memory)
@@ -131,7 +132,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         return LogisticProblem(kernel, solver, phi, sample.classes, sample.labels, risk)
 
     def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
-        """Return the memory in bytes for m coordinates of n points and q classes."""
+        """Return the bytes a solver needs for m coordinates of n points and q classes."""
         outputs, precomputed_bytes = (1 if q == 2 else q), 8 * n * n * self._precomputed
         coordinate_bytes = 8 * n * m * (1 + self._extra_copies_of_F)
         if solver == "gradient":
@@ -148,9 +149,8 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     ) -> Minimum:
         """Return the minimum at this C, centred over the classes.
 
-        The functions sum to 0 at the exact minimum, and a constant common to all intercepts does
-        not change any probability. Centring an approximate minimum reduces |w| and does not change
-        the probabilities either.
+        At the exact minimum, the functions of all classes sum to 0. Centring an approximate
+        minimum reduces the norm and does not change any probability.
         """
         risk = replace(risk, shift=self._shift(C))
         return _centre_classes(
@@ -169,7 +169,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     def _make_report(
         self, problem: LogisticProblem, minimum: Minimum, C: float, missed: float | None = None
     ) -> Report:
-        """Return the solver's report in units of C sum_i v_i loss_i + |f|^2 / 2."""
+        """Rescale the solver's report to the objective C sum_i v_i loss_i + |f|^2 / 2."""
         report, phi = minimum.report, problem.phi
         scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
         certificate = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
@@ -180,7 +180,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         status, messages = report.status, [phi.message, report.message]
         if not phi.approximate and missed > _MAX_RELATIVE_MISSED * certificate["objective"]:
             warning = (
-                f"functions lost to rounding errors of K could lower the objective of "
+                f"components of f lost to rounding errors of K could lower the objective of "
                 f"{certificate['objective']:.3g} by up to {missed:.1e}; the usual cause is "
                 f"features with very large or very different scales. Scale the features, or lower "
                 f"C"
@@ -211,11 +211,12 @@ class KernelLogisticRegression(LogisticEstimator):
     Minimises  C sum_i v_i log-loss(y_i, f(x_i) + b) + |f|^2 / 2  over functions f in the RKHS of
     the kernel and intercepts b, with sample weights v_i.
 
-    With two classes there is one f, log-loss = log(1 + exp(-y f)) and p(y = 1 | x) = 1 / (1 +
-    exp(-f(x) - b)). With more classes there is one f_c per class and log-loss = -log softmax(f)_y.
-    All classes are fitted jointly (multinomial, not one versus rest), and the functions sum to 0.
-    Parameters have the names of scikit-learn's LogisticRegression, and the linear kernel is
-    equivalent to it: C multiplies the data term, and intercepts are not penalised.
+    With two classes, y = +1 or -1, there is one f, log-loss = log(1 + exp(-y f)) and p(y = 1 | x) =
+    1 / (1 + exp(-f(x) - b)). With more classes there is one f_c per class and log-loss = -log
+    softmax(f)_y. All classes are fitted jointly (multinomial, not one versus rest), and the
+    functions sum to 0. Parameters are named as in scikit-learn's LogisticRegression. With the
+    linear kernel both models are equivalent: C multiplies the data term, and intercepts are not
+    penalised.
 
     ============ ========================================================= ======================
     solver       method                                                    memory in bytes
@@ -254,23 +255,24 @@ class KernelLogisticRegression(LogisticEstimator):
         The fitted functions: one for two classes, otherwise one per class.
     X_fit_ : points
         The points of the expansion (their indices for a precomputed kernel). These are the
-        landmarks, or training points that are linearly independent in the RKHS; if K is singular,
-        these are fewer than all.
+        landmarks with "nystroem", otherwise training points that are linearly independent in the
+        RKHS, which are fewer than all points if K is singular.
     dual_coef_ : ndarray of shape (len(X_fit_), n_functions)
         The coefficients of the expansion.
     intercept_ : ndarray of shape (n_functions,)
         The intercepts b.
     n_iter_ : int
         The number of Newton steps, that is, of factorisations of the Hessian. Each factorisation
-        serves several directions; ``report_.certificate["corrections"]`` counts the additional
-        ones.
+        is reused for several search directions; ``report_.certificate["corrections"]`` counts the
+        directions after the first.
     kernel_ : Kernel
         The kernel with all parameters resolved.
     solver_, report_
         The solver and its report. ``report_.certificate`` contains the objective, the last Newton
-        decrement, and the gap, an upper bound of the objective minus its minimum over functions on
-        `X_fit_`. "left out" bounds how much functions outside this span could lower the objective:
-        rounding errors with an exact solver, the error of the landmarks with "nystroem".
+        decrement, and the gap, an upper bound of the objective minus its minimum over the span of
+        k(x, .) for x in `X_fit_`. "left out" bounds how much functions outside this span could
+        lower the objective. They are missing because of rounding errors with an exact solver, and
+        because of the landmarks with "nystroem".
 
     Examples
     --------
@@ -357,13 +359,13 @@ class KernelLogisticRegression(LogisticEstimator):
         return _centre_classes(minimum), sums
 
     def _input_kind(self) -> tuple[bool, int | None]:
-        """Return whether the input is a precomputed matrix, and its number of columns."""
+        """Return whether the input is a precomputed matrix, and its number of features."""
         return self._precomputed, getattr(self, "n_features_in_", None)
 
     def _start(
         self, problem: LogisticProblem, sample: Sample
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the previous solution, projected on the current span of f, as a start.
+        """Return the solution of the previous fit as a start, projected on the current span.
 
         Returns None if the previous solution has other classes or another type of input.
         """

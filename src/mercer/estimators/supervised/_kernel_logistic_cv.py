@@ -27,11 +27,11 @@ __all__ = ["KernelLogisticRegressionCV"]
 class KernelLogisticRegressionCV(LogisticEstimator):
     """Kernel logistic regression with cross-validated C.
 
-    The kernel matrix is evaluated and factored once, F F^T = K. With coordinates F of all points, a
-    fold is a subset of the rows of F, because the minimiser lies in the span of the training points
-    of the fold. Each fold is fitted for increasing C, starting from the previous solution. With
-    "nystroem" the landmarks are chosen once among all points, without using the labels. Likewise,
-    scales such as gamma="scale" are computed once from all points.
+    The kernel matrix is evaluated and factored only once, K = F F^T. The rows of F are coordinates
+    of the points, so each fold uses a subset of these rows. Each fold is fitted for increasing C,
+    starting from the solution for the previous C. With "nystroem" the landmarks are chosen once
+    among all points, without using the labels. Likewise, scales such as gamma="scale" are computed
+    once from all points.
 
     Parameters
     ----------
@@ -42,12 +42,13 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         The cross-validation splits; None means 5 stratified folds.
     scoring : str, callable or None
         The name of a scikit-learn scorer, or a function scorer(model, X, y), where the model is a
-        fitted KernelLogisticRegression; None means accuracy. The default evaluates probabilities,
-        as LogisticRegressionCV does from scikit-learn 1.11 on. If sample_weight is given, scores
-        are weighted, provided that the scorer supports it.
+        fitted KernelLogisticRegression; None means accuracy. The default, "neg_log_loss",
+        evaluates probabilities, like LogisticRegressionCV from scikit-learn 1.11 on. Scores use
+        sample_weight if the scorer supports it.
     refit : bool
-        Whether to fit all points with the best C. Otherwise the functions of the folds, each at its
-        own best C, are averaged, and so is C; the report then has no certificate.
+        Whether to fit all points again with the best C. If False, the model is the average of the
+        functions of the folds, each at the best C of its fold, `C_` is the average of these C, and
+        the report has no certificate of optimality.
 
     Attributes
     ----------
@@ -58,8 +59,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     scores_ : ndarray of shape (n_folds, n_Cs)
         The score of each fold for each C.
     best_score_ : float
-        The mean score over the folds at the best C; without `refit`, the mean of the best score of
-        each fold.
+        The mean score over the folds at the best C. If `refit` is False, the mean of the best
+        scores of the folds.
     classes_, expansion_, X_fit_, dual_coef_, intercept_, n_iter_, kernel_, solver_, report_
         As in KernelLogisticRegression, for the final fit.
 
@@ -154,8 +155,8 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         present = np.unique(problem.labels[train])
         if len(present) < 2:
             raise ValueError(
-                f"a fold has training points of {len(present)} class only; the usual cause is a "
-                f"class with very few points. Use fewer folds, or stratified folds"
+                f"the training points of a fold have only {len(present)} class; the usual cause is "
+                f"a class with very few points. Use fewer folds, or stratified folds"
             )
         Y, loss = encode_targets(np.searchsorted(present, problem.labels[train]), len(present))
         fold_risk = replace(risk, F=risk.F[train], Y=Y, loss=loss, weights=risk.weights[train])
@@ -195,7 +196,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
 
 
 class _FoldResult(NamedTuple):
-    """The scores of a fold, its best minimum, and pairs of C and report."""
+    """The scores of one fold for all C, its best model, and the report for each C."""
 
     scores: np.ndarray
     best: Any
@@ -205,18 +206,18 @@ class _FoldResult(NamedTuple):
 class _FoldModel(KernelLogisticRegression):
     """A fitted model with cached decision values at the test points of its fold."""
 
-    cached: Any = None, None  # the test points, and the decision values there
+    cached: Any = None, None  # the test points and the decision values at them
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return f(x) + b; cached for the test points."""
+        """Return f(x) + b, from the cache if X is the array of test points."""
         held_out, values = self.cached
         return values if X is held_out else super().decision_function(X)
 
 
 class _Scorer:
-    """A scorer given by name or as a function.
+    """Wrapper of a scorer that is given by name or as a function.
 
-    The log-loss gets the list of all classes, because a fold may lack some of them.
+    The log-loss is told all class labels, because some may be missing in a fold.
     """
 
     def __init__(self, scoring: Any, classes: np.ndarray) -> None:
@@ -244,7 +245,7 @@ def _best_index(scores: np.ndarray, Cs: np.ndarray) -> int:
     """
     if np.isnan(scores).all():
         raise ValueError(
-            "every score is nan; the usual cause is a scorer that needs all classes in each fold. "
+            "all scores are nan; the usual cause is a scorer that needs all classes in each fold. "
             "Use fewer folds, stratified folds, or another scoring"
         )
     order = np.argsort(Cs, kind="stable")
@@ -258,14 +259,14 @@ def _warn_once(fold_results: list[_FoldResult]) -> None:
     if failed:
         C, report = failed[0]
         warn_caller(
-            f"{len(failed)} of {len(reports)} fits did not converge, the first with C={C:g}: "
-            f"{report.message}",
+            f"{len(failed)} of {len(reports)} fits did not converge. The first of them, with "
+            f"C={C:g}: {report.message}",
             ConvergenceWarning,
         )
 
 
 def _mean_report(problem: LogisticProblem, reports: list[Report]) -> Report:
-    """Return the report of a mean of functions, which does not minimise an objective itself."""
+    """Return the report of the average over folds, which does not minimise any objective."""
     status = Status.APPROXIMATE if problem.phi.approximate else Status.CONVERGED
     if any(report.status is Status.NOT_CONVERGED for report in reports):
         status = Status.NOT_CONVERGED
@@ -274,13 +275,13 @@ def _mean_report(problem: LogisticProblem, reports: list[Report]) -> Report:
         status=status,
         n_iter=sum(report.n_iter for report in reports),
         seconds=sum(report.seconds for report in reports),
-        message=f"{problem.phi.message}; the mean of {len(reports)} functions, one for each fold",
+        message=f"{problem.phi.message}; average of the {len(reports)} models of the folds",
         certificate={"trace left": problem.phi.residual} if problem.phi.approximate else {},
     )
 
 
 def _add_missing_classes(minimum: Minimum, present: np.ndarray, q: int) -> Minimum:
-    """Return functions for all q classes, with 0 for classes missing in the fold."""
+    """Extend a model of the classes `present` to q classes; the others have f = 0 and b = 0."""
     w, b = np.zeros((len(minimum.weights), q)), np.zeros(q)
     if len(present) == 2:  # split the log-odds evenly between both classes
         w[:, present] = 0.5 * minimum.weights * [-1.0, 1.0]

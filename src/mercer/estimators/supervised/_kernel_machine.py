@@ -1,6 +1,6 @@
 """Kernel regression and classification with any convex loss and any increasing penalty.
 
-min over f in the RKHS and b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
+Minimises over f in the RKHS and intercepts b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .._training_sample import Sample
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
-# Constraint of user-defined losses, which are objects with these methods.
+# Parameter constraint: a user-defined loss is an object with these methods.
 CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
@@ -64,20 +64,20 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
         The positive weight of the penalty. Larger values regularise more.
     penalty : {"ridge", "norm"}, pair (g, dg) or object
         The penalty g(|f|): g(t) = t^2 for "ridge" and t for "norm". A custom penalty is a pair of
-        functions, g and its derivative, or an object with methods `value` and `derivative`. With
-        several functions, |f|^2 is the sum of their squared norms. If g is not convex, the
-        result is a local minimum with respect to the norm.
+        functions, g and its derivative, or an object with methods `value` and `derivative`. If
+        there are several functions f, |f|^2 is the sum of their squared norms. If g is not convex,
+        the result may be a local minimum only.
     fit_intercept : bool
         Whether to add an intercept b to each f, which is not penalised.
-    solver : {"auto", "exact", "nystroem"} or Machine
-        "exact" minimises over the whole RKHS, "nystroem" over functions on landmarks. "auto" means
+    solver : {"auto", "exact", "nystroem"} or NormPenaltySolver
+        "exact" minimises over the whole RKHS, "nystroem" over the span of landmarks. "auto" means
         "exact" for up to 3000 points (1000 with several quantiles) if the memory allows, otherwise
         "nystroem" with a warning. A `NormPenaltySolver` object of `mercer.solvers` is exact and
         uses its own tol and max_iter.
     tol : float
-        The solver stops when the objective is this close to its minimum, relative to the objective.
-        For losses of bounded slope, the reference is at least 1e-4 times the loss of the best
-        constant.
+        The solver stops when the objective exceeds its minimum by at most this fraction of itself.
+        For losses with bounded slope, it is a fraction of at least 1e-4 times the loss of the best
+        constant prediction.
     max_iter : int
         The maximum number of Newton or interior-point iterations.
     """
@@ -97,7 +97,8 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
         """Fit f and the intercept to the targets Y of the points of positive weight.
 
-        With `ordered`, the columns are quantiles that must not cross at the training points.
+        If `ordered` is True, the columns of Y are fitted by quantiles in increasing order, which
+        must not cross at the training points.
         """
         sample = sample.doubled()
         w, (n, q) = sample.counts, Y.shape
@@ -122,7 +123,7 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
         solver_is_name = isinstance(self.solver, str)
         solver = NormPenaltySolver(self.tol, self.max_iter) if solver_is_name else self.solver
         minimum = solver.minimize(risk, penalty, self._progress_callback)
-        A = minimum.dual  # representer coefficients; 0 for points with a flat loss at f
+        A = minimum.dual  # coefficients a_i of f; 0 where the loss has slope 0
         if phi.approximate or A is None:
             points, A = phi.points, phi.coefficients(minimum.weights)
         status = minimum.report.status
@@ -137,7 +138,7 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
 
 
 def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
-    """Raise an error for an invalid custom loss, or if the losses at f = 0 overflow."""
+    """Raise an error if a custom loss is invalid or the total loss at f = 0 overflows."""
     if isinstance(loss, CustomLoss):
         loss.check(Y)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -145,7 +146,7 @@ def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
         if not np.isfinite(total * total):
             raise ValueError(
                 f"the losses at f = 0 add up to {total:.3g}, whose square overflows; the usual "
-                f"cause is targets as large as {np.abs(Y).max():.3g}, or large weights. Scale them"
+                f"cause is large targets (up to {np.abs(Y).max():.3g}) or weights. Scale them down"
             )
 
 
@@ -168,13 +169,13 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     "quantile"              q max(r, 0) + (1 - q) max(-r, 0)             quantile regression
     "huber"                 r^2 up to |r| = epsilon, then linear         HuberRegressor, see Notes
     "epsilon_insensitive"   max(|r| - epsilon, 0)                        SVR, C = 1 / (2 alpha)
-    "poisson"               exp(f) - y f: counts of mean exp(f)          PoissonRegressor
+    "poisson"               exp(f) - y f, for counts with mean exp(f)    PoissonRegressor
     an object               value(y, f), gradient(y, f) and curvature(y, f): any smooth convex loss
     ======================= ============================================ =========================
 
     "squared", "poisson" and custom losses are minimised by Newton's method. The other losses are
-    quadratic programs and are solved by an interior-point method. Both provide a certificate in
-    `report_`.
+    quadratic programs and are solved by an interior-point method. Both certify their accuracy
+    in `report_`.
 
     **Several quantiles** are fitted jointly, with the constraint that they do not cross at any
     training point. Between training points they may still cross, but less than quantiles fitted
@@ -213,12 +214,14 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     n_iter_ : int
         The number of iterations.
     report_ : Report
-        Its `certificate` contains the objective, |f|, the shift mu of the ridge problem with the
-        same minimum, the relative stationarity, and an upper bound of the objective minus its
-        minimum.
+        Its `certificate` contains the objective, |f|, the ridge parameter mu for which a squared
+        penalty has the same minimum, the relative stationarity, and an upper bound of the objective
+        minus its minimum.
 
-    Notes ----- HuberRegressor also fits a scale s. Its solution equals the one here for epsilon * s
-    and alpha * s.
+    Notes
+    -----
+    HuberRegressor also fits a scale s. Its solution is obtained here with epsilon * s and alpha * s
+    instead of epsilon and alpha.
 
     Examples
     --------
@@ -251,7 +254,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
 
     @property
     def _has_count_targets(self) -> bool:
-        """Whether targets are counts, that is, loss="poisson"."""
+        """Whether the targets must be counts, which is the case for loss="poisson"."""
         return isinstance(self.loss, str) and self.loss == "poisson"
 
     @fit_method
@@ -308,8 +311,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
 
-        Both are 1 minus the ratio of the loss to that of the best constant. With several quantiles
-        the result is the mean of their scores.
+        Both are 1 minus the ratio of the loss to the loss of the best constant prediction. With
+        several quantiles the result is the mean of their scores.
 
         Parameters
         ----------
@@ -344,21 +347,21 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
                 raise ValueError(f"quantile must list distinct numbers, got {self.quantile!r}")
             if not flat:
                 raise ValueError(
-                    "several quantiles are fitted to one target at a time, but y has two "
-                    "dimensions; fit one model per column"
+                    "several quantiles can only be fitted to a single target, but y has two "
+                    "dimensions; fit one model per column of y"
                 )
         if not np.all((q > 0) & (q < 1)):
             raise ValueError(f"quantile must lie strictly between 0 and 1, got {self.quantile!r}")
         return q, several
 
     def _loss(self, quantiles: np.ndarray) -> Loss:
-        """Return the loss object of the parameters `loss` and `epsilon`."""
+        """Return the loss object that the parameters `loss` and `epsilon` define."""
         if not isinstance(self.loss, str):
             return CustomLoss(self.loss)
         epsilon = self.epsilon
         if epsilon is not None and self.loss not in ("huber", "epsilon_insensitive"):
             raise ValueError(
-                f"epsilon={epsilon!r} has no meaning for loss={self.loss!r}; omit it, or use "
+                f"epsilon={epsilon!r} has no effect for loss={self.loss!r}; omit it, or use "
                 f"loss='huber' or 'epsilon_insensitive'"
             )
         if self.loss == "huber":
@@ -384,12 +387,12 @@ def _check_counts(Y: np.ndarray, intercept: bool) -> None:
     """Raise an error if targets are negative, or all 0 with an intercept."""
     if np.any(Y < 0):
         raise ValueError(
-            f"loss='poisson' is for counts, but a target is {Y.min():g} < 0; use loss='squared'"
+            f"loss='poisson' needs non-negative targets, got {Y.min():g}; use loss='squared'"
         )
     if intercept and np.any(Y.sum(axis=0) == 0):
         raise ValueError(
-            "all targets are 0: under loss='poisson' the best intercept is minus infinity; "
-            "predict 0, or use fit_intercept=False"
+            "all targets are 0, for which the best intercept under loss='poisson' is minus "
+            "infinity; use fit_intercept=False, or predict 0 without a model"
         )
 
 

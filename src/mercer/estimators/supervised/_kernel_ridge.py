@@ -40,7 +40,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKerne
     fit_intercept : bool
         Whether to fit an intercept b, which is not penalised.
     solver : {"auto", "exact", "nystroem"}
-        "auto" and "exact" solve on all points; "nystroem" seeks f in the span of landmarks.
+        "auto" and "exact" use all points; "nystroem" restricts f to the span of landmarks.
     """
 
     fit_intercept: bool = parameter("boolean", default=False)
@@ -53,8 +53,8 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKerne
     def _resolve_kernel(self, sample: Sample, gamma: Any) -> Kernel:
         """Return the kernel with its parameters resolved on the sample.
 
-        With an intercept, f does not depend on the origin of linear terms, which are then shifted
-        to the centre of the points to avoid cancellation.
+        With an intercept, predictions do not depend on the origin of linear kernels, which is then
+        moved to the mean of the points to avoid cancellation.
         """
         kernel = self._make_kernel(gamma)
         if self.fit_intercept:
@@ -75,7 +75,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKerne
         return ExactRidge(*data, solver=exact_as_auto(solver), options=options, **common)
 
     def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
-        """Return a random sample of points in blocks, and the blocks with targets and weights."""
+        """Draw a random sample of points in blocks; also return the blocks with y and weights."""
         require_landmarks(self)
         if y is None:
             raise ValueError(f"{type(self).__name__} needs targets y, in blocks or as one array")
@@ -102,11 +102,11 @@ class KernelRidge(RidgeEstimator):
 
     A drop-in replacement for scikit-learn's `KernelRidge`, with the same parameters, defaults and
     attributes.  There are two differences.  For a kernel given by name, gamma must be positive,
-    and for "poly" the degree must be a positive integer and coef0 non-negative, because it is not
-    a Mercer kernel otherwise.  A precomputed matrix that is not symmetric is symmetrised, with a
-    warning.
+    and for "poly" the degree must be a positive integer and coef0 non-negative, because the
+    kernel is not a Mercer kernel otherwise.  A precomputed matrix that is not symmetric is
+    symmetrised, with a warning.
 
-    Predictions are computed in tiles, so k(X, X_fit) is never stored as a whole.
+    Predictions are computed in tiles, so the matrix k(X, X_fit_) is never stored as a whole.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class KernelRidge(RidgeEstimator):
         (conjugate gradients, does not store the n x n matrix); "lstsq" (for singular systems).
         Approximate solvers, with f in the span of landmarks: "nystroem" (direct) and "krill"
         (sketched conjugate gradients, for many landmarks).  "auto" and "exact" are the same here:
-        they choose an exact solver by the size of the problem, see `mercer.solvers.choose`.  If
+        they choose an exact solver by the number of points, see `mercer.solvers.choose`.  If
         the system is singular, they fall back to least squares, with a warning.
 
     Attributes
@@ -160,7 +160,8 @@ class KernelRidge(RidgeEstimator):
     def _required_cpd_order(self) -> int | None:
         if isinstance(self.solver, str) and self.solver == "lstsq":
             return None  # least squares does not need a positive definite matrix
-        # With an intercept the coefficients sum to 0, so order 1 is enough.
+        # With an intercept the coefficients sum to 0, so a conditionally positive definite kernel
+        # of order 1 is enough.
         return int(self.fit_intercept)
 
     @fit_method
@@ -203,7 +204,8 @@ class KernelRidge(RidgeEstimator):
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Fit f to points in blocks.
 
-        With landmarks this needs one pass; otherwise conjugate gradients use products with K.
+        With landmarks this needs one pass over the blocks; otherwise the system is solved by
+        conjugate gradients.
         """
         if not self._on_landmarks:
             with distributed_exact_products(self, X, "solver", ("auto", "exact", "cg")):
@@ -228,7 +230,7 @@ class KernelRidge(RidgeEstimator):
         Parameters
         ----------
         X : points
-            For a precomputed kernel, k(X, training points).
+            New points; for a precomputed kernel, the kernel matrix between new and training points.
         return_std : bool, default=False
             Whether to return the posterior standard deviation of f(x) + b for the Gaussian process
             with prior covariance c k and noise variance c alpha / w_i, whose posterior mean is f.
@@ -254,8 +256,9 @@ class KernelRidge(RidgeEstimator):
     def leave_one_out(self) -> np.ndarray:
         """Return the leave-one-out prediction f_-i(x_i) + b_-i of each training point.
 
-        The closed form y_i - a_i / P_ii, where a = P y, needs no further fits.  `KernelRidgeCV`
-        offers leave-one-out for many alphas, and for solver="nystroem".
+        f_-i and b_-i are fitted without point i.  They have a closed form, y_i - a_i / P_ii with
+        P = (K + alpha I)^-1 and a = P y (without weights and intercept), so no model is refitted.
+        `KernelRidgeCV` computes them for many alphas, and for solver="nystroem".
 
         Returns
         -------
@@ -281,12 +284,13 @@ class KernelRidge(RidgeEstimator):
         """Return the dual basis functions psi_i, for which f = sum_i y_i psi_i.
 
         The value psi_i(x) is the influence of the target y_i on the prediction at x.  The vector
-        of all values is P k(x); without weights and intercept, P = (K + alpha I)^-1.
+        of all psi_i(x) is P k(x), where k(x) has the entries k(x_i, x); without weights and
+        intercept, P = (K + alpha I)^-1.
 
         Parameters
         ----------
         indices : array-like of int or None, default=None
-            Training points whose functions are returned; None for all.
+            Indices of the training points whose functions are returned; None for all.
 
         Returns
         -------
@@ -316,7 +320,7 @@ class KernelRidge(RidgeEstimator):
             self.__dict__.pop(part, None)
 
     def _require_points(self, what: str) -> None:
-        """Raise an error if the model does not store its training points; `what` needs them."""
+        """Raise an error if the training points, needed for `what`, are not stored."""
         if self._precomputed:
             raise ValueError(
                 f"{what} need the kernel matrix of the training points, which is not stored for "
@@ -334,7 +338,7 @@ class KernelRidge(RidgeEstimator):
 
 
 def _check_alpha(alpha: Any, n_targets: int) -> np.ndarray:
-    """Return one checked alpha per target."""
+    """Check alpha and return an array with one value per target."""
     alpha = np.asarray(alpha, dtype=float)
     if alpha.ndim > 1 or alpha.size not in (1, n_targets):
         raise ValueError(

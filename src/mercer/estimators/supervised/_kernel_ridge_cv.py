@@ -1,4 +1,4 @@
-"""Kernel ridge regression with alpha, and gamma, chosen by cross-validation."""
+"""Kernel ridge regression with alpha and, optionally, gamma chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -41,25 +41,26 @@ class KernelRidgeCV(RidgeEstimator):
 
     Leave-one-out errors have the closed form
 
-        e_i = a_i / P_ii,     a = P y,     P = (K + alpha I)^-1  without weights and intercept
+        e_i = a_i / P_ii,     a = P y,     P = (K + alpha I)^-1,
 
-    One decomposition of K serves all alphas, and one distance matrix serves all gammas.  A search
-    therefore costs little more than a few fits.
+    here without weights and intercept.  One decomposition of K is used for all alphas, and one
+    distance matrix for all gammas, so a search costs little more than a few fits.
 
     Parameters
     ----------
     alphas : array-like or None
-        Values of alpha to try; None for 30 values between 1e-8 and 100 times the mean of k(x, x).
+        Values of alpha to try; None means 30 values between 1e-8 and 100 times the mean of k(x, x).
         Values for which K + alpha I is not positive definite, up to rounding, are skipped with a
         warning.
     gammas : array-like or None
-        Values of gamma to try, for a kernel given by name; None for `gamma` only.
+        Values of gamma to try, for a kernel given by name; None means only `gamma`.
     scoring : str, callable or None
-        A scikit-learn scorer; None for the negative mean squared error.  If sample weights are
+        A scikit-learn scorer; None means the negative mean squared error.  If sample weights are
         passed to `fit`, the scorer must accept them.
     cv : None, "gcv", int or a splitter
-        None for leave-one-out in closed form; "gcv" for generalised cross-validation, which allows
-        no `scoring`; otherwise the number of folds or a splitter, as in scikit-learn.
+        None means leave-one-out in closed form; "gcv" means generalised cross-validation, which
+        cannot be combined with `scoring`; otherwise the number of folds or a splitter, as in
+        scikit-learn.
     alpha_per_target : bool
         Whether to choose one alpha for each target; only for leave-one-out without `scoring`, and
         for "gcv".
@@ -156,8 +157,8 @@ class KernelRidgeCV(RidgeEstimator):
         self._check_parameters()
         if self._uses_folds or self.scoring is not None or self.store_cv_results:
             raise ValueError(
-                "for points in blocks, the score is the mean squared leave-one-out error (cv=None, "
-                "scoring=None) or cv='gcv', and store_cv_results must be False"
+                "for points in blocks, only the mean squared leave-one-out error (cv=None, "
+                "scoring=None) and cv='gcv' are supported, and store_cv_results must be False"
             )
         sample, blocks = self._blocks_sample(X, y, sample_weight)
         gammas = (
@@ -188,7 +189,7 @@ class KernelRidgeCV(RidgeEstimator):
     def _score_path(
         self, path: Any, values: np.ndarray, usable: np.ndarray, q: int
     ) -> AlphaSearchResult:
-        """Return the scores of all alphas, -inf for those that are not usable, and the solution."""
+        """Return the scores of all alphas (-inf for unusable ones) and the best solution."""
         if values.ndim == 2 and not self.alpha_per_target:
             values = values.mean(axis=1)
         scores = np.full((len(usable), *values.shape[1:]), -np.inf)
@@ -212,25 +213,25 @@ class KernelRidgeCV(RidgeEstimator):
 
     @property
     def _uses_folds(self) -> bool:
-        """Whether the score is a mean over folds, and not leave-one-out or GCV."""
+        """Whether the score is a mean over folds instead of leave-one-out or GCV."""
         return not (self.cv is None or isinstance(self.cv, str))
 
     def _check_parameters(self) -> None:
         """Raise an error if parameters contradict each other."""
         if self.alpha_per_target and (self._uses_folds or self.scoring is not None):
             raise ValueError(
-                "alpha_per_target=True needs the errors of each target: leave-one-out (cv=None) "
-                "without scoring, or cv='gcv'"
+                "alpha_per_target=True needs separate errors for each target; use cv=None with "
+                "scoring=None, or cv='gcv'"
             )
         if self.scoring is not None and isinstance(self.cv, str):
-            raise ValueError("cv='gcv' defines the score itself; leave scoring=None")
+            raise ValueError("cv='gcv' cannot be combined with scoring; use scoring=None")
         if self.store_cv_results and self.cv is not None:
-            raise ValueError("store_cv_results=True needs leave-one-out: cv=None")
+            raise ValueError("store_cv_results=True needs leave-one-out errors; use cv=None")
         name = self.kernel if isinstance(self.kernel, str) else None
         if self.gammas is not None and name not in _KERNELS_WITH_GAMMA:
             raise ValueError(
-                f"gammas need a kernel given by name, one of {sorted(_KERNELS_WITH_GAMMA)}, but "
-                f"the kernel is {self.kernel!r}; search over other parameters with "
+                f"gammas requires a kernel given by name, one of {sorted(_KERNELS_WITH_GAMMA)}, "
+                f"but the kernel is {self.kernel!r}; search over other parameters with "
                 f"GridSearchCV(KernelRidge(...))"
             )
 
@@ -260,8 +261,8 @@ class KernelRidgeCV(RidgeEstimator):
         self.scores_ = np.array(scores)
         if best is None or not np.isfinite(best.best):
             raise ValueError(
-                f"no alpha has a finite score, the best is {None if best is None else best.best}; "
-                f"the usual cause is targets or a scorer that overflow, or folds with one point"
+                f"no alpha has a finite score (best: {None if best is None else best.best}); the "
+                f"usual causes are targets or scores that overflow, and folds with a single point"
             )
         return best_index, best
 
@@ -281,8 +282,8 @@ class KernelRidgeCV(RidgeEstimator):
         elif data.values is not None:
             yield gram(kernels[0], data.points, max_memory=self.max_memory)
         else:
-            # In float64 even for float32 points, because small alphas are below the rounding
-            # errors of float32.
+            # K is computed in float64 even for float32 points, because small alphas are below
+            # the rounding errors of float32.
             yield from iter_grams(kernels, as_float64(data.points))
 
     # ------------------------------------------------------------------ leave-one-out and GCV
@@ -322,16 +323,16 @@ class KernelRidgeCV(RidgeEstimator):
             warn_caller(
                 f"{np.sum(~usable)} of {len(usable)} alphas, up to "
                 f"{self.alphas_[~usable].max():.3g}, are skipped, because K + alpha I is not "
-                f"positive definite beyond rounding, for {kernel}",
+                f"positive definite up to rounding errors, for {kernel}",
                 ConvergenceWarning,
             )
         return usable
 
     def _score_errors(self, errors: np.ndarray, data: Sample) -> np.ndarray:
-        """Return the scores of leave-one-out errors of shape (n_alphas, n, q).
+        """Turn leave-one-out errors of shape (n_alphas, n, n_targets) into scores.
 
-        Without `scoring` there is one score for each target, shape (n_alphas, q); otherwise the
-        shape is (n_alphas,).
+        Without `scoring` there is one score for each alpha and target; otherwise one for each
+        alpha.
         """
         if self.scoring is None:
             return -np.average(np.square(errors), axis=1, weights=data.weights)
@@ -386,7 +387,7 @@ class KernelRidgeCV(RidgeEstimator):
         Y, indices, flat = sample.targets, sample.kept, sample.flat
         best_errors = best.errors[best.chosen, :, np.arange(Y.shape[1])].T
         predictions = sample.scatter(Y - best_errors)
-        if not sample.whole:  # points of weight 0 are in no fit, so nothing has to be left out
+        if not sample.whole:  # points of weight 0 were not used to fit the model
             zero_weight = np.flatnonzero(sample.places < 0)
             predictions[zero_weight] = self._values(take(X, zero_weight))
         self.leave_one_out_ = predictions[:, 0] if flat else predictions
@@ -403,6 +404,6 @@ class KernelRidgeCV(RidgeEstimator):
         self._delete_point_attributes()  # state of the uncompressed model, now invalid
 
     def _delete_point_attributes(self) -> None:
-        """Delete the attributes of single points."""
+        """Delete `cv_results_` and `leave_one_out_`, which have one entry per training point."""
         for learned in ("cv_results_", "leave_one_out_"):
             self.__dict__.pop(learned, None)

@@ -1,6 +1,6 @@
 """Regression and classification with a small number m of learned expansion vectors.
 
-f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      z_j anywhere in R^d
+f(.) = sum_j b_j k(z_j, .) + c,      j = 1 .. m,      with vectors z_j anywhere in R^d
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class SparseKernelEstimator(NamedKernelEstimator):
     Parameters
     ----------
     n_vectors : int or str
-        The number m of vectors, or the size of the model as text: "100 kB" stands for the number
-        of vectors and weights in float64 that fit in this size.  If m is at least the number of
-        points, the vectors are the distinct training points, which is optimal.
+        The number m of vectors, or the size of the model as a string: "100 kB" means as many
+        vectors as fit in this size together with their weights, in float64.  If m is at least the
+        number of points, the vectors are the distinct training points, which is optimal.
     kernel : str, Kernel, callable or scikit-learn GP kernel
         The kernel must be differentiable in its points; "precomputed" is not allowed.
     fit_intercept : bool
@@ -52,11 +52,11 @@ class SparseKernelEstimator(NamedKernelEstimator):
         objective.  Not recommended for kernels with a free scale factor: scaling the kernel up
         is equivalent to making alpha smaller.
     max_iter : int
-        Maximum number of L-BFGS iterations; 0 to leave the vectors at their initial positions.
+        Maximum number of L-BFGS iterations; with 0 the vectors keep their initial values.
     tol : float
-        Stop when ten iterations reduce the objective by less than this fraction of it.
+        The solver stops when ten iterations reduce the objective by less than this fraction.
     random_state : int, RandomState or None
-        Seed for the initial vectors; None stands for 0.
+        Seed for the choice of initial vectors; None means 0.
     """
 
     n_vectors: int | str = parameter(POSITIVE_INTEGER, str, default=100)
@@ -79,21 +79,21 @@ class SparseKernelEstimator(NamedKernelEstimator):
         return np.asarray(self.expansion_.points)
 
     def _require_vectors(self, X: Any) -> None:
-        """Raise an error if X is not an array of vectors, because only vectors can be moved."""
+        """Raise an error if X is not an array of vectors, because only vectors can be optimised."""
         name = type(self).__name__
         if self._precomputed:
             raise ValueError(
-                f"{name} evaluates k at new vectors, so a precomputed matrix is not enough; pass "
-                f"the points and a kernel, or use KernelRidge"
+                f"{name} evaluates the kernel at new vectors, which a precomputed matrix does not "
+                f"allow; pass points and a kernel, or use KernelRidge"
             )
         if not self._expects_matrix(X):
             raise TypeError(
                 f"{name} learns vectors in R^d, but the points of {self.kernel!r} are not vectors; "
-                f"fit KernelRidge and compress its expansion_ instead"
+                f"fit KernelRidge instead and compress its expansion_"
             )
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, flat: bool = False) -> None:
-        """Learn vectors, weights and intercepts for the targets Y, and set the attributes."""
+        """Learn vectors, weights and intercepts for the targets Y; set the fitted attributes."""
         sample = sample.doubled()
         X, w = sample.points, sample.counts
         (n, d), q = X.shape, Y.shape[1]
@@ -137,8 +137,8 @@ class SparseKernelEstimator(NamedKernelEstimator):
 
 
 _EXACT_MESSAGE = (
-    "n_vectors is at least the number of points: the vectors are the distinct points, and f is the "
-    "minimiser over the whole RKHS"
+    "n_vectors is at least the number of points, so the vectors are the distinct training points, "
+    "and f is the minimiser over the whole RKHS"
 )
 
 
@@ -148,20 +148,20 @@ def _dense(X: Any) -> np.ndarray:
 
 
 def _number_of_vectors(n_vectors: Any, d: int, q: int) -> int:
-    """Return m; a text such as "100 kB" is the memory of m vectors and their weights."""
+    """Return the number of vectors that `n_vectors`, an integer or a size like "100 kB", means."""
     if not isinstance(n_vectors, str):
         return int(n_vectors)
     try:
         size = budget_in_bytes(n_vectors)
     except ValueError:
         raise ValueError(
-            f"n_vectors must be a positive integer, or the size of the model as text such as "
+            f"n_vectors must be a positive integer, or the size of the model as a string such as "
             f"'100 kB', got {n_vectors!r}"
         ) from None
     bytes_per_vector = 8 * (d + q)
     if size < bytes_per_vector:
         raise ValueError(
-            f"n_vectors={n_vectors!r} is smaller than a single vector: {d} coordinates and {q} "
+            f"n_vectors={n_vectors!r} is too small for a single vector: {d} coordinates and {q} "
             f"weights need {format_bytes(bytes_per_vector)}"
         )
     return size // bytes_per_vector
@@ -275,10 +275,10 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     evaluations of k, independent of the number of training points.  All classes share the vectors.
 
     ================= ======================================== ===================================
-    loss              two classes: one f, y = +1 or -1         more: one f_c for each class
+    loss              two classes: one f, y = +1 or -1         more classes: one f_c per class
     ================= ======================================== ===================================
     "logistic"        log(1 + exp(-y f))                       -log softmax(f)_y: multinomial
-    "squared_hinge"   max(0, 1 - y f)^2                        its sum over one-vs-rest problems
+    "squared_hinge"   max(0, 1 - y f)^2                        the sum over classes, one vs. rest
     ================= ======================================== ===================================
 
     The vectors are optimised by L-BFGS, with the optimal weights for each position
@@ -288,8 +288,8 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     Parameters
     ----------
     alpha : float
-        Regularisation: the weight of |f|^2 relative to the mean loss.  In terms of the C of
-        scikit-learn it is 1 / (2 n C).
+        Regularisation: the weight of |f|^2 relative to the mean loss.  It corresponds to 1 / (2 n
+        C), where C is the parameter of scikit-learn's LogisticRegression.
     loss : {"logistic", "log_loss", "squared_hinge"}
         See the table; "log_loss" is a synonym of "logistic".
 

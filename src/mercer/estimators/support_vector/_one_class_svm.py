@@ -15,8 +15,8 @@ from ._svm_base import SupportVectorMachine
 
 __all__ = ["OneClassSVM"]
 
-# rho is lowered by this fraction of the largest |f|, so that rounding does not make free support
-# vectors, where f = rho, outliers.
+# The threshold rho is lowered by this fraction of the largest |f|, so that rounding errors do not
+# turn support vectors on the boundary, where f = rho, into outliers.
 _RHO_SLACK = 1e-8
 
 
@@ -27,9 +27,9 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - f(x_i))   over f and rho
 
     W is the sum of the weights w_i.  Points with f(x) < rho are outliers.  At most a fraction nu
-    of the weight lies outside of the region f >= rho, and support vectors have at least the
-    fraction nu of the weight.  For a density kernel, the region estimates a level set of the
-    density from a few of the points.  A drop-in replacement for scikit-learn's `OneClassSVM`.
+    of the total weight lies outside of the region f >= rho, and the support vectors have at least
+    the fraction nu of it.  For a density kernel such as the Gaussian, the region estimates a level
+    set of the density.  A drop-in replacement for scikit-learn's `OneClassSVM`.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     n_support_ : ndarray of shape (1,)
         Number of support vectors.
     dual_coef_ : ndarray of shape (1, n_support_vectors)
-        Coefficients v of f = sum_i v_i k(x_i, .), between 0 and the weight of each point.
+        Coefficients v_i of f = sum_i v_i k(x_i, .), between 0 and the weight w_i of each point.
     at_bound_ : ndarray of bool
         True for support vectors outside of the region, where v_i = w_i.  The others are on its
         boundary, where f = rho.
     offset_, intercept_ : ndarray of shape (1,)
-        rho and -rho; `decision_function` is `score_samples` - `offset_`.
+        The threshold rho and its negative; `decision_function` is `score_samples` - `offset_`.
     coef_, expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
         As in SVR.
 
@@ -103,7 +103,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     @predict_method
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return f(x) for each point."""
+        """Return f(x) for each point, without subtracting the threshold rho."""
         return self.decision_function(X) + self.offset_
 
     @predict_method

@@ -1,9 +1,9 @@
 """One-vs-one classification: a function for each pair of classes, in the layout of LIBSVM.
 
-q classes have q (q - 1) / 2 functions.  A support vector of class a has q - 1 coefficients, one
-for each other class b: in row b - 1 of `dual_coef_` if b > a, otherwise in row b.  So k(x, x_i) is
-evaluated once and summed q - 1 times, not q (q - 1) / 2 times.  Estimators with a single function
-(regression, one-class) are the case q = 2.
+With q classes there are q (q - 1) / 2 functions.  A support vector of class a has q - 1
+coefficients, one for each other class b: in row b - 1 of `dual_coef_` if b > a, otherwise in row b.
+So each k(x, x_i) is evaluated once and used in q - 1 sums, not in q (q - 1) / 2.  Estimators with a
+single function (regression, one-class) are the case q = 2.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = [
     "votes_of_pairs",
 ]
 
-# Up to this many entries, k(X, support vectors) is evaluated as one array (2 MB); larger ones are
-# evaluated class by class, in tiles.
+# Up to this many entries (2 MB), k(X, support vectors) is evaluated as one array; a larger matrix
+# is evaluated class by class, in tiles.
 MAX_STORED_ENTRIES = 2**18
 
 # Up to this many entries of K (about one row), one reduction over all classes is faster than a
@@ -51,9 +51,9 @@ def class_pairs(q: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=64)
 def _contribution_indices(q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the flat indices of the two contributions to each f in an array (q - 1, q).
+    """Return the flat indices of the two contributions to each f in an array of shape (q - 1, q).
 
-    Column c of that array contains the contributions of class c to its q - 1 functions.
+    Column c of this array contains the contributions of class c to its q - 1 functions.
     """
     a, b = class_pairs(q)
     return (b - 1) * q + a, a * q + b
@@ -103,11 +103,11 @@ class Pairs:
 
     @cached_property
     def all_members(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The concatenated points of all pairs: their indices, columns and signs.
+        """The indices, columns and signs of the points of all pairs, concatenated.
 
-        The column is that of the coefficient in the transpose of `dual_coef_`.  The sign is +1 for
-        the class for which f is positive: the second class if q = 2, otherwise the first of the
-        pair.
+        The column is where the coefficient is stored in the transpose of `dual_coef_`.  The sign is
+        +1 for the class for which f is positive: the second class if q = 2, otherwise the first of
+        the pair.
         """
         n, q = len(self.labels), self.q
         if q == 2:
@@ -146,7 +146,7 @@ class Pairs:
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def functions(self, D: np.ndarray) -> np.ndarray:
-        """Return the coefficients of each f, (n, n_pairs), from D = dual_coef_.T."""
+        """Return the coefficients of each f, shape (n, n_pairs), from D = dual_coef_.T."""
         (a, b), pair_index = class_pairs(self.q), np.empty((self.q, self.q - 1), dtype=int)
         pair_index[a, b - 1] = pair_index[b, a] = np.arange(len(self))
         A = np.zeros((len(D), len(self)))
@@ -158,7 +158,7 @@ class PairExpansion(Expansion):
     """The functions of all pairs, evaluated class by class because most coefficients are 0."""
 
     pairs: Pairs
-    dual: np.ndarray  # (n, q - 1), the transpose of `dual_coef_`
+    dual: np.ndarray  # transpose of `dual_coef_`, of shape (n, q - 1)
 
     def __init__(self, kernel: Kernel, points: Any, dual: np.ndarray, pairs: Pairs) -> None:
         # `coefficients` is computed on demand only, because predictions do not need it.
@@ -190,7 +190,7 @@ class PairExpansion(Expansion):
 def expansion_of_pairs(
     kernel: Kernel, points: Any, dual_coef: np.ndarray, n_support: np.ndarray
 ) -> Expansion:
-    """Return the functions of all pairs as an expansion; support vectors are sorted by class.
+    """Return the functions of all pairs as an expansion in support vectors sorted by class.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def expansion_of_pairs(
 
 
 def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
-    """Return the value of each f, (n, n_pairs), from a small stored K = k(X, support vectors)."""
+    """Return the values of all f, shape (n, n_pairs), from a stored K = k(X, support vectors)."""
     if len(dual_coef) == 1:
         return K @ dual_coef.T
     ends = np.cumsum(n_support)
@@ -224,7 +224,7 @@ def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray)
 
 
 def _sum_contributions(G: np.ndarray) -> np.ndarray:
-    """Return the value of each f, (n, n_pairs), from the contributions of each class.
+    """Return the values of all f, shape (n, n_pairs), from the contributions of each class.
 
     G has shape (n, q - 1, q); G[:, :, c] are the contributions of class c to its q - 1 functions.
     """

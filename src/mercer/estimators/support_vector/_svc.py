@@ -24,12 +24,12 @@ from ._svm_training import SVMProblem
 
 __all__ = ["SVC", "NuSVC"]
 
-_MIN_RELATIVE_MARGIN = 1e-12  # a rho below this times the largest |f| is a rounding error
+_MIN_RELATIVE_MARGIN = 1e-12  # a margin rho below this fraction of max |f| is rounding
 
 
 @estimator(kw_only=True)
 class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
-    """Base class of SVC and NuSVC: one function for each pair of classes, and a vote.
+    """Base class of SVC and NuSVC: one function for each pair of classes, which vote.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         """Return the dual problem of each pair of classes."""
 
     def _classification_problem(self, X: Any, y: Any, sample_weight: Any) -> SVMProblem:
-        """Return the checked training problem; points of more than two classes are sorted."""
+        """Check the data and return the training problem; with q > 2 classes, points are sorted."""
         sample, y = self._sample_of(X, y, sample_weight, labels=True)
         kept_labels = y if len(sample) == len(y) else y[sample.kept]
         classes, labels = np.unique(kept_labels, return_inverse=True)
@@ -109,15 +109,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         Parameters
         ----------
         X : points
-            For a precomputed kernel, k(X, training points).
+            New points; for a precomputed kernel, the kernel matrix between new and training points.
 
         Returns
         -------
         ndarray of shape (n,), (n, n_pairs) or (n, n_classes)
             For two classes f(x) + b, which is positive for `classes_[1]`.  For more classes and
-            "ovo", the value of each pair, positive for its first class.  For "ovr", the votes for
-            each class plus a number below 1/3 in modulus that increases with the sum of the
-            values of f.
+            "ovo", the value of each pair, positive for its first class.  For "ovr", the number
+            of votes for each class, plus a tie-breaking term between -1/3 and 1/3 that increases
+            with the values of f in favour of this class.
         """
         values = self._values(X)
         if len(self.classes_) == 2:
@@ -130,13 +130,14 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     def predict(self, X: Any) -> np.ndarray:
         """Return the label with the most votes.
 
-        If classes tie, it is the first of them, unless `break_ties` is True.
+        If several classes have the most votes, the first of them is returned, or with `break_ties`
+        the one with the largest decision value.
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             check_is_fitted(self)
             raise ValueError(
-                "break_ties must be False when decision_function_shape is 'ovo': ties are broken "
-                "by the values of 'ovr'"
+                "break_ties must be False when decision_function_shape is 'ovo', because ties are "
+                "broken by the decision values of 'ovr'"
             )
         values = self._values(X)
         if len(self.classes_) == 2:
@@ -160,12 +161,13 @@ class SVC(SupportVectorClassifier):
         minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))
 
     The solution is f = sum_i v_i k(x_i, .), where v_i = 0 for all points outside of the margin;
-    the other points are the support vectors.  For more than two classes there is one f for each
-    pair of classes, and they vote.
+    the other points are the support vectors.  With more than two classes there is one f for each
+    pair of classes, and the class with the most votes is predicted.
 
     A drop-in replacement for scikit-learn's `SVC`, apart from the differences in the notes.  The
     solver stores the rows of K that it needs in a cache, updates many points at a time, and
-    returns a certificate.  Predictions evaluate the kernel at the support vectors only.
+    certifies the accuracy of the solution.  Predictions evaluate the kernel at the support vectors
+    only.
 
     Parameters
     ----------
@@ -187,18 +189,19 @@ class SVC(SupportVectorClassifier):
         The coefficients v, in the layout of LIBSVM: the coefficient of a support vector of class a
         in the f of classes a and b is in row b if b < a, otherwise in row b - 1.
     at_bound_ : ndarray of bool, shape (n_support_vectors,)
-        True for support vectors that violate the margin of some f, where |v_i| = C w_i.  The
-        others are free: 0 < |v_i| < C w_i wherever v_i is not 0.
+        True for support vectors with |v_i| = C w_i in some f, which violate its margin.  The others
+        are free support vectors: all their nonzero coefficients have |v_i| < C w_i.
     intercept_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
         The intercept b of each pair.
     coef_ : ndarray of shape (n_classes * (n_classes - 1) / 2, n_features)
         The weights of a linear kernel: f(x) = <coef_, x>.
     expansion_ : Expansion
-        The functions f of all pairs, without intercepts; on landmarks for "nystroem".
+        The functions f of all pairs, without intercepts; an expansion in landmarks for
+        "nystroem".
     class_weight_ : ndarray of shape (n_classes,)
         The class weights that were used.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) / 2,)
-        Number of solver steps of each pair.
+        Number of solver steps for each pair of classes.
     fit_status_ : int
         0 if the solver converged for all pairs, otherwise 1.
     report_ : Report
@@ -208,7 +211,7 @@ class SVC(SupportVectorClassifier):
         in the cache, and the most negative curvature (0 for a Mercer kernel).  With several pairs,
         these are sums or worst cases.
     reports_ : list of Report
-        One for each pair.
+        One report for each pair of classes.
     shape_fit_ : tuple of int
         The shape of X in `fit`.
     gamma_ : float, str or None
@@ -220,10 +223,10 @@ class SVC(SupportVectorClassifier):
 
     Notes
     -----
-    Differences from scikit-learn: weights count as repetitions also in gamma="scale" and in
-    class_weight="balanced", and class weights have the same effect as sample weights
-    (scikit-learn computes gamma="scale" without weights; pass a number to reproduce its value).
-    gamma must be positive.  There is no parameter `probability`: use
+    Differences from scikit-learn: weights count as repetitions of points, also in
+    gamma="scale" and class_weight="balanced", and class weights have the same effect as sample
+    weights (scikit-learn computes gamma="scale" without weights; pass a number to reproduce its
+    value). gamma must be positive.  There is no parameter `probability`: use
     ``CalibratedClassifierCV(SVC(), ensemble=False)``.
 
     Examples
@@ -248,10 +251,10 @@ class SVC(SupportVectorClassifier):
         """Return one fitted SVC for each value of C, in the order of `Cs`.
 
         This is faster than separate fits: all models share the cache of rows of K, and each solver
-        starts at the previous solution v, scaled by the optimal feasible factor.  The results are
-        those of separate fits up to `tol`; `report_` describes the initial point.  The interior
-        point method of "primal" and "nystroem" does not benefit from an initial point, and does
-        not use one.
+        starts at the coefficients for the previous C, multiplied by the best feasible factor.  The
+        results equal those of separate fits up to `tol`, and the message of `report_` states the
+        initial point.  The interior point method of "primal" and "nystroem" does not benefit from
+        an initial point, and does not use one.
 
         Parameters
         ----------
@@ -316,23 +319,23 @@ class NuSVC(SupportVectorClassifier):
         minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - y_i (f(x_i) + b))   over f, b, rho
 
     W is the sum of the weights w_i.  The parameter nu replaces C: at most a fraction nu of the
-    weight violates the margin, and support vectors have at least the fraction nu of the weight.
-    Finally f, b and v are divided by rho, so that the margin is at f + b = +-1, as in SVC.  A
+    total weight violates the margin, and the support vectors have at least the fraction nu of it.
+    Finally f and b are divided by rho, so that the margin is at f + b = +-1, as in SVC.  A
     drop-in replacement for scikit-learn's `NuSVC`.
 
     Parameters
     ----------
     nu : float
-        Upper bound on the fraction of margin errors, in (0, 1].  For each pair of classes it is at
-        most twice the fraction of the weight of the lighter class, because each class must have
-        support vectors with the fraction nu / 2 of the weight.
+        Upper bound on the fraction of margin errors, in (0, 1].  For each pair of classes it can be
+        at most twice the fraction of the weight that the lighter class has, because the support
+        vectors of each class must have at least the fraction nu / 2 of the weight.
     class_weight : dict, "balanced" or None
         Positive class weights, which multiply the weights of the points.  If a class has too
         little weight for nu, the largest feasible nu is used instead, see `nu_`.  "balanced" allows
         every nu.  (scikit-learn ignores class weights here.)
     tol : float
-        Tolerance: the largest violation of the optimality conditions, in units of y f(x) before
-        the division by rho.
+        The solver stops when the optimality conditions are violated by at most this, in units of
+        f(x) before the division by rho.
 
     Attributes
     ----------
@@ -341,7 +344,7 @@ class NuSVC(SupportVectorClassifier):
     classes_, support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
         As in SVC.
     expansion_, class_weight_, n_iter_, fit_status_, report_, reports_
-        As in SVC; objectives are those of the problem before the division by rho.
+        As in SVC; the objectives in the reports are those before the division by rho.
     shape_fit_, gamma_, kernel_, solver_
         As in SVC.
 
@@ -359,7 +362,7 @@ class NuSVC(SupportVectorClassifier):
 
     _one_class_left: ClassVar[str] = (
         "specified nu is infeasible: all samples with positive weights belong to the same class, "
-        "{!r}, which allows no nu > 0"
+        "{!r}, so no nu > 0 is feasible"
     )
 
     def _duals(self, problem: SVMProblem) -> Duals:
@@ -398,8 +401,8 @@ class NuSVC(SupportVectorClassifier):
         if np.any(too_small := rho <= np.maximum(violation, _MIN_RELATIVE_MARGIN * size)):
             p = int(np.flatnonzero(too_small)[np.argmin(rho[too_small])])
             warn_caller(
-                f"nu={self.nu:g} leaves no margin: rho is {rho[p]:.2g}, but the optimality "
-                f"conditions hold only to {violation[p]:.2g}, so f / rho is mostly rounding error; "
+                f"nu={self.nu:g} leaves no margin: rho is only {rho[p]:.2g}, but the optimality "
+                f"conditions are violated by {violation[p]:.2g}, so f / rho is inaccurate; "
                 f"the usual cause is classes that overlap too much for this small fraction of "
                 f"margin errors. Increase nu, or decrease tol"
             )
@@ -412,22 +415,22 @@ class NuSVC(SupportVectorClassifier):
 
 
 def _best_factor(dual: Dual, previous: DualSolution) -> float:
-    """Return the factor t >= 0 that minimises the new dual objective at t v, inside its box.
+    """Return the factor t >= 0 for which t v, with the previous solution v, is the best start.
 
-    v is the previous solution.
+    It minimises the new dual objective over all t for which t v satisfies the box constraints.
     """
     v = previous.variables
     bounds = np.where(v > 0, dual.upper, dual.lower)
     nonzero = v != 0.0
     max_factor = float(np.min(bounds[nonzero] / v[nonzero], initial=np.inf))
     curvature, slope = float(v @ previous.values[dual.points]), float(v @ dual.linear)
-    if curvature <= 0.0:  # no minimum along the line: if the objective decreases, go to the bound
+    if curvature <= 0.0:  # no minimum along the line; go to the bound if the objective falls
         return max_factor if slope < 0.0 and np.isfinite(max_factor) else 0.0
     return float(np.clip(-slope / curvature, 0.0, max_factor))
 
 
 def _snap_to_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v clipped to the box; entries within rounding error of a bound are set to it."""
+    """Clip v to its bounds, and set entries within rounding errors of a bound to the bound."""
     v = np.clip(v, dual.lower, dual.upper)
     for bound in (dual.lower, dual.upper):
         v = np.where(np.abs(v - bound) < 1e-12 * np.abs(bound), bound, v)
@@ -435,6 +438,6 @@ def _snap_to_bounds(dual: Dual, v: np.ndarray) -> np.ndarray:
 
 
 def _largest_nu(sums: np.ndarray) -> np.ndarray:
-    """Return the largest feasible nu of each pair, at which one class is entirely at its bounds."""
+    """Return the largest feasible nu of each pair of classes, from the total class weights."""
     a, b = class_pairs(len(sums))
     return 2.0 * np.minimum(sums[a], sums[b]) / (sums[a] + sums[b])

@@ -1,6 +1,6 @@
-"""Base class of the support vector machines: everything except their dual problems.
+"""Base class of the support vector machines, which define only their dual problems.
 
-    f = sum_i v_i k(x_i, .) + b,     v_i is nonzero only for support vectors
+    f = sum_i v_i k(x_i, .) + b,     where v_i is nonzero only for support vectors
 
 The dual of each SVM is a quadratic program with box constraints; see `mercer.solvers.Dual`.
 """
@@ -51,11 +51,11 @@ from ._svm_training import SVMProblem, describe_scales, merge_reports
 __all__ = ["SupportVectorMachine"]
 
 
-# A negative curvature larger than this times the largest k(x, x) cannot be a rounding error, so
-# the kernel is reported as indefinite.
+# If k(x, x) + k(z, z) - 2 k(x, z) is below minus this times the largest k(x, x), it is not a
+# rounding error, and the kernel is reported as indefinite.
 _NEGATIVE_CURVATURE = 1e-5
-# Minimum size in bytes of the cache for rows of K if a switch from SMO to the interior point
-# method is possible.  The cache then has at most the size of X, if that is larger.
+# If the solver may switch from SMO to the interior point method, the cache for rows of K is limited
+# to this many bytes, or to the size of X if that is larger.
 _MIN_CACHE_BYTES = 2**24
 
 
@@ -66,25 +66,26 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     Parameters
     ----------
     shrinking : bool
-        Whether to exclude points from the iterations that are expected to stay at their bounds.
-        All points are checked again at the end.
+        Whether to leave out points whose coefficients are expected to stay at their bounds, which
+        makes iterations faster.  All points are checked again at the end.
     tol : float
-        Tolerance: the largest violation of the optimality conditions, in units of f.
+        The solver stops when the optimality conditions are violated by at most this, in units of f.
     cache_size : float or "auto"
-        Size of the cache for rows of K in MB, within `max_memory`; "auto" for all of `max_memory`.
-        A larger cache helps if the kernel is expensive to evaluate.  Cheap kernels are evaluated
-        about as fast as the cache is read.
+        Size of the cache for rows of K in MB, within `max_memory`; "auto" means all of
+        `max_memory`. A larger cache helps if the kernel is expensive to evaluate.  Cheap kernels
+        are evaluated about as fast as the cache is read.
     max_iter : int
-        Maximum number of solver steps for each pair of classes; -1 for a limit that only prevents
-        endless loops.  If the limit is reached, a warning explains what to scale.
+        Maximum number of solver steps for each pair of classes; -1 means a very high limit that
+        only prevents endless loops.  If the limit is reached, a warning suggests what to scale.
     solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
-        "smo": exact, from rows of K.  "primal": exact, from the columns of X, for a linear kernel.
-        "nystroem": f in the span of landmarks, for more points than exact solvers can process.
-        "auto" and "exact" are the same here.  They use "smo", except for a linear kernel and more
-        than 500 dense vectors that outnumber their columns.  In that case they start with "smo"
-        and switch to "primal" after 1/7 of the estimated cost of "primal", or after its whole cost
-        for up to 1600 points (a `SMOThenInteriorPoint`).  A solver object is a `BlockSMO` or, for a
-        linear kernel, a `BoxInterior` of `mercer.solvers`, with its own tol and max_iter.
+        "smo": exact, uses rows of K.  "primal": exact, uses the columns of X, for a linear kernel.
+        "nystroem": approximate, with f in the span of landmarks, for large numbers of points.
+        "auto" and "exact" are the same here.  They use "smo", except for a linear kernel and a
+        dense X with more than 500 rows and fewer columns than rows.  In that case they start with
+        "smo" and switch to "primal" if "smo" takes longer than 1/7 of the estimated time of
+        "primal", or than all of it for up to 1600 points (`SMOThenInteriorPoint`).  A solver object
+        is a `BlockSMO` or, for a linear kernel, a `BoxInterior` of `mercer.solvers`, with its own
+        tol and max_iter.
     """
 
     kernel: KernelLike = "rbf"
@@ -116,7 +117,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return tags
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Gather the points of all blocks in memory and fit to them with solver="nystroem".
+        """Load the points of all blocks into memory and fit to them with solver="nystroem".
 
         The points must fit in memory, because the interior point method has a variable for each
         point, and support vectors are stored.
@@ -129,7 +130,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     def _sample_of(
         self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
     ) -> tuple[Sample, Any]:
-        """Return the sample of the points of positive weight, and the targets of all points."""
+        """Check the data; return the points of positive weight, and the targets of all points."""
         if self._precomputed and sp.issparse(X):
             raise TypeError(
                 "Sparse precomputed kernels are not supported, because reading their rows is slow "
@@ -152,7 +153,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     @property
     def _required_cpd_order(self) -> int | None:
-        return 1  # order 1 is enough, because the coefficients have a fixed sum (Schoelkopf 2000)
+        return 1  # order 1 is enough, as the coefficients have a fixed sum (Schoelkopf 2000)
 
     def _problem(self, sample: Sample) -> SVMProblem:
         """Choose the solver, and return the training problem in the form that it requires."""
@@ -175,7 +176,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             is_multiclass = sample.classes is not None and len(sample.classes) > 2
             cache = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
             budget = budget_in_bytes(self.max_memory)
-            if name == "either":  # SMO reads few rows of K before the interior point method starts
+            if name == "either":  # SMO needs few rows of K until the solver switches
                 cache = min(cache or budget, max(points.nbytes, _MIN_CACHE_BYTES))
                 budget -= interior_point.workspace(n, m, 2 * n)
             solver: Any = user_solver or BlockSMO(self.tol, self.max_iter, self.shrinking)
@@ -233,17 +234,17 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return solutions
 
     def _margin_divisors(self, solutions: DualSolutions) -> np.ndarray:
-        """Return the divisors of f and b that put the margin at f + b = +-1, one for each pair."""
+        """Return the number by which f and b of each pair are divided to put the margin at +-1."""
         return np.ones(len(solutions))
 
     def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
-        """Set further fitted attributes of a subclass; return a note for the report."""
+        """Set additional fitted attributes of a subclass; return a remark for the report."""
         return ""
 
     def _set_prediction_attributes(
         self, problem: SVMProblem, solutions: DualSolutions, divisors: np.ndarray
     ) -> None:
-        """Set the attributes that predictions need, from the solutions divided by `divisors`."""
+        """Set the attributes used for prediction; divide f and b of each pair by its divisor."""
         sample, pairs = problem.sample, problem.pairs
         D, is_at_bound = np.zeros((len(sample), pairs.q - 1)), np.zeros(len(sample), dtype=bool)
         members, columns, _ = pairs.all_members
@@ -319,12 +320,12 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             text += f"; {worst.message}" if "given up" in worst.message else ""
             advice = [describe_scales(problem.sample.given, self._has_C)]
             if self._has_C and np.isinf(self.C):
-                advice.append("C is infinite: there is no solution if the classes overlap")
+                advice.append("C is infinite, so there is no solution if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
-                advice.append("solver='primal' is much less sensitive to the scale of columns")
+                advice.append("solver='primal' is much less sensitive to the scale of the columns")
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
         largest = problem.largest
-        already_warned = bool(problem.sample.warned)  # there was a warning about the kernel already
+        already_warned = bool(problem.sample.warned)  # about the kernel
         if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest and not already_warned:
             curvatures = self.reports_.certificate["curvature"]
             n_indefinite = np.count_nonzero(curvatures < -_NEGATIVE_CURVATURE * largest)
@@ -345,8 +346,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     def expansion_(self) -> Expansion:
         """The functions f, without intercepts.
 
-        They are computed from the current `dual_coef_`, except for models on landmarks and
-        compressed models.
+        They are computed from the current `dual_coef_`, unless the model uses landmarks or was
+        compressed.
         """
         if self._given_expansion is not None:
             return self._given_expansion
@@ -375,7 +376,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return self.expansion_(X) + self.intercept_
 
     def _fits_in_one_block(self, X: Any) -> bool:
-        """Return True if k(X, support vectors) of dense vectors is small enough to be stored."""
+        """Return True if X is dense and k(X, support vectors) is small enough to be stored."""
         is_dual, dual = self._given_expansion is None, self.__dict__.get("dual_coef_")
         if not is_dual or dual is None or self._precomputed or not self.kernel_.on_vectors:
             return False
@@ -385,7 +386,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return is_consistent and len(V) > 0 and len(X) * len(V) <= MAX_STORED_ENTRIES
 
     def _check_prediction_points(self, X: Any) -> Any:
-        """Return checked points for a prediction."""
+        """Check points for a prediction and return them."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if sp.issparse(X) and not self._sparse and not callable(self.kernel):
@@ -416,14 +417,15 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         for part in ("support_", "support_vectors_", "n_support_", "dual_coef_", "at_bound_"):
             self.__dict__.pop(part, None)  # a compressed model has no support vectors
 
-    # ------------------------------------------------------------------ names of scikit-learn
-    # Code written for scikit-learn (its own tests, converters to other formats) also reads and
-    # sets private attributes with the sign convention of LIBSVM: for two classes, f is positive
+    # ------------------------------------------------------------------ private scikit-learn names
+    # Code written for scikit-learn (its tests, converters to other formats) also reads and sets
+    # private attributes of its SVMs, with the sign convention of LIBSVM: for two classes, f is
+    # positive
     # for the first class.
 
     @property
     def _dual_coef_(self) -> np.ndarray:
-        """The coefficients with the sign of LIBSVM."""
+        """The coefficients with the sign convention of LIBSVM."""
         return -self.dual_coef_ if self._sign_differs else self.dual_coef_
 
     @_dual_coef_.setter
@@ -432,7 +434,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     @property
     def _intercept_(self) -> np.ndarray:
-        """The intercepts with the sign of LIBSVM."""
+        """The intercepts with the sign convention of LIBSVM."""
         return -self.intercept_ if self._sign_differs else self.intercept_
 
     @property
@@ -450,7 +452,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
 
 def _check_size(X: Any) -> None:
-    """Raise an error if squares of the features overflow."""
+    """Raise an error if the squares of the features overflow."""
     data = X.data if sp.issparse(X) else X
     with np.errstate(over="ignore"):
         total = float(np.vdot(data, data))
@@ -462,7 +464,7 @@ def _check_size(X: Any) -> None:
 
 
 def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return checked weights, 0 for points to ignore; messages are those of LIBSVM."""
+    """Check the weights and set negative ones to 0; error messages are those of LIBSVM."""
     w = np.asarray(sample_weight, dtype=float)
     w = np.full(n, float(w)) if w.ndim == 0 else w
     if w.shape != (n,):

@@ -3,12 +3,12 @@
 ==========  ===========================================  =======================================
 solver      input of the solver                          when "auto" chooses it
 ==========  ===========================================  =======================================
-"smo"       rows of K through a cache (BlockSMO)         unless the next line applies
-"primal"    the columns of X: k(x, z) = <x, z>           linear kernel and more than 500 dense
-            (BoxInterior)                                vectors, more than they have columns.
-                                                         It then replaces "smo" after 1/7 of the
-                                                         estimated cost of "primal", or after the
-                                                         whole cost for up to 1600 points (Relay)
+"smo"       rows of K through a cache (BlockSMO)         always, unless "primal" applies
+"primal"    the columns of X: k(x, z) = <x, z>           linear kernel and dense X with more than
+            (BoxInterior)                                500 rows and fewer columns than rows, if
+                                                         "smo" takes longer than 1/7 of the time
+                                                         estimated for "primal", or all of it for
+                                                         up to 1600 points (SMOThenInteriorPoint)
 "nystroem"  features on landmarks (BoxInterior)          never, because it is approximate
 ==========  ===========================================  =======================================
 """
@@ -43,7 +43,7 @@ from ._one_vs_one import Pair, Pairs
 
 __all__ = ["SVMProblem", "describe_scales", "merge_reports", "progress_callback"]
 
-# A column whose mean exceeds this many standard deviations needs centring.
+# If the mean of a column exceeds this many standard deviations, a warning suggests centring it.
 _MAX_MEAN_TO_STD = 1e4
 
 
@@ -58,11 +58,11 @@ class SVMProblem:
         weights include the class weights.
     kernel : Kernel
         The resolved kernel, which is used for predictions.
-    solver : BlockSMO, BoxInterior or Relay
+    solver : BlockSMO, BoxInterior or SMOThenInteriorPoint
         The solver of the dual problems.
     rows : KernelRows or ndarray
         Rows of K, or features F with F F^T = K.
-    phi : Whitened or None
+    phi : WhitenedCoordinates or None
         The feature map on landmarks, if solver="nystroem".
     columns : ndarray or None
         The features F in addition to rows of K, for a solver that may need both.
@@ -127,7 +127,7 @@ class SVMProblem:
         return self.weighted_sums / self.class_weights
 
     def names(self, pair: Pair) -> list[Any]:
-        """Return the user's labels of the two classes of a pair."""
+        """Return the original labels of the two classes of a pair."""
         return self.sample.classes[list(pair)].tolist()
 
     def title(self, pair: Pair) -> str:
@@ -140,7 +140,7 @@ class SVMProblem:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The number of rows of K that were requested so far, and of those found in the cache."""
+        """The number of rows of K requested so far, and how many of them were in the cache."""
         if isinstance(self.rows, KernelRows):
             return self.rows.requests, self.rows.hits
         return 0, 0
@@ -152,7 +152,7 @@ class SVMProblem:
 
 
 def progress_callback(log: Callable[[str], None], title: str) -> Callable[[DualProgress], None]:
-    """Return a callback that prints the progress of a solver after the title."""
+    """Return a callback that logs the progress of a solver, prefixed with the title."""
 
     def follow(state: DualProgress) -> None:
         text = (
@@ -166,7 +166,7 @@ def progress_callback(log: Callable[[str], None], title: str) -> Callable[[DualP
 def merge_reports(
     problem: SVMProblem, reports: Reports, before: tuple[int, int], note: str = ""
 ) -> Report:
-    """Combine the reports of all pairs: sums of costs and objectives, maxima of bounds.
+    """Combine the reports of all pairs: costs, objectives and gaps are added, violations maximised.
 
     Parameters
     ----------
@@ -236,5 +236,5 @@ def describe_scales(X: Any, has_C: bool = True) -> str:
         return "; ".join(large)
     if typical > 10.0 or typical < 0.1:
         return f"the columns of X have standard deviations of about {typical:.2g}"
-    needed = "a smaller C, or more steps," if has_C else "more steps"
-    return f"the columns of X have similar scales: {needed} may help"
+    needed = "a smaller C or a larger max_iter" if has_C else "a larger max_iter"
+    return f"the columns of X have similar scales, so {needed} may help"

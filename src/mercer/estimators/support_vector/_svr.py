@@ -65,7 +65,7 @@ class SVR(_SupportVectorRegressor):
 
         minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)
 
-    Points inside of the tube of half-width epsilon around f + b do not contribute to f; the other
+    Points closer to f + b than epsilon, inside of the "tube", do not contribute to f; the other
     points are the support vectors.  A drop-in replacement for scikit-learn's `SVR`.
 
     Parameters
@@ -85,7 +85,7 @@ class SVR(_SupportVectorRegressor):
     n_support_ : ndarray of shape (1,)
         Number of support vectors.
     dual_coef_ : ndarray of shape (1, n_support_vectors)
-        Coefficients v of f = sum_i v_i k(x_i, .).
+        Coefficients v_i of f = sum_i v_i k(x_i, .).
     at_bound_ : ndarray of bool, shape (n_support_vectors,)
         True for support vectors outside of the tube, where |v_i| = C w_i; the others are on its
         boundary.
@@ -94,7 +94,7 @@ class SVR(_SupportVectorRegressor):
     coef_ : ndarray of shape (1, n_features)
         The weights of a linear kernel: f(x) = <coef_, x>.
     expansion_ : Expansion
-        The function f, without the intercept; on landmarks for "nystroem".
+        The function f, without the intercept; an expansion in landmarks for "nystroem".
     n_iter_ : int
         Number of solver steps.
     fit_status_ : int
@@ -127,9 +127,10 @@ class NuSVR(_SupportVectorRegressor):
 
         minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon))
 
-    W is the sum of the weights w_i, and epsilon is optimised together with f and b.  At most a
-    fraction nu of the weight lies outside of the tube, and support vectors have at least the
-    fraction nu of the weight.  A drop-in replacement for scikit-learn's `NuSVR`.
+    W is the sum of the weights w_i, and epsilon, half of the width of the tube around f + b, is
+    optimised together with f and b.  At most a fraction nu of the total weight lies outside of the
+    tube, and the support vectors have at least the fraction nu of it.  A drop-in replacement for
+    scikit-learn's `NuSVR`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pre-images: points z with phi(z) close to a given element of the RKHS (arrays in, arrays out)."""
+"""Pre-images: points z for which phi(z) is close to a given element of the RKHS."""
 
 from ._batched_lbfgs import batched_lbfgs
 from ._preimage import PreImages, concatenate_preimages, local_preimage_method, preimage

@@ -1,7 +1,8 @@
-"""Batched L-BFGS: minimises many small functions at once, one per row of Z.
+"""Batched L-BFGS: minimises many functions of a few variables at the same time.
 
-One evaluation serves all rows that have not converged, so that q pre-images cost a few matrix
-products per step instead of q runs of an optimiser.
+Each row of a matrix Z holds the variables of one function.  All functions that have not converged
+are evaluated together, so that q pre-images need a few matrix products per step instead of q runs
+of an optimiser.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ __all__ = ["batched_lbfgs", "limit_step_length"]
 class _BatchedLBFGSTuning:
     """Numerical constants of the batched L-BFGS iteration."""
 
-    # Number of steps that L-BFGS stores.
+    # Number of previous steps that L-BFGS stores.
     memory: int = 8
     # Armijo rule: a step must reach this fraction of the decrease predicted by the slope.
     armijo_fraction: float = 1e-4
-    # Number of step lengths tried before a direction is rejected.
+    # Maximum number of step lengths that are tried in one direction.
     max_step_trials: int = 20
     # Longest step, in units of the spread of the points.
     max_step: float = 4.0
@@ -55,7 +56,8 @@ def batched_lbfgs(
     start : ndarray of shape (q, d)
         Initial points.
     scale : float
-        Typical size of a coordinate.  The first step of a row has an RMS change of a tenth of it.
+        Typical size of a coordinate.  The first step changes the coordinates by a tenth of it (root
+        mean square).
     tol : float
         A row has converged when the RMS change of its coordinates is below `tol` times `scale`.
     max_iter : int
@@ -66,7 +68,7 @@ def batched_lbfgs(
     Returns
     -------
     Z : ndarray of shape (q, d)
-        The minima.
+        The minima, one per row.
     n_iter : int
         Number of iterations.
     converged : ndarray of bool, shape (q,)
@@ -84,7 +86,7 @@ def batched_lbfgs(
         direction = limit_step_length(history.direction(active, g), unit)
         slope = np.einsum("cj,cj->c", g, direction)
         length = np.linalg.norm(direction, axis=1)
-        # Without curvature information the gradient does not determine the length of a step.
+        # Without information on the curvature, the first step has a fixed length.
         t = np.where(
             history.has_curvature[active], 1.0, 0.1 * unit / np.where(length > 0, length, 1.0)
         )
@@ -110,19 +112,19 @@ def batched_lbfgs(
             if not len(pending):
                 break
             t_pending, slope_pending = t[pending], slope[pending]
-            with np.errstate(all="ignore"):  # the parabola through two values and a slope
+            with np.errstate(all="ignore"):  # a parabola from two values and one slope
                 parabola = (
                     -slope_pending * t_pending**2 / (2.0 * (increase - slope_pending * t_pending))
                 )
             t[pending] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * t_pending, 0.5 * t_pending)
         step = Z[active] - old_Z
-        # If no step along the L-BFGS direction descends (for example at a kink), discard the
-        # history of that row and try the gradient before it counts as converged.
+        # If no step in the L-BFGS direction decreases the value (for example at a kink), discard
+        # the history of that row and try the direction of the gradient in the next iteration.
         restarted = active[pending][history.has_curvature[active[pending]]]
         history.add(active, step, gradient[active] - g)
         history.reset(restarted)
-        # A row for which no step descends is at the level of rounding: its step is 0, so it
-        # counts as converged.
+        # If no step in the direction of the gradient decreases the value either, only rounding
+        # errors remain.  The step of the row is 0, and it counts as converged.
         is_active = np.linalg.norm(step, axis=1) > tol * unit
         is_active |= np.isin(active, restarted)
         converged[active[~is_active]] = True
@@ -133,14 +135,14 @@ def batched_lbfgs(
 def limit_step_length(steps: np.ndarray, unit: float) -> np.ndarray:
     """Return the steps, shortened to at most a few times the spread of the points.
 
-    Where the objective is flat or unbounded, this keeps z near the points.
+    This keeps the variables near the points if the objective is flat or unbounded.
     """
     length = np.linalg.norm(steps, axis=1, keepdims=True)
     return steps * np.minimum(1.0, _TUNING.max_step * unit / np.where(length > 0, length, 1.0))
 
 
 class _LBFGSHistory:
-    """L-BFGS history of every row: the last steps s and gradient differences y.
+    """L-BFGS history of every row: its last steps s and changes y of the gradient.
 
     Only pairs with positive curvature s . y are used.
     """
@@ -154,7 +156,7 @@ class _LBFGSHistory:
         self.n_added = 0
 
     def add(self, rows: np.ndarray, s: np.ndarray, y: np.ndarray) -> None:
-        """Store the steps s and gradient differences y of some rows."""
+        """Store the steps s and changes y of the gradient for some rows."""
         sy, yy = np.einsum("cj,cj->c", s, y), np.einsum("cj,cj->c", y, y)
         is_curved = sy > 1e-10 * np.sqrt(yy * np.einsum("cj,cj->c", s, s))
         slot = self.n_added % _TUNING.memory
@@ -172,7 +174,7 @@ class _LBFGSHistory:
         self.rho[:, rows], self.has_curvature[rows] = 0.0, False
 
     def direction(self, rows: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Return -H g by the two-loop recursion; pairs with rho = 0 have no effect."""
+        """Return the L-BFGS direction by the two-loop recursion; pairs with rho = 0 are ignored."""
         r = gradient.copy()
         slots = [
             i % _TUNING.memory for i in range(max(0, self.n_added - _TUNING.memory), self.n_added)

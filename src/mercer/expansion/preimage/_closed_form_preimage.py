@@ -1,7 +1,7 @@
 """Pre-image methods that need no iteration.
 
-They use the nearest neighbours, the distances to them, or the geometry of all points.  Each result
-is a pre-image by itself, and a start for the iterative methods.
+They use the nearest neighbours of a target Psi, the distances to these, or inner products of all
+points.  The results are pre-images, and can also be the starts of iterative methods.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["conformal", "convex", "distance", "has_distance", "nearest"]
 
 # Kernel values below this times k(x, x) are too small to be converted to a distance.
 _MIN_KERNEL_VALUE = 1e-6
-# Relative cut-off of the singular values of the neighbours; below it directions are undetermined.
+# Smaller singular values of the neighbours, relative to the largest, are treated as 0.
 _SINGULAR_VALUE_CUTOFF = 1e-8
-# Relative cut-off of eigenvalues, which are squares of singular values with half the digits.
+# The same for eigenvalues, which are squares of singular values and less accurate.
 _EIGENVALUE_CUTOFF = 1e-13
 _RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # ridges that `conformal` tries
 
@@ -35,8 +35,8 @@ def nearest(target: PreImageTarget) -> np.ndarray:
 def convex(target: PreImageTarget, count: int) -> np.ndarray:
     """Return the best convex combination z = sum_i w_i x_i of the neighbours of each target.
 
-    The weights, w >= 0 with sum 1, minimise |sum_i w_i phi(x_i) - Psi|: a small quadratic program
-    for each target.
+    The weights w_i >= 0, which sum to 1, minimise |sum_i w_i phi(x_i) - Psi|, where x_i are the
+    neighbours of the target Psi.  This is a small quadratic program for each target.
     """
     X, neighbours = target.candidates, target.neighbours(count)
     Z = np.empty((len(target), X.shape[1]))
@@ -44,7 +44,8 @@ def convex(target: PreImageTarget, count: int) -> np.ndarray:
         K, f = target.core(X[indices]), target.candidate_values[c, indices]
         values, vectors = np.linalg.eigh(K)
         root = np.sqrt(np.maximum(values, 1e-10 * max(values[-1], np.finfo(float).tiny)))
-        # |root V^T w - V^T f / root|^2 is the distance; a row of large weight enforces sum(w) = 1.
+        # |root V^T w - V^T f / root|^2 is the squared distance up to a constant.  An additional row
+        # with a large weight enforces sum(w) = 1.
         penalty = 1e3 * root[-1]
         A = np.vstack([root[:, None] * vectors.T, np.full(len(indices), penalty)])
         w, _ = nnls(A, np.append(vectors.T @ f / root, penalty))
@@ -57,19 +58,21 @@ def has_distance(target: PreImageTarget) -> bool:
     """Return True if a kernel value determines the distance or inner product of two points."""
     kernel = target.core
     if isinstance(kernel, Polynomial):
-        return bool(kernel.degree % 2 or kernel.coef0 > 0)  # else x and -x give the same value
+        return bool(kernel.degree % 2 or kernel.coef0 > 0)  # else k(x, z) = k(-x, z)
     return isinstance(kernel, Linear) or (target.is_radial and not isinstance(kernel, ThinPlate))
 
 
 def distance(target: PreImageTarget, count: int) -> np.ndarray:
     """Return the z whose distances to the neighbours match the distances in feature space.
 
-    Kwok & Tsang (2004): |phi(z) - phi(x_i)|^2 = |Psi - phi(x_i)|^2 gives k(z, x_i), and from it
-    d_i = |z - x_i|.  With the centred neighbours X = U S V^T and their squared norms d0,
+    Kwok & Tsang (2004): for the target Psi and its neighbours x_i, the condition
+    |phi(z) - phi(x_i)|^2 = |Psi - phi(x_i)|^2 determines k(z, x_i) and thus d_i = |z - x_i|.  If
+    the columns of X = U S V^T are the centred neighbours, and d0 their squared norms,
 
         z = mean - 1/2 U S^-1 V^T (d^2 - d0).
 
-    For kernels of <x, z>, z matches the inner products instead, in the span of the neighbours.
+    For kernels that are functions of <x, z>, z is the point in the span of the neighbours that
+    matches the inner products.
     """
     X, neighbours = target.candidates, target.neighbours(count)
     f = np.take_along_axis(target.candidate_values, neighbours, axis=1)
@@ -94,14 +97,15 @@ def _trilaterate(neighbours: np.ndarray, squared: np.ndarray) -> np.ndarray:
     mean = neighbours.mean(axis=1, keepdims=True)
     centred = neighbours - mean
     excess = squared - np.einsum("cij,cij->ci", centred, centred)
-    # Centring removes the common part of the excess: the squared distance of z to the span.
+    # Centring removes the part that is common to all neighbours: the squared distance of z to
+    # their span.
     excess -= excess.mean(axis=1, keepdims=True)
     return mean[:, 0] - 0.5 * _min_norm_least_squares(centred, excess)
 
 
 def _min_norm_least_squares(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the minimum-norm least-squares solution z of rows z = right for each target."""
-    if rows.shape[1] < rows.shape[2]:  # rows rows^T is small and much faster to decompose
+    """Return for each target the minimum-norm least-squares solution z of rows z = right."""
+    if rows.shape[1] < rows.shape[2]:  # eigenvectors of rows rows^T are faster than an SVD
         values, U = np.linalg.eigh(rows @ rows.transpose(0, 2, 1))
         significant = values > _EIGENVALUE_CUTOFF * np.maximum(values[:, -1:], np.finfo(float).tiny)
         coordinates = np.einsum("cik,ci->ck", U, right)
@@ -117,12 +121,14 @@ def _min_norm_least_squares(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
 def conformal(target: PreImageTarget, max_memory: Any = None) -> np.ndarray:
     """Return pre-images by a conformal map from feature space to the input space.
 
-    Honeine & Richard (2011) choose coordinates of feature space in which <phi(x_i), phi(x_j)> is
-    <x_i, x_j> up to a ridge eta.  Then X z = (X X^T - eta K^-1) g in the least-squares sense, so
+    Honeine & Richard (2011) choose coordinates of feature space in which inner products are close
+    to <x_i, x_j>, with a ridge eta.  A target with coefficients g then has the pre-image z that
+    solves X z = (X X^T - eta K^-1) g by least squares,
 
         z = X^T g - eta X^+ K^-1 g
 
-    with X centred.  For each target the ridge with the smallest residual is used.
+    with the centred points X and K = k(X, X).  For each target, the eta with the smallest residual
+    is used.
     """
     X, G = target.points, target.G
     mean = X.mean(axis=0)
@@ -135,7 +141,7 @@ def conformal(target: PreImageTarget, max_memory: Any = None) -> np.ndarray:
     correction_norm = np.linalg.norm(correction, axis=1, keepdims=True)
     correction = (
         correction / np.where(correction_norm > 0, correction_norm, 1.0) * target.scale
-    )  # so that eta is relative to the data
+    )  # so that eta does not depend on the scale of the data
     best = target.clip(linear)
     lowest = target.costs(best, rows)
     for eta in _RIDGES:

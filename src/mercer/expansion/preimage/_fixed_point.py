@@ -1,11 +1,12 @@
-"""Fixed-point iteration for pre-images (Mika et al. 1999), also regularised.
+"""Fixed-point iteration for pre-images (Mika et al. 1999), with or without regularisation.
 
-For radial kernels with profile p,
+The pre-image z minimises J(z) = k(z, z) - 2 sum_i g_i k(z, x_i).  For a radial kernel with the
+profile p,
 
     grad J(z) = 0   <=>   z = sum_i w_i x_i / sum_i w_i,      w_i = g_i p'(|z - x_i|^2) / p'(0),
 
 and for dot-product kernels z = sum_i g_i p'(<z, x_i>) x_i / p'(|z|^2).  The regularised form
-(Abrahamsen & Hansen 2011) has a penalty l on the distance to the start x_0:
+(Abrahamsen & Hansen 2011) penalises the distance to the start x_0 with a weight l:
 
     z = (sum_i w_i x_i + l x_0) / (sum_i w_i + l).
 """
@@ -21,18 +22,18 @@ from ._preimage_target import FixedPointTerms, PreImageTarget
 
 __all__ = ["fixed_point"]
 
-_MAX_HALVINGS = 12  # number of trials, each half as long, for a step that does not descend
-_DENOMINATOR_CUTOFF = 1e-12  # below this times the sum of its terms, a denominator is rounding
+_MAX_HALVINGS = 12  # a step that does not decrease J is halved at most this many times
+_DENOMINATOR_CUTOFF = 1e-12  # denominators below this times the sum of |terms| are treated as 0
 
 
 def fixed_point(
     target: PreImageTarget, start: np.ndarray, *, penalty: float = 0.0, tol: float, max_iter: int
 ) -> tuple[np.ndarray, int, np.ndarray]:
-    """Iterate from `start`, which has one row per target.
+    """Run the fixed-point iteration from `start`, which has one row per target.
 
-    Every accepted step decreases J (with a penalty: J + l' |z - x_0|^2); a step that does not is
-    halved.  So the iteration cannot cycle, as the plain fixed-point iteration can if weights are
-    negative.  If the denominator of a target vanishes, its z does not move.
+    A step that would increase the objective (the squared distance in feature space, plus the
+    penalty) is halved.  Therefore the iteration cannot cycle, unlike the plain fixed-point
+    iteration with negative weights.  If the denominator for a target is 0, its point does not move.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def fixed_point(
         outside = np.any((old_Z + step < low) | (old_Z + step > high), axis=1)
         step[outside] = limit_step_length(
             step[outside], length_unit
-        )  # a weighted mean of points is near them
+        )  # good solutions are near the points
         pending, new = np.arange(len(active)), FixedPointTerms(*(part.copy() for part in current))
         for halving in range(_MAX_HALVINGS):
             rows = active[pending]
@@ -67,7 +68,8 @@ def fixed_point(
             pending = pending[~better]
             if not len(pending):
                 break
-        # If no step descends, J is flat up to rounding: the row has not moved and is converged.
+        # If no step decreases J, only rounding errors remain: the row has not moved and counts as
+        # converged.
         is_active = np.linalg.norm(Z[active] - old_Z, axis=1) > tol * length_unit
         converged[active[~is_active]] = True
         active, current = active[is_active], FixedPointTerms(*(part[is_active] for part in new))
@@ -75,7 +77,7 @@ def fixed_point(
 
 
 def _step(terms: FixedPointTerms, Z: np.ndarray) -> np.ndarray:
-    """Return the step a / b - z, reversed if b < 0 (else J would increase), 0 if b is rounding."""
+    """Return the step a / b - z; it is reversed if b < 0, and 0 if b is only rounding."""
     is_defined = np.abs(terms.b) > _DENOMINATOR_CUTOFF * terms.magnitude
     step = np.sign(terms.b)[:, None] * (terms.a / np.where(is_defined, terms.b, 1.0)[:, None] - Z)
     return np.where(is_defined[:, None], step, 0.0)
@@ -84,15 +86,15 @@ def _step(terms: FixedPointTerms, Z: np.ndarray) -> np.ndarray:
 def _regularised_terms(
     target: PreImageTarget, Z: np.ndarray, start: np.ndarray, rows: np.ndarray, penalty: float
 ) -> FixedPointTerms:
-    """Return the terms of the fixed point with the penalty towards the start added."""
+    """Return the terms of the fixed-point equation, including those of the penalty."""
     terms = target.fixed_point_terms(Z, rows)
     if not penalty:
         return terms
     with np.errstate(over="ignore", divide="ignore"):
         strength = np.minimum(
             penalty / terms.scale, 1e100
-        )  # far from all points the scale underflows
-    curvature: Any = 1.0  # grad [J + penalty curvature |z - x_0|^2] = 0 at the fixed point
+        )  # the scale underflows far from all points
+    curvature: Any = 1.0  # the objective is J + penalty * curvature * |z - x_0|^2
     if target.is_radial:
         curvature = -2.0 * target.slope_at_zero / target.core._scale(Z.shape[1]) ** 2
     J = terms.J + penalty * np.sum(curvature * (Z - start[rows]) ** 2, axis=1)

@@ -1,7 +1,7 @@
 """Local search for pre-images that are graphs, strings, permutations or other objects.
 
-Such objects have no gradient, but they can be changed in small ways: one letter, one edge, one
-swap.  The search moves to the best changed object as long as the residual decreases.
+Such objects have no gradient, but they can be changed in small ways, such as by one letter, edge or
+swap.  The search replaces an object by its best small change as long as the residual decreases.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["local_search"]
 def local_search(
     target: PreImageTarget, start: list, neighbours: Function[[Any], Any], max_iter: int
 ) -> tuple[list, int, np.ndarray]:
-    """Move each object to its best neighbour while the residual decreases.
+    """Replace each object by its best neighbour while the residual decreases.
 
     Parameters
     ----------
-    target : Target
+    target : PreImageTarget
     start : list
         Initial objects, one per target.
     neighbours : function
@@ -47,7 +47,7 @@ def local_search(
             candidates = list(neighbours(current))
             costs = _costs(target, c, candidates) if candidates else np.array([np.inf])
             best = int(np.argmin(costs))
-            # A decrease smaller than rounding could make the search cycle.
+            # Smaller decreases may be rounding errors, and could make the search cycle.
             if not costs[best] < cost - 1e-12 * max(1.0, abs(cost)):
                 converged[c] = True
                 break
@@ -61,5 +61,5 @@ def local_search(
 
 
 def _costs(target: PreImageTarget, c: int, objects: Any) -> np.ndarray:
-    """Return the cost J_c of each candidate object for target c."""
+    """Return |phi(z) - Psi_c|^2, up to a constant, for each object z and the target c."""
     return np.asarray(target.core.diag(objects) - 2.0 * target.block(objects) @ target.G[c])

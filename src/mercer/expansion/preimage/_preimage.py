@@ -1,4 +1,4 @@
-"""Pre-images of elements of the feature space: all methods by name, and the best of them."""
+"""Compute pre-images of elements of the feature space by one method, or by the best of all."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from ._preimage_target import PreImageTarget, core_of
 
 __all__ = ["PreImages", "concatenate_preimages", "local_preimage_method", "preimage"]
 
-# With at most this many points "auto" also tries "learned" and "conformal", which cost n^3.
+# With at most this many points, "auto" also tries "learned" and "conformal"; their time is O(n^3).
 _MAX_DENSE_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class PreImages:
-    """Approximate pre-images: points z_c with phi(z_c) close to the functions f_c.
+    """Approximate pre-images: points z_c for which phi(z_c) is close to the functions f_c.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ def preimage(
     points, options, vectors = check_inputs(kernel, points, coefficients, method, options)
     watch = Stopwatch()
     target = PreImageTarget(kernel, points, coefficients.T, options.candidates)
-    # Points whose J is not finite are never selected; a |f|^2 that is not finite raises an error.
+    # Overflow is ignored here, because points with an infinite cost are never selected, and an
+    # infinite |f|^2 raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
         guess = target.core._preimage(points, coefficients) if method == "auto" else None
         if guess is not None and target.core._neighbours(points) is None:
@@ -103,8 +104,8 @@ def preimage(
         suffix = f" by more than {options.tol:g} times the spread of the points" if vectors else ""
         warn_caller(
             f"{n_moving} of {len(target)} pre-images by {method!r} still moved after "
-            f"{options.max_iter} steps{suffix}; raise max_iter or tol (the residuals are valid for "
-            f"the points returned)",
+            f"{options.max_iter} steps{suffix}; increase max_iter or tol. The residuals are valid "
+            f"for the points returned",
             ConvergenceWarning,
         )
     names = result.names or (result.name,) * len(target)
@@ -112,10 +113,10 @@ def preimage(
 
 
 def local_preimage_method(kernel: Kernel) -> str:
-    """Return the name of the method that improves a given start, or "auto" if there is none."""
+    """Return the name of a method that improves a given start, or "auto" if there is none."""
     core, _, _ = core_of(kernel)
     if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
-        return "auto"  # a closed form, or a search among candidates
+        return "auto"  # a closed form, or a search
     if isinstance(core, (Radial, DotProduct)):
         return "fixed_point"
     return "gradient"
@@ -178,7 +179,7 @@ class _VectorMethods:
         if not has_distance(self.target):
             raise TypeError(
                 f"method 'distance' needs a kernel that is an invertible function of the distance "
-                f"or of the inner product, and {self.target.core} is not; use 'gradient' or 'auto'"
+                f"or the inner product, but {self.target.core} is not; use 'gradient' or 'auto'"
             )
         return _PreImageResult("distance", distance(self.target, self.options.n_neighbors))
 
@@ -194,10 +195,10 @@ class _VectorMethods:
     def _fixed_point(self, penalty: float = 0.0, name: str = "fixed_point") -> _PreImageResult:
         if not (self.target.is_radial or self.target.is_dot_product):
             raise TypeError(
-                f"the fixed-point iteration needs a kernel of the distance or of the inner "
-                f"product, and {self.target.core} is neither; use 'gradient' or 'auto'"
+                f"the fixed-point iteration needs a kernel that is a function of the distance or "
+                f"the inner product, but {self.target.core} is not; use 'gradient' or 'auto'"
             )
-        # Gaussian weights are scaled in logarithms, so they do not vanish far from the points.
+        # The weights of an RBF kernel are scaled so that they do not underflow far from the points.
         start = self._start(from_anywhere=isinstance(self.target.core, RBF))
         return _PreImageResult(
             name, *fixed_point(self.target, start, penalty=penalty, **self.options.stopping_rule)
@@ -210,11 +211,11 @@ class _VectorMethods:
         return self._descend(self._start())
 
     def _start(self, from_anywhere: bool = False) -> np.ndarray:
-        """Return the initial points: those of the user where usable, else the default ones.
+        """Return the initial points: those of the user if they are usable, else the default ones.
 
-        A start is not usable if J is flat or not finite there, or if it is more than ten spreads
-        away from the points.  The distance does not matter with `from_anywhere`, for methods whose
-        first step can be arbitrarily long.
+        A start is not usable if the objective is not finite there, if its gradient is 0, or if the
+        start is far from the points (more than ten times their spread).  If `from_anywhere` is
+        True, only the first condition applies, because the first step can be arbitrarily long.
         """
         start = self.options.start
         if start is None:
@@ -240,7 +241,7 @@ class _VectorMethods:
 
     def _auto(self) -> _PreImageResult:
         results, skipped = self._run_all()
-        if self.options.start is not None:  # also try the default starts
+        if self.options.start is not None:  # try the default starts, too
             without_start, _ = _VectorMethods(
                 self.target, replace(self.options, start=None)
             )._run_all()
@@ -250,7 +251,7 @@ class _VectorMethods:
         all_converged = [np.broadcast_to(result.converged, len(Z)) for result in results]
         converged = np.array(all_converged)[winner, np.arange(len(Z))]
         steps = max(result.steps for result in results)
-        # Results of L-BFGS cannot be improved by it; results of other methods may be.
+        # L-BFGS may improve the results of the other methods.
         unrefined = np.flatnonzero(names != "gradient")
         if len(unrefined) and any(result.name == "gradient" for result in results):
             refined = self._descend(Z[unrefined], unrefined)
@@ -300,7 +301,7 @@ class _VectorMethods:
         return _PreImageResult("gradient", *result)
 
     def _best(self, all_points: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return for each target the point of smallest J, that J, and the index of its method."""
+        """Return for each target the best point, its cost, and the index of its method."""
         rows = np.arange(len(self.target))
         costs = np.array([self.target.costs(Z, rows) for Z in all_points])
         winner = np.argmin(np.where(np.isfinite(costs), costs, np.inf), axis=0)
@@ -322,8 +323,8 @@ def _among_objects(
         return _PreImageResult("nearest", start)
     if neighbours is None:
         raise ValueError(
-            f"'search' needs neighbours, a function that lists small changes of an object: "
-            f"{target.core} has no default for its points"
+            f"method='search' needs neighbours, a function that lists small changes of an object, "
+            f"because there is no default for {target.core}; pass neighbours"
         )
     points, n_moves, converged = local_search(target, list(start), neighbours, options.max_iter)
     is_matrix = isinstance(start, np.ndarray) and start.ndim == 2

@@ -53,11 +53,11 @@ def check_inputs(
         raise ValueError("candidates is empty; omit it to use the points of the expansion")
     if not _are_vectors(kernel, points):
         if start is not None:
-            raise ValueError("start is only for points that are vectors; use candidates instead")
+            raise ValueError("start requires points that are vectors; use candidates instead")
         return points, options, False
     if options.neighbours is not None and method != "search":
         raise ValueError(
-            "neighbours is only for method='search' and for points that are not vectors"
+            "neighbours can only be used with method='search', or if points are not vectors"
         )
     points = _dense(points, memory)
     columns = points.shape[1]
@@ -66,17 +66,17 @@ def check_inputs(
         if candidates.ndim != 2 or candidates.shape[1] != columns:
             raise ValueError(
                 f"candidates have shape {candidates.shape}, but the points have shape "
-                f"{points.shape}: they need the same number of columns"
+                f"{points.shape}; both need the same number of columns"
             )
     if start is not None:
         start, count = _dense(start, None), coefficients.shape[1]
         if start.shape != (count, columns):
             raise ValueError(
                 f"start has shape {start.shape}, but there are {count} functions on points of "
-                f"{columns} columns: one row for each function is needed"
+                f"{columns} columns; pass one row for each function"
             )
         if not np.all(np.isfinite(start)):
-            raise ValueError("start contains values that are not finite")
+            raise ValueError("start contains NaN or infinite values")
     return points, replace(options, start=start, candidates=candidates), True
 
 
@@ -84,13 +84,13 @@ def _check_options(coefficients: np.ndarray, method: str, options: PreImageOptio
     n, m = coefficients.shape
     if n == 0 or m == 0:
         raise ValueError(
-            f"an expansion of {m} functions on {n} points has no pre-image; at least one function "
-            f"and one point are needed"
+            f"an expansion of {m} functions on {n} points has no pre-image; it needs at least one "
+            f"function and one point"
         )
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
     if not np.all(np.isfinite(coefficients)):
-        raise ValueError("the coefficients of the expansion are not all finite")
+        raise ValueError("the coefficients of the expansion contain NaN or infinite values")
     counts = options.n_neighbors, options.max_iter
     if not all(isinstance(count, Integral) and count >= 1 for count in counts):
         raise ValueError(
@@ -115,6 +115,6 @@ def _are_vectors(kernel: Kernel, points: Any) -> bool:
 def _dense(X: Any, max_memory: Any) -> np.ndarray:
     if sp.issparse(X):
         rows, columns = X.shape
-        check_budget(8 * rows * columns, max_memory, f"{rows} x {columns} points made dense")
+        check_budget(8 * rows * columns, max_memory, f"a dense copy of {rows} x {columns} points")
         X = X.toarray()
     return np.ascontiguousarray(X, dtype=float)

@@ -2,9 +2,11 @@
 
     z = mean + sum_i c_i l(Psi, phi(x_i)),      (L + shift) c = X - mean
 
-This is kernel ridge regression with a kernel l on feature space: the inner product, or a Gaussian
-of the distance in feature space.  Leave-one-out errors select the kernel, its width and the ridge:
-with A = (L + shift)^-1 and c = A (X - mean), the leave-one-out error at point i is c_i / A_ii.
+This is kernel ridge regression from the target Psi to the pre-image z, with a kernel l on feature
+space: the inner product, or a Gaussian of the distance.  L is the matrix of all
+l(phi(x_i), phi(x_j)), and shift is the ridge.  The kernel, its width and the ridge are chosen to
+minimise leave-one-out errors: with A = (L + shift)^-1 and c = A (X - mean), the error at point i is
+c_i / A_ii.
 """
 
 from __future__ import annotations
@@ -23,19 +25,19 @@ __all__ = ["MapChoice", "choose_regression_map", "evenly_spaced_indices", "learn
 # Squared widths to try, in units of the median squared distance.
 _RELATIVE_WIDTHS = 2.0 ** np.arange(-4, 5)
 _RELATIVE_RIDGES = 10.0 ** np.arange(-8, 1)  # ridges to try, in units of the mean diagonal of L
-_MAX_SELECTION_POINTS = 300  # points used to select kernel and ridge; the final fit uses all points
+_MAX_SELECTION_POINTS = 300  # at most this many points are used to select the kernel and ridge
 
 
 class MapChoice(NamedTuple):
     """The kernel and ridge that were selected for the regression."""
 
-    width: float | None  # of the Gaussian exp(-|.|^2 / (2 width^2)); None for the inner product
+    width: float | None  # width of the Gaussian exp(-|.|^2 / (2 width^2)); None: inner product
     shift: float  # the ridge
     error: float  # mean squared leave-one-out error
 
 
 def evenly_spaced_indices(n: int) -> np.ndarray:
-    """Return at most 300 evenly spaced indices below n, used to select kernel and ridge."""
+    """Return at most 300 evenly spaced indices below n, for the selection of kernel and ridge."""
     return np.unique(np.linspace(0, n - 1, min(n, _MAX_SELECTION_POINTS)).astype(int))
 
 
@@ -70,7 +72,7 @@ def choose_regression_map(
             continue
         values, vectors = eigh(L)
         if values[0] < -1e-8 * max(values[-1], 0.0):
-            continue  # indefinite, for example if the kernel is only conditionally definite
+            continue  # L is indefinite; the kernel may be only conditionally definite
         ridges = (
             _RELATIVE_RIDGES * (float(np.mean(np.diagonal(L))) or 1.0) if shift is None else [shift]
         )
@@ -81,16 +83,17 @@ def choose_regression_map(
             choices.append(MapChoice(width, float(ridge), float(np.mean(errors**2))))
     if not choices:
         raise NotPositiveDefiniteError(
-            "no map can be learned, because the inner products in feature space are indefinite; "
-            "the usual cause is a similarity that is not a kernel. Use another method"
+            "no regression can be learned, because the inner products in feature space are not "
+            "positive semidefinite; the usual cause is a similarity that is not a kernel. Use "
+            "another method"
         )
     return min(choices, key=lambda choice: choice.error)
 
 
 def _leave_one_out_errors(L: np.ndarray, shift: float, X: np.ndarray) -> np.ndarray | None:
-    """Return the leave-one-out errors for one ridge; None if the system is not definite.
+    """Return the leave-one-out errors for one ridge, or None if L + shift is not definite.
 
-    A Cholesky factor takes a third of the time of eigenvectors, which serve many ridges.
+    For one ridge, a Cholesky factor takes a third of the time of an eigendecomposition.
     """
     factor, info = lapack.dpotrf(L + shift * np.eye(len(L)), lower=1)
     if info:
@@ -102,12 +105,12 @@ def _leave_one_out_errors(L: np.ndarray, shift: float, X: np.ndarray) -> np.ndar
 def learned_preimages(
     target: PreImageTarget, max_memory: Any = None
 ) -> tuple[np.ndarray, MapChoice]:
-    """Return the images of Psi under the map learned from the candidates, and its parameters."""
+    """Return the pre-images of the targets by a learned regression, and its parameters."""
     X = target.candidates
     subset = evenly_spaced_indices(len(X))
     choice = choose_regression_map(target.core(X[subset]), X[subset])
     n = len(X)
-    check_budget(16 * n * n, max_memory, f"a map learned from {n} points")
+    check_budget(16 * n * n, max_memory, f"a regression on {n} points")
     K = gram(target.core, X, storage="dense", max_memory=max_memory).to_array()
     rows = target.candidate_values
     if choice.width is not None:
@@ -120,7 +123,7 @@ def learned_preimages(
         factor = cho_factor(K, overwrite_a=True)
     except np.linalg.LinAlgError as why:
         raise NotPositiveDefiniteError(
-            f"the linear system of a map learned from {n} points is singular, even with "
+            f"the linear system of a regression on {n} points is singular, even with "
             f"{choice.shift:.1g} added to its diagonal; the usual cause is a kernel whose values "
             f"are nearly equal for all points. Use another method, or a narrower kernel"
         ) from why

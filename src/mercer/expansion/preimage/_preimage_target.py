@@ -2,11 +2,11 @@
 
     Psi = sum_i g_i phi(x_i),    |phi(z) - Psi|^2 = J(z) + |Psi|^2,    J(z) = k(z, z) - 2 Psi(z)
 
-Several targets on the same points are processed together, so that one block k(Z, X) and one matrix
-product serve all of them.
+Several targets on the same points are processed together, with one block k(Z, X) and one matrix
+product for all of them.
 
-A constant factor of the kernel, or a constant added to it, does not change where J is minimal.
-Both are removed first, which exposes the radial or dot-product kernel inside.
+A constant factor of the kernel, or a constant added to it, does not change the minimum of J.  Both
+are removed first; the remaining kernel is often radial or a dot-product kernel.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from ...kernels import (
 
 __all__ = ["FixedPointTerms", "PreImageTarget", "core_of", "row_blocks"]
 
-_MAX_BLOCK_ENTRIES = 2**21  # entries of k(Z, X) computed at a time, which limits the memory
+_MAX_BLOCK_ENTRIES = 2**21  # at most this many entries of k(Z, X) are computed at a time
 
 
 class FixedPointTerms(NamedTuple):
-    """Terms of the fixed-point equation: J(z) is stationary if a = b z.
+    """Terms of the fixed-point equation: J(z) = k(z, z) - 2 Psi(z) is stationary if a = b z.
 
+    p is the profile of the kernel, g_i are the coefficients of the target, and s_i = |z - x_i|^2.
     Radial kernel: a = sum_i w_i x_i, b = sum_i w_i with w_i = g_i p'(s_i) / p'(0).
     Dot-product kernel: a = sum_i g_i p'(<z, x_i>) x_i, b = p'(|z|^2).
     """
@@ -49,8 +50,8 @@ class FixedPointTerms(NamedTuple):
     J: np.ndarray
     a: np.ndarray
     b: np.ndarray
-    magnitude: np.ndarray  # sum_i |w_i|; if |b| is far smaller, b is only rounding
-    scale: np.ndarray  # a, b and magnitude are divided by it, to avoid underflow far away
+    magnitude: np.ndarray  # sum_i |w_i|; if |b| is far smaller, b is only a rounding error
+    scale: np.ndarray  # a, b and magnitude are divided by this number, to avoid underflow
 
 
 class PreImageTarget:
@@ -60,9 +61,9 @@ class PreImageTarget:
     ----------
     kernel : Kernel
     points : points
-        The n points x_i; a dense float64 array if they are vectors.
+        The n points x_i; if they are vectors, they must be a dense float64 array.
     G : ndarray of shape (q, n)
-        Coefficients, one row per target.
+        The coefficients, with one row per target.
     candidates : points, optional
         Points among which nearest neighbours are searched; the x_i by default.
     """
@@ -90,7 +91,7 @@ class PreImageTarget:
         """The values of Psi_c at the candidates, shape (q, n_candidates)."""
         if same_points(self.candidates, self.points) and not self.core.distinguishes_observations:
             return self.values
-        candidates = take(self.candidates, slice(None))  # a new view: `White` compares identities
+        candidates = take(self.candidates, slice(None))  # a new object, for `White`
         K = gram(self.core, candidates, self.points, storage="tiled")
         return np.asarray(K @ self.G.T).T
 
@@ -100,15 +101,15 @@ class PreImageTarget:
         squares = np.einsum("ci,ci->c", self.G, self.values)
         if not np.all(np.isfinite(squares)):
             raise ValueError(
-                f"|f|^2 is not finite: the coefficients, up to {np.abs(self.G).max():.3g}, or the "
+                f"|f|^2 is not finite: the coefficients (up to {np.abs(self.G).max():.3g}) or the "
                 f"points are too large for {self.core}; scale them"
             )
         return squares
 
     @cached_property
     def candidate_costs(self) -> np.ndarray:
-        """J_c at the candidates up to a constant for each c, shape (q, n_candidates)."""
-        if isinstance(self.core, Linear):  # subtract the mean, which may be large and cancel
+        """Costs J_c of the candidates, up to a constant for each c, shape (q, n_candidates)."""
+        if isinstance(self.core, Linear):  # subtract the mean to reduce cancellation
             mean = np.mean(self.candidates, axis=0)
             X, T = self.candidates - mean, self.G @ self.points - mean
             return np.einsum("ij,ij->i", X, X) - 2.0 * T @ X.T
@@ -116,13 +117,13 @@ class PreImageTarget:
 
     @cached_property
     def scale(self) -> float:
-        """The RMS spread of the points, the unit of step lengths."""
+        """The spread (root mean square) of the points, which is the unit of step lengths."""
         X = np.asarray(self.points)
         spread = float(np.sqrt(np.mean((X - X.mean(axis=0)) ** 2)))
         return spread if spread > 0 else max(1.0, float(np.abs(X).max(initial=0.0)))
 
     def neighbours(self, count: int) -> np.ndarray:
-        """Return the indices of the candidates nearest to Psi_c, nearest first, (q, count)."""
+        """Return the indices of the candidates nearest to each target, shape (q, count)."""
         cost, count = self.candidate_costs, min(count, length(self.candidates))
         nearest = np.argpartition(cost, count - 1, axis=1)[:, :count]
         order = np.argsort(np.take_along_axis(cost, nearest, axis=1), axis=1, kind="stable")
@@ -130,7 +131,7 @@ class PreImageTarget:
 
     @cached_property
     def lower(self) -> float | None:
-        """Lower bound of the coordinates for which the kernel is defined, or None."""
+        """Smallest coordinate for which the kernel is defined, or None if there is no limit."""
         return 0.0 if _requires_nonnegative(self.core) else None
 
     def clip(self, Z: np.ndarray) -> np.ndarray:
@@ -145,10 +146,10 @@ class PreImageTarget:
     # ------------------------------------------------------------------ values at any z
 
     def residuals(self, Z: Any) -> np.ndarray:
-        """Return |phi(z_c) - Psi_c|^2 under the full kernel, for one z_c per target."""
+        """Return |phi(z_c) - Psi_c|^2 for one z_c per target, with the complete kernel."""
         total = self.G.sum(axis=1)
         constant_residual = self.constant * (1.0 - total) ** 2
-        if isinstance(self.core, Linear):  # avoids the difference of large squares
+        if isinstance(self.core, Linear):  # without differences of large squares
             return self.factor * np.sum((Z - self.G @ self.points) ** 2, axis=1) + constant_residual
         costs = self.costs(Z, np.arange(len(self)))
         squares = costs + self.squared_norms
@@ -157,8 +158,8 @@ class PreImageTarget:
             c = int(np.argmin(squares / magnitude))
             raise ValueError(
                 f"|phi(z) - f|^2 is {squares[c]:.3g} < 0 for function {c}: {self.core} is not "
-                f"positive semidefinite there. If it is conditionally positive definite of order "
-                f"1, the coefficients must sum to 1, but they sum to {total[c]:.3g}"
+                f"positive semidefinite on these points. If it is conditionally positive definite "
+                f"of order 1, the coefficients must sum to 1, but they sum to {total[c]:.3g}"
             )
         return self.factor * np.maximum(squares, 0.0) + constant_residual
 
@@ -167,9 +168,9 @@ class PreImageTarget:
         return self._in_blocks(lambda Z, G: (self._cost(Z, G),), Z, rows)[0]
 
     def block(self, Z: Any) -> np.ndarray:
-        """Return k(Z, points), prepared relative to the points.
+        """Return k(Z, points); Z is prepared relative to `points`.
 
-        So a z that is far away does not reduce the precision of the other rows.
+        Thus a point of Z that is far away does not reduce the precision of the other rows.
         """
         P = self.core.prepare(Z, like=self._prepared_points)
         return self.core.tile(
@@ -183,14 +184,14 @@ class PreImageTarget:
         return values, gradients
 
     def fixed_point_terms(self, Z: np.ndarray, rows: np.ndarray) -> FixedPointTerms:
-        """Return J(z) and the terms of its fixed-point equation a = b z."""
+        """Return the terms of the fixed-point equation a = b z, each target at its own row of Z."""
         terms = self._radial_terms if self.is_radial else self._dot_product_terms
         return FixedPointTerms(*self._in_blocks(terms, Z, rows))
 
     def _in_blocks(
         self, function: Callable[..., tuple[np.ndarray, ...]], Z: Any, rows: np.ndarray
     ) -> list[np.ndarray]:
-        """Return the results of function(Z, G) for the targets `rows`, evaluated in blocks."""
+        """Return the results of function(Z, G), evaluated in blocks of the targets `rows`."""
         results = [
             function(take(Z, block), self.G[rows[block]])
             for block in row_blocks(len(rows), length(self.points))
@@ -203,7 +204,7 @@ class PreImageTarget:
     def _radial_terms(self, Z: np.ndarray, G: np.ndarray) -> FixedPointTerms:
         kernel = self.core
         _, s = self._squared_distances(Z)
-        if isinstance(kernel, RBF):  # p' and p are the same exponential up to a factor
+        if isinstance(kernel, RBF):  # p' is a multiple of p
             nearest = s.min(axis=1)
             scale = np.exp(-0.5 * nearest)
             W = np.exp(-0.5 * (s - nearest[:, None])) * G
@@ -225,7 +226,7 @@ class PreImageTarget:
     # ------------------------------------------------------------------ radial and dot product
 
     def invert(self, values: np.ndarray) -> np.ndarray:
-        """Return the s (radial) or <x, z> (dot product) for which the kernel has these values."""
+        """Return the squared distances or inner products for which the kernel has these values."""
         kernel = self.core
         if isinstance(kernel, Linear):
             return values
@@ -240,7 +241,7 @@ class PreImageTarget:
             np.full(values.shape, 1e-18 * max_distance),
             np.full(values.shape, 1e8 * max_distance),
         )
-        for _ in range(60):  # bisection in log s, far more accurate than the values
+        for _ in range(60):  # bisection in the logarithm of s
             middle = np.sqrt(low * high)
             is_below = kernel.profile(middle.copy()) > values
             low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
@@ -262,7 +263,7 @@ class PreImageTarget:
         return self.core._value_at_zero()
 
     def _squared_distances(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
-        """Return the prepared Z, and its squared scaled distances to the points."""
+        """Return the prepared Z, and its squared distances to the points, in length scales."""
         P = self.core.prepare(Z, like=self._prepared_points)
         return P, self.core._statistic(
             P, self._prepared_points, np.empty((len(P), len(self._prepared_points)))
@@ -282,7 +283,7 @@ class PreImageTarget:
 
 
 def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
-    """Return k', f and c with kernel = f k' + c; k' itself has no factor or constant."""
+    """Return k', f and c such that kernel = f k' + c, with f and c as complete as possible."""
     factor, constant = 1.0, 0.0
     while True:
         if isinstance(kernel, (Fixed, Bounded)):
@@ -307,5 +308,5 @@ def _requires_nonnegative(kernel: Kernel) -> bool:
 
 
 def row_blocks(count: int, width: int) -> list[slice]:
-    """Return slices of `count` rows such that rows times `width` is at most 2^21 entries."""
+    """Split `count` rows of `width` entries into slices of at most 2^21 entries."""
     return slices(count, max(1, _MAX_BLOCK_ENTRIES // max(1, width)))

@@ -3,8 +3,10 @@
     E(Z) = -tr(A^T K_xz K_zz^-1 K_zx A) = -tr(C^T B),      C = K_zx A,   B = K_zz^-1 C
     dE/dz_j = -2 sum_ic B_jc A_ic dk(z_j, x_i)/dz_j + 2 sum_lc B_jc B_lc dk(z_j, z_l)/dz_j
 
-Variable projection: at every step the coefficients B are optimal for the points Z, so that the
-derivative of the error in B is 0, and L-BFGS optimises only the points.
+The functions sum_i A_ic k(x_i, .) are approximated by sum_j B_jc k(z_j, .), and E is the squared
+error up to a constant; K_xz = k(X, Z), and so on.  L-BFGS optimises only the points Z (variable
+projection): at every step the coefficients B are optimal for Z, so that the derivative of the error
+with respect to B is 0.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ __all__ = ["construct", "kmeans"]
 class _ConstructTuning:
     """Numerical constants of the optimisation of free points."""
 
-    # Number of original points per block.
+    # Number of original points that are processed at a time.
     block_rows: int = 512
-    # Added to the diagonal of K_zz, times the largest k(z, z), because points may coincide.
+    # This times the largest k(z, z) is added to the diagonal of k(Z, Z), as points may coincide.
     relative_jitter: float = 1e-8
-    # Number of steps that L-BFGS stores.
+    # Number of previous steps that L-BFGS stores.
     lbfgs_memory: int = 20
     # L-BFGS stops after a step with a smaller relative decrease of the squared error.
     tol: float = 1e-5
-    # A gradient below this times the squared error is rounding, and no step is made.
+    # If the gradient is below this times the squared error, it is rounding, and Z is not optimised.
     min_relative_gradient: float = 1e-12
-    # Points may leave the bounding box of the data by this times its extent.
+    # The bounding box of the data is enlarged on all sides by this fraction of its extent.
     box_margin: float = 0.5
 
 
@@ -47,7 +49,7 @@ _TUNING = _ConstructTuning()
 def construct(
     f: TargetFunctions, Z: np.ndarray, n_iter: int, n_threads: int | None = None
 ) -> np.ndarray:
-    """Return Z optimised by at most `n_iter` L-BFGS steps; never worse than the initial Z."""
+    """Return Z after at most `n_iter` L-BFGS steps; the error is never larger than initially."""
     objective = _SquaredError(f, Z.shape, n_threads)
     low, high = _coordinate_bounds(f)
     bounds = np.stack(
@@ -76,8 +78,8 @@ def construct(
 class _SquaredError:
     """The squared error sum_c |f_c|^2 + E(Z) and its gradient, divided by `scale`.
 
-    Coordinates are divided by the standard deviation of their column.  The best point seen so far
-    is stored in `best`.
+    E(Z) is defined in the docstring of this module.  Coordinates are divided by the standard
+    deviation of their column.  The best Z so far is stored in `best`.
     """
 
     def __init__(self, f: TargetFunctions, shape: tuple[int, ...], n_threads: int | None) -> None:
@@ -89,7 +91,7 @@ class _SquaredError:
         self.blocks = slices(len(f.X), _TUNING.block_rows)
 
     def __call__(self, z: np.ndarray) -> tuple[float, np.ndarray]:
-        if not np.isfinite(z).all():  # the step of the line search overflowed
+        if not np.isfinite(z).all():  # the line search overflowed
             return np.inf, np.zeros_like(z)
         f, Z = self.f, z.reshape(self.shape) * self.column_scale
         C = self._sum_over_points(lambda X, A: f.kernel(Z, X) @ A)
@@ -123,28 +125,28 @@ def _cholesky(K: np.ndarray, f: TargetFunctions) -> Any:
         return cho_factor(K, lower=True, overwrite_a=True)
     except np.linalg.LinAlgError as why:
         raise NotPositiveDefiniteError(
-            f"K_zz of {len(K)} points is not positive definite, even with "
-            f"{_TUNING.relative_jitter:g} times its largest diagonal entry added: {f.kernel} is "
-            f"not a Mercer kernel there; use method='select'"
+            f"the kernel matrix of {len(K)} new points is not positive definite, even with "
+            f"{_TUNING.relative_jitter:g} times its largest entry added to the diagonal: "
+            f"{f.kernel} is not positive semidefinite on these points; use method='select'"
         ) from why
 
 
 def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
     """Return the bounds of the new points: the bounding box of the data, enlarged.
 
-    It is not enlarged if the kernel is not defined outside the data.
+    The box is not enlarged if the kernel is not defined there.
     """
     low, high = f.X.min(axis=0), f.X.max(axis=0)
     margin = _TUNING.box_margin * (high - low)
     try:
         f.kernel.diag(np.stack([low - margin, high + margin]))
-    except ValueError:  # for example kernels of histograms, whose entries must not be negative
+    except ValueError:  # such as kernels that need non-negative histograms
         return low, high
     return low - margin, high + margin
 
 
-# --- Reduced sets from k-means: the new points are cluster centres of the points, weighted by
-# |a_i|.
+# --- Reduced sets by k-means: the new points are cluster centres.  Points are weighted by the size
+# of their coefficients.
 
 
 _LLOYD_ITERATIONS = 10  # more iterations take longer and may improve the centres

@@ -1,4 +1,4 @@
-"""Reduced-set approximation: selects a method and runs it."""
+"""Approximate functions by a reduced set: choose a method and run it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class _ReduceTuning:
     """Numerical constants of the choice of a reduced set."""
 
     # "auto" uses "construct" if n m (d + 50) is at most this, for n points, m new points and d
-    # columns: about half a second per step.
+    # columns.  At this limit, a step takes about half a second.
     max_auto_work: int = 10**9
     # Number of L-BFGS steps from each of the two starts, before only the better one continues.
     trial_steps: int = 30
-    # A squared error below this times |f|^2 is not optimised further, because the jitter on the
-    # diagonal of K_zz would hide an improvement.
+    # If the squared error is below this times |f|^2, it is not optimised further, because the
+    # jitter on the diagonal of the kernel matrix would hide an improvement.
     negligible_error: float = 1e-8
-    # If rounding makes a selection miss its error goal, the goal is multiplied by a factor from
-    # this interval.
+    # If a selection misses its error goal because of rounding, it is continued with a smaller goal:
+    # the goal times a factor from this interval.
     goal_reduction: tuple[float, float] = (0.7, 0.99)
-    # Clusters improve for more steps than selected points, so they are preferred after the trial
-    # steps if their squared error is at most this many times as large.
+    # After the trial steps, the start from clusters is preferred if its squared error is at most
+    # this many times that of the start from selected points, because it improves for more steps.
     cluster_handicap: float = 1.3
 
 
@@ -42,7 +42,7 @@ _TUNING = _ReduceTuning()
 
 
 class _ReducedSet(NamedTuple):
-    """A reduced set, the method that found it, and the error curve if there is one."""
+    """A reduced set, the method that found it, and the errors after each point if available."""
 
     projection: SpanProjection
     method: str
@@ -62,7 +62,7 @@ def reduce(
         The n points of the expansion.
     A : ndarray of shape (n, m)
         Coefficients of the m functions.
-    request : Request
+    request : CompressionRequest
         The parameters of `Expansion.compress`.
 
     Returns
@@ -70,9 +70,9 @@ def reduce(
     Z : points
         The new points.
     B : ndarray
-        Coefficients, one row per new point.
+        The new coefficients, with one row per new point.
     reduction : Reduction
-        The certified errors.
+        The approximation errors.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def reduce(
     if method in ("kmeans", "construct") and reason:
         raise ValueError(
             f"method={method!r} makes new points and needs dense vectors; {reason}. "
-            f"Use method='select', which selects some of the present points"
+            f"Use method='select', which selects some of the existing points"
         )
     if method == "construct":
         _probe_gradient(kernel, X)
@@ -122,14 +122,14 @@ def reduce(
 def _select_points(
     f: TargetFunctions, request: CompressionRequest
 ) -> tuple[_ReducedSet, np.ndarray]:
-    """Select n_points points, or as many as max_error needs; also return their indices."""
+    """Select n_points points, or as many as needed for max_error; also return their indices."""
     selection = Selection(f)
     if request.max_error is None:
         selection.extend(int(request.n_points or 0))
         projection = f.project(take(f.X, selection.indices))
     else:
         projection = _select_to_error(f, selection, request.max_error)
-    # The projection drops linearly dependent points; then the error curve does not apply to it.
+    # If the projection drops linearly dependent points, the curve of errors does not apply to it.
     curve = selection.curve
     is_complete = len(projection) == len(curve)
     return _ReducedSet(projection, "select", curve if is_complete else None), selection.indices
@@ -138,7 +138,8 @@ def _select_points(
 def _select_to_error(f: TargetFunctions, selection: Selection, max_error: float) -> SpanProjection:
     """Select points until the error of the projection is at most `max_error`.
 
-    Rounding in the coefficients adds to the error, so the selection may need a smaller goal.
+    Rounding errors of the coefficients increase the error.  If it is then too large, the selection
+    continues with a smaller goal.
     """
     n, goal = len(f.A), max_error
     while True:
@@ -149,7 +150,7 @@ def _select_to_error(f: TargetFunctions, selection: Selection, max_error: float)
             return projection
         if selection.curve[-1].max() > goal:
             raise ValueError(
-                f"max_error={max_error:g} is out of reach: with {len(projection)} of the {n} "
+                f"max_error={max_error:g} cannot be reached: with {len(projection)} of the {n} "
                 f"points the error is still {1.006 * error:.3g}; use that as max_error, or do not "
                 f"compress"
             )
@@ -158,7 +159,7 @@ def _select_to_error(f: TargetFunctions, selection: Selection, max_error: float)
 
 
 def _construct_points(f: TargetFunctions, request: CompressionRequest) -> _ReducedSet:
-    """Optimise free points; return the selected points instead if these are at least as good."""
+    """Optimise new points; return selected points instead if these are at least as good."""
     selected, indices = _select_points(f, request)
     total = selected.projection.total
     if request.max_error is None:
@@ -167,7 +168,7 @@ def _construct_points(f: TargetFunctions, request: CompressionRequest) -> _Reduc
             if constructed.total < total:
                 return _ReducedSet(constructed, "construct")
         return selected
-    for quarters in (1, 2, 3):  # free points reach the error with fewer points
+    for quarters in (1, 2, 3):  # try 1/4, 1/2 and 3/4 of the number of selected points
         if n_fewer := len(selected.projection) * quarters // 4:
             constructed = _optimise_points(f, indices[:n_fewer], request)
             if constructed.error.max() <= request.max_error:
@@ -178,7 +179,7 @@ def _construct_points(f: TargetFunctions, request: CompressionRequest) -> _Reduc
 def _optimise_points(
     f: TargetFunctions, indices: np.ndarray, request: CompressionRequest
 ) -> SpanProjection:
-    """Optimise points from two starts, selected points and clusters; continue with the better."""
+    """Optimise points from two starts (selected points, clusters), and continue from the better."""
     trial_steps = min(_TUNING.trial_steps, (request.max_iter + 1) // 2)
     starts = f.X[indices], kmeans(f, len(indices), request.seed)
     from_selection, from_clusters = (f.project(construct(f, Z, trial_steps)) for Z in starts)
@@ -196,7 +197,7 @@ def _optimise_points(
 
 
 def _why_not_movable(X: Any) -> str:
-    """Return why the points cannot be moved freely; an empty text if they can."""
+    """Return why the points cannot be moved freely, or an empty string if they can."""
     if not isinstance(X, np.ndarray):
         return f"these points are a {type(X).__name__}"
     if X.ndim != 2 or X.dtype.kind != "f":
@@ -205,7 +206,7 @@ def _why_not_movable(X: Any) -> str:
 
 
 def _probe_gradient(kernel: Kernel, X: np.ndarray) -> None:
-    """Raise the kernel's own error if it has no input gradient."""
+    """Call `input_gradient` once, which raises an error if the kernel does not support it."""
     kernel.input_gradient(X[:1], X[:1], np.zeros((1, 1)))
 
 

@@ -16,9 +16,10 @@ __all__ = ["Reduction"]
 @entry_point
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduction:
-    """Certified errors |f_c - g_c| of a reduced set in the RKHS, one for each function.
+    """Upper bounds on the errors |f_c - g_c| of a reduced set in the RKHS norm.
 
-    By the reproducing property |f(x) - g(x)| <= |f - g| sqrt(k(x, x)) for every x.
+    f_c are the original functions, and g_c their approximations.  By the reproducing property,
+    |f(x) - g(x)| <= |f - g| sqrt(k(x, x)) for every x.
 
     Attributes
     ----------
@@ -31,11 +32,11 @@ class Reduction:
     norm : ndarray of shape (m,)
         Norms |f_c| of the original functions.
     rounding : ndarray of shape (m,)
-        The part of `error` that may be rounding; positive even if the true error is 0.
+        The part of `error` that may be due to rounding; it is positive even if the true error is 0.
     n_points, n_points_before : int
         Number of points after and before the reduction.
     curve : ndarray of shape (n_points, m) or None
-        The errors after 1, 2, ... points, if the points were selected one after the other.
+        The errors with only the first 1, 2, ... points; None unless the method is "select".
 
     Examples
     --------

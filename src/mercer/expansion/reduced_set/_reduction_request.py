@@ -31,7 +31,7 @@ class CompressionRequest:
         """Raise ValueError for parameters that are invalid for functions with coefficients A."""
         n, m = A.shape
         if not A.size:
-            raise ValueError(f"there is nothing to compress: {m} functions on {n} points")
+            raise ValueError(f"an expansion of {m} functions on {n} points cannot be compressed")
         if n_bad := int(np.count_nonzero(~np.isfinite(A))):
             raise ValueError(
                 f"{n_bad} of {A.size} coefficients are not finite; the usual cause is a model that "
@@ -47,8 +47,8 @@ class CompressionRequest:
             _check_count("n_points", self.n_points)
             if self.n_points > n or self.n_points == n > 1:
                 raise ValueError(
-                    f"n_points={self.n_points} is not smaller than the present number of points, "
-                    f"{n}: there is nothing to compress"
+                    f"n_points={self.n_points} must be smaller than the present number of points, "
+                    f"{n}; otherwise there is nothing to compress"
                 )
         elif not _is_positive(self.max_error):
             raise ValueError(
@@ -57,14 +57,14 @@ class CompressionRequest:
             )
         elif self.method == "kmeans":
             raise ValueError(
-                "method='kmeans' needs n_points, as its error is known only afterwards; "
+                "method='kmeans' needs n_points, because its error is not known in advance; "
                 "use method='select' with max_error"
             )
         _check_count("max_iter", self.max_iter)
         if expects_precomputed_rows(kernel):
             raise ValueError(
                 "Precomputed() does not store the kernel values between training points, which are "
-                "needed to compute errors; keep the matrix: Precomputed(K), with indices as points"
+                "needed to compute errors; use Precomputed(K), with indices as points"
             )
         self._check_seed()
 

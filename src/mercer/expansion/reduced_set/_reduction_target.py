@@ -2,8 +2,9 @@
 
     |f - g|^2  =  a^T K a  -  2 b^T K_zx a  +  b^T K_zz b         b = K_zz^-1 K_zx a
 
-The error formula holds for every b, not only for the optimal one.  It is evaluated in float64 with
-the b that is returned, so that the error includes the effect of rounding in b.
+f = sum_i a_i k(x_i, .) is approximated by g = sum_j b_j k(z_j, .), and K = k(X, X), K_zx = k(Z, X),
+K_zz = k(Z, Z).  The formula holds for every b, not only for the optimal one.  It is evaluated in
+float64 with the b that is returned, so that the error includes the effect of rounding in b.
 """
 
 from __future__ import annotations
@@ -28,26 +29,27 @@ from ...kernels import Kernel
 
 __all__ = ["SpanProjection", "TargetFunctions"]
 
-# Bound on the rounding of a squared norm, relative to size^2; half of it was measured.
+# Bound on the rounding error of a squared norm, relative to size^2.  Measured errors are at most
+# half of it.
 _RELATIVE_ROUNDING = 8.0 * np.finfo(float).eps
-# A squared norm outside its bounds by more than this times size^2 is not rounding.
+# If a squared norm violates its bounds by more than this times size^2, the kernel is indefinite.
 _INDEFINITE_TOL = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class TargetFunctions:
-    """The functions f_c = sum_i A_ic k(x_i, .) to approximate, with values that all methods use.
+    """The functions f_c = sum_i A_ic k(x_i, .) to approximate, and quantities computed from them.
 
     Attributes
     ----------
     kernel : Kernel
     X : points
-        The points, float64 if they are numeric.
+        The points, in float64 if they are numeric.
     A : ndarray of shape (n, m)
         The coefficients.
     values : ndarray of shape (n, m)
-        <f_c, k(z, .)> for a new point z at each x_i.  The noise of a `White` kernel is not
-        included, because new points do not share it.
+        The values f_c(x_i), without the noise of a `White` kernel, because new points at x_i do not
+        have the same noise.
     squares : ndarray of shape (m,)
         Squared norms |f_c|^2.
     size : ndarray of shape (m,)
@@ -67,7 +69,7 @@ class TargetFunctions:
 
     @classmethod
     def of(cls, kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any = None) -> TargetFunctions:
-        """Return the functions, evaluated at their own points with one product K A."""
+        """Return the target functions with coefficients A; needs one product with K."""
         X, A = as_float64(as_csr(X)), np.asarray(A, dtype=np.float64)
         options: dict[str, Any] = {"storage": "tiled", "max_memory": max_memory}
         with np.errstate(over="ignore", invalid="ignore"):  # checked below
@@ -92,7 +94,7 @@ class TargetFunctions:
         Points that are linearly dependent on others in feature space are dropped.
         """
         phi = NystroemMap.on(self.kernel, Z)
-        if not len(phi):  # k(z, z) = 0 everywhere: the span of these points is 0
+        if not len(phi):  # k(z, z) = 0 at all points, and the projection is 0
             zeros = np.zeros((1, self.A.shape[1]))
             return SpanProjection(take(Z, np.array([0])), zeros, self.squares, self.rounding)
         L, options = phi.factor, {"storage": "tiled", "max_memory": self.max_memory}
@@ -107,9 +109,9 @@ class TargetFunctions:
 
 @dataclass(frozen=True, eq=False)
 class SpanProjection:
-    """The approximations g_c = sum_j B_jc k(z_j, .), with their squared errors |f_c - g_c|^2.
+    """The approximations g_c = sum_j B_jc k(z_j, .) of the target functions f_c.
 
-    `rounding` bounds the rounding errors of `squares`.
+    `squares` are the squared errors |f_c - g_c|^2, and `rounding` bounds their rounding errors.
     """
 
     points: Any
@@ -144,14 +146,14 @@ def _check_squared_norms(squares: np.ndarray, size: np.ndarray, kernel: Kernel) 
     tolerance = _INDEFINITE_TOL * size**2
     if np.any(squares < -tolerance):
         raise NotPositiveDefiniteError(
-            f"a squared norm is {squares.min():.3g} < 0: {kernel} is not positive semidefinite "
-            f"on these points, so that the approximation error is not defined"
+            f"a squared norm is {squares.min():.3g} < 0: {kernel} is not positive semidefinite on "
+            f"these points, so that the approximation error is not defined; choose a Mercer kernel"
         )
     excess = squares - size**2
     if np.any(excess > tolerance):
         c = int(excess.argmax())
         raise NotPositiveDefiniteError(
-            f"a squared norm is {squares[c]:.3g}, above the {size[c] ** 2:.3g} that the values "
-            f"k(x, x) allow: {kernel} is not positive semidefinite on these points, at most "
-            f"conditionally positive definite; choose a Mercer kernel"
+            f"a squared norm is {squares[c]:.3g}, but the values k(x, x) allow at most "
+            f"{size[c] ** 2:.3g}: {kernel} is not positive semidefinite on these points (it may be "
+            f"conditionally positive definite); choose a Mercer kernel"
         )

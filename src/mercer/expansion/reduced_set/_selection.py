@@ -3,12 +3,13 @@
     s = argmax_i |r(x_i)|^2 / d_i,   v = (K - F^T F)[:, s] / sqrt(d_s),   w = r(x_s) / sqrt(d_s)
     r <- r - v w^T,   d <- d - v^2,   |f - g|^2 <- |f - g|^2 - w^2
 
-Here r = f - g at the points, g is the projection on the points selected so far, and d_i is the
-squared distance of k(x_i, .) to their span.  The quotient |r(x_i)|^2 / d_i is the decrease of the
-squared error if point i is added: the selection is greedy, and the errors are exact.
+Here f is the function to approximate, g its projection on the points selected so far, r = f - g at
+all points, and d_i the squared distance of k(x_i, .) to the span of the selected points.  The
+vectors v are the rows of F.  The quotient |r(x_i)|^2 / d_i is the decrease of the squared error if
+point i is added, so that each step selects the best point, and the errors are exact.
 
 Each selected point needs one column of K, so the method works for any points and never stores n^2
-numbers.  RPCholesky pivots cost the same, but they depend only on K, not on the functions.  On four
+numbers.  The pivots of RPCholesky cost the same, but do not depend on the functions.  On four
 regression data sets their error was 1.4 to 3 times as large.
 """
 
@@ -30,13 +31,14 @@ __all__ = ["Selection"]
 class _SelectionTuning:
     """Numerical constants of greedy selection; all tolerances are relative to max k(x, x)."""
 
-    # Points nearer than this to the span are not selected, because they only amplify rounding.
+    # Points whose squared distance d_i to the span is smaller are not selected, because they would
+    # only amplify rounding errors.
     min_distance: float = 1e-10
-    # A squared distance below minus this cannot be rounding: the kernel is indefinite.
+    # If a squared distance is below minus this value, the kernel is indefinite.
     indefinite_tol: float = 1e-8
-    # Rounding error of d, before it is amplified by division by the smallest selected d_s.
+    # Rounding error of d.  It is divided by the smallest d_s of a selected point.
     rounding: float = float(100.0 * np.finfo(float).eps)
-    # Initial number of rows of F, if the number of points is not known in advance.
+    # Initial number of rows that are allocated if the number of points is not known in advance.
     initial_rows: int = 256
 
 
@@ -44,7 +46,7 @@ _TUNING = _SelectionTuning()
 
 
 class Selection:
-    """Greedy selection of points of an expansion; `extend` can be called repeatedly."""
+    """Greedy selection of points of an expansion; call `extend` to select more points."""
 
     @ignore_overflow
     def __init__(self, f: TargetFunctions) -> None:
@@ -59,7 +61,7 @@ class Selection:
     @property
     def indices(self) -> np.ndarray:
         """The indices of the selected points in order of selection, at least one."""
-        # If no point lowers the error, any point serves.
+        # If no point decreases the error, the first point is used.
         return np.array(self._chosen or [0], dtype=np.intp)
 
     @property
@@ -73,10 +75,10 @@ class Selection:
 
     @ignore_overflow
     def extend(self, n_points: int, max_error: float = 0.0) -> Self:
-        """Select further points until there are `n_points`.
+        """Select more points until there are `n_points`.
 
-        Stops earlier if no function has an error above `max_error`, or if the remaining error is
-        only rounding.
+        The selection stops early if the errors of all functions are at most `max_error`, or if only
+        rounding errors remain.
         """
         rounding, n = self.f.rounding, len(self._d)
         goal = np.maximum(max_error**2 - rounding, rounding)

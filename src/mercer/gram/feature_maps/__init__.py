@@ -1,1 +1,1 @@
-"""Feature maps phi with k(x, z) close to phi(x)^T phi(z), evaluated in chunks."""
+"""Feature maps phi such that phi(x)^T phi(z) approximates a kernel k(x, z)."""

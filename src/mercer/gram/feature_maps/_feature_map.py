@@ -1,4 +1,4 @@
-"""Base class of feature maps phi: X -> R^m, evaluated in blocks of points."""
+"""Base class of feature maps, which map points to vectors in R^m in blocks of points."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..._core import ENTRY_WORK, as_csr, entry_point, is_count, length, run_in_t
 
 __all__ = ["FeatureMap"]
 
-_STRIP_BYTES = 2**22  # size of the features that one task computes
-_STRIPS_PER_BLOCK = 8  # a block yielded by `blocks` then has 32 MiB
+_STRIP_BYTES = 2**22  # one task computes about this many bytes of features
+_STRIPS_PER_BLOCK = 8  # `blocks` yields blocks of 8 strips, which are 32 MiB
 
 
 @entry_point
@@ -41,14 +41,14 @@ class FeatureMap(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         fields = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        # Cached properties are left out.
+        # Cached properties are not stored, because they can be computed again.
         return {name: value for name, value in self.__dict__.items() if name in fields}
 
     @abstractmethod
     def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         """Set out <- phi(x_i) for i in rows.
 
-        Maps on landmarks S set out <- k_S(x_i) if `whiten` is False; others ignore `whiten`.
+        If `whiten` is False, maps with landmarks S set out <- k(x_i, S) instead; others ignore it.
         """
 
     def features(
@@ -91,8 +91,8 @@ class FeatureMap(ABC):
         """Yield pairs (slice of X, features of these points).
 
         A block has `rows` points, or about 32 MiB of features by default.  Only the rows of the
-        current block are read, so that X may be a memory map that is larger than the memory.  With
-        `whiten=False`, a map on landmarks yields k_S(x) instead of phi(x).
+        current block are read, so that X may be a memory-mapped array larger than the main memory.
+        With `whiten=False`, a map with landmarks S yields k(x, S) instead of phi(x).
         """
         if rows is not None and not is_count(rows):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
@@ -138,7 +138,8 @@ class FeatureMap(ABC):
     def _strips(self, rows: slice) -> list[slice]:
         """Split rows into one slice per task.
 
-        The size of a slice depends only on m, so that results do not depend on the threads.
+        The size of a slice depends only on the number of features, so that results do not depend on
+        the number of threads.
         """
         starts = range(rows.start, rows.stop, self._strip_rows) or [rows.start]
         return [slice(start, min(start + self._strip_rows, rows.stop)) for start in starts]

@@ -19,7 +19,8 @@ __all__ = ["FourierMap"]
 class FourierMap(FeatureMap):
     """Random Fourier features whose inner products approximate a kernel.
 
-    E phi(x) . phi(z) = k(x, z).  Make one with `FourierMap.on`.
+    The expected value of phi(x) . phi(z) over random frequencies is k(x, z).  Use `FourierMap.on`
+    to make a map.
 
     Attributes
     ----------
@@ -65,7 +66,8 @@ class FourierMap(FeatureMap):
 
         One cosine cos(w.x + b) replaces the last pair of cosine and sine.  If b is uniform on
         [0, 2 pi), the mean of 2 cos(w.x + b) cos(w.z + b) is cos(w.(x - z)), so that the inner
-        products remain unbiased.  A constant feature, w = 0, needs no sine.
+        products remain unbiased.  If w = 0, the cosine is constant and the sine is 0, which is just
+        omitted.
         """
         W, a, m = self.basis.frequencies, self.basis.weights, len(self.basis.frequencies)
         if not W[-1].any():
@@ -77,7 +79,7 @@ class FourierMap(FeatureMap):
         return replace(self, basis=FourierBasis(W, a), phase=float(rng.uniform(0.0, 2.0 * np.pi)))
 
     def as_cosines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return W and b with phi(x) = sqrt(2 / D) cos(x W + b).
+        """Return W and b such that phi(x) = sqrt(2 / D) cos(x W + b) for D features.
 
         Sines are written as cosines with a phase of -pi / 2.  W has shape (d, D), b shape (D,).
         """

@@ -1,6 +1,6 @@
 """Nyström features for landmarks S: phi(x) = L^-1 k_S(x) with L L^T = K_SS.
 
-The inner product
+Here k_S(x) is the vector of all k(s, x) for s in S, and K_SS = k(S, S).  The inner product
 
     phi(x) . phi(z) = k_S(x)^T K_SS^-1 k_S(z)
 
@@ -11,7 +11,7 @@ is 0 for x in S.
 If the kernel has a `White` part, landmarks are treated as observations that are separate from the
 points, even if their values agree: k_S(x) contains no noise, but the diagonal of K_SS does.  This
 is a positive semidefinite kernel on the disjoint union of points and landmarks.  All of the above
-holds, except that the residual on S is not 0 but at least the noise.
+holds, except that the residual on S is at least the noise instead of 0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ._feature_map import FeatureMap
 
 __all__ = ["NystroemMap", "clip_negative_residual", "factor_landmarks"]
 
-_TILE_BYTES = 2**20  # kernel values evaluated at a time; they fit the second-level cache
+_TILE_BYTES = 2**20  # bytes of kernel values evaluated at a time; fits the second-level cache
 _MAX_INVERSE_LANDMARKS = 600  # for more landmarks, solving with L is as fast as multiplying by L^-1
 _MAX_INVERSE_CONDITION = 1e4  # up to this condition number of L, L^-1 is accurate to 12 digits
 
@@ -49,10 +49,11 @@ _MAX_INVERSE_CONDITION = 1e4  # up to this condition number of L, L^-1 is accura
 @entry_point
 @dataclass(frozen=True, eq=False)
 class NystroemMap(FeatureMap):
-    """Nyström feature map on landmarks; inner products of its features approximate a kernel.
+    """Nyström feature map for landmarks; inner products of its features approximate a kernel.
 
-    phi(x) = L^-1 k_S(x) with L L^T = K_SS.  Make one with `NystroemMap.on(kernel, points)`.  The
-    map is immutable, and computes in float64 also for float32 points.
+    phi(x) = L^-1 k(S, x) for the landmarks S, with the Cholesky factor L of k(S, S).  Use
+    `NystroemMap.on(kernel, points)` to make a map.  Maps are immutable, and compute in float64 even
+    if points are float32.
 
     Attributes
     ----------
@@ -65,9 +66,9 @@ class NystroemMap(FeatureMap):
         Indices of `points` in the sequence that was passed to `on`.
     dropped : int
         Number of landmarks that were dropped, because their residual k(s, s) - |phi(s)|^2 is below
-        1e-12 times the largest k(s, s).  Dividing by it would only magnify rounding errors.
+        1e-12 times the largest k(s, s).  Dividing by such a residual would magnify rounding errors.
     jitter : float
-        0, unless K_SS has a slightly negative eigenvalue; then L L^T = K_SS + jitter I.
+        Usually 0.  If k(S, S) has a slightly negative eigenvalue, L L^T = k(S, S) + jitter I.
 
     Examples
     --------
@@ -92,12 +93,12 @@ class NystroemMap(FeatureMap):
 
     @classmethod
     def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
-        """Return the map for the given landmarks, without those that depend on others.
+        """Return the map for the given landmarks, without those that are linearly dependent.
 
         Raises
         ------
         NotPositiveDefiniteError
-            If K_SS has an eigenvalue that is more negative than rounding can explain.
+            If k(S, S) has an eigenvalue that is more negative than rounding can explain.
         """
         if not isinstance(kernel, Kernel):
             raise TypeError(f"NystroemMap needs a Kernel, got {kernel!r}")
@@ -105,9 +106,8 @@ class NystroemMap(FeatureMap):
             raise ValueError("NystroemMap needs at least one landmark, got none")
         if expects_precomputed_rows(kernel):
             raise ValueError(
-                "Precomputed() represents a point by its kernel values with all others, and has no "
-                "values for the landmarks alone; keep the matrix: Precomputed(K), with indices as "
-                "points"
+                "Precomputed() represents a point by its kernel values with all others, and cannot "
+                "evaluate the kernel between landmarks; use Precomputed(K), with indices as points"
             )
         points = as_float64(as_csr(points))
         P = kernel.prepare(points)
@@ -135,7 +135,7 @@ class NystroemMap(FeatureMap):
     # ------------------------------------------------------------------ features
 
     def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
-        """Return L^-T V, the coefficients of the functions phi(.)^T V in the k(s, .).
+        """Return L^-T V, the coefficients of the functions phi(.)^T V in terms of k(s, .).
 
         V has shape (m, c), with one function per column.
         """
@@ -161,8 +161,8 @@ class NystroemMap(FeatureMap):
             solve_triangular_rows(self.factor, out)
         if not np.isfinite(out.sum()):
             raise ValueError(
-                f"features of the points {rows.start} to {rows.stop - 1} are not finite; the usual "
-                f"cause is a kernel that overflows on these points: {self.kernel}. Scale the points"
+                f"the features of the points {rows.start} to {rows.stop - 1} are not finite; the "
+                f"usual cause is that {self.kernel} overflows for huge values; scale the points"
             )
 
     @cached_property
@@ -180,7 +180,7 @@ class NystroemMap(FeatureMap):
 
     @cached_property
     def _sparse_landmarks(self) -> Prepared:
-        """The landmarks prepared for sparse points, which means without centring."""
+        """The landmarks prepared for use with sparse points, which are not centred."""
         dense = isinstance(self.points, np.ndarray) and self.points.ndim == 2
         return self.kernel.prepare(sp.csr_array(self.points)) if dense else self._landmarks
 
@@ -189,12 +189,12 @@ class NystroemMap(FeatureMap):
 def factor_landmarks(
     K: np.ndarray, dtype: Any, kernel: Kernel
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Factor the kernel matrix of landmarks, dropping those that depend on others.
+    """Factor the kernel matrix of landmarks, and drop landmarks that are linearly dependent.
 
     Parameters
     ----------
     K : ndarray of shape (m, m)
-        The kernel matrix K_SS.
+        The kernel matrix k(S, S) of the landmarks S.
     dtype : dtype
         The precision in which the entries of K were computed.
     kernel : Kernel
@@ -230,8 +230,8 @@ def factor_landmarks(
     C, order, rank, _ = lapack.dpstrf(K, tol=floor, lower=1)
     order = order.astype(np.intp) - 1
     kept, others, lower = order[:rank], order[rank:], C[rank:, :rank]
-    # The Schur complement at the other landmarks must be 0 up to rounding.  If its diagonal is 0,
-    # an off-diagonal entry c implies the eigenvalues +c and -c.
+    # The Schur complement at the dropped landmarks must be 0 up to rounding.  If its diagonal is 0,
+    # a nonzero off-diagonal entry c implies a negative eigenvalue of -|c| or less.
     schur = K[np.ix_(others, others)] - lower @ lower.T
     lowest = min(schur.diagonal().min(initial=0.0), floor - np.abs(schur).max(initial=0.0))
     if lowest < -negative:
@@ -246,7 +246,7 @@ def factor_landmarks(
 
 
 def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray, float]:
-    """Factor K + jitter I with the smallest sufficient jitter, increased by factors of ten."""
+    """Factor K + jitter I; the jitter is increased by factors of ten until this succeeds."""
     trace = float(np.trace(K))
     for exponent in range(10):
         jitter = 10.0**exponent * float(np.finfo(float).eps) * trace
@@ -254,9 +254,9 @@ def _with_jitter(K: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray,
         if info == 0 and L.diagonal().min() ** 2 > 0.5 * jitter:
             return L, np.arange(len(K)), jitter
     raise NotPositiveDefiniteError(
-        f"K_SS is not positive definite even with {jitter:.3g} added to its diagonal (its trace is "
-        f"{trace:.3g}): {kernel} is not positive semidefinite on the landmarks; choose a Mercer "
-        f"kernel"
+        f"the kernel matrix of the landmarks is not positive definite even with {jitter:.3g} added "
+        f"to its diagonal (its trace is {trace:.3g}): {kernel} is not positive semidefinite on the "
+        f"landmarks; choose a Mercer kernel"
     )
 
 
@@ -297,8 +297,8 @@ def clip_negative_residual(
     largest, lowest = np.abs(diagonal).max(initial=0.0), residual.min(initial=0.0)
     if lowest < -residual_tolerances(dtype)[1] * largest:
         raise NotPositiveDefiniteError(
-            f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to "
-            f"{largest:.3g}: {kernel} is not positive semidefinite on points and "
+            f"k(x, x) - |phi(x)|^2 must not be negative, but has values down to {lowest:.3g}, with "
+            f"k(x, x) up to {largest:.3g}: {kernel} is not positive semidefinite on the points and "
             f"landmarks; choose a Mercer kernel"
         )
     return np.maximum(residual, 0.0, out=residual)

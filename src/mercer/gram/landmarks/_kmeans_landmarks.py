@@ -1,9 +1,9 @@
 """Choose landmarks by k-means: centroids in R^d, or the data points nearest to them.
 
 The centroids minimise the mean squared distance from the points to their nearest landmark.  For a
-kernel that is a function of distances, they therefore tend to leave a smaller residual trace than m
-of the data points (Zhang, Tsang & Kwok 2008).  A few iterations are enough.  They start from the
-pivots of RPCholesky, so that outliers and small clusters keep a landmark.
+kernel that is a function of distances, centroids therefore tend to give a better approximation than
+the same number of data points (Zhang, Tsang & Kwok 2008).  A few iterations are enough.  They start
+from the pivots of RPCholesky, so that outliers and small clusters keep a landmark.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _KMeansLandmarkTuning:
-    """Number of candidates and of iterations for k-means landmarks."""
+    """Numbers of candidates and iterations for the choice of landmarks by k-means."""
 
-    # Candidates for medoids as (minimum, number per landmark).  The second, larger set is used only
-    # if the landmarks from the first one leave a small residual.
+    # Sizes of two sets of candidates for medoids, as (minimum, number per landmark).  The second,
+    # larger set is used only if landmarks from the first one leave a small residual.
     medoid_candidates: tuple[tuple[int, int], ...] = ((200, 2), (2000, 20))
-    # Mean residual, relative to k(x, x), above which more candidates hardly improve the landmarks.
+    # Above this mean residual, relative to k(x, x), more candidates hardly improve the landmarks.
     large_residual: float = 0.05
-    # Number of distances computed at a time; they fit the second-level cache.
+    # Number of distances computed at a time; they fit the second-level CPU cache.
     distances_per_chunk: int = 2**17
-    # Iterations of Lloyd's algorithm if there are at least `points_per_landmark` for each landmark,
-    # else one iteration.
+    # Number of iterations of Lloyd's algorithm, if there are at least `points_per_landmark` points
+    # for each landmark.  Otherwise there is only one iteration.
     n_iter: int = 5
     points_per_landmark: int = 50
 
@@ -64,7 +64,8 @@ _TUNING = _KMeansLandmarkTuning()
 def supports_kmeans_landmarks(kernel: Kernel, X: Any) -> bool:
     """Whether landmarks can be chosen by k-means.
 
-    This needs dense vectors and a kernel that is radial, possibly wrapped in others.
+    This requires dense vectors and a radial kernel, possibly inside of wrappers such as a scale
+    factor.
 
     Examples
     --------
@@ -81,10 +82,10 @@ def supports_kmeans_landmarks(kernel: Kernel, X: Any) -> bool:
 def kmeans_centroids(
     kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
 ) -> np.ndarray:
-    """Return the centroids of m clusters as landmarks, or fewer if points coincide.
+    """Return the centroids of m clusters as landmarks, or fewer if m exceeds the rank of K.
 
-    Lloyd's algorithm runs on at most max(20 000, 20 m) of the points, divided by the length scales
-    of the kernel.
+    Lloyd's algorithm runs on at most max(20 000, 20 m) of the points.  Features are divided by the
+    length scales of the kernel.
 
     Returns
     -------
@@ -105,7 +106,8 @@ def kmeans_centroids(
         X = take(as_csr(X), np.sort(rng.choice(length(X), n_candidates, replace=False)))
     X = as_float64(X)
     pivots = choose_landmarks(kernel, X, m, random_state=rng, n_threads=n_threads)
-    # Means of few points shrink towards the centre of the data.  Then one iteration is best.
+    # With few points per landmark, the means shrink towards the centre of the data with every
+    # iteration, and one iteration is best.
     rounds = _TUNING.n_iter if len(X) >= _TUNING.points_per_landmark * len(pivots) else 1
     return euclidean_kmeans(X / scale, X[pivots] / scale, rounds) * scale
 
@@ -115,9 +117,9 @@ def kmeans_medoids(
 ) -> np.ndarray:
     """Return the indices of m distinct points of X that are nearest to k-means centroids.
 
-    Centroids and medoids are found among max(200, 2 m) candidates.  If the landmarks leave only a
-    small residual, their positions matter, and max(2000, 20 m) candidates are used.  If two
-    centroids share their nearest point, points drawn uniformly at random complete the set.
+    At first only max(200, 2 m) candidates are considered.  If landmarks from these leave only a
+    small residual, their exact positions matter, and max(2000, 20 m) candidates are used.  If two
+    centroids have the same nearest point, the set is completed by points drawn uniformly at random.
 
     Returns
     -------
@@ -157,7 +159,7 @@ def euclidean_kmeans(
 ) -> np.ndarray:
     """Return the centres after up to `rounds` iterations of Lloyd's k-means algorithm on X.
 
-    A centre without points stays where it is.
+    A centre that is not the nearest one of any point stays where it is.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def euclidean_kmeans(
     centres : ndarray of shape (m, d)
         The initial centres.
     rounds : int
-        Maximum number of iterations; fewer are made if the labels no longer change.
+        Maximum number of iterations; they stop early if the clusters no longer change.
     weights : ndarray of shape (n,), optional
         Weights of the points; equal by default.
 

@@ -1,13 +1,16 @@
 """Choose landmarks: m of n points on which an approximation of K = k(X, X) is built.
 
-Points are drawn with probabilities proportional to
+Points x are drawn with probabilities that depend on the method:
 
-    rpcholesky   the residual k(x, x) - |P_S k(x, .)|^2, P_S the projection on span {k(s, .)}
-    uniform      1
-    kmeans++     the squared distance min_s k(x, x) - 2 k(x, s) + k(s, s) in feature space
-    leverage     the ridge leverage scores, the diagonal of K (K + mu I)^-1
+    rpcholesky   proportional to the residual k(x, x) - |P_S k(x, .)|^2, where P_S is the projection
+                 on the span of k(s, .) for the landmarks s chosen so far
+    uniform      equal for all points
+    kmeans++     proportional to the squared distance min_s k(x, x) - 2 k(x, s) + k(s, s) in feature
+                 space to the nearest landmark s chosen so far
+    leverage     proportional to the ridge leverage scores, the diagonal of K (K + mu I)^-1
 
-"rpcholesky" and "kmeans++" draw points sequentially, by rejection from blocks of proposals.
+"rpcholesky" and "kmeans++" draw points sequentially, by rejection sampling from blocks of
+proposals.
 """
 
 from __future__ import annotations
@@ -46,11 +49,11 @@ from ._pivoted_cholesky import (
 
 __all__ = ["choose_landmarks", "landmark_choice_bytes"]
 
-# By default landmarks are chosen among max(CANDIDATES, PER_LANDMARK * m) points.  More candidates
-# find smaller clusters and cost more evaluations of the kernel.
+# By default, m landmarks are chosen among max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * m)
+# points.  With more candidates, smaller clusters are found, but the kernel is evaluated more often.
 DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK = 20_000, 20
-_MAX_DENSE_POINTS = 500  # up to here, evaluating all of K is faster than many small blocks of it
-_STRIP_ROWS = 1024  # rows of K that one task processes
+_MAX_DENSE_POINTS = 500  # for fewer points, evaluating all of K is faster than many small blocks
+_STRIP_ROWS = 1024  # number of rows of K that one task processes
 _MAX_PILOT_RANK = 1000  # maximum rank of the factor from which leverage scores are computed
 
 
@@ -68,11 +71,11 @@ def choose_landmarks(
     """Choose m points of X as landmarks, and return their indices in the order of choice.
 
     ============ ================================================================= ==============
-    method       description                                                       entries of K
+    method       description                                                       evaluations
     ============ ================================================================= ==============
     "rpcholesky" Recommended.  Finds outliers and small clusters, but does not     m n
                  spend all landmarks on them.
-    "uniform"    Costs nothing and works for any kernel, but misses small          0
+    "uniform"    Evaluates no kernel and works for all, but misses small           0
                  clusters.
     "kmeans++"   Spreads the landmarks evenly.  The kernel may be conditionally    m n
                  positive definite.
@@ -84,9 +87,9 @@ def choose_landmarks(
     Parameters
     ----------
     kernel : Kernel
-        A kernel whose parameters are all resolved to numbers.
+        A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X : points
-        May be a memory map on disk; only the candidates are read.
+        The points; if they are a memory-mapped file, only the candidates are read.
     m : int
         Number of landmarks, at most the number of points.
     method : {"rpcholesky", "uniform", "kmeans++", "leverage"}, default "rpcholesky"
@@ -104,10 +107,10 @@ def choose_landmarks(
     Returns
     -------
     ndarray of shape (m,)
-        Indices of the landmarks, at least one.  There are fewer than m only if further landmarks
+        Indices of the landmarks, at least one.  There are fewer than m only if more landmarks
         would not improve the approximation: with "rpcholesky" if the rank of K is reached, with
-        "kmeans++" if all points coincide with landmarks, with "leverage" if k(x, x) = 0 for all
-        other points.
+        "kmeans++" if all points coincide with landmarks, with "leverage" if k(x, x) = 0 for
+        all other points.
 
     Examples
     --------
@@ -138,14 +141,14 @@ def choose_landmarks(
         candidate_index = np.sort(rng.choice(n, n_candidates, replace=False))
         K = TiledGram(kernel, as_float64(take(as_csr(X), candidate_index)))
     chosen = candidate_index[_METHODS[method](K, m, rng, n_threads)]
-    return chosen if len(chosen) else candidate_index[:1]  # if k is 0 everywhere, any point will do
+    return chosen if len(chosen) else candidate_index[:1]  # if k = 0, any point can be used
 
 
 def landmark_choice_bytes(n: int, m: int, dense: bool = False) -> int:
     """Return the bytes needed to choose m landmarks among n points.
 
-    These are m columns of K at the candidates; with `dense`, also all of K for a small number of
-    candidates.
+    The choice needs m columns of K at the candidates.  If `dense` is True, the memory for all of K
+    is added if there are few candidates.
     """
     return 8 * m * _count_candidates(n, m, None) + dense * 8 * min(n, _MAX_DENSE_POINTS) ** 2
 
@@ -186,7 +189,8 @@ def choose_with_residual(
     pivots : ndarray of shape (m,)
         Indices of the landmarks.
     residual : float
-        Residual k(x, x) - |P_S k(x, .)|^2 of the other points, as a fraction of their k(x, x).
+        Sum of the residuals of the other points x, which is the squared distance of k(x, .) from
+        the span of the landmarks' k(s, .), divided by the sum of k(x, x).
 
     Examples
     --------
@@ -218,7 +222,7 @@ def _by_residual(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np
 
 
 def _by_distance(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
-    """Choose landmarks by the seeding of k-means++ in feature space."""
+    """Choose landmarks like the initial centres of k-means++, in feature space."""
     first = np.array([int(rng.random() * K.shape[0])], dtype=np.intp)
     return np.concatenate(
         [first, sample_by_rejection(_NearestLandmark(K, first, n_threads), m - 1, rng)]
@@ -291,8 +295,8 @@ def _by_leverage(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np
     pilot = rpcholesky(K, min(m, _MAX_PILOT_RANK), random_state=rng, n_threads=n_threads)
     with one_blas_thread:  # so that the result does not depend on the number of threads
         scores = _leverage(pilot.factor, pilot.residual, 0.5 * m)
-    # The m smallest of independent exponential variables with the scores as rates are a sample
-    # without replacement, with probabilities proportional to the scores.
+    # Draw an exponential variable with rate `score` for each point.  The points with the m smallest
+    # values are a sample without replacement, with probabilities proportional to the scores.
     with np.errstate(divide="ignore"):
         arrival_times = rng.exponential(size=len(scores)) / scores
     return np.argsort(arrival_times, kind="stable")[: min(m, np.count_nonzero(scores))]
@@ -301,9 +305,9 @@ def _by_leverage(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np
 def _leverage(F: np.ndarray, residual: np.ndarray, dimension: float) -> np.ndarray:
     """Return ridge leverage scores that sum to `dimension`.
 
-    The scores are f_i^T (F F^T + mu I)^-1 f_i + r_i / (r_i + mu), with the ridge mu chosen so that
-    they have this sum.  The second term is an upper bound for the part of K that the pilot factor F
-    does not represent, with diagonal r.
+    The scores are f_i^T (F F^T + mu I)^-1 f_i + r_i / (r_i + mu), where f_i are the columns of F,
+    r is the residual diag(K - F^T F), and the ridge mu is chosen so that they have this sum.  The
+    second term is an upper bound for the part of K that F does not represent.
     """
     eigenvalues, Q = np.linalg.eigh(F @ F.T)
     eigenvalues = np.maximum(eigenvalues, 0.0)
@@ -316,7 +320,8 @@ def _leverage(F: np.ndarray, residual: np.ndarray, dimension: float) -> np.ndarr
     trace = float(eigenvalues.sum() + residual.sum())
     if not trace:
         return np.zeros(len(residual))
-    # The sum is at most trace / mu.  If K has a small rank, no mu may reach the dimension.
+    # The sum is at most trace / mu.  If the rank of K is small, the sum may be smaller than
+    # `dimension` for all mu.
     low, high = np.log(1e-12 * trace / len(residual)), np.log(trace / dimension)
     if low >= high or score_sum(low) <= dimension:
         mu = np.exp(low)

@@ -1,4 +1,4 @@
-"""Specification of landmarks: their number, how to choose them, and their feature map."""
+"""Settings for landmarks: how many to choose, and by which method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_RANK = 1000  # default number of landmarks; time grows with its square, 
 class Landmarks:
     """Specification of the landmarks S of a Nyström approximation.
 
-    Functions are approximated in the span of {k(s, .) : s in S}.
+    The approximation represents functions as linear combinations of k(s, .) for s in S.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Landmarks:
                 f"{', '.join(map(repr, LANDMARK_METHODS))}, or pass the landmarks themselves"
             )
         if not isinstance(self.method, str) and not length(self.method):
-            raise ValueError("at least one landmark is needed, got none")
+            raise ValueError("the landmarks that were passed are empty; pass at least one")
 
     @property
     def given(self) -> bool:
@@ -90,7 +90,7 @@ class Landmarks:
         return 0 if needs_nothing else landmark_choice_bytes(n, m, dense=self.method == "medoids")
 
     def draw(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> Any:
-        """Return the landmarks: user-supplied, or chosen for the points X by the method."""
+        """Return the user-supplied landmarks, or choose landmarks for the points X."""
         return self.choose(kernel, X, n_threads)[0]
 
     def choose(

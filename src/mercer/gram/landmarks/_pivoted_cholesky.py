@@ -1,12 +1,14 @@
-"""Randomly pivoted Cholesky: K ~ F^T F from columns of K, sampled by their residual.
+"""Randomly pivoted Cholesky: approximate K by F^T F, which needs only some columns of K.
 
-    s ~ d / sum d,   g = K[:, s] - F^T F[:, s],   F <- [F; g^T / sqrt(g_s)],   d <- d - g^2 / g_s
+d = diag(K - F^T F) is the residual, and F is empty at first.  Each step draws a pivot s with
+probabilities proportional to d, and appends a row to F (Chen, Epperly, Tropp, Webber, CPAM 2025):
 
-starting with d = diag K (Chen, Epperly, Tropp and Webber, CPAM 2025).  Each draw depends on the
-previous ones, which would leave no block operations for the BLAS.  Therefore a block of points is
-proposed from the current d, and the j-th one is accepted with the probability
+    g = K[:, s] - F^T F[:, s],   F <- [F; g^T / sqrt(g_s)],   d <- d - g^2 / g_s
 
-    (its residual after those accepted before it) / (its residual when the block was proposed).
+Each draw depends on the previous ones, so that matrix products could not be used.  Therefore a
+block of points is proposed from the current d, and each point is accepted with the probability
+
+    (its residual after the points accepted so far) / (its residual when the block was proposed).
 
 This rejection sampling yields the same distribution of pivots (Epperly, Tropp and Webber, SIMAX
 2025).
@@ -46,8 +48,9 @@ __all__ = [
 ]
 
 
-_STRIP_ROWS = 1024  # rows of F^T that one task processes
-# Size of a block of proposals: large enough for the BLAS, small enough that few are rejected.
+_STRIP_ROWS = 1024  # number of rows of F^T that one task processes
+# Limits for the number of points in a block of proposals.  Larger blocks are faster in the BLAS,
+# but more points are rejected.
 _MIN_PROPOSALS, _MAX_PROPOSALS = 10, 256
 
 
@@ -61,8 +64,8 @@ class PartialCholesky:
     Attributes
     ----------
     pivots : ndarray of shape (k,)
-        Indices of points in the order in which they were drawn.  The first j of them are
-        distributed like a sample of j pivots.
+        Indices of the pivots in the order in which they were drawn.  The first j of them have the
+        same distribution as the result for rank j.
     factor : ndarray of shape (k, n)
         The factor F, in float64 and in Fortran order.
     residual : ndarray of shape (n,)
@@ -82,7 +85,7 @@ class PartialCholesky:
 
     @property
     def trace(self) -> float:
-        """The trace of K - F^T F, an upper bound of the error in every usual norm."""
+        """The trace of K - F^T F, an upper bound of the spectral norm of the error."""
         return float(self.residual.sum())
 
 
@@ -97,7 +100,7 @@ def rpcholesky(
 ) -> PartialCholesky:
     """Factor K ~ F^T F by randomly pivoted Cholesky, reading only `rank` columns of K.
 
-    The expected trace of the residual K - F^T F is close to that of the best approximation of a
+    The expected trace of K - F^T F is close to that of the best possible approximation of a
     slightly smaller rank.  Outliers and small clusters are represented, too.
 
     Parameters
@@ -137,16 +140,16 @@ def rpcholesky(
     True
     """
     if not gram.symmetric:
-        raise ValueError("rpcholesky needs a symmetric Gram k(X, X); got one with Z")
+        raise ValueError("rpcholesky needs a symmetric kernel matrix k(X, X); got k(X, Z) with Z")
     if not is_count(rank):
         raise ValueError(f"rank must be a positive integer, got {rank!r}")
     if not 0.0 <= tol < 1.0:
-        raise ValueError(f"tol is a fraction of the trace of K, in [0, 1), got {tol!r}")
+        raise ValueError(f"tol must be in [0, 1), as a fraction of the trace of K, got {tol!r}")
     schur = _SchurComplement(gram, min(int(rank), gram.shape[0]), tol, n_threads)
     pivots = sample_by_rejection(schur, schur.rank, as_generator(random_state))
     F = schur.F[:, : len(pivots)]
     if len(pivots) < schur.rank:
-        F = F.copy()  # releases the memory of unused columns
+        F = F.copy()  # a copy, to free the memory of unused columns
     return PartialCholesky(pivots, F.T, schur.residual)
 
 
@@ -160,11 +163,11 @@ class SamplingWeights(Protocol):
         """Return the weight of each point; a point with weight 0 is not drawn."""
 
     def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
-        """Accept up to `max_accepted` of the proposed points P, update the weights, return them."""
+        """Update the weights for accepted points, and return these: up to `max_accepted` of P."""
 
 
 def sample_by_rejection(density: SamplingWeights, count: int, rng: Any) -> np.ndarray:
-    """Draw up to `count` points, each with the weights that remain after the previous ones."""
+    """Draw up to `count` points; the weights are updated after each point."""
     chosen = np.empty(0, dtype=np.intp)
     size = _clip_block_size(count // 10, count)
     with one_blas_thread:  # so that the result does not depend on the number of threads
@@ -173,7 +176,7 @@ def sample_by_rejection(density: SamplingWeights, count: int, rng: Any) -> np.nd
             if not len(cumulative) or not cumulative[-1] > 0.0:
                 break
             P = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-            np.minimum(P, len(cumulative) - 1, out=P)  # rounding may yield the total weight
+            np.minimum(P, len(cumulative) - 1, out=P)  # the index may be too large by 1
             accepted = density.accept(P, rng.random(size), count - len(chosen))
             chosen = np.concatenate([chosen, accepted])
             size = _next_size(size, len(accepted), count)
@@ -183,7 +186,7 @@ def sample_by_rejection(density: SamplingWeights, count: int, rng: Any) -> np.nd
 def _next_size(size: int, accepted: int, count: int) -> int:
     """Return the size of the next block of proposals.
 
-    It depends only on counts, not on measured times, so that the draws are reproducible.
+    The size depends only on counts, and not on measured times, so that results are reproducible.
     """
     if accepted > size // 2:
         size += size // 2
@@ -217,7 +220,7 @@ def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.n
 
 
 def residual_tolerances(dtype: Any) -> tuple[float, float]:
-    """Return tolerances for residuals of a kernel matrix, relative to the largest k(x, x).
+    """Return two tolerances for the diagonal of K - F^T F, relative to the largest k(x, x).
 
     Parameters
     ----------
@@ -301,11 +304,11 @@ class _SchurComplement:
         lowest = float(d.min(initial=0.0))
         if not np.isfinite(d.sum()):
             raise not_finite_error(self.gram.kernel)
-        # A zero diagonal with nonzero entries elsewhere is not positive semidefinite, either.
+        # A matrix with a zero diagonal and nonzero other entries is not positive semidefinite.
         has_zero_diagonal = not self.largest and len(d) and np.any(self.gram.rows(0))
         if lowest < self.negative or has_zero_diagonal:
             raise NotPositiveDefiniteError(
-                f"after {pivots} pivots the diagonal of the residual of K goes down to "
+                f"after {pivots} pivots the residual of K has diagonal entries down to "
                 f"{lowest:.3g}, with diagonal entries of K up to {self.largest:.3g}: "
                 f"{self.gram.kernel} is not positive semidefinite on these points; choose a Mercer "
                 f"kernel, or choose landmarks uniformly at random"
@@ -358,7 +361,7 @@ def sequential_rpcholesky(
     m : int
         Number of pivots.
     floor : float
-        Residuals up to this value count as 0; there are fewer pivots if all residuals do.
+        Residuals up to this value count as 0.  If all residuals are 0, no more pivots are drawn.
     rng : Generator or RandomState
 
     Returns
@@ -366,7 +369,7 @@ def sequential_rpcholesky(
     pivots : ndarray of shape (m,) or shorter
         Indices in the order in which they were drawn.
     residual : ndarray of shape (n,)
-        The diagonal d of the Schur complement.  Rounding may make it slightly negative.
+        The diagonal of the Schur complement.  Rounding may make it slightly negative.
 
     Examples
     --------

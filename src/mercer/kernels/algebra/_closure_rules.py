@@ -1,8 +1,8 @@
 """Sums, products, powers and exponentials of kernels, which are kernels themselves.
 
 The operators + and * flatten nested expressions: (a + b) + c becomes one `Sum` of three terms, and
-(a * b) * c one `Product` of three factors.  The constructors do not: `Sum((Sum((a, b)), c))` stays
-nested.
+(a * b) * c one `Product` of three factors.  The constructors do not flatten:
+`Sum((Sum((a, b)), c))` remains nested.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from ._wrappers import Wrapper
 
 __all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_properties"]
 
-# Groups of domains whose points can never be compared by the same kernel.  Sets and rankings are
-# left out because they can also be given as rows of a matrix.
+# The kind of points of each domain.  Kernels with different kinds of points cannot be combined.
+# Sets and rankings are omitted, because they can also be given as rows of a matrix.
 _KINDS = {"vectors": "vectors", "nonnegative": "vectors", "graphs": "graphs"}
 _KINDS |= {"strings": "strings", "texts": "strings", "collections": "sets of points"}
 
 
 def add(*operands: Any) -> Kernel:
-    """Return the sum of kernels and numbers; a number stands for a constant kernel."""
+    """Return the sum of kernels and numbers; a number becomes a `Constant` kernel."""
     terms: list[Kernel] = []
     for term in operands:
         if isinstance(term, Sum):
@@ -64,13 +64,13 @@ def add(*operands: Any) -> Kernel:
 
 def multiply(*operands: Any) -> Kernel:
     """Return the product of kernels and numbers, from left to right; a number becomes a `Scale`."""
-    factors: list[Any] = []  # factors of the part to the left that are not yet multiplied
+    factors: list[Any] = []  # operands to the left that are not yet combined
     for operand in operands:
         if not isinstance(operand, (Kernel, numbers.Real)):
             return NotImplemented
         if factors and (isinstance(operand, numbers.Real) or isinstance(factors[0], numbers.Real)):
             scaled = [_product(factors), operand]
-            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel first
+            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel comes first
             factors = [Scale(scaled[0], float(scaled[1]))]
         else:
             factors.append(operand)
@@ -78,7 +78,7 @@ def multiply(*operands: Any) -> Kernel:
 
 
 def _product(kernels: list[Any]) -> Any:
-    """Return a single kernel unchanged, or a flat `Product` of several."""
+    """Return the flat `Product` of several kernels, or a single kernel unchanged."""
     if len(kernels) == 1:
         return kernels[0]
     parts = (k.factors if isinstance(k, Product) else (k,) for k in kernels)
@@ -86,12 +86,12 @@ def _product(kernels: list[Any]) -> Any:
 
 
 def _is_float(value: Any) -> bool:
-    """Return True if `value` is a number that float() converts exactly, as the operators do."""
+    """Return True if `value` is a number that float() converts without rounding."""
     return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
 
 
 def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> str:
-    """Return the text of a term of a sum; with `as_number`, a `Constant` as a plain number."""
+    """Format a term of a sum; with `as_number`, a `Constant` is written as a plain number."""
     if as_number and isinstance(term, Constant) and _is_float(term.value):
         return write(term.value)
     return format_operand(term, write).inside(1)
@@ -99,7 +99,7 @@ def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> 
 
 @node
 class _Combination(Kernel):
-    """Base class of kernels that combine several kernels of the same points by a ufunc.
+    """Base class of sums and products: the values of several kernels, combined by a ufunc.
 
     The first field is the tuple of the child kernels.
     """
@@ -119,18 +119,18 @@ class _Combination(Kernel):
             raise ValueError(f"{type(self).__name__} needs a tuple of at least one kernel")
         for child in self._members:
             if not isinstance(child, Kernel):
-                raise TypeError(f"{type(self).__name__} combines kernels, got {child!r}")
+                raise TypeError(f"{type(self).__name__} needs a tuple of kernels, got {child!r}")
         kinds = {kind: child for child in self._members if (kind := _KINDS.get(child.domain))}
         if len(kinds) > 1:
             (a, one), (b, other) = list(kinds.items())[:2]
             raise ValueError(
-                f"{type(self).__name__}: {one} is a kernel of {a} and {other} one of {b}, so no "
-                f"point suits both; for a table with both kinds of columns, select the columns of "
-                f"each kernel: Select(k, 'name')"
+                f"{type(self).__name__}: {one} is a kernel on {a}, but {other} is a kernel on {b}, "
+                f"so no point is valid for both; for a table with both kinds of columns, select "
+                f"the columns of each kernel with Select(k, 'name')"
             )
 
     def _evaluated(self) -> tuple[Kernel, ...]:
-        """Return the kernels whose tiles are combined; a subclass may merge children."""
+        """Return the kernels to evaluate; a subclass may merge several children into one kernel."""
         return self._members
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -141,7 +141,7 @@ class _Combination(Kernel):
         )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        scratch = out  # the first child fills `out` itself, the others one scratch tile
+        scratch = out  # the first child writes to `out`, the others to a scratch tile
         for child, p, q in zip(self._evaluated(), P.children, Q.children, strict=True):
             child._tile(p, q, scratch)
             if scratch is out:
@@ -159,7 +159,7 @@ class Sum(_Combination):
 
         k(x, z) = k_1(x, z) + ... + k_m(x, z)
 
-    Its features are the features of all terms side by side.  `k + 1` adds a `Constant`.
+    Its feature vector is the concatenation of those of the terms.  `k + 1` adds a `Constant`.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ class Sum(_Combination):
     def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
             return super()._written(write)  # the operator + would flatten it
-        # Written with two leading numbers, "1 + 2 + k" would start with a sum of numbers, so the
-        # first two terms are written as Constant(...) if both are constants.
+        # Python would evaluate the leading numbers of "1 + 2 + k" to 3.  Therefore the first two
+        # terms are written as Constant(...) if both are constants.
         both = all(isinstance(term, Constant) for term in self.terms[:2])
         as_number = [not both or i > 1 for i in range(len(self.terms))]
         texts = [_format_term(*each, write) for each in zip(self.terms, as_number, strict=True)]
@@ -219,8 +219,8 @@ class Product(_Combination):
 
         k(x, z) = k_1(x, z) ... k_m(x, z)
 
-    It is a kernel by Schur's product theorem.  A product of RBF kernels is an RBF with
-    1 / l^2 = sum_i 1 / l_i^2, and is evaluated as one.
+    It is a Mercer kernel by Schur's product theorem.  A product of RBF kernels with length scales
+    l_1, ..., l_m is evaluated as a single RBF with length scale l, 1 / l^2 = sum_i 1 / l_i^2.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ class Product(_Combination):
         if len(scales) < max(2, len(self.factors)) or self._unresolved:
             return None
         if len({scale.shape for scale in scales} - {()}) > 1:
-            return None  # different numbers of columns: evaluating the factors raises the error
+            return None  # inconsistent columns: evaluating the factors will raise an error
         inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
         return RBF(length_scale=np.asarray(inverse) ** -0.5)
 
@@ -276,7 +276,7 @@ class Product(_Combination):
         return np.sum([child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0)
 
     def _others(self, X: Any, Z: Any) -> list[np.ndarray]:
-        """Return, for each factor, the product of all others; no division, so zeros are allowed."""
+        """Return the product of all other factors for each factor, without dividing by zeros."""
         blocks = [child(X, Z) for child in self.factors]
         one = np.ones_like(blocks[0])
         return [np.prod([one, *blocks[:i], *blocks[i + 1 :]], axis=0) for i in range(len(blocks))]
@@ -297,11 +297,11 @@ class Product(_Combination):
 
 @node
 class _ScalarFunction(Wrapper):
-    """Base class of k(x, z) = g(k_1(x, z)) with a scalar function g."""
+    """Base class of kernels k(x, z) = g(k_1(x, z)) with a scalar function g."""
 
     @abstractmethod
     def _apply(self, block: np.ndarray) -> np.ndarray:
-        """Overwrite the values of k_1 with g of them, and return the array."""
+        """Overwrite an array of values of k_1 with g(k_1), and return it."""
 
     @abstractmethod
     def _slope(self, X: Any, Z: Any) -> Any:
@@ -332,7 +332,7 @@ class Scale(_ScalarFunction):
     kernel : Kernel
         The kernel k_1 to scale.
     factor : float, default 1.0
-        The factor, >= 0.  In a Gaussian process it is the signal variance.  Tunable.
+        The factor, >= 0, tunable.  In a Gaussian process it is the signal variance.
 
     Examples
     --------
@@ -348,8 +348,8 @@ class Scale(_ScalarFunction):
     def _check(self) -> None:
         if isinstance(self.factor, numbers.Real) and self.factor < 0:
             raise ValueError(
-                f"Scale: with a negative factor ({self.factor!r}) the kernel is not positive "
-                f"semidefinite; only factors >= 0 are allowed"
+                f"Scale: factor must be >= 0, got {self.factor!r}; with a negative factor, the "
+                f"kernel is not positive semidefinite"
             )
         check_positive("Scale", "factor", self.factor, zero=True)
 
@@ -364,7 +364,7 @@ class Scale(_ScalarFunction):
     def features(self, X: Any, like: Any = None) -> Any:
         """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
 
-        Columns are the features that occur in the points `like`, in X itself by default.
+        The columns are the features that occur in the points `like`, or in X by default.
         """
         return np.sqrt(self.factor) * self.kernel.features(X, like)  # type: ignore[attr-defined]
 
@@ -376,7 +376,7 @@ class Scale(_ScalarFunction):
 
     def _float32_error_bound(self, P: Prepared) -> float | None:
         error = self.kernel._float32_error_bound(P.children[0])
-        return None if error is None else error + 2e-7  # rounding of the factor, and of the product
+        return None if error is None else error + 2e-7  # rounding of factor and product
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)
@@ -427,7 +427,7 @@ class Power(_ScalarFunction):
         if p != int(p) and not self.kernel.infinitely_divisible:
             raise ValueError(
                 f"Power: {type(self.kernel).__name__} is not known to be infinitely divisible, so "
-                f"its power {p!r} need not be a Mercer kernel; use a positive integer exponent"
+                f"its power {p!r} may not be a Mercer kernel; use a positive integer exponent"
             )
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -440,7 +440,8 @@ class Power(_ScalarFunction):
         block = self.kernel(X, Z)
         if self.exponent >= 1:
             return self.exponent * self._raise_to(block, self.exponent - 1)
-        # Where k is 0 by underflow, k^(p - 1) is infinite, but dk goes to 0 faster: use 0.
+        # Where k_1 underflows to 0, k_1^(p - 1) is infinite.  The derivative of k_1 goes to 0
+        # faster, so the product is set to 0.
         slope = np.zeros_like(block)
         np.power(block, self.exponent - 1, out=slope, where=block > 0)
         return self.exponent * slope
@@ -467,8 +468,9 @@ class Exp(_ScalarFunction):
 
         k(x, z) = exp(k_1(x, z))
 
-    It is a Mercer kernel because the power series of exp has non-negative coefficients, and also
-    if k_1 is only conditionally positive definite of order 1, such as `Distance`.
+    It is a Mercer kernel if k_1 is, because the power series of exp has no negative coefficients.
+    It is also a Mercer kernel if k_1 is only conditionally positive definite of order 1, such as
+    `Distance`.
 
     Parameters
     ----------
@@ -508,7 +510,10 @@ class Exp(_ScalarFunction):
 
 
 def power_properties(k: Properties, p: float) -> Properties:
-    """Return the known properties of k^p: a kernel if p is an integer or k infinitely divisible."""
+    """Return the known properties of k^p, given those of k.
+
+    k^p is a Mercer kernel if p is a positive integer, or if k is infinitely divisible and p > 0.
+    """
     is_integer = p.is_integer() and p > 0
     return Properties.of(
         (k,),

@@ -1,7 +1,7 @@
 """Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)), and the periodic kernel.
 
-Such a kernel is positive definite whenever k_1 is, for any map phi of the points.  A subclass of
-`_TransformedPoints` needs two methods: `_inner_points(X)` returns the points phi(X), and
+Such a kernel is positive semidefinite whenever k_1 is, for any function phi.  A subclass of
+`_TransformedPoints` implements two methods: `_inner_points(X)` returns the points phi(X), and
 `_vjp(X, G)` returns the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i.
 """
 
@@ -34,13 +34,13 @@ class _TransformedPoints(Wrapper):
     """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
     _preserves_distances: ClassVar[bool] = True
-    _is_linear: ClassVar[bool] = True  # whether phi is linear, up to a constant
+    _is_linear: ClassVar[bool] = True  # whether phi is linear plus a constant
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
         order = k.order if k.order in (0, 1) or self._is_linear else None
         if not self._injective and not k.proves(order or 0, self._max_columns):
-            order = None  # phi(x) may have more columns than those for which k_1 is proven valid
+            order = None  # phi(x) may have more columns than the proof for k_1 allows
         return Properties.of(
             inner,
             MAP,
@@ -61,7 +61,7 @@ class _TransformedPoints(Wrapper):
 
     @property
     def _max_columns(self) -> float:
-        """An upper bound for the number of columns of phi(x)."""
+        """An upper bound on the number of columns of phi(x)."""
         return np.inf
 
     @abstractmethod
@@ -81,11 +81,11 @@ class Select(_TransformedPoints):
     Parameters
     ----------
     kernel : Kernel
-        k_1, the kernel on the selected columns.
+        The kernel k_1 on the selected columns.
     columns : int, str, slice, list of int or list of str
         The indices of the columns or, for a data frame (pandas or polars), their names.  If a
-        single name selects a column that is not numeric, `kernel` receives its values unchanged:
-        strings, sets, ...
+        single name selects a column that is not numeric, `kernel` receives its values (for example
+        strings or sets) unchanged.
 
     Examples
     --------
@@ -103,14 +103,14 @@ class Select(_TransformedPoints):
             return
         if np.ndim(columns) != 1 or not len(columns):
             raise TypeError(
-                f"Select: columns must be indices, names or a slice of columns, got {columns!r}"
+                f"Select: columns must be column indices, names or a slice, got {columns!r}"
             )
         if not (all(map(_is_column_index, columns)) or all(isinstance(c, str) for c in columns)):
             raise TypeError(f"Select: columns must be all indices or all names, got {columns!r}")
 
     @property
     def domain(self) -> str:
-        """The domain of k_1 if the points are vectors, else "": tables have mixed columns."""
+        """The domain of k_1 if the points are vectors, or "" for tables with mixed columns."""
         return self.kernel.domain if self.on_vectors else ""
 
     @property
@@ -128,7 +128,7 @@ class Select(_TransformedPoints):
         return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
 
     def _selects_by_name(self) -> bool:
-        # Column names require that the points are the rows of a data frame.
+        # Names are possible only if the points are the rows of a data frame.
         named = np.asarray(self.columns).dtype.kind == "U"
         return named or self.kernel._selects_by_name()
 
@@ -148,7 +148,7 @@ class Select(_TransformedPoints):
         invalid = [c for c in indices if not -width <= c < width]
         if invalid:
             raise ValueError(
-                f"Select: there is no column {invalid[0]}, the points have {width} columns "
+                f"Select: there is no column {invalid[0]}; the points have {width} columns "
                 f"(0 to {width - 1})"
             )
         return [c % width for c in indices]
@@ -187,9 +187,9 @@ class Stretch(_TransformedPoints):
     Parameters
     ----------
     kernel : Kernel
-        k_1, the kernel on the scaled points.
+        The kernel k_1 on the scaled points.
     length_scale : float or tuple of float, default=1.0
-        l > 0, one number, or one number per column.
+        The length scale l > 0, one number or one number per column.
 
     Examples
     --------
@@ -224,8 +224,8 @@ class Stretch(_TransformedPoints):
         return G / scalar_or_per_column("Stretch", self.length_scale, G.shape[1])
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        # With y = x / l and w = z / l, the derivative of k(y, w) with respect to log l is
-        # -(y . d_1 k + w . d_2 k), and d_2 k(y, w) = d_1 k(w, y).
+        # With y = x / l and w = z / l, the derivative of k_1(y, w) with respect to log l is
+        # -(y . dk_1/dy + w . dk_1/dw), and by symmetry dk_1/dw is dk_1/dy at (w, y).
         Y, V = self._both(X, Z)
         left, right = _both_gradients(self.kernel, Y, V, W)
         total = -_column_sums(Y, left) - _column_sums(Y if V is None else V, right)
@@ -242,17 +242,17 @@ class Shift(_TransformedPoints):
 
         k(x, z) = k_1(x - c, z - c)
 
-    A stationary kernel, which depends only on x - z, does not change.  For the linear kernel, the
-    distances in feature space stay the same, but they are computed with less cancellation.
-    `KernelKMeans`, `KernelPCA` and the nearest neighbours therefore use it for points that are far
-    from the origin.
+    This does not change a stationary kernel, which depends only on x - z.  For the linear kernel,
+    it does not change the distances in feature space, but they are computed with less cancellation.
+    `KernelKMeans`, `KernelPCA` and the nearest-neighbour estimators therefore use it for points
+    that are far from the origin.
 
     Parameters
     ----------
     kernel : Kernel
-        k_1, the kernel on the shifted points.
+        The kernel k_1 on the shifted points.
     offset : float or array-like of shape (n_features,), default=0.0
-        c, one number, or one number per column.
+        The offset c, one number or one number per column.
 
     Examples
     --------
@@ -319,12 +319,12 @@ class Map(_TransformedPoints):
     Parameters
     ----------
     kernel : Kernel
-        k_1, the kernel on the transformed points.
+        The kernel k_1 on the transformed points.
     function : callable
-        phi, which is called with all points at once.  `function(X)` must return one point for each
-        point of X, in a form that `kernel` accepts.  If it has a method `pullback(X, G)` that
-        returns sum_c G_ic dphi_c(x_i) / dx_i, the kernel is differentiable with respect to its
-        points.
+        The function phi, which is called with all points at once.  `function(X)` must return one
+        transformed point for each point of X, in a form that `kernel` accepts.  If it has a method
+        `pullback(X, G)` that returns sum_c G_ic dphi_c(x_i) / dx_i, the kernel is differentiable
+        with respect to its points.
 
     Examples
     --------
@@ -336,7 +336,7 @@ class Map(_TransformedPoints):
 
     function: Any = None
 
-    on_vectors: ClassVar[bool] = False  # the function decides which points are valid
+    on_vectors: ClassVar[bool] = False  # the points may be anything that the function accepts
     domain: ClassVar[str] = ""
     _is_linear: ClassVar[bool] = False
 
@@ -369,8 +369,7 @@ class Periodic(VectorKernel):
     period : float, default=1.0
         The period, the same for all columns.
     length_scale : float, default=1.0
-        l, the length scale relative to one period: functions vary more within a period if it is
-        small.
+        The length scale l.  If it is small, functions can vary more within one period.
 
     Notes
     -----
@@ -379,9 +378,9 @@ class Periodic(VectorKernel):
     also proves that it is positive definite.
 
     scikit-learn's `ExpSineSquared` has the Euclidean distance |x - z| inside the sine.  For one
-    column both are equal.  For more columns that form is not a Mercer kernel: all points at a
-    distance of one period from x would be equal to x in feature space, so that any two points with
-    a common point at that distance would be equal as well.
+    column both are equal.  For more columns `ExpSineSquared` is not a Mercer kernel: all points at
+    a distance of one period from x would have the same feature vector as x, and therefore k = 1
+    with each other, although their distances are arbitrary.
 
     Examples
     --------
@@ -423,8 +422,8 @@ class Periodic(VectorKernel):
         return self._rbf().diag(self._on_circles(self._vectors(X)))
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
-        # The derivative of the angle 2 pi x / period with respect to log period is minus the angle,
-        # in both arguments of k.
+        # The derivative of the angle u = 2 pi x / period with respect to log period is -u; this
+        # holds for both arguments of k.
         (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
         left, right = _both_gradients(self._rbf(), C, D, W)
         total = _column_sums(A, self._gradient_from_circles(C, left)).sum()
@@ -444,7 +443,7 @@ class Periodic(VectorKernel):
         return self._on_circles(A), None if Z is None else self._on_circles(B)
 
     def _on_circles(self, X: Any) -> np.ndarray:
-        """Return [cos u, sin u] for u = 2 pi x / period, after an exact reduction modulo period."""
+        """Return [cos u, sin u] for u = 2 pi x / period; x is first reduced modulo the period."""
         dense = X.toarray() if sp.issparse(X) else X
         u = np.fmod(dense.astype(np.float64, copy=False), self.period)
         u *= 2.0 * np.pi / self.period
@@ -464,7 +463,7 @@ def _is_column_index(value: Any) -> bool:
 def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_j W_ij dk(x_i, z_j) / dx_i and sum_i W_ij dk(x_i, z_j) / dz_j.
 
-    Because k is symmetric, the second is the first one for the transposed block.
+    k is symmetric, so the second sum is the first one with X and Z exchanged and W transposed.
     """
     left = kernel.input_gradient(X, Z, W)
     if Z is None:

@@ -17,30 +17,30 @@ from ._wrappers import Wrapper
 
 __all__ = ["MeanOf"]
 
-_MAX_BLOCK_VALUES = 1 << 21  # values of k_1 per block, so that temporary arrays stay below 16 MB
+_MAX_BLOCK_VALUES = 1 << 21  # evaluations of k_1 per block; temporary arrays stay below 16 MB
 
 
 @node
 class MeanOf(Wrapper):
-    """Set kernel, which compares sets of instances by the mean of a kernel over all pairs.
+    """Set kernel: the mean of a kernel k_1 over all pairs of instances of two sets.
 
         k(A, B) = 1 / (|A| |B|) sum_{a in A, b in B} k_1(a, b)
 
-    It is the inner product of the mean feature vectors of A and B, and therefore a kernel.  Each
-    point is a set: an array of shape (m, d), or any other collection that k_1 accepts, such as a
-    list of strings.  The number of instances m may differ between sets.  An empty set has the mean
-    feature vector 0.
+    It is the inner product of the mean feature vectors of A and B, and therefore a Mercer kernel.
+    Each point is a set: an array of shape (m, d), or any other collection that k_1 accepts, such as
+    a list of strings.  The number of instances m may differ between sets.  The mean feature vector
+    of an empty set is 0.
 
     Parameters
     ----------
     kernel : Kernel
-        k_1, the kernel on instances.  With `Linear`, only the average instance of each set matters.
+        The kernel k_1 on instances.  With `Linear`, only the average instance of each set matters.
         With an `RBF`, sets with different distributions have different feature vectors.
 
     Notes
     -----
-    The cost is |A| |B| evaluations of k_1 per pair of sets.  The distance in feature space is the
-    maximum mean discrepancy of the two sets.  A single informative instance has little effect in a
+    The cost is |A| |B| evaluations of k_1 per pair of sets.  The distance of two sets in feature
+    space is their maximum mean discrepancy.  A single informative instance has little effect in a
     large set; a narrow k_1, or ``MeanOf(k_1**p)``, gives it more weight.  `Normalized(MeanOf(k_1))`
     scales the kernel so that k(A, A) = 1.
 
@@ -83,7 +83,7 @@ class MeanOf(Wrapper):
                 out[rows, part] = (B @ (A @ block).T).T
 
     def _check_points(self, X: Any) -> None:
-        """Raise an error that names the first point that is not a set of instances."""
+        """Raise an error if a point is not a set of instances; its message gives the index."""
         width = None
         for index, x in enumerate(X):
             if not (hasattr(x, "__len__") or hasattr(x, "shape")) or isinstance(x, (str, bytes)):
@@ -97,7 +97,8 @@ class MeanOf(Wrapper):
             if len(shape) != 2 or width not in (None, shape[1]):
                 expected = "(m, d)" if width is None else f"(m, {width})"
                 raise ValueError(
-                    f"MeanOf: point {index} has shape {shape}, but a set of vectors has {expected}"
+                    f"MeanOf: point {index} has shape {shape}, but a set of vectors must have "
+                    f"shape {expected}"
                 )
             width = shape[1]
 
@@ -112,7 +113,7 @@ class MeanOf(Wrapper):
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return Kernel._input_gradient(self, X, Z, W)  # not differentiable: a set is not a vector
+        return Kernel._input_gradient(self, X, Z, W)  # raises an error: a set is not a vector
 
     def _inner_points(self, X: Any) -> Any:
         """Return the instances of all sets in one collection."""
@@ -130,7 +131,7 @@ class MeanOf(Wrapper):
 
 
 def _averaging_matrix(X: Any) -> sp.csr_array:
-    """Return the matrix that maps values at all instances to their means over each set."""
+    """Return the matrix that maps one value per instance to the mean of each set."""
     sizes = np.array([length(x) for x in X], dtype=np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])
     weights = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
@@ -138,16 +139,16 @@ def _averaging_matrix(X: Any) -> sp.csr_array:
 
 
 def _restrict_to_members(averages: sp.csr_array) -> sp.csr_array:
-    """Return the averaging matrix of some sets for values at the instances of these sets only."""
+    """Return the averaging matrix of some sets with columns only for their own instances."""
     n, nnz = averages.shape[0], averages.nnz
     return sp.csr_array((averages.data, np.arange(nnz), averages.indptr), shape=(n, nnz))
 
 
 def _batches(averages: sp.csr_array) -> Any:
-    """Yield the rows and the averaging matrices of batches of consecutive sets.
+    """Yield (rows, averaging matrix) for batches of consecutive sets.
 
-    A batch has at most sqrt(_MAX_BLOCK_VALUES) instances, or a single set.  Batches without
-    instances are skipped.
+    A batch contains at most sqrt(_MAX_BLOCK_VALUES) instances, unless it is a single larger set.
+    Batches without instances are skipped.
     """
     max_instances, start = int(_MAX_BLOCK_VALUES**0.5), 0
     ends = averages.indptr

@@ -22,7 +22,7 @@ __all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
 class Wrapper(Kernel):
     """Base class of kernels that wrap another kernel k_1.
 
-        k(x, z) = k_1(x, z), unless a subclass changes it
+        k(x, z) = k_1(x, z), unless a subclass overrides it
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Wrapper(Kernel):
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"{type(self).__name__} wraps a kernel, got {self.kernel!r}")
+            raise TypeError(f"{type(self).__name__} needs a kernel, got {self.kernel!r}")
         super().__post_init__()
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -64,13 +64,13 @@ class Wrapper(Kernel):
         return self.kernel._neighbours(X) if self._inner_points(X) is X else None
 
     def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        """Return the text Name(k_1, option=value, ...)."""
+        """Return the expression as text, in the form Name(k_1, option=value, ...)."""
         (_, kernel), *options = self._items()
         arguments = [write(kernel), *(f"{name}={write(value)}" for name, value in options)]
         return FormattedExpression(f"{type(self).__name__}({', '.join(arguments)})")
 
     def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
-        """Return the points on which k_1 is evaluated, for X and for Z (None if Z is None)."""
+        """Return the points at which k_1 is evaluated, for X and for Z (None if Z is None)."""
         return self._inner_points(X), None if Z is None else self._inner_points(Z)
 
     @property
@@ -80,7 +80,7 @@ class Wrapper(Kernel):
 
 @node
 class _SameValues(Wrapper):
-    """Base class of wrappers that keep the values of k_1 and change how parameters are tuned."""
+    """Base class of wrappers that only change how the parameters of k_1 are tuned."""
 
     _latex: ClassVar[str] = "<kernel>"
     _preserves_distances: ClassVar[bool] = True
@@ -200,7 +200,7 @@ class Normalized(Wrapper):
             0 if k.order == 0 else None,
             strict=k.strict,
             nonnegative=k.nonnegative,
-            # If k_1(x, x) = 0, the normalised value is also 0, so that the diagonal need not be 1.
+            # Where k_1(x, x) = 0, the normalised kernel is also 0, not 1.
             unit_diagonal=k.strict or k.unit_diagonal,
             infinitely_divisible=k.infinitely_divisible,
             stationary=k.stationary,
@@ -217,7 +217,8 @@ class Normalized(Wrapper):
         ----------
         X : n points
         like : points, optional
-            The columns are the features that occur in these points; by default those in X.
+            The columns are the features that occur in these points; by default those that occur in
+            X.
 
         Returns
         -------
@@ -244,12 +245,12 @@ class Normalized(Wrapper):
             diagonal = self.kernel.diag(X)
         if not np.all(np.isfinite(diagonal)):
             raise ValueError(
-                f"Normalized: k(x, x) overflows for some x under {self.kernel}; scale the features"
+                f"Normalized: k(x, x) overflows for {self.kernel} and some x; scale the features"
             )
         if np.any(diagonal < 0):
             raise ValueError(
-                f"Normalized: k(x, x) is {diagonal.min():.3g} < 0 for some x, so "
-                f"{self.kernel} is not a Mercer kernel and has no norm to divide by"
+                f"Normalized: k(x, x) = {diagonal.min():.3g} < 0 for some x, so {self.kernel} is "
+                f"not a Mercer kernel and cannot be normalised; use one that is, such as RBF()"
             )
         norms = np.sqrt(diagonal)
         return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -269,7 +270,7 @@ class Normalized(Wrapper):
         return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
 
     def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weights of dk_1(x, z), dk_1(x, x) and dk_1(z, z) in sum_ij W_ij dk~_ij."""
+        """Return the weights of dk_1(x, z), dn(x) and dn(z) in sum_ij W_ij dk~(x_i, z_j)."""
         a = self._inverse_norms(X)
         b = a if Z is None else self._inverse_norms(Z)
         weighted = 0.5 * W * self(X, Z)

@@ -1,14 +1,16 @@
 """Approximate features of the additive chi-squared kernel sum_c 2 x_c z_c / (x_c + z_c).
 
-    2 x z / (x + z) = sqrt(x z) sech((u - v) / 2),   u = log x,  v = log z
+The term of one column is
 
-is sqrt(x z) times the integral of sech(pi w) exp(i w (u - v)) over all frequencies w.  Replacing
-the integral by a sum over the grid w = 0, L, -L, 2 L, ... gives, for each column, the features
+    2 x z / (x + z) = sqrt(x z) sech((u - v) / 2),   u = log x,  v = log z,
+
+which is sqrt(x z) times the integral of sech(pi w) exp(i w (u - v)) over all frequencies w.
+Replacing the integral by a sum over the grid w = 0, L, -L, 2 L, ... gives the features
 
     sqrt(L x),   sqrt(2 L x sech(pi j L)) cos(j L u),   sqrt(2 L x sech(pi j L)) sin(j L u)
 
-for j = 1, 2, ... (Vedaldi and Zisserman, TPAMI 2012).  All are 0 at x = 0, so that sparse points
-have sparse features.
+for j = 1, 2, ... (Vedaldi and Zisserman, TPAMI 2012).  They are 0 at x = 0, so that sparse
+points have sparse features.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ..vectors._fast_math import scaled_sincos
 
 __all__ = ["additive_chi2_features"]
 
-_ROWS_PER_TASK = 1024  # points per task of a thread; limits the temporary arrays
+_ROWS_PER_TASK = 1024  # points that a thread processes at a time, to limit temporary memory
 
 
 def additive_chi2_features(X: Any, steps: int, interval: float) -> Any:
@@ -34,9 +36,9 @@ def additive_chi2_features(X: Any, steps: int, interval: float) -> Any:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n, d)
-        Histograms, without negative entries.
+        Histograms, with entries >= 0.
     steps : int
-        The number of frequencies 0, L, ..., (steps - 1) L.
+        The number of frequencies 0, L, ..., (steps - 1) L, where L is `interval`.
     interval : float
         The distance L between the frequencies.
 
@@ -86,7 +88,7 @@ def _parts(x: np.ndarray, steps: int, interval: float) -> list[np.ndarray]:
     for j in range(1, steps):
         weight = np.sqrt(2.0 * interval / np.cosh(np.pi * j * interval)).astype(x.dtype)
         parts += [weight * wave[0], weight * wave[1]]
-        # cos and sin of the next multiple of the phase, by the angle addition formulas
+        # Compute cos and sin of the next multiple of the phase by the angle addition formulas.
         wave = (
             wave[0] * rotation[0] - wave[1] * rotation[1],
             wave[1] * rotation[0] + wave[0] * rotation[1],

@@ -1,8 +1,8 @@
-"""Exact features of kernels that have finitely many: k(x, z) = phi(x)^T phi(z).
+"""Exact features phi of kernels with finitely many features: k(x, z) = phi(x)^T phi(z).
 
-They follow the structure of the expression: the features of a sum are those of its terms side by
-side, the features of a product are all products of features, and a factor c multiplies them by
-sqrt(c).
+They are computed recursively from the kernel expression: the features of a sum are those of all
+terms, the features of a product are all products of one feature of each factor, and a scale c
+multiplies the features by sqrt(c).
 
 Features of structured points (strings, graphs, sets) are identified by hash codes.  The columns are
 the features that occur in the first collection of points.  Other features of later points are
@@ -44,15 +44,16 @@ def finite_features(
     kernel : Kernel
     X : n points
     frame : object, optional
-        The frame that an earlier call returned; the features then have the columns of that call.
+        The `frame` that an earlier call returned; the result then has the same columns as in that
+        call.
     max_memory : int or str, optional
-        The memory budget, as for estimators.
+        The largest memory that may be used, for example "2 GiB", as for estimators.
 
     Returns
     -------
     phi : ndarray or CSR matrix of shape (n, number of features)
     frame : object
-        Describes the columns; pass it to later calls with other points.
+        A description of the columns; pass it to later calls with other points.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def finite_features(
     kernel._require_resolved()
     if not (kernel.on_vectors and isinstance(X, np.ndarray)):
         return _phi(kernel, X, frame, max_memory)
-    # For vectors the columns do not depend on the points, so compute blocks of rows.
+    # For vectors the columns do not depend on the points, so phi is computed in blocks of rows.
     phi, frame = _phi(kernel, X[:_ROWS_PER_BLOCK], frame, max_memory)
     n, m = len(X), phi.shape[1]
     if n <= _ROWS_PER_BLOCK:
@@ -87,7 +88,7 @@ def finite_features(
 
 @singledispatch
 def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
-    """Return phi(X) and a frame, by the class of the kernel."""
+    """Return phi(X) and a description of its columns; implemented for each class of kernels."""
     raise TypeError(
         f"{type(kernel).__name__} has no finite features: it is not known to be a finite sum of "
         f"products phi_j(x) phi_j(z). For approximate features, use Nystroem for any kernel, or "
@@ -140,8 +141,8 @@ def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
             coefficient //= math.factorial(columns.count(column))
         weights[m] = coefficient * g**size * c ** (p - size)
     phi *= np.sqrt(weights).astype(phi.dtype)
-    # Select columns through the transpose, because columns are contiguous in memory; selecting
-    # from rows would cost many times as much as computing the monomials.
+    # Select the rows of the transpose, because columns are contiguous in memory; phi[:, mask] would
+    # take much longer than computing the monomials.
     return phi if weights.all() else phi.T[weights > 0].T, None
 
 
@@ -215,7 +216,7 @@ def _(kernel: Power, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 def _features_of_each(
     kernels: Any, X: Any, frame: Any, budget: Any
 ) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the features of each kernel as a list, and the tuple of their frames."""
+    """Return the features of each kernel, and the descriptions (frames) of their columns."""
     frames = [None] * len(kernels) if frame is None else frame
     pairs = [_phi(k, X, f, budget) for k, f in zip(kernels, frames, strict=True)]
     return [phi for phi, _ in pairs], tuple(frame for _, frame in pairs)

@@ -1,8 +1,8 @@
 """Kernels defined by their features, k(x, z) = phi(x)^T phi(z), and ready-made bases phi.
 
 A basis is any function of the points that returns one row of M features per point.  If it has a
-method `pullback(X, G)` that returns sum_m G_im dphi_m(x_i) / dx_i, the kernel has gradients.  All
-bases in this module have this method.
+method `pullback(X, G)` that returns sum_m G_im dphi_m(x_i) / dx_i, the kernel has gradients with
+respect to the points.  All bases in this module have this method.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ __all__ = [
 def function_pullback(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
     """Return function.pullback(X, G), or raise NotDifferentiableError if there is no such method.
 
-    `owner` is the kernel and `value` the expression that contains the function, for the message.
+    In the error message, `owner` is the kernel, and `value` the expression that contains the
+    function.
     """
     if not hasattr(function, "pullback"):
         raise NotDifferentiableError(
@@ -52,7 +53,7 @@ def function_pullback(owner: str, function: Any, X: Any, G: np.ndarray, value: s
 
 @node
 class _FeatureFunctionKernel(Kernel):
-    """Base class of k(x, z) = phi(x)^T phi(z); the only field is a function that defines phi."""
+    """Base class of kernels k(x, z) = phi(x)^T phi(z) whose only field is a function for phi."""
 
     @property
     def _function(self) -> Any:
@@ -80,7 +81,7 @@ class _FeatureFunctionKernel(Kernel):
                 f"Features: {callable_name(self._function)} returned "
                 f"{like.arrays[0].shape[1]} features "
                 f"for some points and {phi.shape[1]} for others; it must always return the same "
-                f"features"
+                f"number of features"
             )
         return Prepared((phi,), dtype=phi.dtype)
 
@@ -129,14 +130,14 @@ class Features(_FeatureFunctionKernel):
             phi = phi.astype(np.float64)
         if not np.all(np.isfinite(phi.data if sp.issparse(phi) else phi)):
             raise ValueError(
-                f"Features: {callable_name(self.basis)} returned features that are not finite"
+                f"Features: {callable_name(self.basis)} returned NaN or infinite features"
             )
         return phi
 
 
 @node
 class RankOne(_FeatureFunctionKernel):
-    """Kernel of a single feature, a real function f.
+    """Kernel with a single feature, given by a real-valued function f.
 
         k(x, z) = f(x) f(z)
 
@@ -174,7 +175,7 @@ class RankOne(_FeatureFunctionKernel):
 
 
 class _Basis(Value, ABC):
-    """Base class of basis functions phi with derivatives."""
+    """Base class of bases: functions that return features phi(X) and have derivatives."""
 
     @abstractmethod
     def __call__(self, X: Any) -> Any:
@@ -185,15 +186,15 @@ class _Basis(Value, ABC):
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
     def _vectors(self, X: Any, like: np.ndarray | None = None, what: str = "") -> Any:
-        """Return X as vectors, after checking that it has the same number of columns as `like`.
+        """Return X as a matrix; raise an error if `like` has another number of columns.
 
-        `what` is the name of `like` in the error message.
+        `what` describes `like` in the error message.
         """
         X = as_vectors(X, type(self).__name__)
         if like is not None and like.shape[1] != X.shape[1]:
             raise ValueError(
-                f"{type(self).__name__}: the {what} have {like.shape[1]} columns, the points "
-                f"{X.shape[1]}"
+                f"{type(self).__name__}: the {what} have {like.shape[1]} columns, but the points "
+                f"have {X.shape[1]}"
             )
         return X
 
@@ -251,7 +252,7 @@ class GaussianBasis(_Basis):
 
 @node
 class SigmoidBasis(_Basis):
-    """Logistic basis functions, a smooth step at each centre.
+    """Logistic basis functions, each a smooth step at a centre.
 
         phi_m(x) = 1 / (1 + exp(-(x - c_m) / width))
 
@@ -299,12 +300,13 @@ class SigmoidBasis(_Basis):
 
 @node
 class PolynomialBasis(_Basis):
-    """Monomials up to a degree.
+    """Basis of all monomials up to a given degree.
 
         phi(x) = all x_1^p_1 ... x_d^p_d with p_1 + ... + p_d <= degree
 
     The order of the features is that of `PolynomialFeatures` in scikit-learn: 1, x_1, ..., x_d,
-    x_1^2, x_1 x_2, ...  The kernel (1 + <x, z>)^degree has the same features with other weights.
+    x_1^2, x_1 x_2, ...  The kernel (1 + <x, z>)^degree has the same features, but with
+    different weights.
 
     Parameters
     ----------
@@ -330,8 +332,8 @@ class PolynomialBasis(_Basis):
         return self._evaluate(self._dense(X))[0]
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        # Reverse mode: each monomial is a product of a shorter monomial and x_c, and passes its
-        # weight on to both of them.
+        # Reverse-mode differentiation: each monomial is a product of a shorter monomial and some
+        # x_c, and propagates its weight to both of them.
         X = self._dense(X)
         phi, index = self._evaluate(X)
         weights, out = np.array(G, dtype=float), np.zeros(X.shape)
@@ -362,8 +364,8 @@ class QuadraticMap(_Basis):
 
         phi(x)^T phi(z) = (<x, z> + coef0)^2
 
-    The features are x_i^2 and sqrt(2) x_i x_j for i < j, in the order 11, 12, ..., 1d, 22, 23, ...,
-    dd.  For coef0 > 0, they are followed by sqrt(2 coef0) x_i and coef0.
+    The features are x_i^2 and sqrt(2) x_i x_j for i < j, ordered by the pairs (i, j): 11, 12, ...,
+    1d, 22, 23, ..., dd.  For coef0 > 0, they are followed by sqrt(2 coef0) x_i and coef0.
 
     Parameters
     ----------
@@ -419,9 +421,9 @@ class GaussianSeries(_Basis):
 
         exp(-v) sum_(m >= n_terms) v^m / m!,
 
-    the probability that a Poisson variable of mean v is at least n_terms.  It increases with v, so
-    that `error_bound(X)` uses the largest x^2 / l^2.  About v + 6 sqrt(v) terms are needed; 40
-    terms give an error of 1e-13 for points within three length scales of 0.
+    the probability that a Poisson variable with mean v is at least n_terms.  It increases with v,
+    so that `error_bound(X)` uses the largest x^2 / l^2.  About v + 6 sqrt(v) terms are sufficient;
+    40 terms give an error of 1e-13 for points within three length scales of 0.
 
     Parameters
     ----------
@@ -460,13 +462,13 @@ class GaussianSeries(_Basis):
         return np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
 
     def error_bound(self, X: Any) -> float:
-        """Return an upper bound of the truncation error of the kernel over all pairs of X."""
+        """Return an upper bound on the truncation error of the kernel for all pairs of points."""
         largest = np.abs(self._one_column(X)).max(initial=0.0) / self.length_scale
         return float(gammainc(self.n_terms, largest**2))
 
     def _terms(self, X: np.ndarray) -> np.ndarray:
         """Return phi(X) in float64, shape (n, n_terms)."""
-        # Use logarithms: far from 0 the factor exp(-x^2 / (2 l^2)) alone would underflow.
+        # Computed from logarithms, because exp(-x^2 / (2 l^2)) alone would underflow far from 0.
         t = X.astype(np.float64) / self.length_scale
         m = np.arange(self.n_terms)
         sizes = np.exp(xlogy(m, np.abs(t)) - 0.5 * (t**2 + gammaln(m + 1.0)))
@@ -477,14 +479,14 @@ class GaussianSeries(_Basis):
         X = self._dense(X)
         if X.shape[1] != 1:
             raise ValueError(
-                f"GaussianSeries needs points with one column, got {X.shape[1]}; for more, "
-                f"multiply one kernel Select(Features(...), [c]) per column"
+                f"GaussianSeries needs points with one column, got {X.shape[1]} columns; for "
+                f"several columns, use a product of kernels Select(Features(...), [c])"
             )
         return X
 
 
 def _quadratic_weights(size: int) -> np.ndarray:
-    """Return 1, sqrt(2), ..., sqrt(2), because x_i x_j with i < j occurs twice in <x, z>^2."""
+    """Return the weights 1, sqrt(2), ..., sqrt(2) of the monomials x_i x_i, ..., x_i x_d."""
     weights = np.full(size, np.sqrt(2.0))
     weights[0] = 1.0
     return weights

@@ -3,13 +3,13 @@
     phi(x) = sqrt(2/D) [cos(w_1.x), ..., cos(w_m.x), sin(w_1.x), ..., sin(w_m.x)],   m = D/2
 
 By Bochner's theorem, k(x - z) = k(0) E cos(w.(x - z)), where the density of the random frequency w
-is the Fourier transform of k.  phi(x)^T phi(z) is the mean of m such cosines.  Because of the pairs
-of cosine and sine, no random phase is needed: the variance is smaller than with random phases, and
-|phi(x)|^2 = k(0) holds exactly.
+is the Fourier transform of k.  phi(x)^T phi(z) is the mean of m such cosines (for k(0) = 1).  With
+pairs of cosine and sine, no random phase is needed: the variance is smaller than with random
+phases, and |phi(x)|^2 = k(0) holds exactly.
 
-The module `_spectrum` defines the distribution of w for each kernel, and transforms normal and
-uniform random numbers into frequencies.  This module generates these numbers: as Sobol points, in
-orthogonal blocks, or independently.
+The module `_spectral_density` defines the distribution of w for each kernel, and transforms normal
+and uniform random numbers into frequencies.  This module generates these numbers: as Sobol points,
+in orthogonal blocks, or independently.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ._spectral_density import FrequencyDistribution, SpectralTerm, spectral_ter
 __all__ = ["FourierBasis", "random_features", "skewed_features"]
 
 _METHODS = ("auto", "orthogonal", "qmc", "iid")
-_ROWS_PER_BLOCK = 256  # rows whose phases w.x are in memory at a time
+_ROWS_PER_BLOCK = 256  # rows whose phases w.x are computed at a time
 # Largest mean phase w.x for float32: the error of k is then about 1e-4.  Larger phases use float64.
 _MAX_SINGLE_PHASE = 1000.0
-# Largest number of normal numbers per frequency for which "auto" uses Sobol points, for kernels
-# whose frequencies are mixtures of normals; above it, orthogonal blocks have a smaller error.
+# For kernels whose frequencies are mixtures of normals, "auto" uses Sobol points up to this many
+# normal numbers per frequency.  Above it, orthogonal blocks have a smaller error.
 _MAX_SOBOL_NORMALS = 25
-_BITS = 30  # number of bits of the coordinates of a Sobol point
+_BITS = 30  # bits of each coordinate of a Sobol point
 _MAX_CACHED_COORDINATES = 2**16  # larger sets of Sobol points are not cached for later calls
 
 
@@ -50,7 +50,7 @@ class FourierBasis(_Basis):
 
         phi(x) = [a_1 cos(w_1.x), ..., a_m cos(w_m.x), a_1 sin(w_1.x), ..., a_m sin(w_m.x)]
 
-    The kernel is phi(x)^T phi(z) = sum_j a_j^2 cos(w_j.(x - z)).
+    The kernel of these features is phi(x)^T phi(z) = sum_j a_j^2 cos(w_j.(x - z)).
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ class FourierBasis(_Basis):
         return out
 
     def fill(self, X: Any, out: np.ndarray) -> None:
-        """Set out <- phi(X), computed in the precision of X, or in float64 for large phases."""
+        """Write phi(X) to `out`, computed in the precision of X, or in float64 for large phases."""
         X = self._vectors(X, self.frequencies, "frequencies")
         W, a = self.frequencies, self._amplitudes()
         single = X.dtype == np.float32
         if single:
-            # an upper bound of the mean phase, weighted by the squared amplitudes
+            # An upper bound on the mean phase, weighted by the squared amplitudes.
             mean = a**2 @ np.abs(W).sum(axis=1) / max(float(a @ a), 1e-300)
             largest = np.abs(X.data if sp.issparse(X) else X).max(initial=0.0)
             single = mean * largest <= _MAX_SINGLE_PHASE
@@ -112,8 +112,8 @@ class FourierBasis(_Basis):
             scaled_sincos(X[rows] @ transposed, a, out[rows])
 
     def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
-        # The derivative of a cosine is -w times the sine, that of a sine w times the cosine; both
-        # are already in phi.
+        # The derivative of cos(w.x) is -w sin(w.x), and that of sin(w.x) is w cos(w.x).  Both
+        # functions are already in phi.
         phi, m = self(X), len(self.frequencies)
         return (phi[:, :m] * G[:, m:] - phi[:, m:] * G[:, :m]) @ self.frequencies
 
@@ -140,8 +140,8 @@ def random_features(
 
     Supported kernels are RBF, Matern, RationalQuadratic, Cauchy, InverseMultiquadric, Laplacian,
     Periodic and Constant, and their sums, products and integer powers, also inside Normalized,
-    Select, Shift, Stretch, Fixed and Bounded.  The diagonal k(x, x) is exact.  The features are
-    distributed among the terms of a sum in proportion to their k(0).
+    Select, Shift, Stretch, Fixed and Bounded.  The diagonal k(x, x) is exact.  In a
+    sum, the number of features of each term is proportional to its value k(x, x).
 
     Parameters
     ----------
@@ -150,13 +150,13 @@ def random_features(
     n_columns : int
         The number of columns of the points.
     n_features : int
-        The number of features D, an even number.  The error decreases with D.
+        The number of features D, an even number.  More features give a smaller error.
     method : {"auto", "orthogonal", "qmc", "iid"}, default "auto"
         How to draw the frequencies.  "qmc" uses Sobol points with a random shift; its error is
         nearly proportional to 1/D in a few dimensions, and best if D is a power of two.
         "orthogonal" makes Gaussian frequencies orthogonal within blocks of `n_columns`; for kernels
-        without Gaussian frequencies it is the same as "iid", independent draws.  "auto" is "qmc",
-        except where orthogonal frequencies have a smaller error: for RBF if there are fewer
+        without Gaussian frequencies it is the same as "iid", which draws independently.  "auto" is
+        "qmc", except where orthogonal frequencies have a smaller error: for RBF if there are fewer
         frequencies than the square of the number of columns, and for other kernels if a frequency
         requires more than 25 Gaussian numbers.
     random_state : None, int or Generator, optional
@@ -177,13 +177,13 @@ def random_features(
     True
     """
     if not isinstance(kernel, Kernel):
-        raise TypeError(f"random_features needs a kernel, got {kernel!r}; use as_kernel to convert")
+        raise TypeError(f"random_features needs a kernel, got {kernel!r}; convert it by as_kernel")
     if not isinstance(n_columns, numbers.Integral) or n_columns < 1:
         raise ValueError(f"random_features: n_columns must be a positive integer, got {n_columns}")
     if not isinstance(n_features, numbers.Integral) or n_features < 2 or n_features % 2:
         raise ValueError(
-            f"random_features: n_features={n_features}, but features come in pairs, a cosine and "
-            f"a sine of each frequency; use an even number of at least 2"
+            f"random_features: n_features must be an even number >= 2, because each frequency has "
+            f"a cosine and a sine, got {n_features}"
         )
     if method not in _METHODS:
         raise ValueError(f"random_features: method must be one of {_METHODS}, got {method!r}")
@@ -195,9 +195,9 @@ def random_features(
         terms.append(SpectralTerm(sum(term.size for term in constants), ()))
     if len(terms) > pairs:
         raise ValueError(
-            f"random_features: {len(terms)} terms need a pair of features each, but "
-            f"n_features={n_features} makes {pairs} pairs; use at least {2 * len(terms)}, and "
-            f"better several hundred for each term"
+            f"random_features: the kernel has {len(terms)} terms, and each needs at least one pair "
+            f"of features, but n_features={n_features} gives only {pairs} pairs; use at least "
+            f"{2 * len(terms)} features, preferably several hundred per term"
         )
     counts = _pairs_per_term(np.array([term.size if term.draws else 0.0 for term in terms]), pairs)
     rng = np.random.default_rng(random_state)
@@ -258,8 +258,9 @@ def skewed_features(
 def _pairs_per_term(sizes: np.ndarray, pairs: int) -> np.ndarray:
     """Return the number of feature pairs of each term: one, plus a number proportional to its size.
 
-    c_t times the mean of m_t cosines has a variance proportional to c_t^2 / m_t.  For a fixed total
-    of the m_t, the sum of the variances is smallest if m_t is proportional to c_t.
+    A term of size c with m pairs is c times the mean of m cosines, whose variance is proportional
+    to c^2 / m.  If the total number of pairs is fixed, the sum of the variances is smallest if m is
+    proportional to c.
     """
     if len(sizes) == 1:
         return np.array([pairs])
@@ -291,7 +292,7 @@ def _draw_frequencies(
 def _random_numbers(
     m: int, uniforms: int, normals: int, method: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return uniform numbers, shape (m, uniforms), and normal numbers, shape (m, normals)."""
+    """Return random uniform numbers, shape (m, uniforms), and normal ones, shape (m, normals)."""
     if method == "auto":
         # m Sobol points cover each pair of coordinates evenly if m >= normals^2.  For a mixture of
         # normals, Sobol points also improve the uniform numbers that determine the variances.
@@ -319,11 +320,12 @@ def _sobol(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
             f"random_features: a frequency needs {columns} numbers, but Sobol points have at most "
             f"{qmc.Sobol.MAXDIM} coordinates; use method='auto' or 'orthogonal'"
         )
-    # Only a power of two points is balanced, so take the first m of the next power of two.
+    # Sobol points are balanced only if their number is a power of two.  Therefore generate the next
+    # power of two, and use the first m points.
     power = math.ceil(math.log2(m))
     net = _cached_sobol_net if columns << power <= _MAX_CACHED_COORDINATES else _sobol_net
     points = net(power, columns)[:m] ^ rng.integers(2**_BITS, size=columns, dtype=np.uint32)
-    return (points + 0.5) * 0.5**_BITS  # midpoints of cells, because the quantile of 0 is infinite
+    return (points + 0.5) * 0.5**_BITS  # adding 0.5 avoids 0, whose quantile is infinite
 
 
 def _sobol_net(power: int, columns: int) -> np.ndarray:
@@ -340,8 +342,9 @@ _cached_sobol_net = lru_cache(maxsize=16)(_sobol_net)
 def _orthogonal(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
     """Return m normal vectors that are orthogonal to each other within blocks of `columns`.
 
-    With the signs of the diagonal of R, Q is uniformly distributed among the orthogonal matrices.
-    Each row, multiplied by an independent chi-distributed length, is then exactly normal, so that
+    The directions are columns of Q in a QR factorisation of a random normal matrix.  Multiplied by
+    the signs of the diagonal of R, Q is uniformly distributed among the orthogonal matrices.  Each
+    direction, multiplied by an independent chi-distributed length, is then exactly normal, so that
     the estimate of k is unbiased.
     """
     rows = min(m, columns)

@@ -2,16 +2,16 @@
 
     k(x, z) = sum_t c_t E cos((w_1 + w_2 + ...).(x - z))
 
-By Bochner's theorem, every kernel that is a function of x - z has this form, with a single term,
-and the distribution of the random frequency w is the Fourier transform of the kernel.  A term
-consists of its factor c_t and of rules to draw its frequencies.  Combinations of kernels combine
-terms: a sum concatenates the terms, a product multiplies the factors and adds independent
-frequencies, and a constant has the frequency 0.
+By Bochner's theorem, every kernel that is a function of x - z has this form with a single term,
+where the distribution of the random frequency w is the Fourier transform of the kernel.  A term t
+consists of its factor c_t and of the distributions from which its frequencies w_1, w_2, ... are
+drawn.  Combinations of kernels combine terms: a sum concatenates the terms, a product multiplies
+the factors and adds independent frequencies, and a constant has the frequency 0.
 
 Radial kernels are mixtures of Gaussians with random widths, E exp(-v s / 2), where s is the squared
 scaled distance.  Their frequencies are normal with a random variance v / l^2, and in a product the
 variances add up.  Let G have the gamma distribution with shape a, so that E exp(-G t) = (1 + t)^-a.
-Then
+Then v is
 
     (1 + s / b)^-a      v = 2 G / b                  RationalQuadratic, Cauchy, InverseMultiquadric
     Matern              v = nu / G,  a = nu          w is Student's t with 2 nu degrees of freedom
@@ -42,11 +42,13 @@ __all__ = ["FrequencyDistribution", "SpectralTerm", "spectral_terms"]
 
 QuantileFunction = Function[[np.ndarray], np.ndarray]
 
-# Largest frequency times l.  Higher frequencies matter only at distances below 1e-10 l, and at
-# ordinary distances the rounding error of their phases would be larger than a full turn.
+# Largest product of a frequency and the length scale l.  Higher frequencies matter only at
+# distances below 1e-10 l; at larger distances the rounding error of their phases may exceed a full
+# turn.
 _MAX_FREQUENCY = 1e10
-_MAX_TERMS = 10_000  # largest number of terms of a product of sums that is multiplied out
-# If 1 / l^2 exceeds this, the discrete spectrum of Periodic is approximated by a rounded normal.
+_MAX_TERMS = 10_000  # largest number of terms when a product of sums is expanded
+# If the variance 1 / l^2 of the discrete spectrum of Periodic exceeds this, the spectrum is
+# approximated by a rounded normal distribution.
 _MIN_NORMAL_VARIANCE = 1e6
 
 
@@ -54,11 +56,10 @@ class FrequencyDistribution(NamedTuple):
     """A distribution of frequencies, as a function of uniform random numbers.
 
     `law` maps an array of shape (m, uniforms) of numbers between 0 and 1 to an array of shape
-    (m, d).  Its values are the variances of the frequencies if these are normal, and the
-    frequencies themselves otherwise.
+    (m, d): the variances of the frequencies if these are normal, otherwise the frequencies.
     """
 
-    normals: tuple[int, ...]  # the columns in which the frequencies are normal; () if they are not
+    normals: tuple[int, ...]  # the columns in which the frequencies are normal, or ()
     uniforms: int  # the number of uniform random numbers per frequency
     law: QuantileFunction
 
@@ -72,7 +73,7 @@ class SpectralTerm(NamedTuple):
 
 def spectral_terms(kernel: Kernel, columns: int) -> list[SpectralTerm]:
     """Return the spectral terms of a stationary kernel, for points with this number of columns."""
-    rules = _rule.registry  # looked up by the exact class, because a subclass may change the kernel
+    rules = _rule.registry  # use the exact class, because a subclass may change the kernel
     return rules.get(type(kernel), rules[object])(kernel, columns)
 
 
@@ -83,14 +84,14 @@ def _rule(kernel: Kernel, columns: int) -> list[SpectralTerm]:
         name += f" with the exponent {kernel.exponent:g}"
     raise TypeError(
         f"random_features: {name} has no random Fourier features, because it is not a function of "
-        f"x - z with a known spectrum; use Nyström landmarks, which work for any kernel"
+        f"x - z with a known spectrum; use Nystroem, which works for any kernel"
     )
 
 
 # ---------------------------------------------------------------------- kernels
 
 
-# The quantile function of v for each kernel; v = 1 for a kernel without an entry (RBF).
+# The quantile function of the random variance v (see above) of each kernel; v = 1 for the RBF.
 _VARIANCES: dict[type, Function[[Any, np.ndarray], np.ndarray]] = {
     Matern: lambda k, U: k.nu / np.maximum(gammaincinv(k.nu, U), 1e-300),
     RationalQuadratic: lambda k, U: gammaincinv(k.alpha, U) / k.alpha,
@@ -140,7 +141,7 @@ def _periodic(kernel: Periodic, columns: int) -> list[SpectralTerm]:
     def multiples(U: np.ndarray) -> np.ndarray:
         if q > _MIN_NORMAL_VARIANCE:
             return np.rint(np.sqrt(q) * ndtri(U))
-        # The probability of |n| > last is smaller than the rounding error.
+        # The probability that |n| > last is smaller than the rounding error.
         last = math.ceil(40.0 + 10.0 * math.sqrt(q))
         cumulative = np.cumsum(ive(np.arange(-last, last + 1), q))
         return np.searchsorted(cumulative, U * cumulative[-1]) - last
@@ -172,8 +173,8 @@ def _product(kernel: Product, columns: int) -> list[SpectralTerm]:
     count = math.prod(map(len, children))
     if count > _MAX_TERMS:
         raise ValueError(
-            f"random_features: a product of sums has {count} terms when it is multiplied out, and "
-            f"each term needs its own features; use Nyström landmarks, which work for any kernel"
+            f"random_features: a product of sums has {count} terms when it is expanded, and each "
+            f"term needs its own features; use Nystroem, which works for any kernel"
         )
     return [
         SpectralTerm(math.prod(t.size for t in terms), tuple(d for t in terms for d in t.draws))
@@ -213,7 +214,7 @@ def _wrapped(kernel: Fixed | Bounded, columns: int) -> list[SpectralTerm]:
 def _select(kernel: Select, columns: int) -> list[SpectralTerm]:
     indices = kernel._column_indices(np.empty((0, columns)))
     if not indices:
-        raise ValueError(f"Select: {kernel.columns!r} is none of the {columns} columns")
+        raise ValueError(f"Select: {kernel.columns!r} selects none of the {columns} columns")
 
     def embed(draw: FrequencyDistribution) -> FrequencyDistribution:
         def law(U: np.ndarray) -> np.ndarray:

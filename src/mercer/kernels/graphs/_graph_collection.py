@@ -1,8 +1,8 @@
 """Collections of graphs (`Graphs`), stored in a few arrays, and views of single graphs (`Graph`).
 
 The nodes of all graphs of a collection are numbered consecutively, and the edges are the entries of
-one block-diagonal adjacency matrix.  An operation on every node is therefore one vectorised pass
-over arrays, whatever the number of graphs.
+one block-diagonal adjacency matrix.  An operation on all nodes of all graphs is therefore one
+vectorised pass over arrays.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Graphs(PointCollection):
     It is a sequence: `X[3]` is a `Graph`, and `X[2:5]` is a `Graphs`.  Create one with
     `from_networkx`, `from_adjacency`, `from_edges`, `from_graphml` or
     `mercer.datasets.read_tudataset`.  Kernels and estimators also accept lists of networkx graphs,
-    of adjacency matrices and of edge lists, but they convert such a list at every call.  A `Graphs`
-    is converted only once.
+    of adjacency matrices and of edge lists, but they convert such a list at every call, whereas
+    a `Graphs` is converted only once.
 
     An undirected edge is stored as two entries of the adjacency matrix, one per direction, and a
     self-loop as one entry.  Parallel edges between the same nodes are merged into one edge.
@@ -49,7 +49,7 @@ class Graphs(PointCollection):
     sizes : array-like of int
         The number of nodes of each graph.
     entries : Entries
-        The edges of all graphs, as pairs of node numbers of the whole collection.
+        The edges of all graphs.  Nodes are numbered consecutively through the whole collection.
     labels : sequence of length n_nodes, optional
         The labels of the nodes of all graphs: numbers, strings or tuples of them.
     attributes : array-like of shape (n_nodes,) or (n_nodes, d), optional
@@ -146,7 +146,7 @@ class Graphs(PointCollection):
         attributes : sequence of array-likes of shape (n,) or (n, d), optional
             The node attributes of each graph.
         directed : bool, default=False
-            Whether the edges have a direction.  If not, the matrices must be symmetric.
+            Whether the edges have a direction.  If False, the matrices must be symmetric.
 
         Returns
         -------
@@ -196,13 +196,13 @@ class Graphs(PointCollection):
     ) -> Self:
         """Read one or more GraphML files, with networkx.
 
-        `labels` and `attributes` are those of `from_networkx`.
+        `labels` and `attributes` have the same meaning as in `from_networkx`.
         """
         return cls.from_networkx(read_graphml(paths), labels=labels, attributes=attributes)
 
     @classmethod
     def from_tudataset(cls, path: Any) -> tuple[Self, np.ndarray]:
-        """Read a TUDataset: return the graphs and y.  See `mercer.datasets.read_tudataset`."""
+        """Return the graphs and targets y of a TUDataset; see `mercer.datasets.read_tudataset`."""
         parts, y = read_tudataset(path)
         return cls._from_parts(parts), y
 
@@ -228,10 +228,10 @@ class Graphs(PointCollection):
         if isinstance(rows, (int, np.integer)):
             n = len(self)
             if not -n <= rows < n:
-                raise IndexError(f"there is no graph {rows}: the collection has {n}")
+                raise IndexError(f"graph {rows} does not exist: the collection has {n} graphs")
             return Graph(self, int(rows) % n)
         if isinstance(rows, slice):
-            if rows == slice(None):  # a new collection that shares the arrays
+            if rows == slice(None):  # return a new collection that shares the arrays
                 return self.with_labels(self.labels)
             rows = np.arange(*rows.indices(len(self)))
         rows = np.asarray(rows)
@@ -273,14 +273,14 @@ class Graphs(PointCollection):
             return parts[0]
         if len({part.directed for part in parts}) > 1:
             raise ValueError(
-                "some of the graphs are directed and some are not; convert them to one kind, in "
-                "networkx with graph.to_directed()"
+                "some of the graphs are directed and some are undirected; convert all to directed "
+                "graphs, in networkx with graph.to_directed()"
             )
         node_shifts = np.cumsum([0, *(part.offsets[-1] for part in parts)])
         entry_shifts = np.cumsum([0, *(len(part.indices) for part in parts)])
 
         def shifted(name: str, shifts: np.ndarray, first: int) -> np.ndarray:
-            """Concatenate arrays of node or entry numbers, renumbered for the joint collection."""
+            """Concatenate arrays of node or entry numbers, renumbered for the new collection."""
             pieces = [
                 getattr(part, name)[first:] + shift
                 for part, shift in zip(parts, shifts, strict=False)
@@ -336,25 +336,25 @@ class Graphs(PointCollection):
 
     @cached_property
     def source(self) -> np.ndarray:
-        """The node at which each adjacency entry starts; `indices` has the nodes where they end."""
+        """The start node of each adjacency entry; `indices` contains the end nodes."""
         return np.repeat(np.arange(len(self.indptr) - 1), self.degrees)
 
     @cached_property
     def _edge_mask(self) -> np.ndarray:
-        """A mask that selects each edge once.
+        """A mask of adjacency entries that selects each edge once.
 
-        An undirected edge has two adjacency entries, of which one is selected.
+        Of the two entries of an undirected edge, only one is selected.
         """
         return np.asarray((self.source <= self.indices) | self.directed)
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """The 64-bit code of the label of each node; all 0 if there are no labels."""
+        """The 64-bit hash code of the label of each node; all 0 if there are no labels."""
         return _label_codes(self.labels, int(self.offsets[-1]), "labels")
 
     @cached_property
     def edge_codes(self) -> np.ndarray:
-        """The 64-bit code of the edge label of each adjacency entry; all 0 without labels."""
+        """The 64-bit hash code of the label of each adjacency entry; all 0 without edge labels."""
         return _label_codes(self.edge_labels, len(self.indices), "edge labels")
 
     def with_labels(self, labels: Any) -> Self:
@@ -402,15 +402,15 @@ class Graph:
     index: int
 
     def __reduce__(self) -> Any:
-        return Graph, (self.collection[self.index : self.index + 1], 0)  # store only this graph
+        return Graph, (self.collection[self.index : self.index + 1], 0)  # pickle only this graph
 
     def _entries(self) -> slice:
-        """Return the adjacency entries of this graph in the arrays of the collection."""
+        """Return the slice of adjacency entries of this graph in the arrays of the collection."""
         first, last = self.collection.offsets[self.index : self.index + 2]
         return slice(*self.collection.indptr[[first, last]])
 
     def _nodes(self) -> slice:
-        """Return the nodes of this graph in the arrays of the collection."""
+        """Return the slice of nodes of this graph in the arrays of the collection."""
         return slice(*self.collection.offsets[self.index : self.index + 2])
 
     @property
@@ -439,7 +439,7 @@ class Graph:
     def edges(self) -> np.ndarray:
         """The edges as pairs of node numbers from 0, shape (n_edges, 2).
 
-        An undirected edge occurs once.
+        An undirected edge is listed once.
         """
         entries, first = self._entries(), self.collection.offsets[self.index]
         pairs = np.column_stack([self.collection.source[entries], self.collection.indices[entries]])
@@ -497,10 +497,10 @@ def as_graphs(X: Any, owner: str) -> Graphs:
         return X
     if isinstance(X, Graph) or hasattr(X, "adjacency"):
         raise TypeError(
-            f"{owner} takes a collection of graphs, got a single graph; put it in a list"
+            f"{owner} requires a collection of graphs, got a single graph; put it in a list"
         )
     if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
-        raise TypeError(f"{owner} takes Graphs or a list of graphs, got {X!r}")
+        raise TypeError(f"{owner} requires Graphs or a list of graphs, got {X!r}")
     graphs = list(single_column(X, owner)) if not sp.issparse(X) else list(X)
     if not graphs:
         return Graphs([], Entries.empty())
@@ -515,7 +515,7 @@ def as_graphs(X: Any, owner: str) -> Graphs:
 
 
 def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list], Graphs]]:
-    """Return a description of the form of a graph, and a function that converts such graphs."""
+    """Return the type of a graph in words, and a function that converts a list of such graphs."""
     if isinstance(graph, Graph):
         return "a Graph", _merge_views
     if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
@@ -531,7 +531,7 @@ def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list]
 
 
 def _merge_views(graphs: list[Graph]) -> Graphs:
-    """Merge views into one collection; each source collection is indexed only once."""
+    """Copy the graphs of views, in order, to one new collection."""
     collections = {id(graph.collection): graph.collection for graph in graphs}
     if len(collections) == 1:
         return graphs[0].collection[np.array([graph.index for graph in graphs])]
@@ -547,7 +547,7 @@ def _merge_views(graphs: list[Graph]) -> Graphs:
 
 
 def concatenated_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Concatenate the ranges start, ..., start + count - 1.
+    """Concatenate the ranges start, ..., start + count - 1 of all starts and counts.
 
     Examples
     --------
@@ -564,7 +564,7 @@ def concatenated_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _label_codes(labels: np.ndarray | None, count: int, what: str) -> np.ndarray:
-    """Return a 64-bit code for each label, equal for equal labels; all 0 if there are none."""
+    """Return a 64-bit hash code of each label; all 0 if there are no labels."""
     if labels is None:
         return np.zeros(count, dtype=np.uint64)
     return hash_codes(labels, "Graphs", what)
@@ -585,14 +585,14 @@ def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
         return None
     if any(absent):
         raise ValueError(
-            f"some of the graphs have {name.replace('_', ' ')} and some have none; provide them "
+            f"some of the graphs have {name.replace('_', ' ')} and others do not; provide them "
             f"for all graphs or for none"
         )
     if name == "attributes" and len({value.shape[1] for value in values}) > 1:
         widths = sorted({value.shape[1] for value in values})
         raise ValueError(f"the graphs have attributes of different lengths, {widths}")
     dtype_kinds = {value.dtype.kind for value in values}
-    if dtype_kinds == {"i", "O"}:  # integers must not become strings
+    if dtype_kinds == {"i", "O"}:  # otherwise NumPy might convert integers to strings
         values = [value.astype(object) for value in values]
     return np.concatenate(values)
 
@@ -616,13 +616,15 @@ def _check_node_labels(labels: Any, offsets: np.ndarray) -> np.ndarray | None:
         return None
     values = as_label_array(labels)
     if len(values) != offsets[-1]:
-        raise ValueError(f"{len(values)} labels for {offsets[-1]} nodes; pass one per node")
+        raise ValueError(
+            f"got {len(values)} labels for {offsets[-1]} nodes; pass one label per node"
+        )
     if values.dtype == object:
         missing = [node for node, value in enumerate(values) if value is None or value != value]
         if missing:
             raise ValueError(
                 f"{_node_position(missing[0], offsets)} has no label ({values[missing[0]]!r}), "
-                f"and {len(missing) - 1} more nodes have none; label every node, or omit all labels"
+                f"nor do {len(missing) - 1} other nodes; label every node, or omit all labels"
             )
     return values
 
@@ -635,20 +637,21 @@ def _check_attributes(attributes: Any, offsets: np.ndarray) -> np.ndarray | None
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or len(rows) != offsets[-1]:
         raise ValueError(
-            f"attributes have shape {rows.shape} for {offsets[-1]} nodes; pass one row per node"
+            f"attributes have the shape {rows.shape}, but there are {offsets[-1]} nodes; pass one "
+            f"row per node"
         )
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):
         node, column = bad[0]
         raise ValueError(
             f"{_node_position(node, offsets)} has the attribute {rows[node, column]} in column "
-            f"{column}, one of {len(bad)} that are not finite; impute them, or remove these graphs"
+            f"{column}; {len(bad)} attributes are not finite: impute them, or remove these graphs"
         )
     return rows
 
 
 def _check_edge_ends(entries: Entries, offsets: np.ndarray) -> None:
-    """Raise if an edge connects two graphs, or if one of its nodes does not exist."""
+    """Raise a ValueError if an edge connects two graphs, or ends at a node that does not exist."""
     n = offsets[-1]
     for ends in (entries.source, entries.target):
         outside = np.flatnonzero((ends < 0) | (ends >= n))

@@ -24,7 +24,8 @@ __all__ = [
 class Entries(NamedTuple):
     """The edges of a collection as entries of its adjacency matrix, in any order.
 
-    Nodes are numbered through the whole collection.  Labels and weights are optional.
+    Nodes are numbered consecutively through the whole collection.  Labels and weights are
+    optional.
     """
 
     source: np.ndarray
@@ -34,13 +35,13 @@ class Entries(NamedTuple):
 
     @classmethod
     def empty(cls) -> Self:
-        """Return a value without entries."""
+        """Return an instance without edges."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     def canonical(self, offsets: np.ndarray, directed: bool) -> Entries:
-        """Return the entries sorted and without duplicates.
+        """Return the entries sorted by node and without duplicates.
 
-        An edge of undirected graphs gets an entry for each of its two directions.
+        If the graphs are undirected, each edge has an entry for both directions.
         """
         source, target, *values = self
         if not directed:
@@ -61,8 +62,8 @@ class Entries(NamedTuple):
                     graph = int(np.searchsorted(offsets, u, side="right")) - 1
                     raise ValueError(
                         f"graph {graph}: the edge ({u - offsets[graph]}, {v - offsets[graph]}) has "
-                        f"two {field}, {value[i - 1]!r} and {value[i]!r}; pass only one, or "
-                        f"directed=True if they belong to different directions"
+                        f"two different {field}, {value[i - 1]!r} and {value[i]!r}; pass only one, "
+                        f"or directed=True if they belong to different directions"
                     )
         chosen = order[is_first]
         chosen_values = [None if v is None else v[chosen] for v in values]
@@ -70,7 +71,7 @@ class Entries(NamedTuple):
 
 
 def as_label_array(values: Iterable[Any]) -> np.ndarray:
-    """Return labels as an int64 array if all are integers that fit, else as an object array."""
+    """Return labels as an int64 array if all fit into int64, otherwise as an object array."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         if values.dtype.kind in "bi":
             return values.astype(np.int64)
@@ -90,7 +91,7 @@ def _first_nodes(sizes: Sequence[int]) -> np.ndarray:
 def _flatten(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: str) -> Any:
     """Concatenate one sequence of values per graph, after a check of their lengths.
 
-    `what` names the values in error messages, and `of` the objects that have them.
+    In error messages, `what` is the name of the values, and `of` is "nodes" or "edges".
     """
     if parts is None:
         return None
@@ -124,11 +125,11 @@ def from_adjacency_matrices(
         A = sp.coo_array(matrix)
         if A.ndim != 2 or A.shape[0] != A.shape[1]:
             raise ValueError(
-                f"graph {graph} is a matrix of shape {A.shape}, but an adjacency matrix is square; "
-                f"edges must be passed as a list of pairs, not as an array"
+                f"graph {graph} is a matrix of shape {A.shape}, but an adjacency matrix must be "
+                f"square; if these are edges, pass a list of pairs instead of an array"
             )
         if not np.all(np.isfinite(A.data)):
-            raise ValueError(f"graph {graph} has edge weights that are not finite")
+            raise ValueError(f"graph {graph} has an edge weight that is infinite or NaN")
         A.sum_duplicates()
         A.eliminate_zeros()
         if not directed and (abs(A - A.T) > 0).nnz:
@@ -180,13 +181,13 @@ def from_edge_lists(
             sizes = [int(block.max(initial=-1)) + 1 for block in blocks]
     if len(sizes) != len(blocks):
         raise ValueError(
-            f"got sizes, labels or attributes for {len(sizes)} graphs, but edges for {len(blocks)}"
+            f"got sizes, labels or attributes of {len(sizes)} graphs, but edges of {len(blocks)}"
         )
     for graph, (block, size) in enumerate(zip(blocks, sizes, strict=True)):
         if block.size and not 0 <= block.min() <= block.max() < size:
             bad = block[np.any((block < 0) | (block >= size), axis=1)][0].tolist()
             raise ValueError(
-                f"graph {graph} has {size} nodes, numbered from 0, but it has an edge {tuple(bad)}"
+                f"graph {graph} has {size} nodes, numbered from 0, but an edge is {tuple(bad)}"
             )
     shifted = [b + s for b, s in zip(blocks, _first_nodes(sizes), strict=True)]
     ends = np.concatenate([np.zeros((0, 2), dtype=np.int64), *shifted])
@@ -229,14 +230,14 @@ def _edge_array(pairs: Any, graph: int) -> np.ndarray:
 def from_networkx_graphs(
     graphs: Sequence[Any], labels: str | None = "label", attributes: Any = None
 ) -> dict[str, Any]:
-    """Convert networkx graphs."""
+    """Convert networkx graphs; see `Graphs.from_networkx` for the parameters."""
     directed = {bool(graph.is_directed()) for graph in graphs}
     if len(directed) > 1:
         raise ValueError(
-            "some of the graphs are directed and some are not; convert them to one kind with "
-            "graph.to_directed()"
+            "some of the graphs are directed and some are undirected; convert all to directed "
+            "graphs with graph.to_directed()"
         )
-    node_counts = [0]  # cumulative
+    node_counts = [0]  # cumulative numbers of nodes
     node_labels: list[Any] = []
     edge_labels: list[Any] = []
     ends, weights, rows = [], [], []
@@ -304,7 +305,7 @@ def _attribute_row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
     except KeyError as error:
         raise ValueError(
             f"graph {graph}: the node {node!r} has no attribute {error}, which is listed in "
-            f"attributes=; it has {sorted(map(str, data))}"
+            f"attributes=; its attributes are {sorted(map(str, data))}"
         ) from None
     except (TypeError, ValueError):
         raise ValueError(

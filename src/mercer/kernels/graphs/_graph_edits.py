@@ -1,4 +1,4 @@
-"""Graphs that differ from a graph by one edit, for the local search for pre-images."""
+"""List all graphs that differ from a graph by one edit, for the local search for pre-images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def single_edit_neighbours(X: Graphs) -> Callable[[Any], Graphs]:
     """Return a function that lists all graphs that differ from a given graph by one edit.
 
     An edit adds or removes an edge between two different nodes, or replaces the label of a node or
-    of an edge by another label that occurs in X.  An edge is added once with each edge label.
+    of an edge by another label that occurs in X.  If edges have labels, an edge is added with each
+    label in turn.
 
     Examples
     --------
@@ -34,12 +35,12 @@ def single_edit_neighbours(X: Graphs) -> Callable[[Any], Graphs]:
     )
 
     def neighbours(graph: Any) -> Graphs:
-        if not isinstance(graph, Graph):  # a user-supplied starting point
+        if not isinstance(graph, Graph):  # the user supplied the starting point of the search
             graph = as_graphs([graph], "a pre-image")[0]
         pairs, n, old_edge_labels = graph.edges, graph.n_nodes, graph.edge_labels
         present = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}
-        # Each edge edit is a pair: the index of the removed edge, or -1, and the added edge, or
-        # None.
+        # Each edge edit is a pair: the index of the removed edge (or -1), and the added edge (or
+        # None).
         edge_edits: list[tuple[int, tuple[int, int, Any] | None]] = []
         for u, v in (permutations if graph.directed else combinations)(range(n), 2):
             edge_index = present.get((u, v), -1)
@@ -66,7 +67,7 @@ def single_edit_neighbours(X: Graphs) -> Callable[[Any], Graphs]:
         for i, (edge_index, _) in enumerate(edge_edits):
             if edge_index >= 0:
                 keeps[i, edge_index] = False
-        edit, edge_indices = np.nonzero(keeps)  # edge_indices[i] is still an edge after edit[i]
+        edit, edge_indices = np.nonzero(keeps)  # edit number edit[i] keeps edge edge_indices[i]
         added = [(i, *edge) for i, (_, edge) in enumerate(edge_edits) if edge is not None]
         new_ends = np.array([(i * n + u, i * n + v) for i, u, v, _ in added], dtype=np.int64)
         ends = np.concatenate([pairs[edge_indices] + n * edit[:, None], new_ends.reshape(-1, 2)])

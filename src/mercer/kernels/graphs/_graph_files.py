@@ -1,4 +1,4 @@
-"""Read graphs from files in the TUDataset layout and in GraphML."""
+"""Read graphs from files in the TUDataset format and in GraphML."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_graphml(paths: Any) -> list[Any]:
 
 
 def read_tudataset(path: Any) -> tuple[dict[str, Any], np.ndarray]:
-    """Read a TUDataset: return the arguments of `Graphs`, and a label or target for each graph."""
+    """Return the arguments of `Graphs` for a TUDataset, and a label or target for each graph."""
     files = _TUFiles(Path(path))
     edges, owner = files.table("A") - 1, files.table("graph_indicator")[:, 0] - 1
     targets = files.table("graph_labels", required=not files.has("graph_attributes"))
@@ -49,7 +49,7 @@ def read_tudataset(path: Any) -> tuple[dict[str, Any], np.ndarray]:
             f"{owner.max() + 1}, but there are labels only for graphs 1 to {n}; the usual cause is "
             f"a truncated file or files of different datasets"
         )
-    order = np.argsort(owner, kind="stable")  # puts the nodes of each graph together
+    order = np.argsort(owner, kind="stable")  # group the nodes by graph
     new_number = np.argsort(order)
     if edges.size and not 0 <= edges.min() <= edges.max() < len(owner):
         raise ValueError(
@@ -90,7 +90,7 @@ class _TUFiles:
             )
 
     def _read_part(self, name: str, read: Any) -> None:
-        """Store the text of a file if it is part of a dataset; `read` returns its bytes."""
+        """Store the text of a file if its name ends with _<part>.txt; `read` returns its bytes."""
         for part in _FILE_PARTS:
             if name.endswith(f"_{part}.txt"):
                 try:
@@ -99,7 +99,7 @@ class _TUFiles:
                     raise ValueError(f"{self.path}: {name} cannot be read: {error}") from None
 
     def has(self, part: str) -> bool:
-        """Whether the file NAME_<part>.txt exists."""
+        """Return True if the file NAME_<part>.txt exists."""
         return part in self._texts
 
     def table(
@@ -126,17 +126,18 @@ class _TUFiles:
             ) from None
         if part == "A" and len(table) and table.shape[1] != 2:
             raise ValueError(
-                f"{self.path}: NAME_A.txt has {table.shape[1]} numbers per line, but an edge is a "
-                f"pair of nodes"
+                f"{self.path}: NAME_A.txt has {table.shape[1]} numbers per line, but an edge must "
+                f"be a pair of nodes"
             )
         if n_rows is not None and len(table) != n_rows:
             raise ValueError(
-                f"{self.path}: NAME_{part}.txt has {len(table)} lines, but {n_rows} are expected"
+                f"{self.path}: NAME_{part}.txt has {len(table)} lines, but {n_rows} are expected; "
+                f"the file may be truncated"
             )
         return table
 
     def labels(self, part: str, count: int) -> np.ndarray | None:
-        """Return the labels of a file, or None if it is missing; several columns become tuples."""
+        """Return the labels of a file, as tuples if it has several columns; None if missing."""
         table = self.table(part, count, required=False)
         if table is None or table.shape[1] == 1:
             return None if table is None else table[:, 0]
@@ -146,7 +147,7 @@ class _TUFiles:
 def _first_bad_line(text: str, dtype: Any) -> tuple[str, str] | None:
     """Return the position of the first malformed line, and the reason; None if there is none.
 
-    A line is malformed if it has anything but numbers, or not as many as the first line.
+    A line is malformed if it contains text, or more or fewer numbers than the first line.
     """
     expected = None
     for number, line in enumerate(text.strip().splitlines(), start=1):
@@ -157,5 +158,8 @@ def _first_bad_line(text: str, dtype: Any) -> tuple[str, str] | None:
         except (ValueError, OverflowError) as error:
             return f", line {number},", str(error)
         if len(cells) != expected:
-            return f", line {number},", f"{len(cells)} numbers, but {expected} in the first line"
+            return (
+                f", line {number},",
+                f"got {len(cells)} numbers, but {expected} in the first line",
+            )
     return None

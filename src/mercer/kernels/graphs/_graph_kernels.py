@@ -1,10 +1,10 @@
-"""Graph kernels that count parts: nodes, edges, subtrees, shortest paths and graphlets.
+"""Graph kernels that count substructures: nodes, edges, subtrees, shortest paths and graphlets.
 
-The features of all these kernels are counts, so that K is a product of two sparse matrices.  A
-label that does not occur in the training graphs contributes nothing to k(test, train), but it does
-contribute to k(test, test).
+The features of these kernels are counts, so that the kernel matrix is a product of two sparse
+matrices.  A label that does not occur in the training graphs contributes nothing to k(test, train),
+but it does contribute to k(test, test).
 
-Conventions, unless the docstring of a kernel differs:
+Conventions, unless the docstring of a kernel says otherwise:
 
 - Nodes without labels all have the same label.
 - An undirected edge counts once, and so does an unordered pair of nodes.  In a directed graph, an
@@ -44,7 +44,7 @@ __all__ = [
 class GraphKernel(Kernel):
     """Base class of the kernels on graphs.
 
-    Its points are a `Graphs`, or a list of `Graph`, networkx graphs, adjacency matrices or lists of
+    The points are a `Graphs`, or a list of `Graph`, networkx graphs, adjacency matrices or lists of
     edges.
 
     Examples
@@ -85,8 +85,9 @@ class VertexHistogram(GraphKernel, Explicit):
 
     Notes
     -----
-    The cost is O(nodes); with a base kernel it is O(nodes(X) nodes(Z)).  The kernel ignores edges.
-    It is a baseline that other graph kernels should beat.
+    The cost is linear in the number of nodes; with a base kernel it is proportional to the product
+    of the numbers of nodes of X and Z.  The kernel ignores edges.  Use it as a baseline for other
+    graph kernels.
 
     References
     ----------
@@ -109,9 +110,7 @@ class VertexHistogram(GraphKernel, Explicit):
 
     def _properties(self, *inner: Properties) -> Properties:
         order = 0 if all(k.proves(0, math.inf) for k in inner) else None
-        return Properties.of(
-            inner, "inner product of sums of phi over the nodes", order, against=None
-        )
+        return Properties.of(inner, "inner product of sums of node features", order, against=None)
 
     def _terms(self, X: Any) -> FeatureTerms:
         if self.base is not None:
@@ -121,8 +120,8 @@ class VertexHistogram(GraphKernel, Explicit):
         kind = f"graphs whose nodes have {labels}" if len(X.owner) else ""
         return FeatureTerms.counted(len(X), X.owner, X.codes, kind)
 
-    # With a base kernel, the nodes of all graphs are prepared together, and a graph is a range of
-    # nodes.
+    # With a base kernel, the nodes of all graphs are prepared as one set of points, of which each
+    # graph is a range.
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         if self.base is None:
@@ -157,8 +156,8 @@ class VertexHistogram(GraphKernel, Explicit):
         X = self._graphs(X)
         if X.attributes is None and X.offsets[-1]:
             raise ValueError(
-                "VertexHistogram compares node attributes, but the graphs have none; provide "
-                "attributes, or set base=None to compare labels"
+                "VertexHistogram with a base kernel compares node attributes, but the graphs have "
+                "none; provide attributes, or set base=None to compare labels"
             )
         return np.zeros((0, 1)) if X.attributes is None else X.attributes
 
@@ -172,13 +171,13 @@ class EdgeHistogram(GraphKernel, Explicit):
     Parameters
     ----------
     ends : bool, default=False
-        Whether two edges only match if the labels of their end nodes are equal as well.  The order
-        of the ends matters only in directed graphs.
+        Whether two edges match only if the labels of their end nodes are equal, too.  The order of
+        the ends matters only in directed graphs.
 
     Notes
     -----
-    The cost is O(edges).  Without edge labels, and with `ends=False`, the value is the product of
-    the numbers of edges of the two graphs.
+    The cost is linear in the number of edges.  Without edge labels, and with `ends=False`, the
+    value is the product of the numbers of edges of the two graphs.
 
     References
     ----------
@@ -223,17 +222,17 @@ class WeisfeilerLehman(GraphKernel, Explicit):
     h : int, default=3
         The number of iterations.  h = 0 is `VertexHistogram`; values from 0 to 5 are usual.
     edges : bool, default=False
-        Whether the labels of the edges to the neighbours are part of the multiset.
+        Whether the multiset also contains the labels of the edges to the neighbours.
     exact : bool, default=False
-        Whether to verify, by sorting the multisets, that no two different labels of a collection
-        have the same 64-bit hash.  An `ArithmeticError` is raised if two labels do.
+        Whether to verify that no two different labels of a collection have the same 64-bit hash.
+        This sorts all multisets, and raises an `ArithmeticError` if two labels have the same hash.
 
     Notes
     -----
-    The cost is O(h edges) for the labels, plus a product of sparse matrices.  For large h, K is
-    nearly diagonal, because most subtrees occur in one graph only.  Use
-    `Normalized(WeisfeilerLehman(h))`, because the values grow with the size of the graphs.  A label
-    is stored as a 64-bit hash, in which the multiset is a sum over the neighbours modulo 2^64.
+    The cost is proportional to h times the number of edges for the labels, plus a product of sparse
+    matrices.  For large h, the kernel matrix is nearly diagonal, because most subtrees occur in one
+    graph only.  Use `Normalized(WeisfeilerLehman(h))`, because the values grow with the size of the
+    graphs.  A label is stored as a 64-bit hash; the hash of a multiset is a sum modulo 2^64.
     Among a million different labels, two have the same hash with probability 3e-8.  In directed
     graphs, the neighbours of a node are its successors.
 
@@ -282,13 +281,13 @@ class WeisfeilerLehman(GraphKernel, Explicit):
 
 def _sum_over_neighbours(X: Graphs, values: np.ndarray) -> np.ndarray:
     """Return, for each node, the sum of the values of its adjacency entries, modulo 2^64."""
-    # Cumulative sums wrap around at 2^64, but their differences are right modulo 2^64.
+    # Cumulative sums may overflow, but their differences are correct modulo 2^64.
     running = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(values, dtype=np.uint64)])
     return running[X.indptr[1:]] - running[X.indptr[:-1]]
 
 
 class _CollisionCheck:
-    """Repeats the Weisfeiler-Lehman iterations without hashes, to detect hash collisions.
+    """Repeat the Weisfeiler-Lehman iterations without hashes, to detect hash collisions.
 
     Labels are consecutive integers, which are assigned by sorting the multisets.
     """
@@ -299,9 +298,9 @@ class _CollisionCheck:
         self.labels = np.unique(X.codes, return_inverse=True)[1]
 
     def check(self, hashes: np.ndarray, iteration: int) -> None:
-        """Do one iteration, and raise if the hashes have fewer different values than the labels.
+        """Do one iteration, and raise an error if there are fewer different hashes than labels.
 
-        Equal labels have equal hashes, so that equal numbers of values mean no collision.
+        Equal labels have equal hashes, so that equal numbers mean that there is no collision.
         """
         X = self.X
         adjacent = self.labels[X.indices]
@@ -322,8 +321,9 @@ class _CollisionCheck:
         distinct = len(np.unique(hashes))
         if distinct != count:
             raise ArithmeticError(
-                f"WeisfeilerLehman: after {iteration} iterations, {count} labels have only "
-                f"{distinct} different 64-bit hashes; rename a node label, which changes all hashes"
+                f"WeisfeilerLehman: after {iteration} iterations, {count} different labels "
+                f"have only {distinct} different 64-bit hashes; rename a node label, which changes "
+                f"the hashes"
             )
 
 
@@ -339,11 +339,11 @@ class ShortestPath(GraphKernel, Explicit):
 
     Notes
     -----
-    The cost is O(nodes edges), for a breadth-first search from every node, plus a product of sparse
-    matrices.  There is one feature for each pair of labels and each distance.  The number of pairs
-    grows quadratically with the size of a graph, so that `Normalized(ShortestPath())` is
-    recommended.  For `X.as_directed()`, each pair counts in both orders; this is the value that
-    GraKeL computes.
+    The cost is proportional to nodes times edges, for a breadth-first search from every node, plus
+    a product of sparse matrices.  There is one feature for each pair of labels and each distance.
+    The number of pairs grows quadratically with the size of a graph, so that
+    `Normalized(ShortestPath())` is recommended.  For `X.as_directed()`, each pair counts in both
+    orders; the library GraKeL computes this value.
 
     References
     ----------
@@ -392,8 +392,8 @@ class Graphlet(GraphKernel, Explicit):
         k(x, z) = sum_H N_H(x) N_H(z)
 
     H runs over all graphs of `size` nodes, up to isomorphism, and N_H(x) is the number of induced
-    subgraphs of x that are isomorphic to H.  Every set of `size` nodes counts for exactly one H.
-    `Normalized(Graphlet())` therefore compares relative frequencies.
+    subgraphs of x that are isomorphic to H.  Every set of `size` nodes counts for exactly one H,
+    so that `Normalized(Graphlet())` compares relative frequencies.
 
     Parameters
     ----------
@@ -406,8 +406,9 @@ class Graphlet(GraphKernel, Explicit):
 
     Notes
     -----
-    The counts are exact, not sampled.  The cost is O(sum of squared degrees) for size 3, and a
-    factor of the degree more for size 4.  Labels, self-loops and edge directions are ignored.
+    The counts are exact, not sampled.  The cost is proportional to the sum of the squared degrees
+    for size 3, and larger by a factor of about the degree for size 4.  Labels, self-loops and edge
+    directions are ignored.
 
     References
     ----------
@@ -442,8 +443,8 @@ class Graphlet(GraphKernel, Explicit):
 # ---------------------------------------------------------------------- helpers
 
 # Work is split into batches, so that temporary arrays stay below about 100 MB.
-_MAX_BASE_VALUES = 2**22  # values of the base kernel of VertexHistogram per batch
-_MAX_NODE_PAIRS = 2**22  # pairs of nodes of ShortestPath per batch
+_MAX_BASE_VALUES = 2**22  # maximum values of the base kernel per batch, in VertexHistogram
+_MAX_NODE_PAIRS = 2**22  # maximum pairs of nodes per batch, in ShortestPath
 
 
 def _check_flag(kernel: Kernel, name: str) -> None:
@@ -454,7 +455,7 @@ def _check_flag(kernel: Kernel, name: str) -> None:
 
 
 def _description(X: Graphs) -> str:
-    """Describe the graphs by direction and labels, for `Terms.kind`.
+    """Describe the graphs by direction and labels, for `FeatureTerms.kind`.
 
     Graphs with different descriptions have no features in common, and comparing them is an error.
     """
@@ -470,7 +471,7 @@ def _pair_codes(first: np.ndarray, second: np.ndarray, directed: bool) -> np.nda
 
 
 def _batches(costs: np.ndarray, budget: int) -> list[slice]:
-    """Split items, in order, into slices with a total cost of at most `budget`, or of one item."""
+    """Split items into consecutive slices, of one item or of a total cost of at most `budget`."""
     ends, total = [0], 0
     for i, cost in enumerate(costs.tolist()):
         if total and total + cost > budget:

@@ -28,30 +28,34 @@ class RandomWalk(GraphKernel):
         exponential    k(x, z) = 1' exp(decay A_x kron A_z) 1
         geometric      k(x, z) = 1' (I - decay A_x kron A_z)^-1 1
 
-    A pair of walks is a walk in the product of the two graphs, which has the adjacency matrix
-    A_x kron A_z.  A pair of walks of length l counts with the weight decay^l / l! (exponential) or
+    A_x and A_z are the adjacency matrices, and 1 is the vector of ones.  A pair of walks of equal
+    length is a walk in the product of the two graphs, whose adjacency matrix is A_x kron A_z.  A
+    pair of walks of length l has the weight decay^l / l! (exponential) or
     decay^l (geometric).
 
     Parameters
     ----------
     decay : float, default=0.1
-        The smaller, the less long walks count.
+        The decay of the weights with the length, > 0.  If it is small, long walks have little
+        weight.
     kind : {"exponential", "geometric"}, default="exponential"
-        The weights of the lengths.  The exponential series always converges.
+        How the weights depend on the length.  The exponential series always converges.
     labelled : bool, default=False
         Whether the nodes and edges of the two walks must have equal labels.
 
     Notes
     -----
-    For undirected graphs without labels, the eigendecomposition A = U diag(mu) U' and s = (U'1)^2
-    of one graph, and nu and t of the other, give k(x, z) = sum_ij s_i t_j f(decay mu_i nu_j), where
-    f(v) = exp(v) or 1 / (1 - v).  This costs O(nodes nodes') per pair of graphs.  With labels or
-    directions, the series is summed term by term, at a cost of O(edges edges') per term.  Edge
+    For undirected graphs without labels, let A_x = U diag(mu) U' be the eigendecomposition of one
+    graph and s = (U'1)^2, and let nu and t be the same for the other graph.  Then k(x, z) =
+    sum_ij s_i t_j f(decay mu_i nu_j), where f(v) = exp(v) or 1 / (1 - v).  The cost for a pair of
+    graphs is the product of their numbers of nodes.  With labels or directions, the series is
+    summed term by term, and the cost of a term is the product of the numbers of edges.  Edge
     weights are multiplied along a walk.
 
     The geometric series converges only if decay rho^2 < 1 for the largest spectral radius rho of
-    the adjacency matrices; otherwise the kernel raises `KernelRangeError`.  If decay is that small,
-    walks of length 1 outweigh all others ("halting").  Prefer the exponential kind.
+    the adjacency matrices; otherwise the kernel raises `KernelRangeError`.  With such a
+    small decay, walks of length 1 often dominate all others ("halting"), so prefer the exponential
+    kind.
 
     References
     ----------
@@ -105,8 +109,9 @@ class RandomWalk(GraphKernel):
             )
         if self.kind == "exponential" and self.decay * rho**2 > _MAX_EXPONENT:
             raise KernelRangeError(
-                f"RandomWalk: exp(decay radius^2) overflows for graph {worst}, of spectral radius "
-                f"{rho:.6g}: decay={self.decay:g} must be below {_MAX_EXPONENT / rho**2:.3g}"
+                f"RandomWalk: exp(decay radius^2) overflows for graph {worst}, whose spectral "
+                f"radius is {rho:.6g}: decay={self.decay:g} must be below "
+                f"{_MAX_EXPONENT / rho**2:.3g}"
             )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -150,7 +155,8 @@ class RandomWalk(GraphKernel):
 class _Spectra(NamedTuple):
     """Eigenvalues mu and weights s = (U'1)^2 of the adjacency matrices of all graphs.
 
-    Those of graph g are the entries starts[g], ..., starts[g] + counts[g] - 1.
+    U contains the eigenvectors, and 1 is the vector of ones.  The values of graph g are the entries
+    starts[g], ..., starts[g] + counts[g] - 1.
     """
 
     starts: np.ndarray
@@ -183,7 +189,8 @@ def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
                 values, U = np.linalg.eigh(A)
                 mu[nodes], s[nodes] = values, U.sum(axis=1) ** 2
                 radii[batch] = np.abs(values).max(axis=1)
-    # Eigenvectors orthogonal to 1 contribute nothing; symmetric graphs have many of them.
+    # Eigenvectors that are orthogonal to the vector of ones contribute nothing; graphs with
+    # symmetries have many of them.
     relevant = s > 1e-26 * np.repeat(X.sizes, X.sizes) ** 2
     counts = np.bincount(X.owner[relevant], minlength=len(X))
     return _Spectra(np.cumsum(counts) - counts, counts, mu[relevant], s[relevant]), radii
@@ -211,7 +218,7 @@ class _ProductGraphData(NamedTuple):
 
     @classmethod
     def of(cls, X: Graphs, labelled: bool) -> _ProductGraphData:
-        """Return the data of X; unless `labelled`, all label codes are 0."""
+        """Return the data of X; if `labelled` is False, all label codes are 0."""
         values = np.ones(len(X.indices)) if X.weights is None else X.weights
         codes, edges = X.codes, X.edge_codes
         if not labelled:
@@ -231,8 +238,8 @@ def _spectral_sums(
 ) -> None:  # fmt: skip
     """Set out[p] <- sum_ij s_i t_j f(decay mu_i nu_j), with f(x) = exp(x) or 1 / (1 - x).
 
-    With `derivative`, f'(x) x takes the place of f(x).  For pair p, i runs over the m[p] entries
-    from a[p], and j over the n[p] entries from b[p].
+    If `derivative` is True, f'(x) x replaces f(x).  For pair p, i runs over the m[p] entries that
+    start at a[p], and j over the n[p] entries that start at b[p].
     """
     for p in range(len(out)):
         total = 0.0
@@ -261,8 +268,9 @@ def _series_sums(
 ) -> None:  # fmt: skip
     """Set out[p] <- sum_l c_l 1' W^l 1 for each pair of graphs, with c_l = decay^l or decay^l / l!.
 
-    W is the adjacency matrix of the product graph of the nodes and edges with equal labels.  With
-    `derivative`, l c_l takes the place of c_l.  A series that does not converge gives NaN.
+    W is the adjacency matrix of the product graph, whose nodes and edges are pairs with equal
+    labels.  If `derivative` is True, l c_l replaces c_l.  If a series does not converge, the result
+    is NaN.
     """
     for p in range(len(out)):
         v = np.zeros((m[p], n[p]))
@@ -292,7 +300,7 @@ def _series_sums(
                     term += v[i, j]
                     size += abs(v[i, j])
             total += length * term if derivative else term
-            # Stop if the term is negligible in double precision; terms may grow at first.
+            # Stop when the term is negligible in double precision; the first terms may increase.
             if (length + 1) * size <= 1e-17 * abs(total) or size == 0.0:
                 break
         else:

@@ -16,7 +16,7 @@ __all__ = ["count_graphlets", "count_shortest_paths"]
 
 @jit()
 def _mix_scalar(x: Any) -> Any:
-    """Hash one 64-bit integer, like `mix` for arrays: the finaliser of SplitMix64."""
+    """Hash one 64-bit integer with the last step of SplitMix64; `splitmix64` does so for arrays."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -34,9 +34,10 @@ def count_shortest_paths(
     code: Any,
     value: Any,
 ) -> Any:
-    """Count the pairs of nodes of each graph by the labels of their ends and their distance.
+    """Count the pairs of nodes of each graph by their labels and their distance.
 
-    Distances are numbers of edges, from a breadth-first search at every node.
+    The distance is the number of edges of a shortest path, computed by a breadth-first search from
+    every node.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def count_shortest_paths(
     """
     distance = np.empty(largest, dtype=np.int64)
     queue = np.empty(largest, dtype=np.int64)
-    capacity = 1  # of the hash table: at least twice the number of pairs of the largest graph
+    capacity = 1  # size of the hash table: at least twice the number of pairs of the largest graph
     while capacity < 2 * largest * largest:
         capacity *= 2
     table = np.full(capacity, -1)
@@ -68,7 +69,7 @@ def count_shortest_paths(
     for g in range(len(offsets) - 1):
         first = offsets[g]
         n = offsets[g + 1] - first
-        first_code = n_codes  # smaller numbers in the table belong to earlier graphs
+        first_code = n_codes  # smaller entries of the table belong to earlier graphs
         for source in range(n):
             for v in range(n):
                 distance[v] = -1
@@ -110,7 +111,7 @@ def count_shortest_paths(
 class GraphletType(NamedTuple):
     """An isomorphism class of graphs of 3 or 4 nodes.
 
-    For these sizes the sorted degrees identify the class.
+    For these sizes, the sorted degrees of the nodes determine the class.
     """
 
     edges: int
@@ -124,7 +125,7 @@ class GraphletType(NamedTuple):
 
 @cache
 def graphlet_types(size: int) -> tuple[list[GraphletType], np.ndarray]:
-    """List the graphs of `size` nodes, and count how often each is a subgraph of each other.
+    """List all graphs of `size` nodes, and count how often each one is a subgraph of another.
 
     Returns
     -------
@@ -154,9 +155,9 @@ def graphlet_types(size: int) -> tuple[list[GraphletType], np.ndarray]:
 def count_graphlets(X: Graphs, size: int) -> tuple[list[GraphletType], np.ndarray]:
     """Count the induced subgraphs of 3 or 4 nodes of each graph.
 
-    The numbers of all subgraphs H, induced or not, follow from degrees, triangles and squares.
-    Each induced subgraph H' contributes a known number of subgraphs H, so that the induced counts
-    solve a triangular system of equations.
+    The number of all subgraphs of a type H, induced or not, follows from degrees, triangles and
+    squares.  Each induced subgraph of a type H' contributes a known number of subgraphs of type H,
+    so that the induced counts are the solution of a triangular system of equations.
 
     Returns
     -------
@@ -208,9 +209,9 @@ def _count_subgraphs(offsets: Any, indptr: Any, indices: Any, four: Any) -> Any:
     and 4-cliques.  Columns 4 and 6 to 8 are only valid if `four` is True.
     """
     counts = np.zeros((len(offsets) - 1, 9))
-    neighbour_of = np.full(len(indptr), -1)  # the last visited node u that is adjacent to this one
-    common_of = np.full(len(indptr), -1)  # the last edge with both ends adjacent to this node
-    later_common = np.empty(len(indptr), dtype=np.int64)  # common neighbours w > v of edge (u, v)
+    neighbour_of = np.full(len(indptr), -1)  # last u that is adjacent to this node
+    common_of = np.full(len(indptr), -1)  # last edge whose ends are both adjacent to this node
+    later_common = np.empty(len(indptr), dtype=np.int64)  # common neighbours w > v of u and v
     n_walks = np.zeros(len(indptr), dtype=np.int64)  # paths of two edges from u to each node
     for g in range(len(offsets) - 1):
         out = counts[g]

@@ -1,7 +1,7 @@
-r"""Formatting of a kernel as a LaTeX formula of k(x, z).
+r"""Show a kernel as a LaTeX formula of k(x, z), or as an HTML tree.
 
-A kernel class may define a template, in which the name of a field in angle brackets is replaced by
-its value:
+A kernel class may define a LaTeX template, in which field names in angle brackets are replaced by
+the values of the fields:
 
     _latex = r"\exp\left(-\left\|\frac{x - z}{<length_scale>}\right\|^2\right)"
 
@@ -30,7 +30,7 @@ _SPECIAL = {c: rf"\{c}" for c in "{}$&#_%"} | {
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
 }
-_WRAPPED_ONLY = "<kernel>"  # the template of a wrapper that is written like the wrapped kernel
+_WRAPPED_ONLY = "<kernel>"  # template of a wrapper whose formula is that of the wrapped kernel
 
 
 def formula(kernel: Kernel) -> str:
@@ -42,7 +42,7 @@ def formula(kernel: Kernel) -> str:
             return r" \cdot ".join(map(_factor, factors))
         case Scale(inner, number):
             factor = _factor(inner)
-            # A dot separates two numbers, which would otherwise look like one.
+            # Put a dot between two numbers, which would otherwise look like one number.
             separator = r" \cdot " if factor[0].isdigit() else r"\,"
             return f"{_value(number)}{separator}{factor}"
         case Power(inner, exponent):

@@ -1,4 +1,4 @@
-"""Parser of kernel expressions, which never evaluates the text as Python.
+"""Parser of kernel expressions such as "0.5*RBF(2) + White(0.1)", which never evaluates Python.
 
     expression  =  product {"+" product}
     product     =  power {"*" power}
@@ -7,8 +7,8 @@
                 |  "(" expression ")" | "(" items ")" | "[" items "]" | "{" pairs "}"
     arguments   =  {[name "="] expression ","}
 
-Operators have the same meaning and precedence as in Python.  Names are looked up in one table of
-allowed names.  The length of the text, the nesting of brackets and the nesting of kernels are
+Operators have the same meaning and precedence as in Python.  Only names in a table of allowed names
+are accepted.  The length of the text, the nesting of brackets and the nesting of kernels are
 limited, so that untrusted text cannot use much time or memory.
 """
 
@@ -29,24 +29,24 @@ from ._vocabulary import CONSTANTS, SKLEARN_NAMES, suggestion, vocabulary
 
 __all__ = ["parse_kernel"]
 
-_MAX_DEPTH = 100  # largest nesting of brackets, and of kernels
+_MAX_DEPTH = 100  # maximum nesting of brackets, and of kernels
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
-    """Parse a kernel expression; the inverse of `repr`.
+    """Parse a kernel expression, such as the `repr` of a kernel.
 
-    The text is not evaluated as Python.  It may contain only the kernels and bases of
-    `mercer.kernels`, scikit-learn's names (`rbf`, `poly(degree=2)`), the operators ``+ * **``,
-    brackets, numbers, strings, tuples, lists, dictionaries, None, True, False and inf.
+    The text is not evaluated as Python.  It may contain only the kernels and basis functions of
+    `mercer.kernels`, scikit-learn's kernel names (`rbf`, `poly(degree=2)`), the operators
+    ``+ * **``, brackets, numbers, strings, tuples, lists, dictionaries, None, True, False and inf.
 
     Parameters
     ----------
     text : str
         The expression, with at most 100 000 characters and at most 100 nested brackets.
     names : dict, optional
-        Additional names: {name: object}, for custom kernel classes, and for functions that are
-        parameters of `Map`, `Callable` and others.
+        Additional names {name: object} that the text may use: custom kernel classes, and functions
+        that are parameters of `Map`, `Callable` and others.
 
     Returns
     -------
@@ -77,16 +77,16 @@ def parse_kernel(text: str, names: Mapping[str, Any] | None = None) -> Kernel:
         return parser.kernel()
     except RecursionError:
         raise KernelSyntaxError(
-            "the expression is nested too deeply for the remaining stack of the caller", text, 0
+            "the expression is nested too deeply, or the call stack is almost full", text, 0
         ) from None
 
 
 class _ParsedValue(NamedTuple):
-    """A parsed value, with its position in the text and its depth as a tree of kernels."""
+    """A parsed value, its position in the text, and how deeply kernels are nested in it."""
 
     value: Any
     at: int  # index of the first character
-    height: int = 0  # largest number of kernels nested in each other
+    height: int = 0  # maximum number of kernels nested in one another
 
     @property
     def is_number(self) -> bool:
@@ -121,11 +121,11 @@ class _Parser:
 
     @property
     def next(self) -> Token:
-        """The next token, which is not consumed."""
+        """Return the next token without consuming it."""
         return self.tokens[self.position]
 
     def skip(self, sign: str) -> bool:
-        """Consume the next token and return True if it is this sign; otherwise return False."""
+        """Consume the next token and return True if it is `sign`; otherwise return False."""
         is_next = self.next.kind == "sign" and self.next.text == sign
         self.position += is_next
         return is_next
@@ -140,7 +140,7 @@ class _Parser:
         got = "the text ends" if token.kind == "end" else f"got {_short(token.text)}"
         hint = ""
         if token.text == "-":
-            hint = "; a minus sign is allowed only before a number: k1 - k2 need not be a kernel"
+            hint = "; a minus sign is allowed only before a number, as k1 - k2 need not be a kernel"
         return self.error(f"expected {expected}, but {got}{hint}", token.at)
 
     # ------------------------------------------------------------------ the grammar
@@ -159,7 +159,7 @@ class _Parser:
     def combined(
         self, make: Function[..., Any], sign: str, operands: list[_ParsedValue]
     ) -> _ParsedValue:
-        """Apply an operator to all its operands at once; a single operand is returned as it is."""
+        """Apply an operator to all its operands at once; return a single operand unchanged."""
         first, *others = operands
         if not others:
             return first
@@ -168,7 +168,7 @@ class _Parser:
                 what = _short(operand.value)
                 raise self.error(f"{sign} combines kernels and numbers, not {what}", operand.at)
         if first.is_number and others[0].is_number:
-            raise self.error(f"two numbers around {sign}: write the result instead", first.at)
+            raise self.error(f"{sign} between two numbers: write the result instead", first.at)
         numbers = sum(operand.is_number for operand in operands) if sign == "*" else 0
         several = len(operands) > numbers + 1
         height = max(operand.height for operand in operands) + numbers + several
@@ -185,7 +185,7 @@ class _Parser:
         if not exponent.is_number:
             raise self.error("the exponent must be a number", exponent.at)
         if self.skip("**"):
-            raise self.error("two powers in a row: use brackets, (k**2)**3", exponent.at)
+            raise self.error("repeated power: use brackets, as in (k**2)**3", exponent.at)
         return self.build(base.at, base.height + 1, pow, base.value, exponent.value)
 
     def atom(self) -> _ParsedValue:
@@ -208,7 +208,7 @@ class _Parser:
         raise self.unexpected("a kernel, a number or an opening bracket")
 
     def named(self, token: Token) -> _ParsedValue:
-        """Parse what begins with a name: a constant, a call, or an object of `names`."""
+        """Parse a constant, a call or an object of `names`, after its name was consumed."""
         name = token.text
         called = self.next.kind == "sign" and self.next.text == "("
         if name in CONSTANTS and not called:
@@ -216,7 +216,7 @@ class _Parser:
         if name not in self.names:
             hint = suggestion(name, self.names) or "; use the names of mercer.kernels."
             if not called and self.depth:
-                hint += " If it is a function, build the kernel in Python, or pass names={...}"
+                hint += " If it is a function, construct the kernel in Python, or pass names={...}"
             raise self.error(f"unknown name {_short(name)}{hint}", token.at)
         target = self.names[name]
         if called and (isinstance(target, type) or name in SKLEARN_NAMES):
@@ -246,7 +246,7 @@ class _Parser:
             if keyword is None:
                 values.append(argument.value)
             elif keyword.text in options:
-                raise self.error(f"{token.text} got {keyword.text} twice", keyword.at)
+                raise self.error(f"{token.text} got the argument {keyword.text} twice", keyword.at)
             elif signature is None or keyword.text not in signature.parameters:
                 hint = suggestion(keyword.text, signature.parameters if signature else ())
                 what = f"{token.text} has no parameter {_short(keyword.text)}"
@@ -276,12 +276,12 @@ class _Parser:
         return _ParsedValue(tuple(values), token.at, height)
 
     def items(self, opening: str, *, keywords: bool = False, pairs: bool = False) -> list[Any]:
-        """Parse the items between brackets, as a list of (keyword, key or None; operand)."""
+        """Parse the items in brackets; return pairs of a keyword, key or None, and an operand."""
         start, closing = self.next, _CLOSING[opening]
         self.position += 1
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise self.error(f"more than {_MAX_DEPTH} nested brackets", start.at)
+            raise self.error(f"brackets are nested more than {_MAX_DEPTH} deep", start.at)
         items: list[Any] = []
         while not self.skip(closing):
             key: Any = None
@@ -301,9 +301,9 @@ class _Parser:
         return items
 
     def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _ParsedValue:
-        """Return make(*values, **options); an exception becomes an error at this position."""
+        """Return make(*values, **options); an exception becomes a KernelSyntaxError at `at`."""
         if height > _MAX_DEPTH:
-            raise self.error(f"more than {_MAX_DEPTH} nested kernels", at)
+            raise self.error(f"kernels are nested more than {_MAX_DEPTH} deep", at)
         try:
             return _ParsedValue(make(*values, **options), at, height)
         except Exception as error:
@@ -312,7 +312,7 @@ class _Parser:
 
 @lru_cache(256)
 def _signature(target: Any) -> inspect.Signature | None:
-    """Return the signature of a class or function, or None if it has none."""
+    """Return the signature of a class or function, or None if it is not available."""
     try:
         return inspect.signature(target)
     except ValueError:  # the built-in `slice` has no signature

@@ -10,8 +10,8 @@ from ..._core import KernelSyntaxError
 
 __all__ = ["Token", "tokenize"]
 
-_MAX_LENGTH = 100_000  # largest number of characters of a text
-_MAX_NUMBER_LENGTH = 400  # largest number of characters of a number; no float needs more
+_MAX_LENGTH = 100_000  # maximum number of characters of a text
+_MAX_NUMBER_LENGTH = 400  # maximum number of characters of a number; no float needs more
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -27,7 +27,7 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _HINTS = {
     ".": "attributes are not supported in kernel expressions",
-    "/": "kernels cannot be divided: write 0.5*k",
+    "/": "division is not supported: write 0.5*k instead of k/2",
     "^": "write powers with **",
     "'": "this string is not closed",
     '"': "this string is not closed",
@@ -35,7 +35,7 @@ _HINTS = {
 
 
 class Token(NamedTuple):
-    """A token of an expression."""
+    """A token of a kernel expression: a name, a number, a string, a sign or the end."""
 
     kind: str  # "number", "string", "name", "sign" or "end"
     text: str
@@ -55,7 +55,7 @@ def tokenize(text: str) -> list[Token]:
         if match is None:
             position += len(text[position:]) - len(text[position:].lstrip())
             sign = text[position]
-            hint = _HINTS.get(sign, "it has no meaning here")
+            hint = _HINTS.get(sign, "this character is not allowed in kernel expressions")
             raise KernelSyntaxError(f"unexpected {sign!r}: {hint}", text, position)
         kind = str(match.lastgroup)
         piece, at, position = match[kind], match.start(kind), match.end()
@@ -72,7 +72,7 @@ def _value(kind: str, piece: str, text: str, at: int) -> Any:
 
 
 def _number(piece: str, text: str, at: int) -> int | float:
-    """Return the value of a number; overflow and underflow are errors."""
+    """Return the value of a number; raise an error if it overflows or underflows."""
     if len(piece) > _MAX_NUMBER_LENGTH:
         raise KernelSyntaxError(
             f"a number has {len(piece)} characters, but at most {_MAX_NUMBER_LENGTH} are allowed",
@@ -81,9 +81,9 @@ def _number(piece: str, text: str, at: int) -> int | float:
         )
     size = float(piece)
     if math.isinf(size):
-        raise KernelSyntaxError(f"{piece} overflows: the largest number is 1.8e308", text, at)
+        raise KernelSyntaxError(f"{piece} overflows: the largest float is 1.8e308", text, at)
     if size == 0.0 and re.search("[1-9]", re.split("[eE]", piece)[0]):
-        raise KernelSyntaxError(f"{piece} underflows: the smallest number is 4.9e-324", text, at)
+        raise KernelSyntaxError(f"{piece} underflows: the smallest float is 4.9e-324", text, at)
     return int(piece) if piece.isdigit() else size
 
 
@@ -98,13 +98,13 @@ def _string(piece: str, text: str, at: int) -> str | bytes:
         code = int(next((c for c in codes if c), "0"), 16)
         if plain not in {None, *_ESCAPES} or code > (0xFF if is_bytes else 0x10FFFF):
             raise KernelSyntaxError(
-                f"unknown escape {match[0]!r}", text, at + start + match.start()
+                f"unknown escape sequence {match[0]!r}", text, at + start + match.start()
             )
         return chr(code) if plain is None else _ESCAPES[plain]
 
     if is_bytes and not piece.isascii():
         raise KernelSyntaxError(
-            "bytes may contain only ASCII characters; write others as \\xff", text, at
+            "bytes may contain only ASCII characters; write others as escapes: \\xff", text, at
         )
     value = _ESCAPE.sub(character, piece[start:-1])
     return value.encode("latin-1") if is_bytes else value

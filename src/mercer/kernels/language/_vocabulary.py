@@ -18,12 +18,12 @@ __all__ = ["CONSTANTS", "SKLEARN_NAMES", "suggestion", "vocabulary"]
 
 CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf")}
 
-# scikit-learn's kernel names, which may be written without brackets: rbf, poly(degree=2).
+# scikit-learn's kernel names.  They may be used with or without arguments: rbf, poly(degree=2).
 SKLEARN_NAMES: dict[str, Function[..., Kernel]] = {
     name: partial(from_name, name) for name in KERNEL_NAMES
 }
 
-# For each kernel, names that are used for it elsewhere, in the form that `_simplify` returns.
+# For each kernel, its names in other libraries, simplified by `_simplify`.
 _SYNONYMS = {
     "RBF": "gauss gaussian normal se squaredexponential exponentiatedquadratic",
     "Matern": "ou ornsteinuhlenbeck exponential",
@@ -56,14 +56,15 @@ _SYNONYMS = {
 
 @cache
 def vocabulary() -> dict[str, Any]:
-    """Return {name: class or function} of all names that an expression may use.
+    """Return a dictionary {name: class or function} of all names that an expression may use.
 
-    These are the kernels and bases of mercer.kernels, scikit-learn's names, and `slice`.
+    These are the kernels and basis functions of mercer.kernels, scikit-learn's kernel names, and
+    `slice`.
     """
     from mercer import kernels
 
     public = {name: vars(kernels)[name] for name in kernels.__all__}
-    # This kernel is defined in a package that imports this one, so it is imported only when needed.
+    # This kernel is imported here, not above, because its package imports this module.
     public["MultipleKernel"] = import_module("mercer.models.kernel_learning").MultipleKernel
     classes = {
         name: cls
@@ -80,7 +81,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """
     if len(name) > 40:
         return ""
-    # In reverse order the last entry wins, so that RBF is suggested rather than rbf.
+    # If two names simplify to the same name, the last one in the table is suggested.  Reverse
+    # sorting puts RBF after rbf.
     simple, known = _simplify(name), sorted(known, reverse=True)
     table = {_simplify(other): other for other in known}
     close = difflib.get_close_matches(simple, table, 1)

@@ -5,14 +5,14 @@ ranked.  Each pair of items a < b is a feature,
 
     phi_ab(x) = +1 if x ranks a before b, -1 if b before a.
 
-If the order of a and b is unknown, phi_ab(x) is its mean over all complete rankings that agree with
-x.  This is the convolution kernel of Jiao and Vert, "The Kendall and Mallows kernels for
-permutations" (ICML 2015, IEEE PAMI 2018).  The mean depends on where an item b without a rank may
-be:
+If x does not determine the order of a and b, phi_ab(x) is its mean over all complete rankings that
+agree with x.  This is the convolution kernel of Jiao and Vert, "The Kendall and Mallows kernels for
+permutations" (ICML 2015, IEEE PAMI 2018).  If a is ranked and b is not, the mean depends on the
+option `unranked`:
 
-- Anywhere (unranked="between").  It comes before the item at position p of the r ranked items with
+- "between": b may be anywhere.  If a is at position p of the r ranked items, b comes before a with
   probability p / (r + 1), so that the mean is 1 - 2p / (r + 1).
-- After all ranked items (unranked="last", for top-k lists).  Then the mean is 1.
+- "last": b comes after all ranked items, as in top-k lists, so that the mean is 1.
 
 For two items without ranks, or with equal ranks, the mean is 0.  All kernels in this module are
 positive definite, because they are functions of the inner products of these features.
@@ -38,7 +38,7 @@ from ..vectors._vector_kernel import check_positive
 __all__ = ["Kendall", "Mallows", "RankingKernel"]
 
 _UNRANKED = ("between", "last")
-_MAX_ITEM_PAIRS = 4096  # features computed at a time, which limits the memory of a tile
+_MAX_ITEM_PAIRS = 4096  # pairs of items processed at a time, to limit the memory of a tile
 
 
 class RankingKernel(Kernel):
@@ -49,7 +49,7 @@ class RankingKernel(Kernel):
     The features phi are described in the docstring of this module.
     """
 
-    # Not a node (dataclass), because the subclasses declare these fields in different orders.
+    # The subclasses declare these fields, in different orders, and are decorated with @node.
     unranked: str
     ties: bool
 
@@ -63,16 +63,16 @@ class RankingKernel(Kernel):
 
     @abstractmethod
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
-        """Return the kernel values.
+        """Return the kernel values for the inner products t and the squared norms s and u.
 
-        `pairs` is the number of pairs of items, and `t` may be overwritten.
+        `pairs` is the number of pairs of items.  `t` may be overwritten.
         """
 
     def features(self, X: Any, like: Any = None) -> sp.csr_array:
         """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
 
-        The columns do not depend on `like`, which exists for consistency with other kernels.  Its
-        rankings must have the same number of items as X.
+        `like` exists for consistency with other kernels and does not change the columns.  If it is
+        given, its rankings must have the same number of items as X.
         """
         ranks, lead = self._ranks(X)
         if like is not None:
@@ -85,19 +85,19 @@ class RankingKernel(Kernel):
     def _ranks(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the ranks, and the lead of each ranked item over an item without a rank.
 
-        The lead is the mean of the feature of this pair of items over all complete rankings.
+        The lead is the value of the feature of such a pair: its mean over all complete rankings.
         """
         name = type(self).__name__
         try:
             ranks = np.asarray(X.to_numpy() if is_table(X) else X, dtype=float)
         except (TypeError, ValueError):
             raise TypeError(
-                f"{name} takes rows of ranks, one number per item and NaN for an item that is not "
-                f"ranked, all rows of the same length"
+                f"{name} requires rows of ranks, all of the same length: one number per item, and "
+                f"NaN for an item that is not ranked"
             ) from None
         if ranks.ndim != 2 or (len(ranks) and ranks.shape[1] < 2):
             raise ValueError(
-                f"{name} takes rows of ranks of at least two items, shape (n, items), got shape "
+                f"{name} requires an array of shape (n, items), with at least two items, got shape "
                 f"{ranks.shape}"
             )
         is_ranked = ~np.isnan(ranks)
@@ -105,8 +105,8 @@ class RankingKernel(Kernel):
         if bad.any():
             row, item = np.argwhere(bad)[0]
             raise ValueError(
-                f"{name}: point {row} gives item {item} the rank {ranks[row, item]:g}; ranks are "
-                f"1, 2, ..., or NaN for an item that is not ranked"
+                f"{name}: point {row} gives item {item} the rank {ranks[row, item]:g}; ranks must "
+                f"be 1, 2, ..., or NaN for an item that is not ranked"
             )
         if not self.ties:
             self._check_no_ties(ranks)
@@ -133,10 +133,10 @@ class RankingKernel(Kernel):
             )
 
     def _check_same_items(self, p: int, q: int) -> None:
-        """Raise if the numbers of items of the two operands differ."""
+        """Raise a ValueError if two collections of rankings have different numbers of items."""
         if p != q:
             raise ValueError(
-                f"{type(self).__name__} cannot compare rankings of {p} items to rankings of {q}; "
+                f"{type(self).__name__} cannot compare rankings of {p} items with rankings of {q}; "
                 f"both must rank the same items"
             )
 
@@ -155,7 +155,7 @@ class RankingKernel(Kernel):
 
     @staticmethod
     def _feature_products(P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Set out <- <phi(x_i), phi(z_j)>, in batches of pairs of items, to limit memory."""
+        """Write the inner products <phi(x_i), phi(z_j)> to `out`, in batches to limit memory."""
         out[...] = 0.0
         (x, x_lead, _), (z, z_lead, _) = P.arrays, Q.arrays
         for a, b in _pair_batches(x.shape[1]):
@@ -180,9 +180,9 @@ class RankingKernel(Kernel):
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         """Return complete rankings from which the search for pre-images starts.
 
-        For each column of C, this is the Borda ranking, or a ranking in X if that is closer to the
-        target in feature space.  The Borda ranking sorts the items by the mean number of items that
-        are ranked after them.
+        For each column c of C, the target in feature space is sum_i c_i phi(x_i).  The result is
+        the Borda ranking, or a ranking in X if that is closer to the target.  The Borda ranking
+        sorts the items by the weighted mean number of items that are ranked after them.
         """
         ranks, lead = self._ranks(X)
         m = ranks.shape[1]
@@ -195,7 +195,7 @@ class RankingKernel(Kernel):
         borda = np.argsort(np.argsort(-wins.T, axis=1, kind="stable"), axis=1) + first
         candidates = np.concatenate([borda, ranks[~np.isnan(ranks).any(axis=1)]])
         costs = self.diag(candidates)[:, None] - 2.0 * self(candidates, X) @ C
-        # Prefer the Borda ranking if another one has the same cost up to rounding.
+        # Prefer the Borda ranking to rankings with the same cost up to rounding.
         costs[np.arange(len(borda)), np.arange(len(borda))] -= 1e-12
         return candidates[np.argmin(costs, axis=0)]
 
@@ -209,23 +209,24 @@ class Kendall(RankingKernel):
 
         k(x, z) = (n_concordant - n_discordant) / n_pairs
 
-    The numbers are those of the pairs of items that x and z rank in the same or in opposite order.
+    n_concordant and n_discordant are the numbers of pairs of items that x and z rank in the same
+    and in the opposite order.
 
     Parameters
     ----------
     unranked : {"between", "last"}, default="between"
-        Where an item without a rank (NaN) may be: anywhere, or after all ranked items, as in top-k
-        lists.  For such incomplete rankings, the value is the mean of tau over all complete
-        rankings that agree with x and z, and k(x, x) < 1.  Use `Normalized(Kendall())` to obtain
-        k(x, x) = 1.
+        Possible positions of an item without a rank (NaN): anywhere, or after all ranked items, as
+        in top-k lists.  For such incomplete rankings, the value is the mean of tau over all
+        complete rankings that agree with x and z, and k(x, x) < 1.  Use `Normalized(Kendall())` to
+        obtain k(x, x) = 1.
     ties : bool, default=False
-        Whether items may have equal ranks.  The value is then the mean over their possible orders.
+        Whether items may have equal ranks.  If they do, the value is the mean over their orders.
 
     Notes
     -----
-    `features` returns the signs of all pairs of items.  For m items, a pair of points costs
-    m (m - 1) / 2 multiplications, in a matrix product.  All pairs of items have the same weight,
-    including those at the end of a list.
+    `features` returns the signs of all pairs of items.  For m items, a pair of points takes
+    m (m - 1) / 2 multiplications, as part of a matrix product.  All pairs of items have the same
+    weight, including those at the end of a list.
 
     References
     ----------
@@ -264,18 +265,19 @@ class Mallows(RankingKernel):
     ----------
     decay : float, default=0.1
         The rate of decrease, > 0.  Two random rankings of m items have m (m - 1) / 4 discordant
-        pairs on average; a few times the inverse of this number is a good initial value.
+        pairs on average; a few times 4 / (m (m - 1)) is a good initial value.
     unranked : {"between", "last"}, default="between"
-        Where an item without a rank (NaN) may be: anywhere, or after all ranked items.
+        Possible positions of an item without a rank (NaN): anywhere, or after all ranked items.
     ties : bool, default=False
         Whether items may have equal ranks.
 
     Notes
     -----
-    The cost is that of `Kendall`.  With the features phi of `Kendall`, the number of discordant
-    pairs is |phi(x) - phi(z)|^2 / 4.  This formula also defines it for incomplete rankings, so that
-    k(x, x) = 1 for every ranking.  For these, the kernel is a Gaussian kernel on mean features.  It
-    is not the mean of the kernel over all complete rankings, which would be expensive.
+    The cost is the same as for `Kendall`.  With the features phi of `Kendall`, the number of
+    discordant pairs is |phi(x) - phi(z)|^2 / 4.  This formula also defines it for incomplete
+    rankings, so that k(x, x) = 1 for every ranking.  For incomplete rankings, the kernel is a
+    Gaussian kernel on mean features, not the mean of the kernel over all complete rankings, which
+    is expensive.
 
     References
     ----------
@@ -331,7 +333,7 @@ def _pair_batches(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def _pair_features(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the features phi_ab of some pairs of items, shape (n, len(a))."""
     signs = np.sign(ranks[:, b] - ranks[:, a])
-    # If exactly one of the two items is ranked, the feature is its lead over the other.
+    # If exactly one of the two items is ranked, the feature is the lead of that item.
     one_sided = np.where(np.isnan(ranks[:, b]), lead[:, a], 0.0)
     one_sided -= np.where(np.isnan(ranks[:, a]), lead[:, b], 0.0)
     return np.where(np.isnan(signs), one_sided, signs)
@@ -347,12 +349,12 @@ def _squared_feature_norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
 
 
 def _discordant(t: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Return the number of discordant pairs, |phi(x) - phi(z)|^2 / 4."""
+    """Return the number of discordant pairs, |phi(x) - phi(z)|^2 / 4 = (s + u - 2t) / 4."""
     return np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
 
 
 def _adjacent_swaps(z: Any) -> np.ndarray:
-    """Return all rankings that result from swapping two adjacent items of z."""
+    """Return all rankings that result from swapping two items with consecutive ranks in z."""
     z = np.asarray(z, dtype=float)
     order = np.argsort(z, kind="stable")
     order = order[~np.isnan(z[order])]

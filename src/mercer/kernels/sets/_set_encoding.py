@@ -1,4 +1,4 @@
-"""Sets and bags encoded as rows of counts: how often each point contains each element."""
+"""Encoding of sets and bags as rows of counts: how often each point contains each element."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SetEncoding:
     def __init__(self, X: Any, owner: str, bags: bool = False) -> None:
         self.owner, self.bags = owner, bags
         self.phi: Any
-        self.width: int | None = None  # number of columns if X is a matrix
+        self.width: int | None = None  # number of columns of X if X is a matrix
         X = single_column(X, owner, matrix=True)
         matrix = _matrix_of(X)
         if matrix is None:
@@ -56,7 +56,7 @@ class SetEncoding:
         for i, point in enumerate(points):
             if not isinstance(point, allowed):
                 what = "a set or a dictionary of counts" if self.bags else "a set"
-                hint = "use MinMax for bags" if isinstance(point, Mapping) else "write set(...)"
+                hint = "use MinMax for bags" if isinstance(point, Mapping) else "use set(...)"
                 raise TypeError(
                     f"{self.owner}: point {i} is {point!r}, not {what}; {hint}, or pass the "
                     f"rows of a matrix"
@@ -70,7 +70,7 @@ class SetEncoding:
                 value = np.array(list(chain.from_iterable(counts)), dtype=float)
             except (TypeError, ValueError):
                 raise TypeError(
-                    f"{self.owner}: the counts of a bag must be numbers, but not all are"
+                    f"{self.owner}: a bag contains a count that is not a number"
                 ) from None
             invalid = ~(np.isfinite(value) & (value >= 0))
             if invalid.any():
@@ -85,13 +85,13 @@ class SetEncoding:
         """Return the codes of all elements, point by point."""
         try:
             return hash_codes(list(chain.from_iterable(points)), self.owner, "elements")
-        except TypeError:  # repeat it point by point, so that the error names the point
+        except TypeError:  # encode the points one by one, so that the error names the point
             for i, point in enumerate(points):
                 hash_codes(list(point), self.owner, f"the elements of point {i}")
             raise
 
     def _check_entries(self, matrix: Any) -> None:
-        """Raise ValueError if an entry is not 0 or 1, or for bags not a finite count."""
+        """Raise a ValueError unless all entries are 0 or 1, or for bags finite and >= 0."""
         entries = matrix.data if sp.issparse(matrix) else matrix
         valid = np.isfinite(entries) & (entries >= 0)
         if not self.bags:
@@ -116,7 +116,7 @@ class SetEncoding:
         )
 
     def at(self, columns: np.ndarray) -> Any:
-        """Return the counts of the elements with these codes only, one column per code."""
+        """Return the counts of the elements that have these codes, one column per code."""
         if columns is self.columns or np.array_equal(columns, self.columns):
             return self.phi
         return self.terms().matrix(columns)[0]
@@ -130,7 +130,7 @@ class SetEncoding:
         """Return q sets in the format of X, given a boolean array of shape (q, number of elements).
 
         Row i of `chosen` marks the elements of set i.  The result is a list of sets, or a matrix if
-        X is one.
+        X is a matrix.
         """
         if self.width is None:
             elements = list(chain.from_iterable(self.points))

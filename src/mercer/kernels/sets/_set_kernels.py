@@ -1,17 +1,17 @@
-"""Kernels for sets and bags (multisets), functions of the sizes of two sets and of their overlap.
+"""Kernels for sets and bags (multisets): functions of the sizes of two sets and of their overlap.
 
     a = |A n B|,  s = |A|,  t = |B|        k(A, B) = a function of a, s and t
 
 The points are Python sets, whose elements are numbers, strings or tuples of them, or the rows of a
 matrix of zeros and ones, dense or CSR.  The elements of a row are the indices of its nonzero
 columns: the row (1, 0, 1) is the set {0, 2}.  All values of a in a tile are computed by one matrix
-product of indicator rows, which is sparse if at most 1/16 of the entries are nonzero, else dense.
+product of indicator rows: sparse if at most 1/16 of the entries are nonzero, otherwise dense.
 
-Proofs that these functions are kernels: a = <1_A, 1_B> is an inner product of indicators.
-1/(s + t) is the integral of e^(-us) e^(-ut) over u > 0 and therefore a kernel, and so is its
-product with a, which is Dice up to a factor.  Jaccard is the sum of all powers of a/(s + t) with
-exponents from 1.  1/max(s, t) = min(1/s, 1/t), and the minimum of two positive numbers is a kernel.
-For bags, sum_c min(x_c, z_c) replaces a (Gower 1971; Ralaivola et al. 2005; Ioffe 2010).
+Proofs that these functions are Mercer kernels: a = <1_A, 1_B> is an inner product of indicators.
+1/(s + t) is a kernel, because it is the integral of e^(-us) e^(-ut) over u > 0, and so is its
+product with a, which is half of Dice.  Jaccard is sum_(m >= 1) (a/(s + t))^m.  In Braun-Blanquet,
+1/max(s, t) = min(1/s, 1/t), and the minimum of two positive numbers is a kernel.  For bags,
+sum_c min(x_c, z_c) replaces a (Gower 1971; Ralaivola et al. 2005; Ioffe 2010).
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class SetKernel(Kernel):
     k(A, B) = profile(a, s, t)   with a = |A n B|, s = |A| and t = |B|
     """
 
-    _of_bags: ClassVar[bool] = False  # whether the points are bags, with counts, instead of sets
+    _of_bags: ClassVar[bool] = False  # whether the points are bags (with counts) instead of sets
     _normalised: ClassVar[bool] = True  # whether k(A, A) = 1, also for the empty set
 
-    _rule: ClassVar[str] = ""  # the reason why this is a Mercer kernel, as printed in proofs
+    _rule: ClassVar[str] = ""  # the reason why this is a Mercer kernel, shown in proofs
 
     @abstractmethod
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Return the values of the kernel; `a` may be overwritten.
+        """Return the kernel values for a = |A n B|, s = |A| and t = |B|; `a` may be overwritten.
 
-        s and t are never 0: empty sets are passed with size 1.
+        s and t are never 0: for empty sets, the size 1 is passed.
         """
 
     def _encode(self, X: Any) -> SetEncoding:
@@ -73,8 +73,8 @@ class SetKernel(Kernel):
         columns, width = (elements.columns, elements.width) if like is None else like.frame
         if like is not None and elements.width is not None and width not in (None, elements.width):
             raise ValueError(
-                f"{type(self).__name__} cannot compare sets with {width} columns to sets with "
-                f"{elements.width}; both need the same elements"
+                f"{type(self).__name__} cannot compare sets with {width} columns and sets with "
+                f"{elements.width} columns; both must have the same columns"
             )
         phi = elements.at(columns)
         return Prepared((self._rows(phi), elements.sizes), frame=(columns, width))
@@ -93,7 +93,7 @@ class SetKernel(Kernel):
         self._apply_profile(out, P.arrays[1], Q.arrays[1])
 
     def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
-        """Set out <- a, the sizes of the intersections."""
+        """Write the sizes a of the intersections to `out`."""
         inner_products(X, Z, out)
 
     def _apply_profile(self, out: np.ndarray, s: np.ndarray, t: np.ndarray) -> None:
@@ -132,32 +132,33 @@ class SetKernel(Kernel):
 
 @node
 class _Ratio(SetKernel):
-    """Base class of k(A, B) = a / size(s, t).
+    """Base class of the kernels k(A, B) = |A n B| / size(|A|, |B|).
 
-    For a given size t of B, k is a sum over the elements of B.
+    For a given size of B, k is a sum over the elements of B.
     """
 
     @abstractmethod
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
-        """Return the denominator size(s, t)."""
+        """Return the denominator size(s, t) for sets of s and t elements."""
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         a /= self._size(s, t)
         return a
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Return the sets z of elements of X that maximise f(z) = sum_i C_i k(x_i, z) exactly.
+        """Return the exact pre-image for each column c of C.
 
-        Since |phi(z)| = 1, the set that is nearest to f in feature space has the largest f(z).  For
-        a given size t of z, f(z) is a sum of one weight per element, so that the t elements with
-        the largest weights are optimal.  All sizes t are tried in increasing order.  An upper bound
-        of f(z) is sum_i |C_i| s_i / size(s_i, t), which decreases with t.  The search stops where
-        it is not larger than the best value found.
+        This is the set z of elements of X that maximises f(z) = sum_i c_i k(x_i, z): since k(z, z)
+        = 1, it is the set nearest to f in feature space.  For a given size t of z, f(z) is a sum of
+        one weight per element, so that the t elements with the largest weights are optimal.  Sizes
+        t are tried in increasing order.  With s_i = |x_i|, sum_i |c_i| s_i / size(s_i, t) is an
+        upper bound of f(z) that decreases with t, so that the search stops when the bound is not
+        larger than the best value.
         """
         elements = self._encode(X)
         phi, s = sp.csr_array(elements.phi).astype(float), elements.sizes
         positive_sizes = np.where(s == 0, 1.0, s)
-        best = C[s == 0].sum(axis=0)  # the value of the empty set
+        best = C[s == 0].sum(axis=0)  # the value f(z) of the empty set z
         chosen = np.zeros((C.shape[1], phi.shape[1]), dtype=bool)
         for t in range(1, phi.shape[1] + 1):
             rates = 1.0 / self._size(positive_sizes, float(t))
@@ -184,11 +185,11 @@ class Intersection(SetKernel, Explicit):
 
     Notes
     -----
-    The matrix is one sparse product.  `features` returns the indicators of the elements.  Large
-    sets have large values with many others; `Jaccard` and `Ochiai` divide by the sizes.  The
-    pre-image of sum_i c_i k(A_i, .) is exact: it contains the elements for which the c_i of the
-    sets that contain them sum to more than 1/2.  For a mean of sets, these are the elements of more
-    than half of the sets.
+    The kernel matrix is a product of sparse matrices.  `features` returns the indicators of the
+    elements.  Values grow with the size of the sets; `Jaccard` and `Ochiai` divide by the sizes.
+    The pre-image of sum_i c_i k(A_i, .) is exact: it contains an element if the coefficients c_i of
+    the sets that contain it sum to more than 1/2.  The pre-image of a mean of sets thus contains
+    the elements that occur in more than half of the sets.
 
     Examples
     --------
@@ -210,8 +211,8 @@ class Intersection(SetKernel, Explicit):
 
     def _preimage(self, X: Any, C: np.ndarray) -> Any:
         elements = self._encode(X)
-        # |z|^2 - 2 f(z) is a sum over the elements of z: each adds 1 - 2 w, where w is the sum of
-        # the C_i of the points that contain it.  So the elements with w > 1/2 are chosen.
+        # Minimise k(z, z) - 2 f(z) with f = sum_i c_i k(x_i, .).  Each element of z adds 1 - 2 w,
+        # where w is the sum of c_i over the points that contain it, so choose those with w > 1/2.
         return elements.like(np.asarray(sp.csr_array(elements.phi).T @ C).T > 0.5)
 
 
@@ -221,19 +222,21 @@ class Subsets(SetKernel):
 
         k(A, B) = (1 + weight)^|A n B|
 
-    A common subset of m elements counts weight^m, and the empty subset counts 1.  With weight 1
-    this is the number of common subsets, 2^|A n B|.
+    A common subset of m elements contributes weight^m, and the empty subset contributes 1.  With
+    weight 1, this is the number of common subsets, 2^|A n B|.
 
     Parameters
     ----------
     weight : float, default=1.0
-        The weight of an element of a subset, > 0.  Tunable.  For large sets, k(A, A) = 2^|A| is so
-        much larger than k(A, B) that a set is similar only to itself; choose a smaller weight then.
+        The weight of each element of a subset, > 0.  For large sets and weight 1, k(A, A) = 2^|A|
+        is so much larger than k(A, B) that a set is similar only to itself; choose a smaller weight
+        then.
 
     Notes
     -----
-    The matrix is one sparse product.  For weight 1, sets of more than 1023 elements raise an error,
-    because 2^|A| overflows.  Reference: Shawe-Taylor and Cristianini (2004), section 9.1.
+    The kernel matrix is computed from a product of sparse matrices.  With weight 1, sets of more
+    than 1023 elements raise an error, because 2^|A| overflows.  Reference: Shawe-Taylor and
+    Cristianini (2004), section 9.1.
 
     Examples
     --------
@@ -286,8 +289,9 @@ class Jaccard(SetKernel):
 
     Notes
     -----
-    The matrix is one sparse product, which takes a few nanoseconds per pair for fingerprints with
-    50 bits set.  A small set that is contained in a large one has a small value with it.
+    The kernel matrix is computed from a product of sparse matrices, which takes a few nanoseconds
+    per pair for fingerprints with 50 bits set.  The value for a small set that is contained in a
+    large set is small.
     References: Jaccard (1901), Gower (1971), Ralaivola et al. (2005).
 
     Examples
@@ -317,9 +321,9 @@ class Dice(_Ratio):
 
     Notes
     -----
-    If J is the Jaccard kernel, this is 2J / (1 + J), an increasing function of J with larger
-    values.  The matrix is one sparse product.  The pre-image is exact.  References: Dice (1945),
-    Gower (1971).
+    If J is the Jaccard kernel, this is 2J / (1 + J) >= J, an increasing function of J.  The kernel
+    matrix is computed from a product of sparse matrices.  Pre-images are exact.  References: Dice
+    (1945), Gower (1971).
 
     Examples
     --------
@@ -328,7 +332,9 @@ class Dice(_Ratio):
     array([[0.6667]])
     """
 
-    _rule: ClassVar[str] = "product of |A n B| and 1/(s + t), the integral of e^(-us) e^(-ut)"
+    _rule: ClassVar[str] = (
+        "product of |A n B| and 1/(|A| + |B|), an integral of e^(-u|A|) e^(-u|B|)"
+    )
 
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return 0.5 * (s + t)
@@ -345,7 +351,8 @@ class Ochiai(_Ratio, Explicit):
     Notes
     -----
     `features` returns the indicators divided by sqrt(|A|), and one more feature for the empty set.
-    The matrix is one sparse product.  The pre-image is exact.  Reference: Ochiai (1957).
+    The kernel matrix is a product of sparse matrices.  Pre-images are exact.  Reference: Ochiai
+    (1957).
 
     Examples
     --------
@@ -371,7 +378,7 @@ class Ochiai(_Ratio, Explicit):
 
 @node
 class BraunBlanquet(_Ratio):
-    """Braun-Blanquet kernel: the size of the intersection relative to the larger set.
+    """Braun-Blanquet kernel: the size of the intersection relative to that of the larger set.
 
         k(A, B) = |A n B| / max(|A|, |B|)
 
@@ -380,8 +387,8 @@ class BraunBlanquet(_Ratio):
     Notes
     -----
     With min in place of max this is the overlap coefficient, which is not a Mercer kernel (see
-    `Overlap`).  The matrix is one sparse product.  The pre-image is exact.  Reference:
-    Braun-Blanquet (1932).
+    `Overlap`).  The kernel matrix is computed from a product of sparse matrices.  Pre-images are
+    exact.  Reference: Braun-Blanquet (1932).
 
     Examples
     --------
@@ -390,7 +397,7 @@ class BraunBlanquet(_Ratio):
     array([[0.5]])
     """
 
-    _rule: ClassVar[str] = "product of |A n B| and min(1/s, 1/t)"
+    _rule: ClassVar[str] = "product of |A n B| and min(1/|A|, 1/|B|)"
 
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return np.maximum(s, t)
@@ -407,10 +414,10 @@ class MinMax(SetKernel):
 
     Notes
     -----
-    For sets it equals `Jaccard`; its numerator is `HistogramIntersection`.  The cost of a pair is
-    one addition for each column in which both sparse rows have an entry, or d additions for dense
-    rows.  The value depends on the scale: k(x, 2x) = 1/2.  Normalise the counts if only proportions
-    matter.  References: Ralaivola et al. (2005), Ioffe (2010).
+    For sets it equals `Jaccard`; its numerator is `HistogramIntersection`.  A pair of sparse rows
+    takes one addition for each column in which both have an entry; a pair of dense rows takes one
+    per column.  The value depends on the scale: k(x, 2x) = 1/2.  If only proportions matter,
+    normalise the counts.  References: Ralaivola et al. (2005), Ioffe (2010).
 
     Examples
     --------
@@ -439,7 +446,8 @@ class MinMax(SetKernel):
         x, z = self._encode(X), self._encode(X if Z is None else Z)
         if x.width is None:
             return super()._input_gradient(X, Z, W)
-        # k = m/u with u = s + t - m, so that dk = (1/u + m/u^2) dm - m/u^2 ds, and ds/dx_c = 1
+        # k = m/u with u = s + t - m, so that dk = (1/u + m/u^2) dm - m/u^2 ds with ds/dx_c = 1,
+        # where m is the overlap and s and t are the sums of the counts of x and z.
         m = HistogramIntersection()(X, Z)
         u = x.sizes[:, None] + z.sizes - m
         u[u == 0] = np.inf

@@ -1,4 +1,4 @@
-"""The local alignment kernel for strings, with the BLOSUM62 scores of amino acids."""
+"""The local alignment kernel for strings, and the BLOSUM62 scores of amino acids."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ._subsequence_kernels import PairwiseStringKernel
 
 __all__ = ["LocalAlignment"]
 
-# Upper limit of beta times the largest score.  It keeps exp(beta * score) so far below the largest
-# float64 that the sums of one row of the recursion cannot overflow before they are rescaled.
+# Upper limit of beta times the largest score.  It keeps exp(beta * score) far enough below the
+# largest float64: the recursion rescales its sums once per row, and they must not overflow before.
 _MAX_EXPONENT = 200.0
 _RESIDUES = "ARNDCQEGHILKMFPSTWYV"  # the amino acids, in the order of the rows of BLOSUM62
-# Lower triangle of the scores, from Henikoff and Henikoff, "Amino acid substitution matrices from
-# protein blocks", PNAS 1992.
+# Lower triangle of the matrix of scores, from Henikoff and Henikoff, "Amino acid substitution
+# matrices from protein blocks", PNAS 1992.
 _BLOSUM62 = """
  4
 -1  5
@@ -61,39 +61,39 @@ class LocalAlignment(PairwiseStringKernel):
 
     A local alignment pairs n >= 0 symbols of s with symbols of t, in order.  Its score is the sum
     of the `scores` of the pairs, minus opening + extension * (l - 1) for every gap of l symbols
-    between two pairs, in either string.  The empty alignment, without any pair, adds 1.
+    between two pairs, in either string.  The empty alignment, with no pairs, has the score 0.
 
     Parameters
     ----------
     scores : "BLOSUM62", tuple (match, mismatch), or symmetric array, default "BLOSUM62"
-        The scores of pairs of symbols.  An array has one row and one column for each symbol of
-        `alphabet`.
+        The score of each pair of symbols.  An array must have one row and one column for each
+        symbol of `alphabet`.
     alphabet : str, optional
-        The symbols of an array of scores, in the order of its rows.  Symbols that are not in the
-        alphabet are never paired; a gap can extend over them.
+        The symbols to which the rows of `scores` belong, if it is an array.  Symbols that are not
+        in the alphabet are never paired; a gap can extend over them.
     opening : float, default 11.0
         The cost of the first symbol of a gap, >= 0.
     extension : float, default 1.0
         The cost of each further symbol of a gap, >= 0.
     beta : float, default 0.5
-        The inverse temperature, > 0.  Near 0 all alignments have the same weight; for large beta
-        the best alignment dominates.
+        The factor of the score, > 0 (inverse temperature).  If beta is near 0, all alignments have
+        about the same weight; if it is large, the best alignment dominates.
     normalized : bool, default False
-        Return k(s, t) / sqrt(k(s, s) k(t, t)), computed from logarithms.  Unlike `Normalized`,
-        this also works for strings so long that k(s, s) exceeds 1e308 (with BLOSUM62 and
-        beta = 0.5, from about 270 residues).
+        Whether to return k(s, t) / sqrt(k(s, s) k(t, t)), computed from logarithms.  Unlike
+        `Normalized`, this also works for strings so long that k(s, s) exceeds 1e308 (with BLOSUM62
+        and beta = 0.5, from about 270 residues).
 
     Notes
     -----
     Saigo, Vert, Ueda and Akutsu, "Protein homology detection using string alignment kernels",
-    Bioinformatics 2004.  Each pair of strings takes time proportional to |s| |t|.  k is a Mercer
+    Bioinformatics 2004.  The time for a pair of strings is proportional to |s| |t|.  k is a Mercer
     kernel if exp(beta * scores) is positive semidefinite.  The constructor checks this; it holds
     for BLOSUM62 with every beta.
 
-    **The logarithm of k is not a Mercer kernel.**  Normalised values of unrelated strings are
-    almost 0, so that K is nearly the identity; a smaller beta helps.  The paper, and many later
-    ones, use log k instead, which has negative eigenvalues in general.  The results of a model that
-    requires a Mercer kernel are then undefined.
+    Normalised values of unrelated strings are almost 0, so that the kernel matrix is nearly the
+    identity; a smaller beta helps.  The paper, and many later ones, use log k instead.
+    **The logarithm of k is not a Mercer kernel**: its matrix has negative eigenvalues in general,
+    and models that require a Mercer kernel then give meaningless results.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class LocalAlignment(PairwiseStringKernel):
     beta: float = 0.5
     normalized: bool = False
 
-    _rule: ClassVar[str] = "R-convolution of exp(beta * scores), positive semidefinite, and gaps"
+    _rule: ClassVar[str] = "R-convolution of gaps and of exp(beta * scores), positive semidefinite"
     _remedy: ClassVar[str] = "use normalized=True, a smaller beta, or shorter strings"
 
     def _check(self) -> None:
@@ -141,13 +141,13 @@ class LocalAlignment(PairwiseStringKernel):
             object.__setattr__(self, "scores", A)
             if self.alphabet is None or len(self.alphabet) != len(A):
                 raise ValueError(
-                    f"LocalAlignment: scores have {len(A)} rows, so alphabet must name {len(A)} "
+                    f"LocalAlignment: scores have {len(A)} rows, so alphabet must have {len(A)} "
                     f"symbols, got {self.alphabet!r}"
                 )
             self._check_overflow(float(A.max()))
-            # Scale exp(beta A) to a unit diagonal, so that one large score does not hide the other
-            # eigenvalues.  An exponent above 0 already violates positive semidefiniteness; it is
-            # capped at 1 only to avoid overflow.
+            # Scale exp(beta A) to a unit diagonal, so that a large score does not hide negative
+            # eigenvalues in its rounding error.  A positive exponent gives an entry > 1, so that
+            # the matrix is not positive semidefinite; the limit 1 only avoids overflow.
             diagonal = np.diagonal(A)
             exponents = self.beta * (A - 0.5 * (diagonal[:, None] + diagonal))
             normalized = np.exp(np.minimum(exponents, 1.0))
@@ -155,20 +155,21 @@ class LocalAlignment(PairwiseStringKernel):
                 raise ValueError(
                     f"LocalAlignment: exp(beta * scores), scaled to ones on its diagonal, has the "
                     f"eigenvalue {lowest:.3g} < 0, so k is not a Mercer kernel; increase beta, or "
-                    f"the scores of equal symbols"
+                    f"the scores on the diagonal"
                 )
 
     def _check_overflow(self, largest: float) -> None:
         """Raise ValueError if exp(beta * largest score) could overflow in the recursion."""
         if self.beta * largest > _MAX_EXPONENT:
             raise ValueError(
-                f"LocalAlignment: with beta={self.beta} a single pair of symbols with the score "
-                f"{largest:g} overflows; beta times the largest score must be at most "
+                f"LocalAlignment: beta={self.beta} is too large for the score {largest:g}, "
+                f"because exp(beta * score) may overflow; beta times the largest score must be at "
+                f"most "
                 f"{_MAX_EXPONENT:g}"
             )
 
     def _symbols(self, S: SequenceEncoding) -> np.ndarray:
-        """Return each symbol as its row of the table of scores; the last row is for all others."""
+        """Return the row of each symbol in the table of scores; the last row is for all others."""
         if self._is_pair:
             return S.symbols
         letters = encode_alphabet(
@@ -233,18 +234,20 @@ def _local_alignments(
 ) -> np.ndarray:
     """Return log k for each pair of strings.
 
-    `table` holds exp(beta * score): one row (match, mismatch), or a square array.  Row t of
-    `x_spans` is (start, length) of the string t in the array of symbols `x`; `z_spans` likewise.
+    `table` contains exp(beta * score), as one row (match, mismatch) or a square array.  Row t of
+    `x_spans` is the (start, length) of the first string of pair t in the array of symbols `x`;
+    `z_spans` and `z` contain the second strings.
 
-    M(i, j) is the sum over the alignments that end with the pair (i, j).  U is the sum over those
-    that end in a gap of x, and V over those that end in a gap of z.  If there are gaps in both
-    strings, the gap of x comes first, so that each alignment is counted once:
+    M(i, j) is the sum over the alignments that end with the pair (x_i, z_j).  U is the sum over
+    those that end in a gap of x, and V over those that end in a gap of z.  If there are gaps in
+    both strings, the gap of x comes first, so that each alignment is counted once:
 
         M(i, j) = table(x_i, z_j) (1 + M + U + V)(i-1, j-1)
         U(i, j) = opening M(i-1, j) + extension U(i-1, j)
         V(i, j) = opening (M + U)(i, j-1) + extension V(i, j-1),      k = 1 + sum_ij M(i, j)
 
-    When the sum exceeds 1e100, all sums (and the 1, as `one`) are divided by 1e100.
+    When the total exceeds 1e100, all sums are divided by 1e100, and so is the term 1 in the
+    formulas (the variable `one`).
     """
     values = np.empty(len(x_spans))
     for pair in range(len(values)):
@@ -258,7 +261,7 @@ def _local_alignments(
                 0.0,
                 0.0,
                 0.0,
-            )  # values of the previous row
+            )  # values at (i - 1, j - 1)
             for j in range(count):
                 if len(table) == 1:
                     score = table[0, 0] if letters[j] == letter else table[0, 1]

@@ -1,7 +1,8 @@
-"""String kernels that allow mismatches: weighted sums of a profile of Hamming distances.
+"""String kernels that count common words with mismatches: `Gapped` and `Mismatch`.
 
-A *word* is a substring of fixed length (a k-mer).  The profile of two strings counts the pairs of
-their words by the number of positions in which the two words differ.
+A *word* is a substring of fixed length (a k-mer).  The kernels are weighted sums of the *profile*
+of two strings: for each d, the number of pairs of words, one of each string, that differ in d
+positions.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ _MAX_SPARSE_FEATURES = 100
 
 
 class _EncodedStrings(NamedTuple):
-    """The symbols of all strings of a collection, and a mask of the words that are excluded.
+    """The symbols of all strings of a collection, and the positions of words to ignore.
 
-    `blocked` is 128 at the first position of a word with a symbol outside the alphabet, else 0.
+    `blocked` has one entry per symbol: 128 if the word that starts there contains a symbol outside
+    the alphabet, else 0.
     """
 
     symbols: np.ndarray
@@ -56,13 +58,13 @@ class HammingProfile(StringKernel, Explicit):
 
     N_d(s, t) is the number of pairs of a word of s and a word of t that differ in d positions.  A
     subclass defines the length of the words, the weights w_d and the explicit features.  If a word
-    has few features, K is a product of sparse matrices.  Otherwise N_d is counted for each pair of
-    strings, in |s| |t| steps, whatever the alphabet and the number of features.
+    has few features, the kernel matrix is a product of sparse matrices.  Otherwise N_d is counted
+    for each pair of strings, in |s| |t| steps for any alphabet and any number of features.
     """
 
     @abstractmethod
     def _weights(self) -> np.ndarray:
-        """Return the weights w_0, ..., w_D; words that differ in more than D positions count 0."""
+        """Return the weights w_0, ..., w_D; more than D differences have weight 0."""
 
     @abstractmethod
     def _features_per_word(self) -> int:
@@ -72,10 +74,11 @@ class HammingProfile(StringKernel, Explicit):
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
     ) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the features of words, one feature per word and item.
+        """Yield the features of all words, at most one feature per word in each step.
 
-        `letters` has shape (n_words, length) and contains the codes of the letters.  Each item is a
-        mask of the words that have this feature, and the codes of the feature for these words.
+        `letters` has shape (n_words, length) and contains the codes of the letters.  Each step
+        yields a mask of the words that have a feature, and the codes of the features of these
+        words.
         """
 
     def _blocked(self, S: SequenceEncoding) -> np.ndarray:
@@ -156,8 +159,9 @@ class Gapped(HammingProfile):
 
         k(s, t) = sum_d C(g - d, k) N_d(s, t)
 
-    N_d is the number of pairs of words of length g that differ in d positions.  A feature is a word
-    of length g with g - k wildcards, and the kernel is the inner product of the feature counts.
+    N_d is the number of pairs of words of length g, one of s and one of t, that differ in d
+    positions.  A feature is a word of length g with g - k wildcards, and the kernel is the inner
+    product of the feature counts.
 
     Parameters
     ----------
@@ -168,10 +172,10 @@ class Gapped(HammingProfile):
 
     Notes
     -----
-    A word has C(g, k) features.  Up to 100 features, K is a product of sparse matrices; otherwise
-    each pair of strings costs |s| |t| steps.  The alphabet need not be known.  FastSK has the
-    parameter m = g - k instead of k.  Use `Normalized(Gapped(...))` for strings of different
-    lengths.
+    A word has C(g, k) features.  Up to 100 features, the kernel matrix is a product of sparse
+    matrices; otherwise each pair of strings takes |s| |t| steps.  The alphabet need not be known.
+    The library FastSK uses the parameter m = g - k instead of k.  Use `Normalized(Gapped(...))` for
+    strings of different lengths.
 
     References
     ----------
@@ -226,16 +230,17 @@ class Mismatch(HammingProfile):
     m : int, default=1
         The number of mismatches allowed, less than k.
     alphabet : str, bytes or tuple of symbols, optional
-        The letters of the words u.  Their number affects the value of the kernel.  None means the
-        letters of the training strings, see `resolve`.  A word of s with a symbol outside the
-        alphabet (such as N in DNA, or a symbol that is not in the training strings) is ignored.
+        The letters of the words u.  Their number affects the value of the kernel.  None means all
+        symbols of the training strings, determined by `resolve` or `fit`.  A word of s with a
+        symbol outside the alphabet (such as N in DNA, or a symbol that is not in the training
+        strings) is ignored.
 
     Notes
     -----
     Equivalently, k(s, t) = sum_d w_d N_d(s, t).  N_d is the number of pairs of words that differ in
     d positions, and w_d is the number of words u within m mismatches of both words of such a pair.
-    A word has sum_(j <= m) C(k, j) (|alphabet| - 1)^j features.  Up to 100 features, K is a product
-    of sparse matrices; otherwise each pair of strings costs |s| |t| steps.
+    A word has sum_(j <= m) C(k, j) (|alphabet| - 1)^j features.  Up to 100 features, the kernel
+    matrix is a product of sparse matrices; otherwise each pair of strings takes |s| |t| steps.
 
     References
     ----------
@@ -266,10 +271,11 @@ class Mismatch(HammingProfile):
             object.__setattr__(self, "alphabet", tuple(self.alphabet))
         if not isinstance(self.alphabet, (str, bytes, tuple)) or not self.alphabet:
             raise TypeError(
-                f"Mismatch: alphabet must be the letters, such as 'ACGT', got {self.alphabet!r}"
+                f"Mismatch: alphabet must be a string or tuple of symbols, such as 'ACGT', got "
+                f"{self.alphabet!r}"
             )
         if len(set(self.alphabet)) < len(self.alphabet):
-            raise ValueError(f"Mismatch: alphabet {self.alphabet!r} has a letter twice")
+            raise ValueError(f"Mismatch: alphabet {self.alphabet!r} contains a letter twice")
 
     def _rules(self) -> list[str]:
         return ["alphabet"] if self.alphabet is None else []
@@ -296,9 +302,9 @@ class Mismatch(HammingProfile):
         w = np.zeros(min(2 * m, k) + 1)
         for d in range(len(w)):
             for a, b, c in product(range(d + 1), range(d + 1), range(k - d + 1)):
-                # In the d positions where the two words differ, u equals the first word in a of
-                # them, the second in b, and neither in the others.  In the positions where they
-                # agree, u differs from both in c.
+                # Among the d positions where the two words differ, u equals the first word in a
+                # positions, the second word in b positions, and neither in the others.  Among the
+                # positions where the words agree, u differs from both in c positions.
                 others = d - a - b
                 if others >= 0 and d - min(a, b) + c <= m:
                     w[d] += (
@@ -315,7 +321,7 @@ class Mismatch(HammingProfile):
         return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
 
     def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
-        if self.alphabet is None:  # it will be resolved to all symbols of the training strings
+        if self.alphabet is None:  # None stands for all symbols of the training strings
             return super()._in_alphabet(S)
         return np.isin(S.symbols, encode_alphabet(self.alphabet, S.kind))
 
@@ -345,10 +351,11 @@ def _weighted_profiles(
 ) -> np.ndarray:
     """Return sum_d w_d N_d for each pair of strings.
 
-    If both words move one position to the right, their distance changes only by the first
-    comparison, which drops out, and the last one, which is new.  Distances are stored by diagonal,
-    so that this is an update in place.  Distances and counts are bytes, because a vector register
-    has room for many of them.  The counts are added to the total before they overflow.
+    N_d is the number of pairs of words of length g at Hamming distance d.  If both words move one
+    position to the right, their distance changes only by the first pair of symbols, which leaves
+    the window, and the last pair, which enters it.  Distances are stored by diagonal, so that they
+    can be updated in place.  Distances and counts are bytes, because a vector register has room for
+    many of them.  The counts are added to the total before they overflow.
     """
     values = np.zeros(len(x_spans))
     for pair in range(len(values)):

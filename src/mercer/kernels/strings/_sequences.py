@@ -1,6 +1,7 @@
-"""Encoding of collections of strings as one flat array of symbols, and of the words in them.
+"""Encoding of a collection of strings, and of the words in them, as arrays of integers.
 
-A *word* is a substring of fixed length.
+A *word* is a substring of fixed length.  The strings may be str, bytes or sequences of any hashable
+symbols.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class SequenceEncoding:
 class StringKernel(Kernel):
     """Base class of string kernels.
 
-    It checks the training strings: at least one must be as long as the shortest word that the
-    kernel compares, and at least one symbol must be in the alphabet.
+    It checks the training strings: at least one string must be long enough to contain a word that
+    the kernel compares, and at least one symbol must be in the alphabet.
     """
 
     domain: ClassVar[str] = "strings"
@@ -67,7 +68,7 @@ class StringKernel(Kernel):
     accepts_matrix: ClassVar[bool] = False
 
     def _min_length(self) -> tuple[str, int]:
-        """Return the parameter that sets the minimum length of a string, and that length."""
+        """Return the name of the parameter that sets the minimum string length, and its value."""
         return "", 0
 
     @property
@@ -79,15 +80,15 @@ class StringKernel(Kernel):
         S = encode_sequences(X, type(self).__name__)
         if len(S) and S.longest < min_length:
             raise ValueError(
-                f"{type(self).__name__}: {name}={min_length} is longer than every string, so k is "
-                f"0 for all of them; the longest of the {len(S)} strings, point "
+                f"{type(self).__name__}: {name}={min_length} is longer than every string, so the "
+                f"kernel is 0 for all of them; the longest of the {len(S)} strings, point "
                 f"{int(np.argmax(S.lengths))}, has {S.longest} symbols; choose a smaller {name}"
             )
         if S.longest and not self._in_alphabet(S).any():
             raise ValueError(
                 f"{type(self).__name__}: no symbol of the {len(S)} strings is in the alphabet, so "
-                f"the strings cannot be distinguished; the usual cause is lower case: pass "
-                f"s.upper()"
+                f"the strings cannot be distinguished; the usual cause is lower-case "
+                f"letters: convert the strings with s.upper()"
             )
 
     def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
@@ -108,17 +109,17 @@ def encode_sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
         if point_kind is None:
             raise TypeError(
                 f"{owner}: point {i} is {point!r}, not a string; points must be str, bytes, or "
-                f"lists of symbols (replace a missing value, for example by an empty string)"
+                f"lists of symbols; replace missing values, for example by an empty string"
             )
         if point_kind != (common_kind or kind or point_kind):
             other = (
                 f"point 0 is {points[0]!r}"
                 if common_kind
-                else f"the points it is compared with are {kind}"
+                else f"the points that it is compared with are {kind}"
             )
             raise TypeError(
-                f"{owner}: point {i} is {point!r}, but {other}; text and bytes have no symbols in "
-                f"common, so decode or encode one of them"
+                f"{owner}: point {i} is {point!r}, but {other}; points of different types have "
+                f"no symbols in common, so convert all points to the same type"
             )
         common_kind = point_kind
     lengths = np.fromiter(map(len, points), dtype=np.int64, count=len(points))
@@ -127,7 +128,7 @@ def encode_sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
 
 
 def as_string_list(X: Any, owner: str) -> list:
-    """Return the strings as a list; a table must have one column, which contains them."""
+    """Return the strings of X as a list; a table must have exactly one column."""
     if isinstance(X, (str, bytes)):
         raise TypeError(
             f"{owner} takes a collection of strings, got the single string {X!r}; pass [{X!r}]"
@@ -143,7 +144,7 @@ def _kind(point: Any) -> str | None:
 
 
 def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
-    """Return the symbols of all strings, one string after the other, as an int64 array."""
+    """Concatenate the symbols of all strings to one int64 array."""
     if kind == "str":
         flat = "".join(points).encode("utf-32-le", "surrogatepass")
         return np.frombuffer(flat, dtype="<u4").astype(np.int64)
@@ -159,7 +160,7 @@ def _symbols(points: list, kind: str, owner: str) -> np.ndarray:
 
 
 def encode_alphabet(alphabet: Any, kind: str) -> np.ndarray:
-    """Return the integers that encode the letters of an alphabet in points of this kind."""
+    """Return the codes of the letters, as `encode_sequences` computes them for this kind."""
     if kind == "sequences":
         return hash_codes(list(alphabet), "alphabet", "letters").view(np.int64)
     if isinstance(alphabet, bytes):
@@ -184,8 +185,8 @@ def iter_words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
     codes = letters
     for q in range(1, longest + 1):
         if q > 1:
-            # The codes at all positions of the flat array, from those of length q - 1.  Words that
-            # cross the boundary of two strings are not selected below.
+            # Compute the codes at all positions of the flat array from those of length q - 1.
+            # `start` below excludes words that cross the boundary between two strings.
             codes = splitmix64(codes[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
         counts = np.maximum(S.lengths - q + 1, 0)
         owner = np.repeat(np.arange(len(S)), counts)

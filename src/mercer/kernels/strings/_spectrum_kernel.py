@@ -33,23 +33,24 @@ class Spectrum(StringKernel, Explicit):
 
         k(s, t) = sum over words u of decay^(2 |u|) #(u in s) #(u in t)
 
-    The sum is over the words u of length p or, if `blended`, of the lengths 1, ..., p.
+    The sum is over the words u of length p or, if `blended`, of all lengths 1, ..., p, and
+    #(u in s) is the number of occurrences of u in s.
 
     Parameters
     ----------
     p : int, default=3
         The length of the words (contiguous p-grams).  If p is too large, different strings have no
-        words in common; if it is too small, all strings are similar.  For DNA, proteins and text, 3
-        to 6 is usual.
+        words in common; if it is too small, all strings are similar.  Usual values for DNA,
+        proteins and text are 3 to 6.
     blended : bool, default=False
         Whether to count the words of all lengths 1, ..., p.
     decay : float, default=1.0
-        The weight of a symbol, in (0, 1]: a word of length q has the weight decay^(2q).
+        The decay per symbol, in (0, 1]: a word of length q has the weight decay^(2q).
 
     Notes
     -----
-    Features are computed in linear time, and the matrix is one sparse product.  Values grow with
-    the length of the strings; `Normalized(Spectrum(...))` removes this effect.
+    Features are computed in linear time, and the kernel matrix is a product of sparse matrices.
+    Values grow with the length of the strings; use `Normalized(Spectrum(...))` to avoid this.
 
     References
     ----------
@@ -111,12 +112,12 @@ class WeightedDegree(StringKernel, Explicit):
     Parameters
     ----------
     degree : int, default=3
-        The largest length of a word.
+        The length of the longest words that are compared.
 
     Notes
     -----
     Use this kernel for strings that are aligned at a known position, such as a splice site.  An
-    inserted symbol shifts all symbols behind it, so that these no longer match.  A string of length
+    inserted symbol shifts all symbols after it, so that they no longer match.  A string of length
     l has about degree * l features.
 
     References

@@ -1,12 +1,14 @@
-"""Strings with given counts of words (p-grams), as Eulerian paths of a de Bruijn graph.
+"""Construct strings with given counts of words (p-grams), as Eulerian paths of a de Bruijn graph.
 
 The words of length p are the edges of the graph: a word leads from its first p - 1 symbols to its
 last p - 1 symbols.  The words of a string form a path.  Conversely, integers n_u are the word
 counts of a string if and only if the edges are connected and each node has as many outgoing as
-incoming edges, except for the two ends of the path.  The string is then an Eulerian path.
+incoming edges, except for the first and the last node of the path.  The string is then an Eulerian
+path.
 
-The target counts e_u of a pre-image are real numbers.  They are rounded, and then edges are added
-or removed to satisfy these conditions with a small increase of sum_u (n_u - e_u)^2.
+The target counts e_u of a pre-image are real numbers.  They are rounded to integers n_u, and then
+edges are added or removed until these conditions hold, at a small increase of
+sum_u (n_u - e_u)^2.
 """
 
 from __future__ import annotations
@@ -27,16 +29,17 @@ _MIN_STEP_COST = 1e-9
 
 
 def strings_from_word_counts(S: SequenceEncoding, X: Any, C: np.ndarray, p: int) -> list:
-    """Return strings whose counts of p-words approximate sum_i C_ic counts(x_i), one for each c.
+    """Return one string per column c of C, with word counts near sum_i C_ic counts(x_i).
 
-    If a string of X is closer to the target counts than the constructed string, it is returned
-    instead.  S is X encoded as a flat array of symbols.
+    Words have length p, and counts(x_i) are the word counts of string i of X.  If a string of X is
+    closer to the target counts than the constructed string, it is returned instead.  S is the
+    encoding of X.
     """
     *_, w = iter_words(S, p)
     _, first, word = np.unique(w.code, return_index=True, return_inverse=True)
     counts = sp.coo_array((np.ones(len(word)), (w.owner, word)), (len(S), len(first))).tocsr()
     targets = np.asarray(counts.T @ np.asarray(C, dtype=float))
-    # squared distances of the strings X from the targets, without the constant |e|^2
+    # squared distances of the counts of X from each target e, without the constant |e|^2
     costs = counts.power(2).sum(axis=1)[:, None] - 2.0 * (counts @ targets)
     graph, strings = _DeBruijnGraph(S, w.start[first], p), []
     for e, cost in zip(targets.T, costs.T, strict=True):
@@ -63,10 +66,10 @@ def _string_at(positions: list[int], S: SequenceEncoding, X: Any) -> Any:
 
 
 class _ResidualGraph:
-    """Costs of changing the edge counts by one, as in a minimum-cost flow.
+    """Residual graph of a minimum-cost flow: the costs of changing edge counts n_u by one.
 
-    An arc along an edge adds one copy of it.  An arc against the direction of an edge removes one
-    copy, if `remove` allows it.  Costs are the changes of sum_u (n_u - e_u)^2.
+    An arc along an edge adds one copy of the edge.  If `remove` is True, an arc against the
+    direction of an edge removes one copy.  The cost is the change of sum_u (n_u - target_u)^2.
     """
 
     def __init__(
@@ -80,13 +83,13 @@ class _ResidualGraph:
         end = np.where(change > 0, graph.head[edge], graph.tail[edge])
         order = np.lexsort((cost, end, start))
         arc = start[order] * graph.size + end[order]
-        order = order[np.append(True, arc[1:] != arc[:-1])]  # the cheapest of parallel arcs
+        order = order[np.append(True, arc[1:] != arc[:-1])]  # keep the cheapest of parallel arcs
         self.size, self.arc = graph.size, start[order] * graph.size + end[order]
         self.edge, self.change = edge[order], change[order]
         self.costs = sp.csr_array((cost[order], (start[order], end[order])), (graph.size,) * 2)
 
     def closest_pair(self, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-        """Return the start and the end that are connected by the cheapest path."""
+        """Return the pair of a start and an end that the cheapest path connects."""
         distance, _, source = dijkstra(
             self.costs, indices=starts, min_only=True, return_predecessors=True
         )
@@ -94,7 +97,7 @@ class _ResidualGraph:
         return int(source[end]) if np.isfinite(distance[end]) else end, end
 
     def path(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the cheapest path as pairs (edge, +1 or -1); [] if there is no path."""
+        """Return the cheapest path as pairs (edge, change of its count); [] if there is no path."""
         _, predecessor = dijkstra(self.costs, indices=start, return_predecessors=True)
         steps = []
         while predecessor[end] >= 0:
@@ -107,13 +110,13 @@ class _ResidualGraph:
 class _DeBruijnGraph:
     """De Bruijn graph: words of length p are edges, words of length p - 1 are nodes.
 
-    `positions` is, for each word, a position in the flat array of symbols at which it starts.
+    For each word, `positions` contains an index in S.symbols at which the word starts.
     """
 
     def __init__(self, S: SequenceEncoding, positions: np.ndarray, p: int) -> None:
         self.positions, self.p = positions, p
         if p == 1:
-            tails = heads = np.zeros(len(positions), dtype=np.uint64)  # the empty word
+            tails = heads = np.zeros(len(positions), dtype=np.uint64)  # empty words
         else:
             *_, shorter = iter_words(S, p - 1)
             code = np.zeros(len(S.symbols), dtype=np.uint64)
@@ -137,7 +140,7 @@ class _DeBruijnGraph:
         return out.astype(int)
 
     def _balance(self, n: np.ndarray, target: np.ndarray) -> None:
-        """Change n in place until all nodes are balanced, except for the ends of one path."""
+        """Change the counts n in place until at most the two ends of one path are unbalanced."""
         while (surplus := self._surplus(n)).clip(min=0).sum() > 1:
             residual = _ResidualGraph(self, n, target, remove=True)
             ends = residual.closest_pair(np.flatnonzero(surplus < 0), np.flatnonzero(surplus > 0))
@@ -145,9 +148,9 @@ class _DeBruijnGraph:
                 n[edge] += change
 
     def _connect(self, n: np.ndarray, target: np.ndarray) -> None:
-        """Change n in place until it is connected.
+        """Change the counts n in place until the edges with n > 0 are connected.
 
-        Each component is either joined to the largest one or removed, whichever costs less.
+        Each component is either joined to the largest component or removed, whichever costs less.
         """
         while True:
             used = n > 0
@@ -174,12 +177,12 @@ class _DeBruijnGraph:
     def _round_trip(
         self, n: np.ndarray, target: np.ndarray, main: np.ndarray, other: np.ndarray
     ) -> list[tuple[int, int]]:
-        """Return the cheapest edges from one component to another and back, or [] if none exist.
+        """Return the cheapest path from one component to another and back, or [] if none exists.
 
         `main` and `other` are boolean masks of the nodes of the two components.
         """
         if np.any(self._surplus(n)[other]):
-            return []  # the other component is an open path, which a round trip cannot include
+            return []  # a round trip cannot include an open path
         residual = _ResidualGraph(self, n, target, remove=False)
         start, end = residual.closest_pair(np.flatnonzero(main), np.flatnonzero(other))
         outward = residual.path(start, end)
@@ -187,10 +190,10 @@ class _DeBruijnGraph:
         return outward + back if outward and back else []
 
     def eulerian_path(self, n: np.ndarray) -> list[int]:
-        """Return positions in the flat array of symbols that spell an Eulerian path.
+        """Return the string of an Eulerian path, as indices in the flat array of symbols.
 
-        Hierholzer's algorithm: follow unused edges until there are none at the current node, and
-        insert further cycles at the nodes where they start.
+        n is the number of copies of each edge.  Hierholzer's algorithm: follow unused edges until
+        the current node has none, and insert further cycles at the nodes where they start.
         """
         if not n.any():
             return []
@@ -207,7 +210,7 @@ class _DeBruijnGraph:
                 stack.append((int(self.head[u]), u))
             else:
                 path.append(stack.pop()[1])
-        edges = path[-2::-1]  # without the -1 that was pushed with the start node
+        edges = path[-2::-1]  # in forward order, without the -1 of the start node
         if not edges:
             return []
         first = int(self.positions[edges[0]])

@@ -1,8 +1,8 @@
-"""String kernels that compare two strings by dynamic programming, in time |s| |t|.
+"""String kernels that compare two strings s and t by dynamic programming, in |s| |t| steps.
 
-A new kernel implements `_evaluate`, a compiled loop over a list of pairs.  Because a value is
-expensive, these kernels are marked as `costly`: a fit stores their values and evaluates each pair
-only once.
+To add such a kernel, derive it from `PairwiseStringKernel` and implement `_evaluate`, a compiled
+loop over a list of pairs of strings.  Because the values are expensive, these kernels are marked as
+`costly`: `fit` evaluates each pair only once and stores the values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay
 
 __all__ = ["AllSubsequences", "PairwiseStringKernel", "Subsequence", "SubsequenceSum"]
 
-_LANES = 8  # strings that are compared with one string at a time: a vector register of float64
+_LANES = 8  # number of strings that are processed together: the float64 values in a vector register
 
 
 @node
@@ -38,7 +38,7 @@ class PairwiseStringKernel(StringKernel):
         """Return k(s, t) for each pair of strings.
 
         `x` and `z` are arrays of symbols.  Row i of `x_spans` and of `z_spans` is the (start,
-        length) of the strings of pair i: s = x[start : start + length], and t likewise.
+        length) of the strings of pair i: s = x[start : start + length], and t similarly from z.
         """
 
     def _symbols(self, S: SequenceEncoding) -> np.ndarray:
@@ -64,7 +64,7 @@ class PairwiseStringKernel(StringKernel):
             )
         return values
 
-    _remedy: ClassVar[str] = "use shorter strings"  # advice in the error message of an overflow
+    _remedy: ClassVar[str] = "use shorter strings"  # advice in the message of an OverflowError
     _rule: ClassVar[str] = f"{FEATURES}: the subsequences of a string"
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -86,23 +86,24 @@ class Subsequence(PairwiseStringKernel):
         k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j))
 
     Here i = (i_1 < ... < i_n) are positions in s that need not be contiguous, s[i] is the string of
-    the symbols at these positions, and l(i) = i_n - i_1 + 1 is the length of the span.
+    the symbols at these positions, and l(i) = i_n - i_1 + 1 is the length of their span; j and t[j]
+    have the same meaning for t.
 
     Parameters
     ----------
     n : int, default=3
-        The length of the subsequences.  Only this length counts; `SubsequenceSum` adds all lengths
-        up to n, which some libraries call the subsequence kernel.
+        The length of the subsequences.  Shorter ones are not counted; some libraries call the sum
+        over all lengths up to n the subsequence kernel, which is `SubsequenceSum` here.
     decay : float, default=0.5
-        The weight of each position in the span, in (0, 1].  With 1, gaps are not penalised; near 0,
-        only contiguous n-grams count.
+        The decay per position of the span, in (0, 1].  If it is 1, gaps are not penalised; if it is
+        near 0, almost only contiguous n-grams contribute.
 
     Notes
     -----
-    The time for a pair is n |s| |t|.  The values are proportional to decay^(2n) and grow with the
+    A pair of strings takes n |s| |t| steps.  The values scale with decay^(2n) and grow with the
     length of the strings, so use `Normalized(Subsequence(...))`.  In the experiments of the
-    reference, on news articles, n-grams (`Spectrum`) were as good or better in most cases, at a
-    fraction of the time.
+    reference, on news articles, n-grams (`Spectrum`) were as accurate or better in most cases and
+    much faster.
 
     References
     ----------
@@ -141,15 +142,15 @@ class SubsequenceSum(PairwiseStringKernel):
     Parameters
     ----------
     n : int, default=3
-        The largest length of a subsequence.
+        The length of the longest subsequences that are counted.
     decay : float, default=0.5
-        The weight of each position in the span of a subsequence, in (0, 1], as in `Subsequence`.
+        The decay per position of the span of a subsequence, in (0, 1], as in `Subsequence`.
 
     Notes
     -----
-    Shogun and strkernels call this kernel the subsequence kernel.  A contiguous subsequence of
-    length q has the weight decay^(2q).  If decay < 1, short subsequences therefore dominate, and
-    normalised values are large.  The time for a pair is n |s| |t|.
+    The libraries Shogun and strkernels call this the subsequence kernel.  A contiguous subsequence
+    of length q has the weight decay^(2q).  If decay < 1, short subsequences therefore dominate, and
+    normalised values are large.  A pair of strings takes n |s| |t| steps.
 
     Examples
     --------
@@ -180,10 +181,11 @@ class AllSubsequences(PairwiseStringKernel):
 
     Notes
     -----
-    It is 1 + `SubsequenceSum` with decay 1 and without a largest length.  The time for a pair is
-    |s| |t|.  k(s, s) is at least 2^|s|, and for n equal symbols it is the binomial coefficient
-    (2n over n).  Strings of more than about 500 symbols may overflow, which raises an error.  For
-    much shorter strings the normalised matrix is already close to the identity.
+    It equals 1 + `SubsequenceSum` with decay = 1 and n at least the length of the strings.  A pair
+    of strings takes |s| |t| steps.  k(s, s) is at least 2^|s|, and if s consists of n equal symbols
+    it is the binomial coefficient (2n over n).  For strings of more than about 500 symbols, values
+    may overflow, which raises an error.  Even for much shorter strings, the normalised kernel
+    matrix is close to the identity.
 
     References
     ----------
@@ -213,8 +215,8 @@ def _subsequence_sums(
 ) -> np.ndarray:
     """Return sum_q weights_q K_q for each pair, where K_q is the subsequence kernel of length q.
 
-    Pairs are sorted by the string in x and the length of the string in z, because
-    `_subsequences` evaluates strings of similar length together.
+    Pairs are sorted by their first string and by the length of their second string, because
+    `_subsequences` evaluates second strings of similar length together.
     """
     order = np.lexsort((z_spans[:, 1], x_spans[:, 0], x_spans[:, 1]))
     values = np.empty(len(order))
@@ -233,14 +235,14 @@ def _subsequences(
 ) -> np.ndarray:
     """Return sum_q weights_q K_q for sorted pairs, with up to _LANES strings of z at a time.
 
-    The recursion is S_0 = 1,  S_q(i, j) = [x_i = z_j] decay^2 D_(q-1)(i-1, j-1),
-    K_q = sum_ij S_q(i, j)  and
+    K_q is the subsequence kernel of length q.  The recursion is D_0 = 1,  K_q = sum_ij S_q(i, j),
+    S_q(i, j) = [x_i = z_j] decay^2 D_(q-1)(i-1, j-1)  and
 
         D_q(i, j) = sum_(i' <= i, j' <= j) decay^(i - i' + j - j') S_q(i', j').
 
     D_q is computed in two steps, the sum E_q over i' and then the sum over j'.  Only the row of the
-    current i is stored.  Its entry t belongs to position t // _LANES of the string t % _LANES of
-    the group.
+    current i is stored.  Its entry t belongs to position t // _LANES of string t % _LANES of
+    the current group of strings of z.
     """
     values = np.zeros(len(x_spans))
     n = len(weights)
@@ -266,7 +268,7 @@ def _subsequences(
         K = np.zeros(m)
         for i in range(start, start + count):
             letter = x[i]
-            for q in range(n, 0, -1):  # downwards, because D_(q-1) must still be that of row i - 1
+            for q in range(n, 0, -1):  # descending, because D_(q-1) of row i - 1 is needed
                 if weights[q - 1] != 0.0:
                     _add_matches(letter, letters, weights[q - 1] * decay * decay, D[q - 1], K)
                 if q < n:
@@ -283,7 +285,7 @@ def _subsequences(
 def _add_matches(
     letter: int, letters: np.ndarray, factor: float, D_prev: np.ndarray, K: np.ndarray
 ) -> None:
-    """Add factor * D_(q-1) to K at the positions where the letters match."""
+    """Add factor * D_prev[t] to K[t] at each position t with letters[t] == letter."""
     for t in range(len(letters)):
         K[t] += factor * D_prev[t] if letters[t] == letter else 0.0
 
@@ -292,7 +294,7 @@ def _add_matches(
 def _advance(
     letter: int, letters: np.ndarray, decay: float, D_prev: np.ndarray, E: np.ndarray, D: np.ndarray
 ) -> None:
-    """Update E_q and D_q to the next row i, given D_(q-1) of the row before."""
+    """Update the sums E and D for length q to the next row; D_prev is D for length q - 1."""
     new = D[_LANES:]  # shifted by one position, so that D[t] is the entry to the left of new[t]
     for t in range(len(letters)):
         E[t] = decay * E[t] + (decay * decay * D_prev[t] if letters[t] == letter else 0.0)

@@ -1,7 +1,7 @@
 """Text kernels: cosine similarity of tf-idf vectors of words or character n-grams.
 
 Texts are split into terms by scikit-learn's analyzers, and the weights are those of its
-`TfidfVectorizer`.  They depend on the training texts, so that the kernel has them only after
+`TfidfVectorizer`.  The weights depend on the training texts: they are computed by
 `kernel.resolve(texts)`, which estimators call in `fit`.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["BagOfNgrams", "BagOfWords", "TextKernel"]
 # Parameters of CountVectorizer that are set by the kernels and not allowed in `options`.
 _RESERVED_OPTIONS = {"input", "analyzer", "ngram_range", "vocabulary", "dtype"}
 _WEIGHT_TOLERANCE = 1e-12  # relative rounding error allowed in sums of weights
-# Options that select terms by their counts in the training texts; they need tfidf=True.
+# Options that select terms by their counts in the training texts; they require tfidf=True.
 _FITTED_OPTIONS = {"min_df", "max_df", "max_features"}
 
 
@@ -35,7 +35,7 @@ class TextKernel(Explicit):
     k(x, z) = <v(x), v(z)> / (|v(x)| |v(z)|),   v_t(x) = (count of the term t in x) * weight_t
     """
 
-    # This class is not a @node: each subclass declares these fields with its own defaults.
+    # Each subclass declares these fields with its own defaults and is decorated with @node.
     ngrams: tuple[int, int]
     tfidf: Any
     sublinear_tf: bool
@@ -77,13 +77,13 @@ class TextKernel(Explicit):
         allowed = set(inspect.signature(CountVectorizer).parameters) - _RESERVED_OPTIONS
         if unknown := sorted(set(options) - allowed):
             raise ValueError(
-                f"{name}: {unknown[0]!r} is not an option; the options of CountVectorizer that can "
-                f"be passed are {sorted(allowed)}"
+                f"{name}: unknown option {unknown[0]!r}; the options of CountVectorizer that "
+                f"can be passed are {sorted(allowed)}"
             )
         if (fitted := sorted(_FITTED_OPTIONS & set(options))) and self.tfidf is False:
             raise ValueError(
-                f"{name}: {fitted[0]} is learned from the training texts, which tfidf=False does "
-                f"not use; set tfidf=True"
+                f"{name}: the option {fitted[0]} selects terms by their counts in the training "
+                f"texts, which tfidf=False does not use; set tfidf=True"
             )
 
     # ------------------------------------------------------------------ texts
@@ -128,7 +128,7 @@ class TextKernel(Explicit):
             counts.data = np.log(counts.data) + 1.0
         names = list(vocabulary)
         if isinstance(self.tfidf, dict):
-            # As in scikit-learn, a term without a weight does not contribute to the norm either.
+            # As in scikit-learn, terms without a weight have weight 0, also in the norm.
             weights = np.array([self.tfidf.get(name, 0.0) for name in names], dtype=float)
             counts.data *= weights[counts.indices]
         norms = np.sqrt(squared_norms(counts))
@@ -174,7 +174,7 @@ class TextKernel(Explicit):
             float(limit) if isinstance(limit, Integral) else limit * n
             for limit in (settings.min_df, settings.max_df)
         )
-        if low == 1.0:  # min_df=1 keeps all terms, also if all weights are smaller than 1
+        if low == 1.0:  # min_df=1 keeps all terms, even if all weights are less than 1
             low = 0.0
         if high < low:
             raise ValueError("max_df corresponds to < documents than min_df")
@@ -224,14 +224,15 @@ class BagOfWords(TextKernel):
     smooth_idf : bool, default=True
         Whether to add 1 to n and n_t in the weights, as in the formula above.
     options : dict, optional
-        Further parameters of scikit-learn's `CountVectorizer`, such as `stop_words`,
-        `token_pattern` or `min_df`.  In `min_df`, `max_df` and `max_features`, a text of weight 2
-        counts as two texts.
+        Other parameters of scikit-learn's `CountVectorizer`, such as `stop_words`,
+        `token_pattern` or `min_df`.  For `min_df`, `max_df` and `max_features`, a text with sample
+        weight 2 counts as two texts.
 
     Notes
     -----
-    The matrix is one sparse product.  The order and the meaning of words are ignored.  After
-    `resolve`, the kernel contains a weight for each term, and its repr shows all of them.
+    The kernel matrix is a product of sparse matrices.  The order and the meaning of words are
+    ignored.  After `resolve`, the kernel contains a weight for each term, and its repr shows all of
+    them.
 
     References
     ----------
@@ -276,16 +277,16 @@ class BagOfNgrams(TextKernel):
     smooth_idf : bool, default=True
         Whether to smooth the tf-idf weights, as in `BagOfWords`.
     options : dict, optional
-        Further parameters of scikit-learn's `CountVectorizer`, as in `BagOfWords`.
+        Other parameters of scikit-learn's `CountVectorizer`, as in `BagOfWords`.
 
     Notes
     -----
     Character n-grams do not depend on word boundaries and tolerate inflection and spelling errors.
-    They are the better choice for short or misspelt texts, and for language identification.  As in
+    Prefer them to words for short or misspelt texts, and to identify languages.  As in
     scikit-learn, texts are converted to lower case and runs of white space to one space, unless
-    `options` changes that.  `Spectrum` counts the same n-grams without weights.  The matrix is one
-    sparse product.  A text that is shorter than the shortest n-gram has k = 0 with all texts,
-    including itself.
+    `options` changes that.  `Spectrum` counts the same n-grams without weights.  The kernel matrix
+    is a product of sparse matrices.  A text that is shorter than the shortest n-gram has k = 0 with
+    all texts, including itself.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Checks whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
+"""Check whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
 
 from ..._core import former_names
 from ._check_gram import GramCheck, check_gram

@@ -5,7 +5,8 @@ non-negative.  For the points x_j = h j of a lattice, j in {0 ... m-1}^d, and f(
 
     c^* K c  =  sum_l  prod_a (m - |l_a|)  f(l) e^(i w l),      c_j = e^(i w j).
 
-One FFT therefore gives c^* K c for all frequencies w, and w is a counterexample if it is negative.
+One FFT therefore gives c^* K c for all frequencies w.  A frequency for which it is negative gives a
+counterexample.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from .._base import Kernel
 
 __all__ = ["is_stationary", "points_of_negative_spectrum"]
 
-_LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # points of the lattice along each axis, by dimension d
+_LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # lattice points along each axis, for each dimension d
 _LATTICE_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)  # lattice spacings h, in the order they are tried
-_WAVE_POINTS = 16  # points that sample a negative frequency in one dimension
+_WAVE_POINTS = 16  # number of points that sample a wave of negative spectrum, for d = 1
 
 
 def is_stationary(kernel: Kernel, d: int) -> bool:
-    """Return True if k is known to be a function of x - z, or is one on a few random points."""
+    """Return True if k is known to depend only on x - z, or does so on a few random points."""
     if kernel.properties.stationary:
         return True
     X = np.random.default_rng(0).normal(size=(5, d))
@@ -33,7 +34,7 @@ def is_stationary(kernel: Kernel, d: int) -> bool:
 
 
 def points_of_negative_spectrum(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
-    """Yield lattices of points on which the most negative frequency makes c^T K c < 0."""
+    """Yield lattices that sample the most negative frequency of k, if its spectrum is negative."""
     if d not in _LATTICE_SIDES:
         return
     m = _LATTICE_SIDES[d]

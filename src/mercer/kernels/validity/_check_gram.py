@@ -67,14 +67,14 @@ class GramCheck:
 
     def __str__(self) -> str:
         if not self.finite:
-            return f"{self.n} x {self.n}: not a kernel matrix, because entries are not finite"
+            return f"{self.n} x {self.n}: not a kernel matrix, because some entries are not finite"
         lines = [f"{self.n} x {self.n}: {'' if self.semidefinite else 'not '}positive semidefinite"]
         if not self.symmetric:
             lines[0] = f"{self.n} x {self.n}: not symmetric"
             lines.append(f"  K and its transpose differ by up to {self.asymmetry:.3g}")
         low, high = self.eigenvalues[0], self.eigenvalues[-1]
         negative = int(np.sum(self.eigenvalues < -_ROUNDING_UNIT * self.n * max(high, -low)))
-        negative = 0 if self.semidefinite else negative  # they are negative only due to rounding
+        negative = 0 if self.semidefinite else negative  # otherwise only rounding errors
         lines.append(f"  eigenvalues from {low:.4g} to {high:.4g}, {negative} of them negative")
         if self.distance > 0:
             lines.append(f"  the nearest kernel matrix is {self.distance:.4g} away (Frobenius)")
@@ -94,7 +94,7 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     K : array-like of shape (n, n)
         The matrix, dense or sparse.
     max_memory : int, str or None, default=None
-        The memory budget.  About four n x n matrices are needed.
+        The memory budget; about four n x n matrices of float64 are needed.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     if not np.isfinite(K).all():
         empty = np.zeros(0)
         return GramCheck(n, False, False, False, np.nan, empty, None, None, np.inf)
-    # Entries in float16 or float32 have the rounding error of that precision.
+    # Allow for the rounding error of entries in float16 or float32.
     input_eps = float(np.finfo(K.dtype).eps) if K.dtype in (np.float16, np.float32) else 0.0
     A = K.astype(float)
     scale = float(np.abs(A).max()) or 1.0

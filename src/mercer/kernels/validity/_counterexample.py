@@ -2,17 +2,17 @@
 
     c^T K c  <  -(n^2 + 10^5) u max|K| |c|_1^2
 
-Here u is the unit roundoff.  The summation has an error below n^2 u max|K| |c|_1^2, and a relative
-error of 10^5 u is allowed for the values of K.  For the kernels of mercer, u is the unit roundoff
-of float64, or larger if values are computed in float32.
+Here K is the n x n kernel matrix and u is the unit roundoff.  The error of the summation is below
+n^2 u max|K| |c|_1^2, and a relative error of 10^5 u is allowed for the values of K.  For the
+kernels of mercer, u is the unit roundoff of float64, or larger if values are computed in float32.
 
 A user-supplied function may compute in lower precision, or by quadrature with a tolerance.  Its
 values are assumed to have a relative error of 10^-8, or `tol` if it is set, and u is chosen so that
 10^5 u is this error.  Ten times the measured noise of K is added to the allowed error of its
-values.  The noise is the largest of three differences: the change of K if it is evaluated again,
-its change if the points are moved by their own rounding error, and the deviation of second
-differences of K along small steps from those of a smooth function (`estimate_noise`), which detects
-values that were computed in float32 or float16.
+values.  The noise is the largest of three numbers: the change of K when it is evaluated again, its
+change when the points are moved by their rounding error, and the deviation of second differences of
+K from those of a smooth function (`estimate_noise`), which detects values that were computed in
+float32 or float16.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 ROUNDING_ALLOWANCE = 1e5  # allowed relative error of a value of k, in units of u
-# The unit roundoff u that is assumed if k is computed in this precision.
+# The unit roundoff u that is assumed for values of k that are computed in these precisions.
 _FLOAT64_UNIT = 2.0**-53
 _FLOAT32_UNIT = 2.0**-31  # the allowance is then about 800 times the unit roundoff of float32
 _FLOAT16_UNIT = 2.0**-18  # the allowance is then about 800 times the unit roundoff of float16
@@ -51,18 +51,19 @@ _FLOAT16_UNIT = 2.0**-18  # the allowance is then about 800 times the unit round
 
 @dataclass(frozen=True)
 class _CertificateTuning:
-    """Constants of the noise estimate and of the reduction to few points."""
+    """Constants of the estimate of the noise and of the reduction to few points."""
 
-    # Assumed relative error of the values of a function, about the default tolerance of SciPy's
+    # Assumed relative error of a user-supplied function: about the default tolerance of SciPy's
     # `quad`.
     function_error: float = 1e-8
     # Base-2 logarithms of the relative step sizes of the second differences.
     step_exponents: tuple[int, ...] = (-26, -22, -18, -14, -10, -6, -2)
-    noise_points: int = 8  # largest number of points at which noise is measured
+    noise_points: int = 8  # maximum number of points at which the noise is measured
     # Quantile of the second differences that measures the noise; those above it may be due to
     # kinks of k at a few pairs of points.
     noise_quantile: float = 0.9
-    # Up to this number, points are removed one by one, trying all of them; above, by their weight.
+    # Up to this number of points, they are removed one by one, after trying to remove each of them.
+    # From larger sets, many points with small coefficients are removed at a time.
     max_one_by_one: int = 24
 
 
@@ -78,7 +79,7 @@ class Counterexample:
     Attributes
     ----------
     kernel : Kernel
-        The kernel k that is refuted.
+        The kernel k that is not positive semidefinite.
     points : points
         The points x_i.
     coefficients : ndarray or None
@@ -86,13 +87,13 @@ class Counterexample:
     value : float
         The value c^T K c, which is negative.
     margin : float
-        A bound of the rounding error of the value; the value is below -margin.
+        A bound on the rounding error of the value, which is below -margin.
     order : int
-        The coefficients are orthogonal to all polynomials of degree below this number.
+        The coefficients are orthogonal to all polynomials of degree less than `order`.
     reason : str
         A one-line description of the violation.
     noise : float
-        The assumed error of the values of k, relative to the largest of them.
+        The assumed error of the values of k, relative to the largest value.
 
     Examples
     --------
@@ -117,7 +118,7 @@ class Counterexample:
     def __call__(self, X: Any) -> np.ndarray:
         """Return f(x) = sum_i c_i k(x_i, x) for each x in X.
 
-        If k were a Mercer kernel, sum_i c_i f(x_i) = |f|^2 would not be negative.
+        If k were a Mercer kernel, sum_i c_i f(x_i) = |f|^2 could not be negative.
         """
         if self.coefficients is None:
             raise ValueError(f"this counterexample has no coefficients: {self.reason}")
@@ -156,7 +157,7 @@ def rounding_unit(kernel: Kernel, tol: float | None = None) -> float:
     """Return the unit roundoff u that is assumed for the values of k.
 
     `tol` is the relative error of the values; None means 0 for the kernels of mercer and 1e-8 for
-    functions.
+    user-supplied functions.
     """
     if tol is None:
         tol = 0.0 if kernel.properties.order is not None else _TUNING.function_error
@@ -164,15 +165,15 @@ def rounding_unit(kernel: Kernel, tol: float | None = None) -> float:
 
 
 def rounding_margin(K: np.ndarray, c: np.ndarray, unit: float = _FLOAT64_UNIT) -> float:
-    """Return a bound of the rounding error of c^T K c."""
+    """Return a bound on the rounding error of c^T K c."""
     size = np.abs(K).max(initial=0.0) * np.abs(c).sum() ** 2
     return float((len(c) ** 2 + ROUNDING_ALLOWANCE) * unit * size)
 
 
 def polynomial_complement(X: Any, order: int) -> np.ndarray | None:
-    """Return a basis of all c that are orthogonal to the polynomials of degree < order on X.
+    """Return a basis of the vectors that are orthogonal to the polynomials of degree < order on X.
 
-    The result is None for order 0, where all c are allowed.
+    The result is None for order 0, because then all vectors are allowed.
     """
     if order == 0:
         return None
@@ -191,9 +192,9 @@ def most_negative_direction(
 ) -> tuple[float, np.ndarray]:
     """Return the smallest c^T K c relative to its rounding error, and the vector c.
 
-    A value below -1 is negative beyond rounding.  If a basis is given, c is in its span.  c is the
-    eigenvector of the smallest eigenvalue of K.  If k(x, x) varies, K scaled to k(x, x) = 1 is also
-    tried, because the eigenvectors of K neglect points with a small k(x, x).
+    If it is below -1, c^T K c is negative beyond rounding.  c is the eigenvector of the smallest
+    eigenvalue of K, restricted to the span of `basis` if it is given.  If k(x, x) varies, K scaled
+    to k(x, x) = 1 is also tried, because the eigenvectors of K neglect points with small k(x, x).
     """
     if basis is not None and not basis.shape[1]:
         return np.inf, np.zeros(len(K))
@@ -217,8 +218,8 @@ def reduce_points(
 ) -> np.ndarray:
     """Return the indices of a few points on which c^T K c is still clearly negative.
 
-    Points are removed greedily.  If `min_points` is larger than 1, points are removed until that
-    number is left, whether they are still a counterexample or not.
+    Points are removed greedily.  If `min_points` is larger than 1, points are removed until only
+    that number is left, even if they are no longer a counterexample.
     """
     keep = np.arange(len(K))
     limit = _TUNING.max_one_by_one
@@ -254,7 +255,7 @@ def reduce_points(
 def certify_counterexample(
     kernel: Kernel, X: Any, order: int = 0, tol: float | None = None
 ) -> Counterexample | None:
-    """Return the counterexample that uses all these points, or None if rounding may explain it."""
+    """Return the counterexample on all points of X, or None if rounding may explain it."""
     n = length(X)
     K = symmetric_gram(kernel, X)
     if not np.isfinite(K).all():
@@ -279,8 +280,8 @@ def certify_counterexample(
         c = -c
     value, allowed = float(c @ K @ c), rounding_margin(K, c, unit)
     if kernel.properties.order is None and value < -allowed - 10.0 * noise * np.abs(c).sum() ** 2:
-        # This estimate needs many evaluations of k, so it is made only if c^T K c is negative
-        # beyond the errors considered so far.
+        # This estimate evaluates k often, so it is computed only if c^T K c is negative beyond the
+        # errors considered so far.
         noise = max(noise, estimate_noise(kernel, X))
     allowed += 10.0 * noise * np.abs(c).sum() ** 2
     if basis is not None:  # c is orthogonal to the polynomials only up to rounding
@@ -311,10 +312,10 @@ def _perturbed_grams(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
 
 
 def estimate_noise(kernel: Kernel, X: Any) -> float:
-    """Return an estimate of the absolute noise in the values of k, 0 if there is none.
+    """Estimate the absolute noise in the values of k; the result is 0 if there is none.
 
-    The second differences k(x + h) - 2 k(x) + k(x - h) of a smooth function decrease like h^2.
-    Those of rounded values do not become smaller than the rounding error.
+    For a smooth function k, the second differences k(x + h) - 2 k(x) + k(x - h) decrease like h^2.
+    If the values are rounded, the differences do not become smaller than the rounding error.
     """
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
         return 0.0
@@ -337,30 +338,30 @@ def estimate_noise(kernel: Kernel, X: Any) -> float:
             )
         except Exception:  # a moved point is outside the domain of k
             break
-        # Pairs that have left the domain in one step are not compared in any.
+        # If a pair leaves the domain for one step size, it is excluded for all.
         pairs &= np.isfinite(difference)
         differences.append(np.abs(difference))
     if not pairs.any() or len(differences) < 2:
         return 0.0
     quantiles = np.array([np.quantile(d[pairs], _TUNING.noise_quantile) for d in differences])
-    # Each step is 16 times the one before.  For a smooth function, the differences would be 1 / 256
-    # of those of the next step; anything above 1 / 64 of them is attributed to noise.
+    # Each step is 16 times the previous one.  For a smooth function, the differences of a step are
+    # 1 / 256 of those of the next step; anything above 1 / 64 of them is attributed to noise.
     excess = quantiles[:-1] - quantiles[1:] / 64.0
     return float(max(excess.max(), 0.0))
 
 
 def _unit_of_values(kernel: Kernel, X: Any) -> float:
-    """Return the unit roundoff u that is assumed for functions in the kernel.
+    """Return the unit roundoff u that is assumed for user-supplied functions in the kernel.
 
     It is larger if a function returns only values that float32 or float16 can represent.  Integers
-    and simple fractions such as 1/2 are exact in every precision and do not count.
+    and simple fractions such as 1/2 are ignored, because they are exact in every precision.
     """
     recorded: list[list[np.ndarray]] = []
     symmetric_gram(_recording(kernel, recorded), X)
     unit = _FLOAT64_UNIT
     for values in (np.concatenate(values) for values in recorded if values):
         if _is_representable(values, np.float16):
-            # Multiples of 1/64 are exact, so that they do not show in which precision k computes.
+            # Multiples of 1/64 are exact in all precisions, so they are ignored.
             inexact = values[np.mod(64.0 * values, 1.0) != 0.0]
             unit = max(unit, _FLOAT16_UNIT if 2 * len(inexact) > len(values) else _FLOAT64_UNIT)
         elif _is_representable(values, np.float32):
@@ -371,7 +372,7 @@ def _unit_of_values(kernel: Kernel, X: Any) -> float:
 def _recording(kernel: Kernel, recorded: list[list[np.ndarray]]) -> Kernel:
     """Return a copy of the kernel that records the values that its functions return.
 
-    One list per function is appended to `recorded`.
+    For each function, one list of values is appended to `recorded`.
     """
     if not isinstance(kernel, Callable):
         children = {path: _recording(child, recorded) for path, child in kernel._children()}
@@ -396,7 +397,7 @@ def _is_representable(K: np.ndarray, dtype: Any) -> bool:
 
 def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
     """Return a one-line description of a counterexample."""
-    end = f"rounding accounts for less than {allowed:.2g}"
+    end = f"the rounding error is less than {allowed:.2g}"
     if len(K) == 1:
         return f"k(x, x) = {K[0, 0]:.6g} < 0; {end}"
     if len(K) == 2 and order == 0 and K[0, 1] ** 2 > K[0, 0] * K[1, 1] >= 0:
@@ -404,7 +405,7 @@ def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
             f"k(x, z)^2 = {K[0, 1] ** 2:.6g} > k(x, x) k(z, z) = {K[0, 0] * K[1, 1]:.6g}, so that "
             f"c^T K c = {value:.6g} < 0; {end}"
         )
-    condition = "" if order == 0 else ", with sum c = 0" if order == 1 else f", of order {order}"
+    condition = "" if order == 0 else ", with sum c = 0" if order == 1 else f", for order {order}"
     return f"c^T K c = {value:.6g} < 0 on {len(K)} points{condition}; {end}"
 
 
@@ -417,7 +418,7 @@ def counterexample_at(
 ) -> Counterexample | None:
     """Return a counterexample on a few of these points, or None if there is none.
 
-    K is k(X), if it was already computed.
+    If K = k(X) has already been computed, it can be passed.
     """
     K = symmetric_gram(kernel, X) if K is None else K
     if not len(K) or not np.isfinite(K).all():
@@ -430,7 +431,7 @@ def counterexample_at(
 
 
 def _candidate_subsets(K: np.ndarray, X: Any, order: int, unit: float) -> Any:
-    """Yield indices of points that may be a counterexample: one, then two, then several points."""
+    """Yield indices of points that may be a counterexample: first one, then two, then several."""
     diagonal = K.diagonal()
     if order == 0:
         if diagonal.min() < 0:

@@ -10,10 +10,11 @@ Cheap tests that give small counterexamples come first:
 
        d/dx_i  c^T K c  =  2 c_i sum_j c_j d_1 k(x_i, x_j),
 
-   or, for objects, small random changes of one of them.
+   where d_1 k is the derivative of k in its first argument; for points that are not vectors, small
+   random changes of one point.
 
-A counterexample is reduced to few points.  The random points depend only on the seed, and the
-effort is limited by a number of matrices and not by time, so that results are reproducible.
+A counterexample is reduced to few points.  Results are reproducible: the random points depend only
+on the seed, and the search is limited by a number of matrices, not by time.
 """
 
 from __future__ import annotations
@@ -44,25 +45,25 @@ from ._test_points import n_matrix_points, perturbation, point_kinds, sample_poi
 
 __all__ = ["Evidence", "find_counterexample", "known_counterexample"]
 
-_CONTINUOUS_KINDS = ("vectors", "nonnegative", "bags")  # points that can be moved by small steps
+_CONTINUOUS_KINDS = ("vectors", "nonnegative", "bags")  # kinds of points that allow small steps
 
 
 @dataclass(frozen=True)
 class _CounterexampleTuning:
     """Constants of the search for a counterexample."""
 
-    max_columns: int = 64  # largest number of columns for which it is tested if k accepts them
-    max_points: int = 6  # a larger counterexample is reduced to this number of points if possible
-    max_steps: int = 25  # steps of a descent
-    # A descent stops if 0 <= c^T K c < this number of its rounding errors: the points have
-    # converged to each other, and what remains is rounding.
+    max_columns: int = 64  # up to this number of columns, it is tested whether k accepts them
+    max_points: int = 6  # larger counterexamples are reduced to this size if possible
+    max_steps: int = 25  # maximum number of steps of a descent
+    # A descent stops if 0 <= c^T K c < `flat_depth` times its rounding error: the points have
+    # converged to the same point, and only rounding errors remain.
     flat_depth: float = 100.0
     # Relative difference of k(x, z) and k(z, x) above which k is not symmetric.
     min_asymmetry: float = 1e-6
-    # Assumed relative error of a function of objects, which may compute in float32.
+    # Assumed relative error of functions of points that are not vectors; they may use float32.
     object_error: float = 1e-6
-    # Relative difference of two evaluations of the same value above which k is not a function; a
-    # smaller one may be noise.
+    # If two evaluations of the same value have a larger relative difference than this, k is not a
+    # function; a smaller difference may be noise.
     min_random_change: float = 1e-3
 
 
@@ -80,7 +81,7 @@ class Evidence:
     n_points : int
         The number of points of the largest of these matrices.
     lowest : float
-        The smallest eigenvalue found, relative to the largest one of its matrix.
+        The smallest eigenvalue found, relative to the largest eigenvalue of its matrix.
     failure : str
         The error that the kernel raised, if it could not be evaluated on any test points.
     total : int
@@ -105,12 +106,12 @@ class Evidence:
         if not self.n_grams:
             return (
                 f"the kernel could not be evaluated on any test points ({self.failure}); pass "
-                f"examples of points as X"
+                f"some points as X"
             )
         where = f"of {self.n_grams} Gram matrices of up to {self.n_points} points"
         if self.total:
             where = f"on {self.n_points} of the {self.total} points of the matrix"
-        return f"the smallest eigenvalue {where} was {self.lowest:.2g} of the largest"
+        return f"the smallest eigenvalue {where} was {self.lowest:.2g} times the largest"
 
 
 def known_counterexample(
@@ -118,15 +119,16 @@ def known_counterexample(
 ) -> Counterexample | None:
     """Return a counterexample on points at which the kernel is known to be indefinite.
 
-    The only cost is a matrix of a few points, and there is none for kernels that are proved to be
-    valid or about which nothing is known.
+    This evaluates a kernel matrix of a few points, and nothing at all if the kernel is proved to be
+    valid or if no such points are known.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel to check.
     order : int, default=0
-        0 for positive semidefinite, m for conditionally positive definite of order m.
+        The property to refute: 0 for positive semidefinite, m for conditionally positive definite
+        of order m.
     columns : int or None, default=None
         The number of columns of the points, if it is known.
 
@@ -182,7 +184,7 @@ def _is_outside(points: Any, X: Any) -> bool:
 
 
 class _CounterexampleSearch:
-    """Search for a counterexample on random points, with its statistics in `evidence`."""
+    """A search for a counterexample on random points; `evidence` contains its statistics."""
 
     def __init__(
         self,
@@ -196,11 +198,11 @@ class _CounterexampleSearch:
         self.user_tol = self.tol = tol
         self.unit = rounding_unit(kernel, tol)
         self.evidence = Evidence()
-        # The kernel may contain a function of the user, which can be inexact or not even symmetric.
+        # The kernel may contain a user-supplied function, which may be inexact or not symmetric.
         self.may_be_inexact = kernel.properties.order is None
 
     def run(self, n_grams: int) -> Counterexample | None:
-        """Return a counterexample, or None if there is none in `n_grams` matrices."""
+        """Return a counterexample, or None if none is found in `n_grams` Gram matrices."""
         kinds = point_kinds(self.kernel, self.X)
         if self.order > 1:  # polynomials are defined only for vectors
             kinds = tuple(kind for kind in kinds if kind in ("vectors", "nonnegative"))
@@ -216,8 +218,8 @@ class _CounterexampleSearch:
     def _measure_noise(self, kind: str, columns: tuple[int, ...]) -> None:
         """Set the tolerance to the noise of the values of a function at typical points.
 
-        For objects, which have no small steps, noise cannot be measured.  A larger error is assumed
-        for them.
+        For points that are not vectors, noise cannot be measured by small steps, and a larger error
+        is assumed.
         """
         self.tol = self.user_tol
         if not self.may_be_inexact:
@@ -240,7 +242,7 @@ class _CounterexampleSearch:
         """Yield counterexamples on points of this kind."""
         samples = sample_points(kind, self.kernel, self.X, columns, self.rng)
         first, last = islice(samples, n_grams // 2), islice(samples, n_grams - n_grams // 2)
-        # The most negative depth and its points, for each number of columns.
+        # For each number of columns, the smallest depth (see `examine`) and its points.
         closest: dict[Any, tuple[float, Any]] = {}
         for source in (first, self._spectral_points(kind, columns), last):
             for points in source:
@@ -277,7 +279,7 @@ class _CounterexampleSearch:
         """Return k(points), or None if it cannot be evaluated there or is not finite."""
         try:
             K = symmetric_gram(self.kernel, points)
-        except Exception as error:  # a function may raise anything for points it does not expect
+        except Exception as error:  # a user-supplied function may raise any exception
             self.evidence = replace(self.evidence, failure=f"{type(error).__name__}: {error}")
             return None
         return K if len(K) and np.isfinite(K).all() else None
@@ -312,7 +314,7 @@ class _CounterexampleSearch:
         return tuple(accepted)
 
     def _spectral_points(self, kind: str, columns: tuple[int, ...]) -> Iterator[np.ndarray]:
-        """Yield points chosen by the spectrum of k, if k looks stationary."""
+        """Yield points chosen from the spectrum of k, if k seems to be stationary."""
         for d in columns if kind == "vectors" else ():
             try:
                 if is_stationary(self.kernel, d):
@@ -325,8 +327,8 @@ class _CounterexampleSearch:
     def _check_function(self, K: np.ndarray, points: Any) -> Counterexample | None:
         """Return a counterexample if k is not a symmetric function of two points, or None.
 
-        That is the case if k(x, z) and k(z, x) differ, if a second evaluation gives another value,
-        or if a value depends on the other points.
+        This is the case if k(x, z) and k(z, x) differ, if a second evaluation gives a different
+        value, or if k(x, z) depends on the other points of the matrix.
         """
         n, size, last = len(K), np.abs(K).max(), np.arange(len(K))[::-1]
         block, again = (
@@ -339,7 +341,7 @@ class _CounterexampleSearch:
         if change.max() > _TUNING.min_random_change * size:
             i, j = np.unravel_index(int(np.argmax(change)), change.shape)
             reason = (
-                f"k is not a function: k(x, z) = {block[i, j]:.6g}, and when evaluated again "
+                f"k is not a function: k(x, z) = {block[i, j]:.6g}, but a second evaluation gives "
                 f"{again[i, j]:.6g}"
             )
             return self._plain(points, [int(i), int(j)], float(-change[i, j]), reason)
@@ -354,8 +356,8 @@ class _CounterexampleSearch:
         if n > 2 and difference.max() > noise:
             a, b = np.unravel_index(int(np.argmax(difference)), difference.shape)
             reason = (
-                f"k is not a function of two points: k(x, z) = {K[pair[a], pair[b]]:.6g} among "
-                f"{n} points, and {alone[a, b]:.6g} without the others"
+                f"k is not a function of two points: k(x, z) = {K[pair[a], pair[b]]:.6g} in a "
+                f"matrix of {n} points, but {alone[a, b]:.6g} without the others"
             )
             return self._plain(points, pair, float(-difference.max()), reason)
         return None
@@ -380,13 +382,13 @@ class _CounterexampleSearch:
         values = K.diagonal()
         if np.isfinite(values).any():
             return None
-        reason = f"k(x, x) = {values[0]:g} is not a finite number, for all x that were tried"
+        reason = f"k(x, x) = {values[0]:g} is not finite, for all x that were tried"
         return self._plain(X, [0], -np.inf, reason)
 
     # ------------------------------------------------------------------ descent
 
     def _reduced(self, kind: str, example: Counterexample) -> Counterexample:
-        """Return a counterexample of at most six points, or the given one if none is found."""
+        """Try to reduce a counterexample to six points; return the given one if that fails."""
         if len(example) <= _TUNING.max_points or example.coefficients is None:
             return example
         return self.descend(kind, example.points) or example
@@ -405,7 +407,7 @@ class _CounterexampleSearch:
         depth, c = most_negative_direction(K, polynomial_complement(best, self.order), self.unit)
         for _ in range(_TUNING.max_steps):
             if smooth and 0.0 <= depth < _TUNING.flat_depth:
-                break  # the points have converged to each other; what remains is rounding
+                break  # the points have converged to the same point; see `flat_depth`
             for moved in self._gradient_steps(best, c) if smooth else self._changed(best, change):
                 moved = np.abs(moved) if smooth and kind != "vectors" else moved
                 values = self._gram(moved)
@@ -424,7 +426,7 @@ class _CounterexampleSearch:
         return counterexample_at(self.kernel, best, self.order, None, self.tol)
 
     def _gradient_steps(self, X: np.ndarray, c: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the points moved against the gradient of c^T K c, by smaller and smaller steps."""
+        """Yield the points moved against the gradient of c^T K c, by decreasing steps."""
         G = c[:, None] * self._slopes(X, c)
         size = (float(np.ptp(X, axis=0).max()) or 1.0) / (float(np.abs(G).max()) or 1.0)
         for power in range(6):
@@ -452,7 +454,7 @@ class _CounterexampleSearch:
         return np.where(np.isfinite(out), out, 0.0)
 
     def _changed(self, points: Any, change: Any) -> Iterator[Any]:
-        """Yield the points with a small random change of one of them, for each of them."""
+        """For each point, yield all points with a small random change of this point."""
         for i in range(length(points)):
             new = change(get_point(points, i), self.rng)
             new = np.asarray(new)[None] if isinstance(points, np.ndarray) else [new]

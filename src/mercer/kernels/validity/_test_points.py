@@ -1,9 +1,8 @@
 """Random test points for the search for a counterexample, for each kind of points.
 
-For points that are objects, such as strings or sets, all small ones are tested first: kernels of
-edit distances or overlaps that are not positive semidefinite usually have counterexamples with
-words of three letters or sets of three elements.  This module also makes small random changes of
-such objects.
+If the points are objects, such as strings or sets, all small ones are tested first: invalid kernels
+of edit distances or overlaps usually have counterexamples with words of three letters or sets of
+three elements.  The module also contains functions for small random changes of such objects.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ RNG = np.random.Generator
 # Scales of random vectors, relative to the spread of the user's points (or 1).
 _SCALES = (1.0, 0.3, 3.0, 0.1, 10.0, 0.03, 30.0, 100.0)
 _SAMPLE_SIZE = 24  # number of points of a sampled Gram matrix
-_MAX_MATRIX_POINTS = 2000  # largest number of points of a precomputed matrix examined together
-_FUNCTION_KINDS = ("strings", "sets", "vectors", "rankings")  # points that a function might accept
+_MAX_MATRIX_POINTS = 2000  # maximum size of a part of a precomputed matrix that is examined
+_FUNCTION_KINDS = ("strings", "sets", "vectors", "rankings")  # points tried with a function
 
 
 def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
-    """Return the kinds of points to sample, the most likely first.
+    """Return the kinds of points to sample, the most likely kind first.
 
-    ("other",) means that no new points can be made, so that only those of X are used.
+    ("other",) means that no new points can be generated, so that only those of X are used.
     """
     domain = kernel.domain
     if X is None or (domain and domain not in ("sets", "bags")):
@@ -65,9 +64,9 @@ def _is_rows(X: Any) -> bool:
 def sample_points(
     kind: str, kernel: Kernel, X: Any, columns: tuple[int, ...], rng: RNG
 ) -> PointBatches:
-    """Yield an endless sequence of batches of points: some of X first, then random ones.
+    """Yield batches of points without end: first points of X, then random points.
 
-    The sequence ends only if new points of this kind cannot be made.
+    The sequence ends only if no new points of this kind can be generated.
     """
     n = 0 if X is None else length(X)
     for i in range(4 if n > _SAMPLE_SIZE else min(n, 1)):
@@ -84,7 +83,7 @@ def sample_points(
     if kind == "indices" and (n := n_matrix_points(kernel)):
         X = np.arange(n)
         yield X[:_MAX_MATRIX_POINTS]
-    while n > _SAMPLE_SIZE:  # indices, or a kind of which no new points can be made
+    while n > _SAMPLE_SIZE:  # indices, or points of a kind that cannot be generated
         yield take(X, np.sort(rng.permutation(n)[:_SAMPLE_SIZE]))
 
 
@@ -109,8 +108,8 @@ def _vectors(kind: str, X: Any, columns: tuple[int, ...], rng: RNG) -> PointBatc
             if kind == "vectors":
                 yield centre + size * rng.normal(size=(n, d))
                 yield centre + size * _grid(d)
-            # Random powers of two make sizes that range over several orders of magnitude, where
-            # invalid powers of kernels have negative eigenvalues.
+            # Random powers of two give vectors of very different lengths, for which invalid powers
+            # of kernels have negative eigenvalues.
             yield size * np.abs(rng.normal(size=(n, d))) * 2.0 ** rng.integers(-3, 2, (n, 1))
 
 
@@ -133,7 +132,7 @@ def _location_and_spread(X: Any) -> tuple[Any, Any]:
 
 
 def _grid(d: int) -> np.ndarray:
-    """Return a regular grid of 12 to 27 points in d dimensions; only the first four vary."""
+    """Return a regular grid of 12 to 27 points in d dimensions; it is flat beyond the fourth."""
     side = {1: 12, 2: 4, 3: 3}.get(d, 2)
     ticks = np.arange(side) - 0.5 * (side - 1)
     grid = np.stack(np.meshgrid(*[ticks] * min(d, 4)), axis=-1).reshape(-1, min(d, 4))
@@ -151,13 +150,13 @@ def n_matrix_points(kernel: Kernel) -> int:
 
 
 def _letters(X: Any) -> str:
-    """Return up to 20 letters that occur in the strings X, or "abcd"."""
+    """Return up to 20 letters that occur in the strings X, or "abcd" if there are fewer than 2."""
     letters = sorted({c for s in (X if X is not None else []) for c in s})
     return "".join(letters[:20]) if len(letters) > 1 else "abcd"
 
 
 def _strings(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
-    """Yield all short strings of two and of four letters, then random longer ones."""
+    """Yield all short strings over alphabets of two and four letters, then random longer ones."""
     letters = _letters(X)
     yield ["".join(w) for size in range(4) for w in product(letters[:2], repeat=size)]
     yield ["".join(w) for size in range(3) for w in product(letters[:4], repeat=size)]
@@ -180,7 +179,7 @@ def _elements(X: Any) -> list:
 
 
 def _sets(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
-    """Yield all nonempty sets of three and of four elements, then random ones."""
+    """Yield all nonempty subsets of three and of four elements, then random sets."""
     elements = _elements(X)
     for subset in (elements[:3], elements[:4]):
         yield [set(s) for size in range(1, len(subset) + 1) for s in combinations(subset, size)]
@@ -211,7 +210,7 @@ def _collections(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
     yield [rng.normal(size=(rng.integers(1, 4), 2)) for _ in range(_SAMPLE_SIZE)]
 
 
-# The function that samples each kind of object; it yields a few batches and is called repeatedly.
+# Functions that sample each kind of object.  They yield a few batches and are called repeatedly.
 _OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Any, RNG], PointBatches]] = {
     "strings": _strings,
     "texts": _texts,
@@ -226,7 +225,7 @@ _OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Any, RNG], PointBatches]] = {
 
 
 def perturbation(kind: str, kernel: Kernel, X: Any) -> Callable[[Any, RNG], Any] | None:
-    """Return a function that makes a small random change of a point, or None for other kinds."""
+    """Return a function that randomly changes a point a little; None if the kind has none."""
     neighbours = kernel._neighbours(X)
     if neighbours is not None:
 

@@ -65,7 +65,7 @@ class Validity:
         return self.kernel.properties
 
     def rules(self) -> Iterator[tuple[int, Kernel, Properties]]:
-        """Yield (depth, kernel, known properties) for each node of the expression, root first."""
+        """Yield (depth, kernel, known properties) for the kernel and then all kernels inside it."""
         yield from _walk(self.kernel, 0)
 
     @property
@@ -82,7 +82,7 @@ class Validity:
             where = ", ".join(
                 filter(None, [_DOMAINS.get(self.kernel.domain), self.properties.limit])
             )
-            # The kernel itself is shown in the first line of the tree.
+            # `__str__` shows the kernel itself in the first line of the tree.
             return f"proved: {what}{f', {where}' if where else ''}"
         verb = "is not" if self.status == "refuted" else "may be"
         return f"{self.status}: {self.kernel} {verb} {what}{weaker}"
@@ -94,7 +94,7 @@ class Validity:
 
 
 def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
-    """Return random points on which rules such as length_scale="median" can be resolved."""
+    """Return random points to compute parameters such as length_scale="median" from."""
     if kernel.domain in ("", "vectors", "nonnegative"):
         return np.abs(rng.normal(size=(100, 1)))
     return next(sample_points(kernel.domain, kernel, None, (1,), rng))
@@ -149,23 +149,23 @@ def validity(
     kernel : Kernel, callable or str
         The kernel, or anything that `as_kernel` converts to one.
     X : points, optional
-        Examples of points.  They are tested first, and random points around them afterwards.
-        Without examples, the points are random, of a kind that the kernel accepts; for a function
-        all kinds that it accepts are tried: vectors with one to three columns, strings, sets and
+        Examples of points.  They are tested first, and then random points near them.  If X is None,
+        random points of a kind that the kernel accepts are used.  For a function, all of these
+        kinds that it accepts are tried: vectors with one to three columns, strings, sets and
         rankings.
     order : int, default=0
-        With m > 0, check instead whether k is conditionally positive definite of order m: the sum
-        is non-negative for all c that are orthogonal to the polynomials of degree below m.  For
-        order 1 these are all c with sum 0.
+        If m > 0, check instead whether k is conditionally positive definite of order m: the sum is
+        non-negative for all c that are orthogonal to the polynomials of degree less than m.  For
+        m = 1, these are all c whose entries sum to 0.
     n_grams : int, default=120
-        The number of Gram matrices, of 24 points each, to examine before the search stops.
+        The number of Gram matrices, of up to 24 points each, that the search examines.
     random_state : int, Generator, RandomState or None, default=None
-        The random seed.  None is the same as 0, so that results are reproducible.
+        The random seed or generator.  None means the seed 0, so that results are reproducible.
     tol : float or None, default=None
         The relative error of the values of k, for example the tolerance of a quadrature or the
-        precision of float32.  A counterexample must be negative beyond such errors.  None means
-        1e-8 for functions and 0 for the kernels of mercer.  In addition, noise in the values is
-        measured and allowed for.
+        precision of float32.  The sum of a counterexample must be negative beyond such errors.
+        None means 1e-8 for functions and 0 for the kernels of mercer.  In addition, the noise of
+        functions is measured and taken into account.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def validity(
         raise ValueError(f"n_grams must be a positive integer, got {n_grams!r}")
     if tol is not None and not 0.0 <= tol < 1.0:
         raise ValueError(
-            f"tol must satisfy 0 <= tol < 1 (it is the relative error of k(x, z)), got {tol!r}"
+            f"tol, the relative error of k(x, z), must satisfy 0 <= tol < 1, got {tol!r}"
         )
     if X is not None and k.on_vectors:
         X = as_vectors(X, "validity")
@@ -203,7 +203,7 @@ def validity(
     if expects_precomputed_rows(k):
         if X is None:
             raise ValueError(
-                "validity of a precomputed kernel needs the matrix: pass it as X, or use check_gram"
+                "validity requires the matrix of a precomputed kernel: pass X, or use check_gram"
             )
         k, X = as_index_kernel(k, X)
     rng = seeded_generator(random_state)

@@ -1,15 +1,15 @@
-"""Rules that choose the scale gamma of a kernel from the data.
+"""Rules that choose the scale gamma of a kernel from n points X with d columns.
 
-    scale     gamma = 1 / (d Var X), over all entries
+    scale     gamma = 1 / (d Var X), with the variance of all entries of X
     auto      gamma = 1 / d
-    median    gamma = 1 / (2 m^2),  m the median distance between two different points
-    scott     gamma = 1 / (2 h^2),  h = s n^(-1 / (d + 4)),  s^2 the mean variance of the columns
-    silverman the same with h = s (n (d + 2) / 4)^(-1 / (d + 4))
+    median    gamma = 1 / (2 m^2), where m is the median distance between two different points
+    scott     gamma = 1 / (2 h^2), h = s n^(-1 / (d + 4)), s^2 is the mean variance of the columns
+    silverman gamma = 1 / (2 h^2), h = s (n (d + 2) / 4)^(-1 / (d + 4))
 
-Scott's and Silverman's rules are bandwidths for kernel density estimation, optimal for normal
-densities; the bandwidth h decreases as n grows.  All rules use the convention
-exp(-gamma |x - z|^2), that is, gamma = 1 / (2 l^2).  A weight counts as a number of repetitions:
-Var and the median are weighted, and n is the sum of the weights.
+Scott's and Silverman's rules are optimal bandwidths h for the estimation of normal densities; h
+decreases as n grows.  All rules refer to the kernel exp(-gamma |x - z|^2), whose length scale l is
+given by gamma = 1 / (2 l^2).  A weight counts as a number of repetitions: variance and median are
+weighted, and n is the sum of the weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["RULES", "evenly_spaced_rows", "gamma_from_rule", "median_distance"]
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
 # Maximum number of rows from which the median distance is computed.  1000 rows have half a million
-# pairs, which determine the median more precisely than a rule of thumb needs.
+# pairs, which is precise enough for a rule of thumb.
 _MAX_MEDIAN_ROWS = 1000
 
 
@@ -36,7 +36,7 @@ def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> flo
         return 1.0 / X.shape[1]
     if rule not in RULES:
         raise ValueError(
-            f"unknown rule {rule!r} for a scale; use a positive number or one of {RULES}"
+            f"{rule!r} is not a rule for gamma; use a positive number or one of {RULES}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         if rule == "scale":
@@ -63,9 +63,10 @@ def median_distance(
 ) -> float:
     """Return the median distance between two different points of X, or 1.0 if all are equal.
 
-    `metric` is the name of a metric of SciPy's `pdist`, or a function with which to replace
-    `pdist`.  If X has more than 1000 rows (counted with their weights), 1000 evenly spaced rows are
-    used.  They are not drawn at random, so that the same data give the same value.
+    `metric` is the name of a metric of SciPy's `pdist`, or a function that returns the distances of
+    all pairs of rows in the order of `pdist`.  If X has more than 1000 rows (counted with their
+    weights), 1000 evenly spaced rows are used.  They are not drawn at random, so that the same data
+    give the same value.
     """
     n = X.shape[0]
     if max(n, 0.0 if weights is None else weights.sum()) > _MAX_MEDIAN_ROWS:
@@ -89,8 +90,8 @@ def median_distance(
 def evenly_spaced_rows(n: int, max_rows: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Return the indices of at most `max_rows` of n rows, evenly spaced and in ascending order.
 
-    With weights, each row counts as many times as its weight, and the indices are spaced evenly
-    over these repetitions.  Weights that sum to less than n are scaled to the sum n.
+    With weights, each row is repeated as many times as its weight, and the indices are spaced
+    evenly over all repetitions.  Weights with a sum below n are scaled so that their sum is n.
 
     Examples
     --------
@@ -119,27 +120,27 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def _squared_bandwidth_factor(rule: str, X: Any, weights: np.ndarray | None) -> float:
-    """Return h^2 / s^2 for the rules "scott" and "silverman"."""
+    """Return the squared bandwidth of the rule "scott" or "silverman", divided by the variance."""
     n, d = X.shape[0] if weights is None else float(weights.sum()), X.shape[1]
     count = n if rule == "scott" else n * (d + 2) / 4.0
     return float(count ** (-2.0 / (d + 4)))
 
 
 def _rounding_std(X: Any) -> float:
-    """Return the standard deviation that rounding errors can cause if all entries are equal."""
+    """Return the largest standard deviation that rounding errors cause for equal entries."""
     eps = np.finfo(X.dtype).eps if X.dtype.kind == "f" else np.finfo(float).eps
     return float(4.0 * eps * float(abs(X).max()))
 
 
 def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
-    """Return the fraction of the total weight for each of n rows."""
+    """Return the weight of each of n rows as a fraction of the total weight."""
     if weights is None or np.all(weights == weights[0]):
         return np.full(n, 1.0 / n)
     return weights / weights.sum()
 
 
 def _without_duplicates(X: Any) -> Any:
-    """Return a copy as CSR matrix without duplicate entries."""
+    """Return a copy of X as a CSR matrix, with duplicate entries added up."""
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     return X
@@ -152,7 +153,7 @@ def _mean_column_variance(X: Any, weights: np.ndarray | None) -> float:
     if not sp.issparse(X):
         return float(np.mean(fractions @ np.square(X - means)))
     X = _without_duplicates(X)
-    # The zeros that are not stored contribute their total weight times the squared mean.
+    # Entries that are not stored are 0; they contribute their total weight times the squared mean.
     present = X.copy()
     present.data = np.ones(len(X.data))
     full = np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]

@@ -1,14 +1,14 @@
-"""Accurate squared distances of pairs of rows that are close to each other.
+"""Accurate squared distances between rows that are close to each other.
 
-The formula |y|^2 + |w|^2 - 2 y.w for |y - w|^2 suffers from cancellation.  Its rounding error is
-about 4 eps N, with N = |y|^2 + |w|^2.  A pair is called *close* if
+The formula |y|^2 + |w|^2 - 2 y.w for the squared distance of rows y and w suffers from
+cancellation.  Its rounding error is about 4 eps N, with N = |y|^2 + |w|^2.  A pair is called
+*close* if
 
     |y - w|^2 < 1e-4 N,
 
 and its distance is then recomputed from the differences of the rows.  For all other pairs, 4 eps N
-is at most 1e-11 of the squared distance.  There are few close pairs unless the points form clusters
-whose distances are large relative to their size, so that the usual cost is one comparison per
-entry.
+is at most 1e-11 of the squared distance.  There are few close pairs unless the points form tight
+clusters that are far apart, so that the usual cost is one comparison per entry.
 
 Dense rows are processed by compiled loops; sparse rows are subtracted by SciPy, in batches.
 """
@@ -25,11 +25,11 @@ from ..._core import jit, slices
 
 __all__ = ["add_close_moments", "recompute_close_pairs"]
 
-_CLOSE_RATIO = 1e-4  # |y - w|^2 / (|y|^2 + |w|^2) below which a pair is close
+_CLOSE_RATIO = 1e-4  # a pair is close if |y - w|^2 / (|y|^2 + |w|^2) is smaller
 _CHECK_BLOCK = (
-    64  # pairs that are checked together, by vector instructions, before a loop over them
+    64  # pairs that vector instructions check together; a loop follows if one of them is close
 )
-_SPARSE_BATCH = 2**14  # pairs of sparse rows whose differences are in memory at a time
+_SPARSE_BATCH = 2**14  # pairs of sparse rows that are subtracted at a time
 
 
 def recompute_close_pairs(
@@ -40,15 +40,16 @@ def recompute_close_pairs(
     Parameters
     ----------
     Y, V : arrays or CSR matrices
-        The rows; only the first `columns` entries of dense rows are used.
+        The rows y_i and v_j.
     columns : int
+        The number of entries of dense rows to use; further entries are ignored.
     left, right : ndarray
         The squared norms |y_i|^2 and |v_j|^2.
     s : ndarray of shape (n, m)
         The squared distances, overwritten for close pairs.
     relative : bool
-        Whether small s need a small relative error.  If not, an error of 1e-11 max(s, 1) is
-        sufficient, and nothing is recomputed if all norms are small.
+        If True, the relative error of every s_ij is small.  If False, an error of 1e-11 max(s, 1)
+        is sufficient, so that nothing is recomputed if all norms are small.
     """
     if not _may_be_close(s, left, right, relative):
         return
@@ -69,11 +70,10 @@ def add_close_moments(
     first: np.ndarray,
     second: np.ndarray,
 ) -> None:
-    """Add the close pairs to weighted moments of the differences, and set their M_ij to 0.
+    """Add the close pairs (i, j) to weighted sums of the differences of rows, in place.
 
-    first_ic <- first_ic + sum_j M_ij (y_ic - v_jc) and
-    second_c <- second_c + sum_ij M_ij (y_ic - v_jc)^2, over close pairs.  The caller adds the other
-    pairs by matrix products.
+    This adds M_ij (y_ic - v_jc) to first_ic and M_ij (y_ic - v_jc)^2 to second_c for each close
+    pair, and then sets its M_ij to 0.  The caller adds all other pairs by matrix products.
     """
     if sp.issparse(Y) or sp.issparse(V):
         for i, j, D in _sparse_differences(Y, V, left, right, s):
@@ -101,18 +101,18 @@ def _sparse_differences(
         yield i, j, (Y[i] - V[j]).astype(np.float64)
 
 
-# ---------------------------------------------------------------------- loops
+# ---------------------------------------------------------------------- compiled loops
 
 
 @jit()
 def _is_close(s: Any, left: Any, right: Any) -> bool:
-    # Written as "not >=", so that a NaN from an overflow counts as close, too.
+    # Written as "not >=", so that a NaN from an overflow also counts as close.
     return not (s >= _CLOSE_RATIO * (left + right))
 
 
 @jit()
 def _count_close(s: Any, left: Any, right: Any) -> int:
-    """Return the number of close pairs in a row; without branches, so that it is vectorised."""
+    """Count the close pairs in a row; without branches, so that the loop is vectorised."""
     count = 0
     for j in range(s.shape[0]):
         count += _is_close(s[j], left, right[j])
@@ -159,7 +159,7 @@ def _refine_dense(Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any) -
 def _moments_dense(
     M: Any, Y: Any, V: Any, left: Any, right: Any, s: Any, first: Any, second: Any
 ) -> None:
-    """Do the work of `add_close_moments` for dense rows."""
+    """Implement `add_close_moments` for dense rows."""
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _CHECK_BLOCK):
             stop = min(start + _CHECK_BLOCK, s.shape[1])

@@ -1,8 +1,9 @@
 """Conditionally positive definite functions of the distance.
 
-Conditionally positive definite of order m means that c^T K c >= 0 for all c orthogonal to the
-polynomials of degree below m.  For order 1 the condition is sum c_i = 0, which centring the kernel
-matrix ensures.  The minus signs of the kernels are necessary for this property.
+A kernel is conditionally positive definite of order m if c^T K c >= 0 for all vectors c that are
+orthogonal to the polynomials of degree below m.  For order 1 the condition on c is sum c_i = 0; a
+centred kernel matrix is then positive semidefinite.  The kernels have minus signs because without
+them they would not have this property.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ class _ConditionallyPositiveDefinite(Radial):
     @property
     @abstractmethod
     def _proof(self) -> tuple[str, int, list[float]]:
-        """The triple (rule, order, positions).
+        """A triple: the rule that proves the order, the order, and a counterexample.
 
-        Points at these positions on a line, in units of the length scale, show that the function is
-        not positive semidefinite.
+        The counterexample is a list of positions on a line, in units of the length scale; the
+        matrix of these points is not positive semidefinite.
         """
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -45,7 +46,7 @@ class _ConditionallyPositiveDefinite(Radial):
 
 @node
 class Multiquadric(_ConditionallyPositiveDefinite):
-    """Multiquadric, a smooth function that grows with the distance.
+    """Multiquadric kernel: minus a smooth function that grows with the distance.
 
         k(x, z) = -sqrt(1 + |x - z|^2 / l^2)
 
@@ -82,12 +83,12 @@ class Multiquadric(_ConditionallyPositiveDefinite):
 
 @node
 class ThinPlate(_ConditionallyPositiveDefinite):
-    """Thin plate spline kernel, for smooth interpolation of scattered data.
+    """Thin-plate spline kernel, for smooth interpolation of scattered data.
 
         k(x, z) = r^2 log r (degree 2) or -r^4 log r (degree 4),  r = |x - z| / l
 
     It is not a Mercer kernel, but conditionally positive definite: of order 2 for degree 2, and of
-    order 3 for degree 4.  The signs are necessary for this property.
+    order 3 for degree 4.  With the opposite signs it would not have this property.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class ThinPlate(_ConditionallyPositiveDefinite):
 
 @node
 class Distance(_ConditionallyPositiveDefinite):
-    """Negative power of the distance.
+    """Minus a power of the distance.
 
         k(x, z) = -|x - z|^b / l^b,  0 < b <= 2
 
@@ -159,7 +160,8 @@ class Distance(_ConditionallyPositiveDefinite):
         if not (isinstance(self.exponent, (int, float, np.number)) and 0 < self.exponent <= 2):
             raise ValueError(
                 f"Distance: exponent must lie in (0, 2], got {self.exponent!r}; "
-                f"for b > 2, -r^b is not conditionally positive definite of order 1"
+                f"with an exponent above 2, the kernel is not conditionally positive definite of "
+                f"order 1"
             )
 
     @property

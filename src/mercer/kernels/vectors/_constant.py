@@ -20,7 +20,7 @@ __all__ = ["Constant", "White"]
 class _PositionIndependent(Kernel):
     """Base class of kernels that do not depend on the positions of the points.
 
-    Their gradient with respect to the points is 0.  The only field is the number k(x, x).
+    Their gradient with respect to the points is 0.  Their only field is the number k(x, x).
     """
 
     def _check(self) -> None:
@@ -86,12 +86,12 @@ class Constant(_PositionIndependent):
 
 @node
 class White(_PositionIndependent):
-    """White noise kernel: independent noise of each observation.
+    """White noise kernel: the covariance of independent noise in each observation.
 
         k(x, z) = noise if x and z are the same observation, else 0
 
-    Observations with equal values are different observations: `k(X)` is noise times the identity,
-    even if a row of X occurs twice, and `k(X, Z)` is 0, even if Z equals X.
+    Two observations can be different even if their values are equal: `k(X)` is noise times the
+    identity matrix, even if a row of X occurs twice, and `k(X, Z)` is 0, even if Z equals X.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class White(_PositionIndependent):
 
 
 class _LinearisedWhite(KernelLinearisation):
-    """The matrix noise * I, or 0 for two collections of points, without forming the matrix."""
+    """The linearisation of `White`, which computes products with noise * I without forming it."""
 
     kernel: White
 

@@ -1,7 +1,7 @@
 """Kernels that are functions of the inner product t = <x, z>.
 
 A new kernel implements `profile(t)`, `slope(t)` = profile'(t) and, if it has parameters,
-`parameter_slopes(t)`.  The base class does everything else.
+`parameter_slopes(t)`.  The base class `DotProduct` implements the rest.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class DotProduct(ProfileKernel):
 
         k(x, z) = profile(<x, z>)
 
+    A subclass defines the function `profile` and its derivative `slope`.
+
     Examples
     --------
     >>> from mercer.kernels import DotProduct, Linear, Polynomial
@@ -60,7 +62,7 @@ class DotProduct(ProfileKernel):
 
 
 def squared_norms(X: Any) -> np.ndarray:
-    """Return the squared norms |x_i|^2 of the rows, in the precision of X, shape (n,)."""
+    """Return the squared norms |x_i|^2 of the rows of X, shape (n,)."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     with np.errstate(over="ignore"):  # the caller handles infinite norms
@@ -73,7 +75,7 @@ class Linear(DotProduct):
 
         k(x, z) = <x, z>
 
-    It has no parameters; `Linear() + c` adds an intercept, and `Scale` a variance.
+    It has no parameters.  `Linear() + c` adds an intercept, and `c * Linear()` a variance.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class Linear(DotProduct):
 
 
 class _Affine(ABC):
-    """Base class of k(x, z) = g(gamma <x, z> + coef0); a kernel implements g and its slope."""
+    """Base class of kernels k(x, z) = g(gamma <x, z> + coef0) with a scalar function g."""
 
     gamma: float | str
     coef0: float
@@ -138,7 +140,8 @@ class Polynomial(_Affine, DotProduct):
 
         k(x, z) = (gamma <x, z> + coef0)^degree
 
-    Its features are all monomials of at most that degree (of exactly that degree for coef0 = 0).
+    Its features are all monomials in the entries of x of at most this degree, or, for coef0 = 0, of
+    exactly this degree.
 
     Parameters
     ----------
@@ -193,9 +196,9 @@ class Sigmoid(_Affine, DotProduct):
 
         k(x, z) = tanh(gamma <x, z> + coef0)
 
-    It is indefinite for all gamma and coef0; the matrix of tanh(xz) for x = 1, 2 already has a
-    negative eigenvalue.  It is included because it is common in the literature.  Estimators that
-    require a Mercer kernel warn or raise an error.
+    It is indefinite for all gamma and coef0.  For example, the matrix of tanh(xz) for the points 1
+    and 2 has a negative eigenvalue.  It is included because it is common in the literature.
+    Estimators that require a Mercer kernel warn or raise an error.
 
     Parameters
     ----------
@@ -230,8 +233,8 @@ class Sigmoid(_Affine, DotProduct):
         rule = "tanh has a power series with negative coefficients"
         if isinstance(self.gamma, str):
             return Properties(rule)
-        # Points with a negative eigenvalue: 0 for coef0 < 0; 1 and 2 for coef0 = 0; and 0 with two
-        # distant points x and -x for coef0 > 0.
+        # Points whose matrix has a negative eigenvalue: 0 if coef0 < 0; 1 and 2 if coef0 = 0; 0 and
+        # two distant points x and -x if coef0 > 0.
         far = np.sqrt(5.0 + abs(self.coef0))
         positions = np.array([[0.0], [1.0], [2.0], [far], [-far]])
         return Properties(rule, against=positions / np.sqrt(float(self.gamma)))
@@ -292,14 +295,14 @@ class Cosine(VectorKernel):
 
 @node
 class Bilinear(VectorKernel):
-    """Linear kernel with a metric matrix A.
+    """Linear kernel with respect to the inner product that a matrix A defines.
 
         k(x, z) = x^T A z
 
     Parameters
     ----------
     A : array-like of shape (d, d)
-        A symmetric positive semidefinite matrix; this is checked.
+        A symmetric positive semidefinite matrix; any other matrix raises an error.
 
     Examples
     --------
@@ -318,8 +321,8 @@ class Bilinear(VectorKernel):
         if (lowest := lowest_eigenvalue(A)) < 0:
             raise ValueError(
                 f"Bilinear: A must be positive semidefinite, but its smallest eigenvalue is "
-                f"{lowest:.3g}, so x^T A z is not a Mercer kernel. check_gram(A).nearest is the "
-                f"nearest positive semidefinite matrix"
+                f"{lowest:.3g}, so x^T A z is not a Mercer kernel. Use the nearest "
+                f"positive semidefinite matrix, check_gram(A).nearest"
             )
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -361,7 +364,7 @@ class Bilinear(VectorKernel):
 
 
 def _shifted(kernel: Kernel, X: Any) -> Kernel:
-    """Return k(x - c, z - c) with c the middle of X, or k if X is not far from the origin."""
+    """Return k(x - c, z - c) with the centre c of X, or k if X is not far from the origin."""
     from ..algebra._input_maps import Shift
 
     if sp.issparse(X) or not kernel._has_linear_part:
@@ -371,11 +374,11 @@ def _shifted(kernel: Kernel, X: Any) -> Kernel:
 
 
 def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
-    """Return t**exponent by repeated squaring, overwriting t; much faster than np.power."""
+    """Overwrite t with t**exponent by repeated squaring, much faster than np.power."""
     if exponent == 0:
         t[...] = 1.0
         return t
-    bits = bin(exponent)[3:]  # after the leading 1
+    bits = bin(exponent)[3:]  # the binary digits after the leading 1
     base = t.copy() if "1" in bits else t
     for bit in bits:
         np.square(t, out=t)

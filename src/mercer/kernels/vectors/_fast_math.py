@@ -1,10 +1,12 @@
-"""Vectorised exponential in place, the most expensive function of many kernel matrices.
+"""Fast vectorised exp, cos and sin, on which kernels spend much of their time.
+
+The exponential is computed in place:
 
     T  <-  exp(min(scale * T, 0))
 
 NumPy has a vectorised float64 exp only on processors with AVX-512; on others it calls the C library
 for each entry.  A polynomial written with additions, multiplications and integer shifts is compiled
-to vector instructions by LLVM on every processor, and is several times faster on those.
+to vector instructions by LLVM on every processor, and is several times faster than those calls.
 
 With t = scale * T / log 2, k = round(t) and r = t - k, |r| <= 1/2,
 
@@ -13,12 +15,12 @@ With t = scale * T / log 2, k = round(t) and r = t - k, |r| <= 1/2,
 where p is the polynomial of degree 11 (6 in float32) that interpolates 2**r at Chebyshev points;
 its error is below the rounding error.  It is evaluated by Estrin's scheme, so that the processor
 can compute several terms in parallel.  Adding 1.5 * 2**52 to t rounds it to k and leaves k in the
-low bits of the sum, from where it is shifted into the exponent of the result.
+low bits of the sum, which are then shifted into the exponent of the result.
 
 The error of the result is a few units in the last place, plus a relative error of |t| eps from the
-rounding of t, which is no more than the rounding of T itself causes.  Arguments are capped at 0,
-because a negative squared distance is a rounding error of 0.  Results below the smallest normal
-number are 0; NaN stays NaN.
+rounding of t, which is not larger than the effect of rounding T.  Arguments are capped at 0,
+because a positive exponent comes from a squared distance that is negative by rounding.  Results
+below the smallest normal number are 0; NaN stays NaN.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ _ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: the same for float32
 
 @jit()
 def _exp64(T: Any, scale: float) -> None:
-    """Do the work of `exp_inplace` in float64."""
+    """Implement `exp_inplace` in float64."""
     scale = scale * _LOG2E
     for i in range(T.shape[0]):
         row = T[i]
@@ -66,7 +68,7 @@ def _exp64(T: Any, scale: float) -> None:
 
 @jit()
 def _exp32(T: Any, scale: Any) -> None:
-    """Do the work of `exp_inplace` in float32."""
+    """Implement `exp_inplace` in float32."""
     scale = scale * np.float32(_LOG2E)
     zero, floor, one = np.float32(0.0), np.float32(-126.0), np.float32(1.0)
     c1, c2, c3 = np.float32(0.693147207), np.float32(0.240226509), np.float32(0.0555032723)
@@ -111,10 +113,10 @@ def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
     return T
 
 
-# --- Fast simultaneous cosine and sine, where random Fourier features spend most of their time.
+# --- Fast simultaneous cosine and sine, the most expensive part of random Fourier features.
 
 
-_MAX_PHASE = 1e6  # |k| < 2**20 holds for phases up to this size
+_MAX_PHASE = 1e6  # up to this size, the number k of quarter turns is below 2**20
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and subtracting it rounds to an integer
 
 
@@ -149,14 +151,14 @@ def _scaled_sincos64(P: Any, a: Any, C: Any, S: Any) -> None:
 
 
 def scaled_sincos(P: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
-    """Set out <- [a cos(P), a sin(P)], all cosines before all sines.
+    """Write [a cos(P), a sin(P)] to `out`, all cosines before all sines.
 
     P has shape (n, m), the amplitudes `a` have shape (m,), and `out` has shape (n, 2 m).
     """
     m = P.shape[1]
     cosines, sines = out[:, :m], out[:, m:]
     largest = max(P.max(initial=0.0), -P.min(initial=0.0))
-    if P.dtype == out.dtype == np.float64 and largest <= _MAX_PHASE:  # False if P contains nan
+    if P.dtype == out.dtype == np.float64 and largest <= _MAX_PHASE:  # False if P contains NaN
         _scaled_sincos64(P, a, cosines, sines)
         return
     np.cos(P, out=cosines)

@@ -1,11 +1,10 @@
-"""Kernels of a sum of one term per column, s = sum_c w_c g(x_c, z_c).
+"""Kernels that are functions of a sum over the columns, s = sum_c w_c g(x_c, z_c).
 
 A new kernel defines the term g, the weights w_c of the columns, `profile(s)` and `slope(s)` =
 profile'(s).  The terms |x - z|, (x - z)^2 / (x + z) and min(x, z) are not inner products, so that
 s cannot be computed by a matrix product.  It is summed directly, for one row and a few hundred
 others at a time, in loops that compile to vector instructions.  Sparse rows are converted to dense
-ones in batches.  Only for min(x, z) are sparse rows used directly, because the minimum of
-non-negative numbers is 0 where one of them is.
+ones in batches, except for min(x, z), which is 0 unless both entries are nonzero.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MAX_DENSE_ENTRIES = 1 << 20  # entries of a sparse operand converted to a dense
 
 @node
 class Elementwise(ProfileKernel):
-    """Base class of k(x, z) = profile(s) with s = sum_c w_c g(x_c, z_c)."""
+    """Base class of kernels k(x, z) = profile(s) with s = sum_c w_c g(x_c, z_c)."""
 
     _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
     _nonnegative: ClassVar[bool] = False  # whether entries must be >= 0
@@ -46,7 +45,7 @@ class Elementwise(ProfileKernel):
         return "nonnegative" if self._nonnegative else "vectors"
 
     def _weights(self, columns: int) -> Any:
-        """Return the weights w_c, one number or one per column."""
+        """Return the weights w_c as one number, or as an array with one entry per column."""
         return 1.0
 
     # ------------------------------------------------------------------ tiles
@@ -56,7 +55,7 @@ class Elementwise(ProfileKernel):
     ) -> np.ndarray:
         X, Z = P.arrays[0], Q.arrays[0]
         if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
-            sparse_min_sums(X, Z, out)  # the minimum is 0 where one of the entries is
+            sparse_min_sums(X, Z, out)  # no terms where one of the entries is 0
             return out
         weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
         for rows, A in _dense_rows(X):
@@ -70,19 +69,19 @@ class Elementwise(ProfileKernel):
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
-        self._weights(X.shape[1])  # raises an error if there is not one length scale per column
+        self._weights(X.shape[1])  # raises an error if the number of length scales is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
-        """Return X as vectors, after checking that they have no negative entry where required."""
+        """Return X as a matrix; raise an error if an entry is negative but must not be."""
         X = super()._vectors(X, like)
         if self._nonnegative:
             lowest = min((X.data if sp.issparse(X) else X).min(initial=0.0), 0.0)
             if lowest < 0:
                 raise ValueError(
-                    f"{type(self).__name__} compares histograms, whose entries are non-negative, "
-                    f"but X has the entry {lowest:.6g}; if the features were standardised, pass "
-                    f"the counts or frequencies instead"
+                    f"{type(self).__name__} compares histograms, whose entries cannot be negative, "
+                    f"but X contains {lowest:.6g}; if the features were standardised, pass the "
+                    f"original counts or frequencies instead"
                 )
         return X
 
@@ -94,9 +93,9 @@ class Elementwise(ProfileKernel):
         return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
     def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
-        """Return the array of shape (n, d) that the loop `add` fills with sums of M_ij over j.
+        """Return an array of shape (n, d) of sums over j, weighted by M_ij.
 
-        `add` is `_sum_slopes` or `_sum_terms_by_column`.
+        The function `add` computes the sums: `_sum_slopes` or `_sum_terms_by_column`.
         """
         X, Z = P.arrays[0], Q.arrays[0]
         out = np.zeros(X.shape)
@@ -109,7 +108,7 @@ class Elementwise(ProfileKernel):
 
 @node
 class _ExponentialSum(Elementwise):
-    """Base class of k(x, z) = exp(-s) with s = 0 for equal points."""
+    """Base class of kernels k(x, z) = exp(-s), where s = 0 for equal points."""
 
     diagonal_bound: ClassVar[float] = 1.0
 
@@ -143,10 +142,10 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
     Parameters
     ----------
     length_scale : float, array-like of shape (d,), or str, default 1.0
-        The length scale l, or one per column.  Tunable.  It can also be a rule that `resolve`
-        replaces by a value for the data: "median" (l is the median L1 distance), "auto"
-        (gamma = 1 / d), "scale" (gamma = 1 / (d Var X)), "scott" or "silverman", where
-        gamma = 1 / l.  `Laplacian.from_gamma` takes gamma directly.
+        The length scale l, or one l_c per column.  Tunable.  It can also be a rule that `resolve`
+        replaces by a value for the data: "median" (l is the median L1 distance), or, with
+        gamma = 1 / l, "auto" (gamma = 1 / d), "scale" (gamma = 1 / (d Var X)), "scott" or
+        "silverman".  Use `Laplacian.from_gamma` to pass gamma instead.
 
     Examples
     --------
@@ -183,7 +182,7 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
 
 @node
 class Chi2(_ExponentialSum):
-    """Exponential chi-squared kernel for histograms, x, z >= 0.
+    """Exponential chi-squared kernel for histograms (vectors with entries >= 0).
 
         k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c))
 
@@ -193,8 +192,8 @@ class Chi2(_ExponentialSum):
     ----------
     gamma : float or str, default 1.0
         The factor of the sum, > 0.  Tunable.  It can also be a rule that `resolve` replaces by a
-        value for the data: "median" (1 / the median of the sums), or "scale", "auto", "scott" or
-        "silverman" as for `RBF`.
+        value for the data: "median" (1 / the median of the sum over pairs of points), or "scale",
+        "auto", "scott" or "silverman" as for `RBF`.
 
     Examples
     --------
@@ -230,7 +229,7 @@ class Chi2(_ExponentialSum):
 
 @node
 class AdditiveChi2(Elementwise):
-    """Additive chi-squared kernel for histograms, x, z >= 0.
+    """Additive chi-squared kernel for histograms (vectors with entries >= 0).
 
         k(x, z) = -sum_c (x_c - z_c)^2 / (x_c + z_c)
 
@@ -263,12 +262,12 @@ class AdditiveChi2(Elementwise):
 
 @node
 class HistogramIntersection(Elementwise):
-    """Histogram intersection kernel, for histograms x, z >= 0.
+    """Histogram intersection kernel for histograms (vectors with entries >= 0).
 
         k(x, z) = sum_c min(x_c, z_c)
 
-    This is the mass that two histograms have in common.  It is the inner product of the indicator
-    functions of the intervals [0, x_c].  It has no parameters.
+    This is the mass that two histograms have in common.  It is a Mercer kernel, because min(x, z)
+    is the inner product of the indicator functions of [0, x] and [0, z].  It has no parameters.
 
     Examples
     --------
@@ -296,11 +295,11 @@ class HistogramIntersection(Elementwise):
         return np.asarray(X.sum(axis=1)).ravel()
 
 
-# ---------------------------------------------------------------------- rows
+# ---------------------------------------------------------------------- dense rows
 
 
 def _dense_rows(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield (rows, X[rows] as a dense array); all rows at once unless X is sparse."""
+    """Yield (rows, X[rows] as a dense array); a dense X is not split into batches."""
     n, d = X.shape
     size = max(1, _MAX_DENSE_ENTRIES // d) if sp.issparse(X) else max(n, 1)
     for rows in slices(n, size):
@@ -318,15 +317,15 @@ def _chi2_sums(sample: np.ndarray) -> np.ndarray:
     return -AdditiveChi2()(sample)[np.triu_indices(len(sample), k=1)]
 
 
-# ---------------------------------------------------------------------- loops
+# ---------------------------------------------------------------------- compiled loops
 #
-# `kind` is constant within a loop, so that the compiler moves the choice of the term out of it.
+# `kind` is constant within a loop, so that the compiler evaluates the conditions only once.
 # The expressions contain no float64 constants, so that float32 input is computed in float32.
 
 
 @jit()
 def _term(kind: int, a: Any, b: Any) -> Any:
-    """Return the term g(a, b)."""
+    """Return the term g(a, b) of this kind."""
     if kind == _ABSOLUTE:
         return abs(a - b)
     if kind == _CHI2:
@@ -349,7 +348,7 @@ def _slope(kind: int, a: float, b: float) -> float:
 
 @jit()
 def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
-    """Set out_ij <- sum_c weights_c g(A_ic, B_jc); the inner loop over j is vectorised."""
+    """Write sum_c weights_c g(A_ic, B_jc) to out_ij; Bt is the transpose of B."""
     sums = np.empty(_SUM_WIDTH, dtype=out.dtype)
     for start in range(0, Bt.shape[1], _SUM_WIDTH):
         size = min(_SUM_WIDTH, Bt.shape[1] - start)
@@ -368,7 +367,7 @@ def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
 
 @jit("reassoc", "nsz")
 def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
-    """Set out_ic <- out_ic + sum_j M_ij dg(A_ic, B_jc) / dA_ic."""
+    """Add sum_j M_ij dg(A_ic, B_jc) / dA_ic to out_ic; Bt is the transpose of B."""
     for i in range(A.shape[0]):
         row = M[i]
         for c in range(A.shape[1]):
@@ -380,7 +379,7 @@ def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
 
 @jit("reassoc", "nsz")
 def _sum_terms_by_column(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
-    """Set out_ic <- out_ic + sum_j M_ij g(A_ic, B_jc)."""
+    """Add sum_j M_ij g(A_ic, B_jc) to out_ic; Bt is the transpose of B."""
     for i in range(A.shape[0]):
         row = M[i]
         for c in range(A.shape[1]):

@@ -1,4 +1,4 @@
-"""A Gaussian kernel with local scaling: its width adapts to the density of the points."""
+"""The kernel `LocalRBF`, a Gaussian whose width adapts to the local density of the points."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ._vector_kernel import VectorKernel
 
 __all__ = ["LocalRBF"]
 
-# Training points from which the density is estimated (weighted ones count by their weight).  More
-# points describe the density in more detail, but each evaluation of the kernel takes longer.
+# Largest number of training points from which the density is estimated (a point of weight 2 counts
+# twice).  More points would describe the density in more detail, but slow down the kernel.
 _MAX_POINTS = 1000
 
 
@@ -30,13 +30,13 @@ class LocalRBF(VectorKernel):
         k(x, z) = (2 l(x) l(z) / (l(x)^2 + l(z)^2))^(d/2) exp(-|x - z|^2 / (l(x)^2 + l(z)^2))
 
     l(x) is the distance of x to its `n_neighbors`-th nearest neighbour among the training points
-    (all of them, or 1000 evenly spaced ones).  The kernel is therefore narrow where points are
-    dense, and wide where they are sparse.
+    (all of them, or 1000 evenly spaced ones).  The kernel is therefore narrow where the points
+    are dense, and wide where they are sparse.
 
     Parameters
     ----------
     n_neighbors : int, default=7
-        The number of neighbours that determines the length scale.  The nearest neighbour of a
+        The rank of the neighbour whose distance is the length scale.  The first neighbour of a
         training point is the point itself.
     points : array of shape (m, d), optional
         The points from which the density is estimated.  None means the training points; call
@@ -48,8 +48,9 @@ class LocalRBF(VectorKernel):
     of Gaussians of width l(x) around x (Gibbs, 1997; Paciorek and Schervish, 2004).
 
     The self-tuning affinity of Zelnik-Manor and Perona, exp(-|x - z|^2 / (l(x) l(z))), has the same
-    purpose, but it is *not* a Mercer kernel in general.  Validity requires the first factor, which
-    reduces k between regions of different density, the more so the more dimensions there are.
+    purpose, but it is *not* a Mercer kernel in general.  The first factor of k is necessary for a
+    Mercer kernel.  It reduces k between regions of different density, especially if the number of
+    columns d is large.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class LocalRBF(VectorKernel):
         return Prepared((X, self._widths(X)))
 
     def _widths(self, X: np.ndarray) -> np.ndarray:
-        """Return l(x) > 0.
+        """Return the length scale l(x) > 0 at each point.
 
         If the `n_neighbors` nearest points are all copies of x, l(x) is the smallest positive
         distance, or 1 if there is none.

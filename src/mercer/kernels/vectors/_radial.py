@@ -2,11 +2,12 @@
 
 A subclass of `Radial` needs `profile(s)` and `slope(s)` = profile'(s).  If it has parameters other
 than the length scale, it also needs `parameter_slopes(s)`.  The base class computes distances,
-diagonal, derivatives and tiles.  A tile is one matrix product of augmented rows,
+diagonal, derivatives and tiles (blocks of K).  The s of a tile are one matrix product of augmented
+rows,
 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 
-where c is in the middle of the points.  Distances do not depend on c, but rounding errors do.
+where c is the centre of the points.  Distances do not depend on c, but rounding errors do.
 Sparse rows cannot be centred and use the same formula with c = 0.  If s is small relative to
 |y|^2 + |w|^2, the three terms cancel.  If the rounding error then matters, because the norms are
 large or the kernel is steep at 0, s is computed again from the differences y - w
@@ -14,7 +15,7 @@ large or the kernel is steep at 0, s is computed again from the differences y - 
 
 For up to eight columns, the squares ((x_c - z_c) / l_c)^2 are summed directly, which is faster and
 does not cancel.  In this case c is 0 unless the subtraction x - c is exact, and the division by l
-comes last, so that s is accurate wherever the points are.
+comes last, so that s is accurate even if the points are far from 0.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ __all__ = ["Radial", "prepared_squared_norms"]
 
 # Up to this many columns, summing squared differences is faster than the matrix product.
 _MAX_DIRECT_COLUMNS = 8
-_CHUNK_ROWS = 1024  # rows converted at a time, so that float64 temporaries stay small
-# Largest |y|^2 for float32 matrix products.  The exponent of an RBF then has an absolute error of
-# about 4e-7 |y|^2 / 2 = 1e-4; for larger norms float64 is used.
+_CHUNK_ROWS = 1024  # rows converted at a time, to limit temporary memory
+# Largest squared norm |y|^2 for matrix products in float32.  The exponent of an RBF then has an
+# absolute error of about 4e-7 |y|^2 / 2 = 1e-4.  For larger norms float64 is used.
 _MAX_FLOAT32_NORM = 500.0
-# Largest |y|^2 for direct differences in float32: they do not cancel, but must not overflow.
+# Largest |y|^2 for sums of squared differences in float32, which must not overflow.
 _MAX_FLOAT32_DIRECT = 1e30
 # Largest |y|^2 in float64, so that neither s nor a small multiple of it overflows.
 _MAX_SQUARED_NORM = 1e300
 
 
 class _RadialFrame(NamedTuple):
-    """The data that both operands of a radial tile share."""
+    """The form of the rows, centre and length scale that both operands of a tile share."""
 
-    form: str  # "direct" | "augmented" | "inner"
+    form: str  # "direct", "augmented" or "inner", see `_prepare_rows`
     centre: np.ndarray
     inverse: np.ndarray  # 1 / l of each column
 
@@ -61,7 +62,7 @@ class _RadialFrame(NamedTuple):
 
 @node
 class Radial(LengthScaleKernel):
-    """Base class of the kernels that are functions of the scaled distance of two points.
+    """Base class of kernels that are functions of the scaled distance between two points.
 
         k(x, z) = profile(|(x - z) / length_scale|^2)
 
@@ -71,7 +72,8 @@ class Radial(LengthScaleKernel):
     Parameters
     ----------
     length_scale : float, array-like of shape (n_features,) or str, default=1.0
-        One number, one number per column, or a rule such as "median" that is resolved on data.
+        One number, one number per column, or a rule such as "median", which `resolve` replaces by a
+        value for the data.
 
     Examples
     --------
@@ -87,11 +89,11 @@ class Radial(LengthScaleKernel):
            [0.368, 1.   ]])
     """
 
-    # Whether the profile behaves like sqrt(s) near 0.  Rounding errors of a small s are magnified
-    # then, so that s needs a small relative error, and float32 is never used.
+    # Whether the profile behaves like sqrt(s) near 0.  This magnifies rounding errors of a small s,
+    # so that s must have a small relative error, and float32 is never used.
     _has_kink_at_zero: ClassVar[bool] = False
     _profile_accepts_negative: ClassVar[bool] = (
-        False  # whether profile(s) treats s < 0 (rounding) as 0
+        False  # whether profile(s) treats s < 0, from rounding, as 0
     )
     is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
 
@@ -100,7 +102,7 @@ class Radial(LengthScaleKernel):
         self._check_shape()
 
     def _check_shape(self) -> None:
-        """Raise if a parameter other than the length scale is invalid; for subclasses."""
+        """Raise an error if a parameter other than the length scale is invalid."""
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(stationary=True)
@@ -121,7 +123,7 @@ class Radial(LengthScaleKernel):
             frame = like.frame
         if sp.issparse(X) and frame.form != "inner":
             raise ValueError(
-                "sparse points cannot be centred like the dense points they are compared with; "
+                "sparse points cannot be centred in the same way as the dense points `like`; "
                 "prepare the sparse points first, and pass the result as `like`"
             )
         single = X.dtype == np.float32 and not self._has_kink_at_zero
@@ -133,9 +135,9 @@ class Radial(LengthScaleKernel):
             rows, norms = _prepare_rows(X, frame, np.float64)
         if not norms.max(initial=0.0) <= _MAX_SQUARED_NORM:
             raise ValueError(
-                f"{type(self).__name__}: squared distances overflow, because points are up to "
-                f"{np.abs(X).max():.3g} in size for a length scale of {np.min(scale):.3g}; "
-                f"scale the features, or raise length_scale"
+                f"{type(self).__name__}: squared distances overflow, because points have entries "
+                f"up to {np.abs(X).max():.3g} and the length scale is {np.min(scale):.3g}; "
+                f"scale the features, or increase length_scale"
             )
         arrays = (rows, norms.astype(rows.dtype)) if frame.form == "inner" else (rows,)
         return Prepared(arrays, frame=frame, dtype=rows.dtype)
@@ -143,13 +145,13 @@ class Radial(LengthScaleKernel):
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
-        """Set out <- squared scaled distances s of the prepared rows, and return it.
+        """Write the squared scaled distances s of the prepared rows to `out`, and return it.
 
         In float64, the error is about 1e-11: relative to s if `exact` or if the kernel has a kink
         at 0, and relative to max(s, 1) otherwise.  With more than eight columns, the prepared rows
-        themselves are rounded, by eps times their distance from the centre.  In float32, the error
-        is 5e-7 times the squared norms.  Rounding may make s slightly negative; it is clipped at 0
-        unless the profile accepts negative values.
+        also have a rounding error, of eps times their distance from the centre.  In float32, the
+        error is 5e-7 times the squared norms.  Rounding may make s slightly negative; it is clipped
+        at 0 unless the profile accepts negative values.
         """
         A, B, frame, relative = P.arrays[0], Q.arrays[0], P.frame, exact or self._has_kink_at_zero
         if frame.form == "direct":
@@ -177,13 +179,13 @@ class Radial(LengthScaleKernel):
 
     def _diag(self, X: Any) -> np.ndarray:
         X = self._vectors(X)
-        self._scale(X.shape[1])  # raises if the number of columns is wrong
+        self._scale(X.shape[1])  # raises an error if the number of columns is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
     @property
     def diagonal_bound(self) -> float:
         at_zero = self._value_at_zero()
-        return at_zero if at_zero > 0.0 else np.inf  # k(x, x) <= 0: not a Mercer kernel
+        return at_zero if at_zero > 0.0 else np.inf  # if k(x, x) <= 0, k is not a Mercer kernel
 
     # ------------------------------------------------------------------ derivatives
 
@@ -197,7 +199,7 @@ class Radial(LengthScaleKernel):
     def _length_scale_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray, slope: np.ndarray
     ) -> Any:
-        """Return sum_ij W_ij dk_ij / d log l, for the length scale or for each of them."""
+        """Return sum_ij W_ij dk_ij / d log l, one number or one per entry of the length scale l."""
         M = W * slope
         return -2.0 * (
             self._moments(P, Q, s, M)[1] if np.ndim(self.length_scale) else np.vdot(M, s)
@@ -209,16 +211,16 @@ class Radial(LengthScaleKernel):
         return _RadialLinearisation(self, X, Z)
 
     def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """Return profile, slope and derivatives with respect to the other parameters at s.
+        """Return profile(s), slope(s) and parameter_slopes(s), computed together to share work.
 
-        s is not modified.
+        The array s is not modified.
         """
         return self.profile(s.copy()), self._finite_slope(s), self.parameter_slopes(s)
 
     def _squared_difference_products(
         self, P: Prepared, Q: Prepared, M: np.ndarray, A: np.ndarray
     ) -> np.ndarray:
-        """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), from three matrix products."""
+        """Return sum_j M_ij (y_i - w_j)_c^2 A_jq, shape (d, n, q), for scaled points y and w."""
         Y, V = (R.arrays[0][:, : P.frame.columns] for R in (P, Q))
         if P.frame.form == "direct":
             Y, V = Y * P.frame.inverse, V * P.frame.inverse
@@ -241,8 +243,9 @@ class Radial(LengthScaleKernel):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return sum_j M_ij (y_i - w_j)_c and sum_ij M_ij (y_i - w_j)_c^2; M is overwritten.
 
-        They are computed by matrix products, without an array of shape (n, m, d).  Pairs that are
-        so close that the products would cancel are summed separately.
+        y and w are the scaled points.  The sums are computed by matrix products, without an array
+        of shape (n, m, d).  Pairs that are so close that the products would cancel are summed
+        separately.
         """
         frame = P.frame
         first, second = np.zeros((len(P), frame.columns)), np.zeros(frame.columns)
@@ -251,8 +254,8 @@ class Radial(LengthScaleKernel):
             columns = Q.cached("columns", lambda: np.ascontiguousarray(V.T))
             _direct_moments(np.ascontiguousarray(M), Y, columns, frame.inverse, first, second)
             return first, second
-        # Pass whole rows: a slice of columns has another memory layout, for which Numba would
-        # compile the loop again.
+        # Pass entire rows, because Numba would compile the loop again for the memory layout of Y
+        # and V, which are slices of columns.
         add_close_moments(
             M,
             P.arrays[0],
@@ -273,7 +276,8 @@ class Radial(LengthScaleKernel):
     def _finite_slope(self, s: np.ndarray) -> np.ndarray:
         """Return the slope, with 0 in place of infinite values at s = 0.
 
-        The kernel has a symmetric kink there, so that 0 is the mean of the one-sided derivatives.
+        The kernel has a symmetric kink at distance 0, so that 0 is the mean of its one-sided
+        derivatives.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = self.slope(s)
@@ -282,7 +286,7 @@ class Radial(LengthScaleKernel):
 
 
 class _RadialLinearisation(KernelLinearisation):
-    """The linearisation of a radial kernel: profile and slopes share the distances s."""
+    """The linearisation of a radial kernel: values and derivatives share the distances s."""
 
     kernel: Radial
 
@@ -319,11 +323,11 @@ class _RadialLinearisation(KernelLinearisation):
         return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._parts])
 
 
-# ---------------------------------------------------------------------- rows
+# ---------------------------------------------------------------------- prepared rows
 
 
 def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
-    """Return the frame for points X, which other operands then share."""
+    """Choose the form of the rows and the centre for points X; other operands share them."""
     if sp.issparse(X) or not len(X):
         form = (
             "inner"
@@ -346,7 +350,7 @@ def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
 def _prepare_rows(X: Any, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
     """Return the prepared rows and the squared norms |y|^2, with y = (x - c) / l.
 
-    The rows are x - c, [y, |y|^2, 1] or y if the form is direct, augmented or inner, respectively.
+    The rows are x - c for the form "direct", [y, |y|^2, 1] for "augmented" and y for "inner".
     """
     if sp.issparse(X):
         rows = sp.csr_array(X.multiply(frame.inverse), dtype=dtype)
@@ -380,7 +384,7 @@ def _right_factor(rows: np.ndarray) -> np.ndarray:
 
 @jit()
 def _direct_squared_distances(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
-    """Set out_ij <- sum_c ((A_ic - B_jc) inverse_c)^2, where Bt is the transpose of B.
+    """Write sum_c ((A_ic - B_jc) inverse_c)^2 to out_ij; Bt is the transpose of B.
 
     The inner loop runs over j, so that it is vectorised.
     """
@@ -401,7 +405,7 @@ def _direct_squared_distances(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
 def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: Any) -> None:
     """Add sum_j M_ij (y_i - w_j)_c to `first` and sum_ij M_ij (y_i - w_j)_c^2 to `second`.
 
-    y - w = (A - B) inverse, and Bt is the transpose of B.
+    The scaled points are y_i = A_i * inverse and w_j = B_j * inverse; Bt is the transpose of B.
     """
     for i in range(A.shape[0]):
         for c in range(A.shape[1]):
@@ -415,7 +419,7 @@ def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: A
 
 
 def prepared_squared_norms(P: Prepared) -> np.ndarray:
-    """Return the squared norms |y|^2 of prepared rows."""
+    """Return the squared norms |(x - c) / l|^2 of prepared rows x, with centre c."""
     if P.frame.form == "direct":
         return squared_norms(P.arrays[0] * P.frame.inverse)
     if P.frame.form == "inner":

@@ -18,18 +18,18 @@ __all__ = ["sparse_inner_products", "sparse_min_sums"]
 
 
 def sparse_inner_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
-    """Set out_ij <- sum_c a_ic b_jc for two CSR matrices; with `add`, add it to `out`."""
+    """Write sum_c a_ic b_jc to out_ij for CSR matrices A and B, or add it if `add` is True."""
     _scatter(False, add, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
 def sparse_min_sums(A: Any, B: Any, out: np.ndarray) -> None:
-    """Set out_ij <- sum_c min(a_ic, b_jc) for two CSR matrices with entries >= 0."""
+    """Write sum_c min(a_ic, b_jc) to out_ij for two CSR matrices with entries >= 0."""
     _scatter(True, False, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
 def _csr_arrays(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the row pointers, the column indices and the values of a CSR matrix."""
-    # Indices are always int64, so that numba compiles the loop only once for each type of values.
+    # Always convert indices to int64, so that Numba does not compile the loop for other types.
     return A.indptr.astype(np.int64), A.indices.astype(np.int64, copy=False), A.data
 
 
@@ -45,7 +45,7 @@ def _scatter(
     bt_values: Any,
     out: Any,
 ) -> None:
-    """Add the terms g(a, b) = min(a, b) or a b to `out`, for the CSR arrays of A and of B^T."""
+    """Add the terms min(a, b), or a * b, to `out`, given the CSR arrays of A and of B^T."""
     for i in range(out.shape[0]):
         sums = out[i]
         if not add:

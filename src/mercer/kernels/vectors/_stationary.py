@@ -1,6 +1,7 @@
 """Positive definite radial kernels: RBF, Matern, rational quadratic, Cauchy, inverse multiquadric.
 
-Each class defines its profile, a function of the squared scaled distance s, and its derivative.
+Each class defines its profile, a function of the squared scaled distance s, and the derivative
+(slope) of the profile.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"
 class _Mixture(Radial):
     """Base class of radial kernels that are mixtures of Gaussians.
 
-    k(x, z) = integral of w(t) exp(-t |x - z|^2) dt over t > 0, with weights w(t) >= 0
+    k(x, z) is the integral of w(t) exp(-t |x - z|^2) over t > 0, with a weight function w >= 0.
     """
 
     is_decreasing: ClassVar[bool] = True
@@ -56,7 +57,7 @@ class RBF(_Mixture):
 
     Notes
     -----
-    `RBF.from_gamma(gamma)` is the same kernel as exp(-gamma |x - z|^2), with
+    `RBF.from_gamma(gamma)` returns the kernel exp(-gamma |x - z|^2), which has
     gamma = 1 / (2 length_scale^2).
 
     Examples
@@ -84,10 +85,10 @@ class RBF(_Mixture):
         # An absolute error of the exponent is a relative error of k.  If distances come from a
         # matrix product, the error of the exponent grows with the squared norms |y|^2 of the rows
         # and with the square root of their length.  If distances are sums of squared differences,
-        # it is the rounding error eps |y| of the rows times the distance, which is at most 13 where
-        # k is in the range of float32.  (Smaller values of k, below 1e-38, become 0; that change is
-        # below the rounding error of float64.)  The largest measured error is 0.9 of this bound,
-        # for identical columns, whose rounding errors do not cancel, and below 0.5 for others.
+        # the error is the rounding error eps |y| of the rows times the distance, which is at most
+        # 13 where float32 can represent k.  (Values of k below 1e-38 become 0, a change that is
+        # smaller than the rounding error of float64.)  In measurements the error was at most 0.9 of
+        # this bound for identical columns, whose rounding errors add up, and below 0.5 otherwise.
         norm = float(np.sqrt(prepared_squared_norms(P).max(initial=0.0)))
         exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
         return 1.2e-6 * max(1.0, exponent) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
@@ -99,15 +100,17 @@ class Matern(_Mixture):
 
         k(x, z) = 2^(1-nu) / Gamma(nu) u^nu K_nu(u),  u = sqrt(2 nu) |x - z| / length_scale
 
+    K_nu is the modified Bessel function of the second kind.
+
     Parameters
     ----------
     length_scale : float, array-like of shape (d,), or str, default=1.0
         The length scale, one number or one per column, or a rule, as for `RBF`.  Tunable.
     nu : float, default=1.5
         The smoothness, 0 < nu <= 100 or inf.  A process with this covariance is m times mean-square
-        differentiable for all m < nu.  nu = 1/2 is the exponential kernel exp(-|x - z| / l), and
-        nu = inf is the RBF.  The values 1/2, 3/2 and 5/2 have closed forms and are fast; all others
-        use the Bessel function K_nu.
+        differentiable for all m < nu.  nu = 1/2 gives exp(-|x - z| / length_scale), and nu = inf
+        gives the RBF.  The values 1/2, 3/2 and 5/2 have closed forms and are fast; all others
+        require the Bessel function.
 
     Examples
     --------
@@ -120,8 +123,8 @@ class Matern(_Mixture):
 
     _has_kink_at_zero: ClassVar[bool] = True
 
-    # The kernel is a mixture of Gaussians.  It is infinitely divisible, because its spectral
-    # density, Student's t, is (Grosswald 1976).
+    # The Matern kernel is a mixture of Gaussians.  It is infinitely divisible because its spectral
+    # density, Student's t distribution, is infinitely divisible (Grosswald 1976).
 
     def _check_shape(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
@@ -129,7 +132,7 @@ class Matern(_Mixture):
         if 100 < self.nu < np.inf:
             raise ValueError(
                 f"Matern: nu must be at most 100 (or inf), got {self.nu!r}; for larger values, the "
-                f"kernel differs from the RBF by less than a percent: use RBF"
+                f"kernel differs from the RBF by less than one percent, so use RBF instead"
             )
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -154,7 +157,7 @@ class Matern(_Mixture):
             return -1.5 * np.exp(-u)
         if self.nu == 2.5:
             return -5.0 / 6.0 * (1.0 + u) * np.exp(-u)
-        # (u^nu K_nu)' = -u^nu K_(nu-1)  and  du/ds = nu / u
+        # The derivative of u^nu K_nu(u) is -u^nu K_(nu-1)(u), and du/ds = nu / u.
         if self.nu > 1:
             return -0.5 * self.nu / (self.nu - 1.0) * _bessel(self.nu - 1.0, u)
         return -self.nu * rgamma(self.nu) * _decay(self.nu - 1.0, 1.0 - self.nu, u)
@@ -260,7 +263,7 @@ class Cauchy(_Mixture):
         return np.reciprocal(s, out=s)
 
     def slope(self, s: np.ndarray) -> np.ndarray:
-        return -np.square(1.0 / (1.0 + s))  # this order of operations does not overflow
+        return -np.square(1.0 / (1.0 + s))  # dividing before squaring avoids overflow
 
 
 @node
@@ -306,10 +309,10 @@ def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
 
 
 def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
-    """Return (u/2)^p K_order(u), not finite where K_order overflows or nearly does."""
-    # For u > 2000 the result is 0 for all p <= 100, and for much larger u, kve returns nan.  The
-    # factor e^-u is split in two halves, one for the power and one for kve, so that neither product
-    # overflows or underflows.
+    """Return (u/2)^p K_order(u); the result is not finite where K_order(u) exceeds 1e300."""
+    # For u > 2000 the result is 0 for all p <= 100, and for much larger u kve returns NaN, so u is
+    # limited to 2000.  kve(u) is e^u K(u).  The factor e^-u is split into two factors e^(-u/2), one
+    # for the power and one for kve, so that neither product overflows or underflows.
     half = 0.5 * np.minimum(u, 2000.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         scaled = kve(order, 2.0 * half)
@@ -322,7 +325,7 @@ def _log_excess(q: np.ndarray, logarithm: np.ndarray) -> np.ndarray:
     """Return log(1 + q) - q / (1 + q) for q >= 0, without cancellation near 0."""
     excess = logarithm - q / (1.0 + q)
     small = q < 0.1
-    # with t = q / (2 + q) it is 2 t^2 / (1 + t) + 2 (t^3 / 3 + t^5 / 5 + ...)
+    # With t = q / (2 + q), the result is 2 t^2 / (1 + t) + 2 (t^3 / 3 + t^5 / 5 + ...).
     t = q[small]
     t /= 2.0 + t
     square, tail = t * t, np.zeros_like(t)

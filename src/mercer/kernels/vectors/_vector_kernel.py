@@ -1,4 +1,4 @@
-"""Base classes of kernels on vectors, checks of their parameters, and products of rows."""
+"""Base classes of kernels on vectors, checks of their parameters, and inner products."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = [
     "scalar_or_per_column",
 ]
 
-SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # LaTeX template
-_MEDIAN_ROWS = 100  # number of evenly spaced rows from which the median of the columns is computed
-_CHUNK_ROWS = 1024  # rows whose differences from the centre are in memory at a time
+SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # template for `_latex`
+_MEDIAN_ROWS = 100  # number of rows from which the medians of the columns are computed
+_CHUNK_ROWS = 1024  # rows that are subtracted from the centre at a time
 # Points are far from the origin if the squared norm of their centre exceeds their variance by this
 # factor.  Squared distances computed from inner products then lose more than four digits.
 _FAR_RATIO = 1e4
 _MAX_DENSE_ENTRIES = 1 << 22  # entries of sparse rows converted to dense at a time: 32 MiB
-# A column of two sparse matrices is multiplied by dense BLAS if both rows have an entry in it for
-# more than this fraction of all pairs of rows.
+# In a product of two sparse matrices, a column is multiplied by dense BLAS if for more than this
+# fraction of the pairs of rows, both rows have an entry in this column.
 _MIN_BLAS_FRACTION = 0.02
 
 
@@ -52,14 +52,14 @@ class VectorKernel(Kernel):
         return Prepared((X,), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
-        """Return X as vectors, after checking that it has as many columns as `like`, if given."""
+        """Return X as a matrix; raise an error if `like` has another number of columns."""
         X = as_vectors(X, type(self).__name__)
         if like is not None:
             self._check_same_columns(like.arrays[0].shape[1], X.shape[1])
         return X
 
     def _operands(self, X: Any, Z: Any) -> tuple[Any, Any]:
-        """Return X and Z as vectors with the same number of columns; Z = X if it is None."""
+        """Return X and Z as matrices with the same number of columns; `Z=None` means X."""
         X = self._vectors(X)
         if Z is None:
             return X, X
@@ -71,14 +71,14 @@ class VectorKernel(Kernel):
         """Raise an error if two numbers of columns are different."""
         if p != q:
             raise ValueError(
-                f"{type(self).__name__} cannot compare points with {p} columns to points with {q}; "
-                f"both need the same features"
+                f"{type(self).__name__} cannot compare points with {p} columns to points with {q} "
+                f"columns; pass points with the same features"
             )
 
 
 @node
 class ProfileKernel(VectorKernel):
-    """Base class of kernels that are a function of one number s of each pair of points.
+    """Base class of kernels that depend on a pair of points only through one number s.
 
         k(x, z) = profile(s(x, z))
 
@@ -86,26 +86,26 @@ class ProfileKernel(VectorKernel):
     `Radial` define s.  Their subclasses, such as `RBF`, define the profile and its slope.
     """
 
-    # The statistic s is computed at least in this precision when derivatives are computed from it.
+    # The lowest precision of s for the computation of derivatives.
     _min_statistic_dtype: ClassVar[Any] = np.float32
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """Return the values of the kernel for an array of s, which may be overwritten."""
+        """Return the kernel values for an array of s, which may be overwritten."""
 
     @abstractmethod
     def slope(self, s: np.ndarray) -> np.ndarray:
         """Return the derivative of the profile with respect to s."""
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
-        """Return {name: d profile / d log(parameter)} for parameters that do not change s."""
+        """Return {name: d profile / d log(parameter)} for parameters on which s does not depend."""
         return {}
 
     @abstractmethod
     def _statistic(
         self, P: Prepared, Q: Prepared, out: np.ndarray, exact: bool = True
     ) -> np.ndarray:
-        """Set out <- s and return it; `exact` requests the accuracy that derivatives need."""
+        """Write s to `out` and return it; with `exact`, accurately enough for derivatives."""
 
     @abstractmethod
     def _statistic_gradient(
@@ -116,7 +116,7 @@ class ProfileKernel(VectorKernel):
     def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
     ) -> dict[str, Any]:
-        """Return {name: sum_ij W_ij dk_ij / d log(parameter)} for the parameters of s."""
+        """Return {name: sum_ij W_ij dk_ij / d log(parameter)} for parameters on which s depends."""
         return {}
 
     def _finite_slope(self, s: np.ndarray) -> np.ndarray:
@@ -150,7 +150,7 @@ class ProfileKernel(VectorKernel):
 
 @node
 class LengthScaleKernel(ProfileKernel):
-    """Base class of kernels of the scaled differences (x - z) / length_scale.
+    """Base class of kernels that depend on scaled differences (x - z) / length_scale.
 
     The length scale is one number, or one number per column.
     """
@@ -172,10 +172,10 @@ class LengthScaleKernel(ProfileKernel):
         Parameters
         ----------
         gamma : float or str
-            The factor of the distance in the exponent of the kernel, for example of the squared
-            distance in exp(-gamma |x - z|^2); or a rule such as "scale".
+            The factor of the distance in the exponent of the kernel, such as the gamma of
+            exp(-gamma |x - z|^2); or a rule such as "scale".
         **options
-            Further parameters of the kernel.
+            Other parameters of the kernel.
         """
         if not isinstance(gamma, str):
             check_positive(cls.__name__, "gamma", gamma)
@@ -194,7 +194,7 @@ class LengthScaleKernel(ProfileKernel):
 
 
 def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T, where each of X and Z is a dense or CSR matrix."""
+    """Write X Z^T to `out`, where each of X and Z is a dense or CSR matrix."""
     if sp.issparse(X) and sp.issparse(Z):
         _sparse_products(X, Z, out)
     elif sp.issparse(X) or sp.issparse(Z):
@@ -204,11 +204,11 @@ def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
 
 
 def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T for two CSR matrices.
+    """Write X Z^T to `out` for two CSR matrices.
 
     A multiplication takes about 50 times as long in a sparse product as in dense BLAS (measured: 2
-    to 6 ns versus 0.05 ns), but a sparse product only multiplies pairs of stored entries.
-    Therefore columns with many entries are multiplied by BLAS, and the others by a sparse product.
+    to 6 ns versus 0.05 ns), but a sparse product only multiplies stored entries.  Therefore BLAS is
+    used for columns with many entries, and a sparse product for the others.
     """
     columns = X.shape[1]
     x_counts, z_counts = (np.bincount(A.indices, minlength=columns) for A in (X, Z))
@@ -223,7 +223,7 @@ def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
 
 
 def _dense_products(X: Any, Z: Any, out: np.ndarray) -> None:
-    """Set out <- X Z^T for two CSR matrices, by dense products of blocks of rows."""
+    """Write X Z^T to `out` for two CSR matrices, converting blocks of rows to dense arrays."""
     step = max(1, _MAX_DENSE_ENTRIES // X.shape[1])
     with blas_threads(min(out.shape)):
         for i in range(0, X.shape[0], step):
@@ -237,7 +237,7 @@ def check_positive(
 ) -> None:
     """Raise an error if a parameter is not a positive finite number.
 
-    With `zero`, 0 is allowed; with `vector`, an array of such numbers is allowed.
+    With `zero`, 0 is also allowed; with `vector`, an array of such numbers is also allowed.
     """
     if type(value) is float and 0.0 < value < math.inf:
         return
@@ -288,7 +288,7 @@ def column_medians(X: np.ndarray) -> np.ndarray:
 def distant_centre(X: np.ndarray) -> np.ndarray | None:
     """Return the centre of the points if it is far from the origin relative to their spread.
 
-    The result is None if it is not far from the origin, or if all points are equal.
+    Return None if it is not far from the origin, or if all points are equal.
     """
     if not len(X):
         return None
@@ -304,7 +304,8 @@ def distant_centre(X: np.ndarray) -> np.ndarray | None:
 def scalar_or_per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
     """Return a parameter such as a length scale as a float, or as an array of shape (columns,).
 
-    An array of another size raises an error, in which `what` is the name of the parameter.
+    An array of another size raises ValueError; `owner` and `what` name the kernel and the
+    parameter in its message.
     """
     if np.ndim(value) == 0:
         return float(value)

@@ -4,6 +4,7 @@ The objective is the fraction of the variance that is lost, plus weight decay,
 
     E = sum_i |x_i - g(f(x_i))|^2 / sum_i |x_i - mean|^2 + alpha sum_j |W_j|^2
 
+where W_j are the weight matrices of the layers.
 The points are centred and divided by one common scale, so that E does not depend on their units.  E
 has many local minima.  L-BFGS therefore starts from several random initialisations, and the report
 contains the spread of the final values.
@@ -26,7 +27,7 @@ from ._ppca_training import fix_signs
 
 __all__ = ["AutoencoderResult", "ReconstructionLoss", "fit_autoencoder"]
 
-_ROWS_PER_BLOCK = 512  # rows of X that are propagated through the network at a time
+_ROWS_PER_BLOCK = 512  # number of rows of X that are propagated through the network at a time
 # Blocks are summed in this fixed number of groups, so that the result does not depend on the number
 # of threads.
 _N_GROUPS = 4
@@ -34,7 +35,7 @@ _LBFGS_MEMORY = 20  # number of past steps that L-BFGS stores
 
 
 class AutoencoderResult(NamedTuple):
-    """The encoder and decoder, the final E of all restarts, and the report of the solver."""
+    """The encoder and decoder, the final loss of each restart, and the report of the solver."""
 
     encoder: MLP
     decoder: MLP
@@ -43,9 +44,10 @@ class AutoencoderResult(NamedTuple):
 
 
 class ReconstructionLoss:
-    """The objective E of the autoencoder and its gradient, as a function of all parameters theta.
+    """The objective E of the autoencoder and its gradient, as functions of the parameters theta.
 
-    theta is one vector of the weights and biases of the encoder, followed by those of the decoder.
+    E is the fraction of the variance that is lost in the reconstruction, plus weight decay.  theta
+    contains the weights and biases of the encoder, followed by those of the decoder.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ class ReconstructionLoss:
         for half in self.halves(weights):
             for b in half.biases:
                 b[:] = 0.0
-        self._is_weight = weights  # 1 for weights, 0 for biases, which do not decay
+        self._is_weight = weights  # 1 for weights; 0 for biases, which have no weight decay
 
     def halves(self, theta: np.ndarray) -> tuple[MLP, MLP]:
         """Return the encoder and the decoder, whose arrays are views of theta."""
@@ -91,7 +93,7 @@ class ReconstructionLoss:
         )
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw an initial theta, uniform within +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio)."""
+        """Draw an initial theta, uniform in +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio)."""
         theta = np.zeros(self.size)
         for half in self.halves(theta):
             for W, b in zip(half.weights, half.biases, strict=True):
@@ -101,7 +103,7 @@ class ReconstructionLoss:
         return theta
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return E and its gradient."""
+        """Return the loss E and its gradient with respect to theta."""
         encoder, decoder = self.halves(theta)
 
         def term(rows: slice) -> np.ndarray:
@@ -157,18 +159,18 @@ def fit_autoencoder(
     n_init : int, default=3
         The number of random initialisations.
     tol : float, default=1e-4
-        L-BFGS stops when the largest absolute entry of the gradient of E is below this value.
+        L-BFGS stops when all entries of the gradient of the loss are below this value in modulus.
     max_iter : int, default=5000
         The maximum number of L-BFGS steps per run.
     rng : Generator, optional
-        The random generator; the seed is 0 by default.
+        The random generator; by default, one with the seed 0.
     log : function, optional
-        Called with a progress message after each step.
+        Function that is called with a progress message after each step.
 
     Returns
     -------
     AutoencoderResult
-        The encoder, the decoder, the final E of all runs, and the report.
+        The encoder, the decoder, the final loss of each run, and the report.
 
     Examples
     --------
@@ -191,8 +193,8 @@ def fit_autoencoder(
     if gradient > tol:
         warn_caller(
             f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) with a gradient of "
-            f"{gradient:.1e}, more than tol={tol:.1e}, where a fraction {best.fun:.3g} of the "
-            f"variance is lost; raise max_iter or tol, or use fewer hidden units",
+            f"{gradient:.1e}, more than tol={tol:.1e}; at this point a fraction {best.fun:.3g} of "
+            f"the variance is lost. Raise max_iter or tol, or use fewer hidden units",
             ConvergenceWarning,
         )
     report = Report(
@@ -216,7 +218,7 @@ def _run_lbfgs(
     n_init: int,
     log: Function[[str], None] | None,
 ) -> OptimizeResult:
-    """Run L-BFGS from one initialisation."""
+    """Run L-BFGS from the initial parameters theta; k is the number of the run."""
     steps = 0
 
     def report_step(intermediate_result: OptimizeResult) -> None:

@@ -33,19 +33,19 @@ __all__ = ["BayesianGPLVMModel", "BayesianGPLVMResult", "default_ard_kernel", "f
 class _BayesianGPLVMTuning:
     """Initial values, and limits of the searches for parameters and latent coordinates."""
 
-    # Tolerance and maximum number of steps of the search for the latent coordinates of a point.
+    # Tolerance and maximum number of steps in the search for the latent coordinates of one point.
     latent_tol: float = 1e-7
     latent_max_iter: int = 1000
-    # Entries (rows times pairs of inducing points) that are in memory at a time in that search.
+    # Number of entries (rows times pairs of inducing points) in memory at a time in that search.
     max_entries: int = 2**19
-    # Number of times that search is repeated for the training data, because rounding may end a
-    # single one too early.
+    # Number of times that the search is repeated for the training data, because rounding errors may
+    # end a single search too early.
     n_rounds: int = 3
     # The log variance of a latent coordinate is clipped to +-30, to avoid overflow.
     max_log_variance: float = 30.0
     # Initial variance of the latent coordinates.
     initial_variance: float = 0.5
-    # Upper limit of the initial length scales, relative to the shortest.
+    # Upper limit of the initial length scales, relative to the shortest one.
     max_initial_length_scale: float = 100.0
     # Number of steps during which the noise variance is fixed at its initial value.
     fixed_noise_steps: int = 100
@@ -68,8 +68,8 @@ class BayesianGPLVMModel(GPDecoder):
     """A fitted Bayesian GPLVM, x = mean + unit (f(z) + noise) with z ~ N(0, I).
 
     f is a Gaussian process, and the latent coordinates z of each training point have a Gaussian
-    posterior.  The latent dimensions are sorted by decreasing relevance, the variance of the
-    coordinates over the squared length scale l^2.
+    posterior.  The latent dimensions are sorted by decreasing relevance, which is the variance of
+    the coordinates divided by the squared length scale.
 
     Parameters
     ----------
@@ -107,16 +107,20 @@ class BayesianGPLVMModel(GPDecoder):
 
     @property
     def relevance(self) -> np.ndarray:
-        """The variance of the coordinates over l^2, shape (q,); near 0 for unused dimensions."""
+        """The relevance of each latent dimension, shape (q,); near 0 for unused dimensions.
+
+        It is the variance of the coordinates, divided by the squared length scale.
+        """
         return np.asarray(self.places.var(axis=0) / length_scales(self.expansion.kernel) ** 2)
 
     @property
     def active(self) -> np.ndarray:
         """Boolean mask of the dimensions that move x by more than the noise does, shape (q,).
 
-        The criterion is d v var(m) / l^2 > noise, with v the variance of f and m the posterior
-        means.  To first order, a step of length l moves each of the d columns by sqrt(v).  The
-        noise moves x by its standard deviation in any direction.
+        The criterion is d v var(m) / l^2 > noise, for d columns of x, the variance v of f, the
+        posterior means m of the coordinates, and the length scale l.  To first order, a step of
+        length l moves each column by sqrt(v).  The noise moves x by its standard deviation in any
+        direction.
         """
         v = getattr(self.expansion.kernel, "factor", 1.0)
         return np.asarray(len(self.mean) * v * self.relevance > self.noise)
@@ -135,7 +139,8 @@ class BayesianGPLVMModel(GPDecoder):
     def posterior(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and variance of the Gaussian posterior of z, for each row of X.
 
-        It is the Gaussian with the largest lower bound on log p(x).  The search starts from the
+        The posterior is approximated by the Gaussian that gives the largest lower bound on
+        log p(x).  The search starts from the
         posterior of the nearest training point.
         """
         return self._optimise_latents(self._standardise(X))[:2]
@@ -181,11 +186,11 @@ def _maximise_bound(
 
 @entry_point
 def default_ard_kernel(X: np.ndarray, q: int) -> Kernel:
-    """Return an ARD RBF kernel whose length scales follow from PCA, as a starting point.
+    """Return an ARD RBF kernel with initial length scales from PCA.
 
-    The latent coordinates are assumed to be PCA scores scaled to variance 1.  The first length
-    scale is 1.  Components with a smaller standard deviation have proportionally larger length
-    scales, up to 100.
+    The latent coordinates are assumed to be PCA scores, scaled to variance 1.  The length scale of
+    the first component is 1.  Components with a smaller standard deviation have proportionally
+    larger length scales, up to 100.
 
     Examples
     --------
@@ -218,9 +223,9 @@ def fit_bayesian_gplvm(
 ) -> BayesianGPLVMResult:
     """Fit a Bayesian GPLVM by maximising a lower bound on the marginal likelihood.
 
-    The noise variance is fixed for the first 100 steps, because an embedding that has not taken
-    shape yet would explain all of X as noise.  The search ends when ten successive steps gain less
-    than `tol` each, per entry of X.
+    The noise variance is fixed for the first 100 steps; otherwise, the model would explain all of X
+    as noise before the embedding is formed.  The search ends when the last ten steps increased the
+    bound by less than `tol` per step and entry of X, on average.
 
     Parameters
     ----------
@@ -241,7 +246,7 @@ def fit_bayesian_gplvm(
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
     log : function, optional
-        Called with progress messages.
+        Function that is called with progress messages.
 
     Returns
     -------
@@ -294,9 +299,9 @@ def fit_bayesian_gplvm(
     model = _build_model(bound, bound.split(result.theta), mean, unit)
     if not model.active.any():
         warn_caller(
-            f"the model explains all of X as noise, a fraction {model.noise:.3g} of its variance: "
-            f"no dimension is active, and the embedding is not informative. Try more points, more "
-            f"inducing points, or other coordinates as init"
+            f"the model explains all of X as noise: the noise is a fraction {model.noise:.3g} of "
+            f"its variance, no dimension is active, and the embedding is not informative. Try more "
+            f"points, more inducing points, or other initial coordinates (init)"
         )
     return BayesianGPLVMResult(model, value, report)
 
@@ -306,8 +311,8 @@ def _build_model(
 ) -> BayesianGPLVMModel:
     """Build the model from an optimised state.
 
-    The latent posteriors of the training points are optimised for the posterior of f, and the
-    dimensions are sorted by relevance.
+    The latent posteriors of the training points are optimised once more for the final posterior of
+    f, and the dimensions are sorted by relevance.
     """
     f, C = bound.posterior(state)
     model = BayesianGPLVMModel(mean, unit, bound.Y, f, C, state.mu, state.S, state.noise)

@@ -1,10 +1,10 @@
 """Quality of an embedding: how well it preserves the neighbours of each point.
 
 rho_ij is the rank of point j among the neighbours of point i in the data, and r_ij its rank in the
-embedding; rank 1 is the nearest.  Each measure compares both ranks over a row i, for all numbers K
-of neighbours at once, and is the mean over the rows.  A random subset of the rows, each with its
-exact ranks among *all* points, therefore gives an unbiased estimate with a standard error.  A
-subset of the points, with ranks among that subset only, would not.
+embedding; rank 1 is the nearest.  Each measure compares both ranks for all points j of a row i, for
+all numbers K of neighbours at once, and is averaged over the rows i.  A random subset of the rows,
+each with its exact ranks among *all* points, therefore gives an unbiased estimate with a standard
+error.  Ranks within a random subset of the points would not.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = ["EmbeddingQuality", "QualityMeasures", "embedding_quality"]
 class _QualityTuning:
     """Defaults of `embedding_quality`, and block sizes."""
 
-    # Number of points up to which all rows are evaluated by default.
+    # By default, all rows are evaluated if there are at most this many points.
     max_exact_points: int = 5000
-    # Number of random rows that are evaluated by default for more points.
+    # By default, this many random rows are evaluated if there are more points than that.
     n_sampled_rows: int = 2000
-    # Distances in a block of rows.
+    # Number of distances in a block of rows, which limits the memory.
     entries_per_block: int = 2**19
     # Blocks are summed in this fixed number of groups, so that the result does not depend on the
     # number of threads.
@@ -58,9 +58,10 @@ class QualityMeasures:
     Attributes
     ----------
     trustworthiness, continuity, lcmc, q_nx, r_nx : ndarray
-        One entry per number of neighbours (standard errors), or per point.
+        Standard errors have one entry per number of neighbours; measures of single points have
+        one entry per point.
     auc : float or ndarray
-        One number (standard error), or one entry per point.
+        The standard error is one number; the measure of single points has one entry per point.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class QualityMeasures:
     >>> quality = embedding_quality(np.arange(5.0)[:, None], [[0.0], [2.0], [4.0], [1.0], [3.0]])
     >>> quality.trustworthiness[0].round(3), quality.standard_error.auc
     (np.float64(0.2), 0.0)
-    >>> quality.points.q_nx.round(2)  # of each point, for three neighbours of four
+    >>> quality.points.q_nx.round(2)  # for each point, with three neighbours of four
     array([0.67, 0.67, 0.67, 0.67, 1.  ])
     """
 
@@ -98,15 +99,15 @@ class EmbeddingQuality:
     r_nx : ndarray of shape (n - 2,)
         `q_nx` rescaled so that a random embedding has 0 and a perfect one has 1.
     auc : float
-        The mean of `r_nx` with weights 1 / K: one number for all scales.
-    standard_error : Measures
+        The mean of `r_nx` over all K, with weights 1 / K: a single number for the embedding.
+    standard_error : QualityMeasures
         The standard errors of these measures; 0 if all rows were evaluated.
-    points : Measures
+    points : QualityMeasures
         The measures of each evaluated point, for `n_neighbors` neighbours.
     rows : ndarray of shape (m,)
         The indices of the points whose neighbours were evaluated.
     n_neighbors : int or ndarray
-        The numbers of neighbours K of `points`.
+        The number or numbers of neighbours K that were used for `points`.
 
     Examples
     --------
@@ -164,15 +165,15 @@ def embedding_quality(
         The coordinates of the points in the embedding.
     rows : int, indices or None, default=None
         The number of points, drawn at random, or the indices of the points, whose neighbours
-        among all n points are evaluated.  None is all points up to n = 5000, and 2000 random ones
-        for larger n.  Time grows with rows * n log n, memory with n.
+        among all n points are evaluated.  None means all points if n <= 5000, and otherwise 2000
+        random points.  Time grows with rows * n log n, memory with n.
     kernel : Kernel, str, callable or None, default=None
-        The kernel in whose feature space the distances of the data are measured; None is the
-        Euclidean distance.
+        The kernel in whose feature space the distances of the data are measured; None means
+        Euclidean distances.
     n_neighbors : int, sequence of int or None, default=None
-        The number of neighbours K for the measures of single points; None is min(10, n - 2).
+        The number of neighbours K for the measures of single points; None means min(10, n - 2).
     random_state : int, Generator, RandomState or None, default=None
-        The seed for drawing the rows; None is the seed 0.
+        The random seed for drawing the rows; None means the seed 0.
 
     Returns
     -------
@@ -220,7 +221,7 @@ def _check_lengths(X: Any, Z: Any) -> int:
     if n != n_embedded:
         raise ValueError(
             f"X has {n} points and Z has {n_embedded}: row i of Z must be the coordinates of "
-            f"point i; the usual cause is an embedding of other points, or a truncated one"
+            f"point i; the usual cause is an embedding of other points, or of some of the points"
         )
     if n < 3:
         raise ValueError(
@@ -239,7 +240,9 @@ def _check_rows(rows: Any, n: int, random_state: Any) -> np.ndarray:
         return np.sort(seeded_generator(random_state).choice(n, size=rows, replace=False))
     indices = np.asarray(rows)
     if indices.ndim != 1 or indices.dtype.kind not in "iu" or not len(indices):
-        raise ValueError(f"rows must be a positive count, indices of points or None, got {rows!r}")
+        raise ValueError(
+            f"rows must be a positive integer, indices of points, or None, got {rows!r}"
+        )
     if indices.min() < 0 or indices.max() >= n or len(np.unique(indices)) != len(indices):
         raise ValueError(f"rows must be distinct indices from 0 to {n - 1}, got {rows!r}")
     return indices.astype(np.intp)
@@ -267,8 +270,8 @@ def _check_kernel(spec: Any) -> Kernel | None:
     kernel = None if spec is None else as_kernel(spec)
     if kernel is not None and expects_precomputed_rows(kernel):
         raise ValueError(
-            "kernel='precomputed' needs rows of a matrix as points; pass the matrix as "
-            "kernel=Precomputed(K), and X as indices, np.arange(len(K))"
+            "kernel='precomputed' is not supported here; pass the matrix as "
+            "kernel=Precomputed(K), and the indices X=np.arange(len(K))"
         )
     return kernel
 
@@ -279,7 +282,8 @@ def _check_kernel(spec: Any) -> Kernel | None:
 class _RankComparison:
     """Compares the ranks in the data with the ranks in the embedding, row by row.
 
-    It sums the losses 1 - T, 1 - C and 1 - Q, which are exactly 0 for a perfect embedding.
+    It sums the losses 1 - T, 1 - C and 1 - Q, where T is the trustworthiness, C the continuity, and
+    Q the fraction of common neighbours.  They are exactly 0 for a perfect embedding.
     """
 
     def __init__(self, data: Distances, embedding: Distances, n: int, neighbors: Any) -> None:
@@ -287,7 +291,7 @@ class _RankComparison:
         K = self.K = np.arange(1.0, n - 1)
         is_small_k = n > 2 * K
         self.max_loss = np.where(is_small_k, K * (2 * n - 3 * K - 1), (n - K) * (n - K - 1)) / 2.0
-        self.chance_factor = (n - 1) / (n - 1 - K)  # 1 - R = (1 - Q) times this
+        self.chance_factor = (n - 1) / (n - 1 - K)  # (1 - r_nx) / (1 - q_nx)
         self.weights = self.chance_factor / K / np.sum(1.0 / K)
 
     def measure(self, rows: np.ndarray) -> EmbeddingQuality:
@@ -317,8 +321,8 @@ class _RankComparison:
         for name, largest in zip("XZ", spread, strict=True):
             if not largest.any():
                 raise ValueError(
-                    f"all {n} points of {name} are equal, so that no point is nearer than any "
-                    f"other; the usual cause is columns that are constant"
+                    f"all {n} points of {name} are equal, so that no point has a nearest "
+                    f"neighbour; the usual cause is constant columns"
                 )
         mean = total / m
         # Factor of the standard error of a mean over m of n rows, drawn without replacement.
@@ -335,7 +339,7 @@ class _RankComparison:
         )
 
     def _measures(self, loss: np.ndarray, area: Any, which: Any) -> QualityMeasures:
-        """Convert losses at some K (indices `which`) to measures."""
+        """Convert losses to measures; `which` are the indices of their numbers K of neighbours."""
         T, C, Q = 1.0 - loss
         chance = self.K[which] / (self.n - 1)
         return QualityMeasures(
@@ -350,7 +354,7 @@ class _RankComparison:
     def _losses(
         self, data_distances: np.ndarray, embedding_distances: np.ndarray, own: int
     ) -> np.ndarray:
-        """Return 1 - T, 1 - C and 1 - Q of one row for all K, from its squared distances.
+        """Return the losses 1 - T, 1 - C and 1 - Q of one row for all K, from squared distances.
 
         a_k is the rank in the data of the point with rank k in the embedding; b_k is the rank in
         the embedding of the point with rank k in the data.
@@ -368,10 +372,11 @@ class _RankComparison:
 
 
 def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Return the sum of (rho - K) over the points with r <= K < rho, for all K.
+    """Return, for all K, the sum of (rho - K) over the points with ranks r <= K < rho.
 
-    Cumulative sums over K suffice: the point with rank k in the embedding enters the sum at K = k
-    if its rank a_k in the data is larger than k.  The point with rank k in the data leaves the sum
+    r is the rank of a point in the embedding and rho its rank in the data.  Cumulative sums over K
+    suffice: the point with rank k in the embedding enters the sum at K = k if its rank a_k in the
+    data is larger than k.  The point with rank k in the data leaves the sum
     at K = k if it was in it, i.e. if its rank b_k in the embedding is smaller than k.
     """
     enter, leave = a > k, b < k
@@ -380,7 +385,7 @@ def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 def _ranked(squared: np.ndarray, own: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points sorted by distance, the point `own` itself first, and their ranks.
+    """Return the indices of the points, sorted by distance from the point `own`, and their ranks.
 
     Ties are broken by row; the stable sort is slower and only used if there are ties.
     """

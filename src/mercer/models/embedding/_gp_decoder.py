@@ -1,8 +1,8 @@
 """Code shared by the GPLVM and the Bayesian GPLVM: x = mean + unit (f(z) + noise).
 
-f is a Gaussian process of the latent coordinates z.  Dividing by the unit scales the mean variance
-of the columns to 1, so that initial values and bounds of parameters do not depend on the units of
-the data.
+f is a Gaussian process of the latent coordinates z.  Centring X and dividing it by `unit` scales
+the mean variance of the columns to 1, so that initial values and bounds of parameters do not depend
+on the units of the data.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ def standardise(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def search_report(result: Optimum, watch: Stopwatch, solver: str, name: str, limits: str) -> Report:
-    """Return the report of a search for latent coordinates, and warn if it has not converged.
+    """Return the report of a search for latent coordinates; warn if it has not converged.
 
-    `name` is the name of the objective, and `limits` the parameters that the user can raise.
+    `name` is the name of the objective in messages, and `limits` names the parameters that the user
+    can raise.
     """
     if not result.converged:
         warn_caller(

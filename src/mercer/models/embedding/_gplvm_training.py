@@ -2,7 +2,8 @@
 
 With a linear kernel the GPLVM is the dual form of probabilistic PCA; other kernels give nonlinear
 embeddings.  The likelihood has many local optima, and the result depends on the initial latent
-coordinates z_i.  Random initial coordinates lead to poor optima, so the caller passes better ones.
+coordinates z_i.  Random initial coordinates lead to poor optima, so the caller passes initial
+coordinates from another method, such as PCA.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _KERNEL_ENTRIES_PER_BLOCK = (
 
 
 class GPLVMResult(NamedTuple):
-    """The fitted model, the log likelihood of data and coordinates, and the report."""
+    """The fitted model, the log likelihood of the data and coordinates, and the solver's report."""
 
     map: GPLVMModel
     log_likelihood: float
@@ -92,8 +93,8 @@ class GPLVMModel(GPDecoder):
     def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n of the latent coordinates of the training points, with replacement.
 
-        The prior N(0, I) is not used, because the most likely coordinates are closer to 0 (with a
-        shorter length scale), and f is unknown away from them.
+        The prior N(0, I) is not used.  The fitted coordinates are closer to 0 than draws from the
+        prior, with a shorter length scale, and f is unknown far from them.
         """
         return self.places[rng.integers(len(self.places), size=n)]
 
@@ -110,7 +111,7 @@ class GPLVMModel(GPDecoder):
         return out
 
     def log_density(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        """Return log p(x | z) for each row of X; Z=None is the most likely coordinates."""
+        """Return log p(x | z) for each row of X; Z=None uses the most likely coordinates z."""
         Z = self.place(X) if Z is None else Z
         Y, f = self._standardise(X), np.asarray(self.expansion(Z))
         return self._log_density(Y, f, self._variance(Z)) - self._log_volume
@@ -203,8 +204,8 @@ def fit_gplvm(
 ) -> GPLVMResult:
     """Fit a GPLVM by maximising the likelihood over latent coordinates and kernel parameters.
 
-    The search starts from `start` and the theta of `kernel`.  It ends when ten successive steps
-    gain less than `tol` each, per entry of X.
+    The search starts from `start` and the theta of `kernel`.  It ends when the last ten steps
+    increased the log likelihood by less than `tol` per step and entry of X, on average.
 
     Parameters
     ----------
@@ -216,8 +217,8 @@ def fit_gplvm(
     start : ndarray of shape (n, q)
         The initial latent coordinates.
     prior : bool, default=True
-        Whether the latent coordinates have the prior N(0, I).  Without it, their scale is
-        arbitrary.
+        Whether the latent coordinates have the prior N(0, I).  Without the prior, their scale
+        is arbitrary.
     tol : float, default=1e-4
         The tolerance of the search, per entry of X.
     max_iter : int, default=1000
@@ -225,7 +226,7 @@ def fit_gplvm(
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
     log : function, optional
-        Called with progress messages.
+        Function that is called with progress messages.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """The linear-Gaussian model of probabilistic PCA, x = W z + mu + noise.
 
-Missing values (NaN) are integrated out: the observed values of a row are again Gaussian, with the
-corresponding rows of W.  A mask selects them, so that rows with different missing values are
-processed together.
+Missing values (NaN) are integrated out: the observed values of a point are again Gaussian, with the
+corresponding rows of W.  A mask marks the observed values, so that points with different missing
+values are processed together.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from ..._core import entry_point, slices
 
 __all__ = ["LatentPosterior", "LinearGaussian"]
 
-_ENTRIES_PER_BLOCK = 2**21  # entries of the q x q matrices M_i that are in memory at a time
+_ENTRIES_PER_BLOCK = 2**21  # number of entries of q x q matrices that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
 class LatentPosterior:
     """The posterior z | x ~ N(mean, noise C) of the latent coordinates of each row, with C = M^-1.
 
-    `observed` is the mask of the observed values.  `centred` is x - mu where observed, and 0
-    elsewhere.  Without missing values, all rows have the same C, which is stored once.
+    M = W^T W + noise I, as in `LinearGaussian`.  `observed` is the mask of the observed values.
+    `centred` is x - mu where observed, and 0 elsewhere.  Without missing values, all rows have the
+    same C, which is stored once.
     """
 
     mean: np.ndarray
@@ -78,7 +79,7 @@ class LinearGaussian:
         return self._by_blocks(X, lambda posterior: posterior.mean)
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
-        """Return log p(x) of the observed values of each row; 0 for a row without any."""
+        """Return log p(x) of the observed values of each row; 0 if all values are missing."""
         return self._by_blocks(X, self.log_densities)
 
     def expected(self, Z: np.ndarray) -> np.ndarray:
@@ -94,7 +95,7 @@ class LinearGaussian:
     def posterior(self, X: np.ndarray) -> LatentPosterior:
         """Return the posterior of z for each row of X.
 
-        It needs a q x q matrix per row if values are missing; use `blocks` to limit the number of
+        If values are missing, each row needs a q x q matrix; use `blocks` to limit the number of
         rows.
         """
         (_, q), W = self.loadings.shape, self.loadings
@@ -111,9 +112,11 @@ class LinearGaussian:
         return LatentPosterior(mean, C, np.linalg.slogdet(M)[1], observed, centred)
 
     def log_densities(self, posterior: LatentPosterior) -> np.ndarray:
-        """Return log p(x) for each row from its posterior, with m observed values and z its mean.
+        """Return log p(x) of the observed values of each row x, given its latent posterior.
 
         log p(x) = -(m log 2 pi + log det + |x - mu - W z|^2 / noise + |z|^2) / 2
+
+        for m observed values, the posterior mean z, and the covariance determinant det.
         """
         q, m = self.loadings.shape[1], posterior.observed.sum(axis=1)
         residual = posterior.observed * (posterior.centred - posterior.mean @ self.loadings.T)
@@ -122,7 +125,7 @@ class LinearGaussian:
         return np.asarray(-0.5 * (m * np.log(2.0 * np.pi) + determinant + distance))
 
     def blocks(self, n: int) -> list[slice]:
-        """Return slices of n rows that are small enough for one matrix M per row."""
+        """Return slices of n rows, small enough to store one q x q matrix per row."""
         return slices(n, max(1, _ENTRIES_PER_BLOCK // (self.loadings.shape[1] + 1) ** 2))
 
     def _by_blocks(self, X: np.ndarray, function: Any) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Multidimensional scaling (MDS): coordinates whose distances approximate given dissimilarities.
 
-Metric MDS minimises the stress S by L-BFGS over u_i = sqrt(v_i) z_i with v_i = sum_j w_ij.  In
-these variables, with equal weights, a majorisation step (SMACOF) is half the negative gradient.
-The length of that step relative to |u| measures how close a result is to a stationary point,
-independently of units; it is the certificate in the report.
+Metric MDS minimises the stress S by L-BFGS over u_i = sqrt(v_i) z_i, for the coordinates z_i and
+the weights w_ij of the pairs, with v_i = sum_j w_ij.  In these variables, with equal weights, a
+majorisation step (SMACOF) is half the negative gradient.  The length of that step relative to |u|
+measures how close a result is to a stationary point, independently of units; the report contains it
+as the residual.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from ._stress import Stress
 
 __all__ = ["MDSResult", "classical_mds", "metric_mds"]
 
-_MAX_DENSE_POINTS = 200  # points up to which a dense eigensolver is used instead of ARPACK
+_MAX_DENSE_POINTS = 200  # up to this many points, a dense eigensolver replaces ARPACK
 _LBFGS_MEMORY = 10  # number of past steps that L-BFGS stores
 _DISPLACEMENT = 1e-3  # random displacement along constant axes, relative to the largest spread
 
 
 class MDSResult(NamedTuple):
-    """The coordinates Z, the final stress of all runs, and the report of the solver."""
+    """The coordinates Z, the final stress of each run, and the report of the solver."""
 
     Z: np.ndarray
     stresses: np.ndarray
@@ -113,9 +114,9 @@ def metric_mds(
     max_iter : int, default=1000
         The maximum number of L-BFGS steps per run.
     rng : Generator, optional
-        The random generator; the seed is 0 by default.
+        The random generator; by default, one with the seed 0.
     log : function, optional
-        Called with a progress message after each step.
+        Function that is called with a progress message after each step.
 
     Returns
     -------
@@ -146,9 +147,9 @@ def metric_mds(
     relative_step = best.relative_step
     if relative_step > tol:
         warn_caller(
-            f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}), where a majorisation "
-            f"step would still change the coordinates by a relative {relative_step:.1e}, more than "
-            f"tol={tol:.1e}; raise max_iter or tol",
+            f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) without convergence: a "
+            f"majorisation step would change the coordinates by {relative_step:.1e}, relative to "
+            f"their size, which is more than tol={tol:.1e}; raise max_iter or tol",
             ConvergenceWarning,
         )
     report = Report(
@@ -186,7 +187,7 @@ def _run_lbfgs(
     n_init: int,
     log: Function[[str], None] | None,
 ) -> OptimizeResult:
-    """Run L-BFGS from `start`; return the coordinates `Z` and the certificate `relative_step`."""
+    """Run L-BFGS from `start`; return the coordinates and the relative majorisation step."""
     unit = np.sqrt(S.total / S.mass)[:, None]
     last: dict[str, float] = {"relative_step": np.inf, "steps": 0}
 

@@ -13,7 +13,7 @@ from ..._core import slices
 
 __all__ = ["ACTIVATIONS", "MLP"]
 
-_VALUES_PER_BLOCK = 2**18  # values of the widest layer that are in memory at a time
+_VALUES_PER_BLOCK = 2**18  # number of values of the widest layer in memory at a time
 
 # The activation function s(x), and its derivative s'(x) as a function of the value s(x).
 ACTIVATIONS: dict[str, tuple[Function[[Any], Any], Function[[Any], Any]]] = {
@@ -55,7 +55,7 @@ class MLP:
 
     @classmethod
     def of(cls, theta: np.ndarray, sizes: tuple[int, ...], activation: str) -> MLP:
-        """Create layers of these sizes, as views of a vector of W_1, b_1, W_2, b_2, ..."""
+        """Create layers of these sizes, as views of the vector theta of W_1, b_1, W_2, b_2, ..."""
         weights, biases, start = [], [], 0
         for a, b in pairwise(sizes):
             weights.append(theta[start : start + a * b].reshape(a, b))
@@ -76,7 +76,7 @@ class MLP:
         return np.concatenate([self.values(X[rows])[-1] for rows in blocks])
 
     def values(self, X: np.ndarray) -> list[np.ndarray]:
-        """Return the inputs of all layers (after the activation), followed by the output f(X)."""
+        """Return the input of each layer (after the activation), followed by the output f(X)."""
         s, _ = ACTIVATIONS[self.activation]
         outputs = [X]
         for j, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -86,7 +86,7 @@ class MLP:
         return outputs
 
     def pullback(self, values: list[np.ndarray], G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Back-propagate G, the gradient of a function of f(X), to theta and X.
+        """Back-propagate G, the gradient of a scalar with respect to f(X), to theta and X.
 
         `values` is the result of the method `values` for X.  Returns the gradients with respect to
         theta and X.

@@ -2,15 +2,15 @@
 
     s(z) = sum_j w_j (|z - z_j| - delta_j)^2 / sum_j w_j
 
-z_j are the coordinates of the embedded points, and delta_j the dissimilarities of the new point to
-them.  The minimisation uses Newton steps, in which negative or small curvatures are replaced by
-positive ones.  If a Newton step does not decrease s, a majorisation step is used, which always
-does.  All new points are updated at the same time.
+z_j are the coordinates of the embedded points, delta_j the dissimilarities of the new point to
+them, and w_j weights.  The minimisation uses Newton steps, in which negative or small curvatures
+are replaced by positive ones.  If a Newton step does not decrease s, a majorisation step is used,
+which always does.  All new points are updated at the same time.
 
-s has local minima.  Each new point starts from its nearest neighbour, and from the two candidates
-with the smallest s among some embedded points and their reflections.  The result with the smallest
-s is returned, which is usually, but not always, the global minimum.  A new point with a
-dissimilarity of 0 to an embedded point gets the coordinates of that point.
+s has local minima.  The search for each new point starts from its nearest neighbour, and from the
+two candidates with the smallest s among some embedded points and their reflections at the centre.
+The result with the smallest s is returned, which is usually, but not always, the global minimum.  A
+new point with a dissimilarity of 0 to an embedded point gets the coordinates of that point.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..._core import entry_point
 
 __all__ = ["embed_new_points", "stress_of_points"]
 
-_N_EXTRA_STARTS = 2  # starting points in addition to the nearest neighbour
-_N_CANDIDATES = 32  # embedded points at which s is evaluated to find these starting points
-_MIN_CURVATURE = 0.1  # lower bound of a curvature, relative to that of the majorising function
+_N_EXTRA_STARTS = 2  # number of starting points in addition to the nearest neighbour
+_N_CANDIDATES = 32  # number of embedded points among which extra starting points are selected
+_MIN_CURVATURE = 0.1  # lower limit of a curvature, relative to that of the majorising function
 
 
 @entry_point
@@ -91,7 +91,7 @@ def _candidates(Z: np.ndarray) -> np.ndarray:
 def _minimise(
     start: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray, tol: float, max_iter: int
 ) -> np.ndarray:
-    """Return the local minima of s that are reached from the coordinates `start`."""
+    """Return the local minima of the stress s that are reached from the coordinates `start`."""
     total_weight, coordinates = w.sum(axis=1), start.copy()
     min_step = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
     moving = np.arange(len(coordinates))
@@ -145,7 +145,7 @@ def _stress_and_steps(
     w: np.ndarray,
     total_weight: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return s, half of its gradient (the negative majorisation step), and a Newton step."""
+    """Return the stress, half of its gradient (minus the majorisation step), and a Newton step."""
     m, q = len(delta), Z.shape[1]
     differences = [coordinates[:, c, None] - Z[:, c] for c in range(q)]
     d = np.sqrt(sum(a * a for a in differences))

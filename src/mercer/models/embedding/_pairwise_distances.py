@@ -25,22 +25,22 @@ from ...kernels import Kernel, Linear, Radial, Shift, prepare_pair
 
 __all__ = ["Distances", "distances", "feature_space_cdist", "feature_space_pdist"]
 
-_ZERO_ULPS = 32  # squared distances below this many ulps of their terms are set to 0
+_ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
 _MAX_EXPONENT = (
     200  # points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow
 )
-_ENTRIES_PER_BLOCK = 2**17  # distances in a block of rows
+_ENTRIES_PER_BLOCK = 2**17  # number of distances in a block of rows
 
 
 class Distances(Protocol):
     """Squared distances between n points, or values that sort the points in the same order."""
 
     def block(self, rows: np.ndarray) -> np.ndarray:
-        """Return the distances of the m points with the indices `rows` to all n points, (m, n)."""
+        """Return the distances of the m points `rows` (indices) to all n points, shape (m, n)."""
 
 
 def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
-    """Return the distances of points in the feature space of a kernel; None for vectors as given.
+    """Return the distances of points in the feature space of a kernel; None means Euclidean.
 
     `name` is the name of the argument X in error messages.
     """
@@ -53,8 +53,8 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
         if kernel is None or _is_euclidean(kernel):
             return _EuclideanDistances(points)
         if isinstance(kernel, Radial) and kernel.is_decreasing:
-            # The order of the distances is the same in input space.  It is exact even where k
-            # underflows to 0 and all points are equally far apart in feature space.
+            # Distances in input space have the same order.  They are exact even where k underflows
+            # to 0 and all points are equally far apart in feature space.
             return _EuclideanDistances(points / kernel.length_scale)
     return _FeatureSpaceDistances(Linear() if kernel is None else kernel, points)
 
@@ -132,7 +132,7 @@ def feature_space_cdist(
     ----------
     kernel : Kernel
     X, Z : points
-        m and n points.
+        The m points x and the n points z.
     own, norms : ndarrays of shape (m,) and (n,)
         The values k(x, x) and k(z, z).
 

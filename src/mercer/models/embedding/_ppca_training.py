@@ -1,9 +1,9 @@
 """Probabilistic PCA, x = W z + mu + noise, by maximum likelihood.
 
-Without missing values the solution is W = U (Lambda - noise I)^(1/2), for the q largest eigenvalues
-Lambda of the covariance (divisor n) and their eigenvectors U; the noise variance is the mean of the
-other eigenvalues (Tipping & Bishop 1999).  With missing values the model is fitted by expectation
-maximisation (EM).
+Without missing values the solution is W = U (Lambda - noise I)^(1/2), where the diagonal of Lambda
+contains the q largest eigenvalues of the covariance matrix (divisor n), and the columns of U are
+their eigenvectors; the noise variance is the mean of the other eigenvalues (Tipping & Bishop 1999).
+With missing values the model is fitted by expectation maximisation (EM).
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def fit_ppca_missing(
 
     The E-step computes the posterior z_i ~ N(m_i, noise C_i) of each row.  The M-step regresses
     each column on z, with an intercept, over the rows in which it is observed.  The likelihood
-    never decreases.  The iteration ends when a step gains less than `tol` in log likelihood per
-    row, or after `max_iter` steps.  `log` is called with a progress message after each step.
+    never decreases.  The iteration ends when a step increases the log likelihood per row by less
+    than `tol`, or after `max_iter` steps.  `log` is called with a progress message after each step.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def fit_ppca_missing(
         model = updated
     else:
         warn_caller(
-            f"EM stopped after max_iter={max_iter} steps, and the last one still gained {gain:.1e} "
-            f"in log likelihood per row, more than tol={tol:.1e}; raise max_iter or tol, or use "
-            f"fewer components",
+            f"EM stopped after max_iter={max_iter} steps without convergence: the last step "
+            f"increased the log likelihood per row by {gain:.1e}, more than tol={tol:.1e}; raise "
+            f"max_iter or tol, or use fewer components",
             ConvergenceWarning,
         )
         likelihoods.append(float(model.log_density(X).mean()))
@@ -133,7 +133,7 @@ def _em_step(model: LinearGaussian, X: np.ndarray, scale: float) -> tuple[Linear
         B += posterior.centred.T @ z
         squares += float(np.sum(posterior.centred**2))
     coefficients = np.linalg.solve(A, B[:, :, None])[:, :, 0]
-    # The minimum of the expected sum of |x - W z - mu|^2 over the observed values.
+    # The noise variance is the expected mean of |x - W z - mu|^2 over the observed values.
     noise = (squares - float(np.sum(B * coefficients))) / np.isfinite(X).sum()
     return (
         LinearGaussian(
@@ -146,9 +146,10 @@ def _em_step(model: LinearGaussian, X: np.ndarray, scale: float) -> tuple[Linear
 
 
 def _bounded_noise(variance: float, scale: float, quiet: bool = False) -> float:
-    """Return the noise variance, at least the level of rounding, so that the likelihood is bounded.
+    """Return the noise variance, raised to the level of rounding errors if it is smaller.
 
-    If it has to be raised, a warning is issued unless `quiet`.
+    The likelihood would be unbounded without noise.  If the variance is raised, a warning is issued
+    unless `quiet` is True.
     """
     floor = np.finfo(np.float64).eps * float(scale)
     if variance >= floor:

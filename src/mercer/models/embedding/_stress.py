@@ -2,9 +2,9 @@
 
     S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2
 
-With w = 1 this is the raw stress of metric MDS, divided by its value when all points coincide.
-With w = 1 / delta it is Sammon's stress.  Only one triangle of the symmetric
-matrices is stored.
+z_i are the coordinates, delta_ij the dissimilarities, and w_ij the weights of the pairs.  With w =
+1 this is the raw stress of metric MDS, divided by its value when all points coincide.  With w = 1 /
+delta it is Sammon's stress.  Only one triangle of the symmetric matrices is stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..._core import ENTRY_WORK, jit, ordered_sum
 
 __all__ = ["Stress"]
 
-_PAIRS_PER_TASK = 2**17  # approximate number of pairs in a task
+_PAIRS_PER_TASK = 2**17  # approximate number of pairs of points in a parallel task
 # Tasks are summed in this fixed number of groups, so that the result does not depend on the number
 # of threads.
 _N_GROUPS = 4
@@ -31,7 +31,7 @@ class Stress:
     delta : ndarray of shape (n (n - 1) / 2,)
         Dissimilarities of all pairs, in the order of SciPy's `pdist`.
     weights : ndarray of shape (n (n - 1) / 2,) or None, default=None
-        Weights of the pairs, in the same order; None is 1 for all pairs.
+        Weights of the pairs, in the same order; None means 1 for all pairs.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Stress:
         self._rows = [(int(a), int(b)) for a, b in pairwise(ends) if a < b]
 
     def __call__(self, Z: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return S and its gradient, shape (n, q)."""
+        """Return the stress S, and its gradient of shape (n, q)."""
         columns = np.ascontiguousarray(Z.T)
 
         def term(rows: tuple[int, int]) -> np.ndarray:
@@ -96,7 +96,7 @@ class Stress:
 
 @jit("reassoc", "nsz")
 def _add_pairs(delta, weights, Z, first, last, G, row):  # type: ignore[no-untyped-def]
-    """Add half of the gradient to G, over the pairs i < j with first <= i < last.
+    """Add half of the gradient of the stress to G, for the pairs i < j with first <= i < last.
 
     Returns the sum of their weighted squared residuals.  `row` is scratch memory.
     """

@@ -1,13 +1,14 @@
 """Preconditioned conjugate gradients for C = K + D, without an n x n matrix.
 
 Everything is scaled by S = D^-1/2: C~ = S C S = S (K - noise) S + I.  The preconditioner is
-P~ = S Q S + I, where Q is the Nyström approximation of K.  Because Q <= K, P~ <= C~, and therefore
+P~ = S Q S + I, where Q is the Nyström approximation of K without noise.  Because Q <= K, we
+have P~ <= C~, and therefore
 
     0 <= b^T C~^-1 b - (b^T x + r^T x) <= r^T P~^-1 r,     r = b - C~ x
 
 for every x.  The error of conjugate gradients is thus bounded, not estimated.  The recurrence is
-the one in `solvers`, but without restarts: its coefficients are then those of the Lanczos method,
-and give the logarithm of the preconditioned matrix.
+that of `CGRecurrence` without restarts: its coefficients are then those of the Lanczos method, and
+give the logarithm of the preconditioned matrix.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = ["CGSolution", "Preconditioned", "Solved"]
 
 @dataclass(frozen=True)
 class _CGPosteriorTuning:
-    """Tolerances and limits of the iterative posterior."""
+    """Tolerances and limits of the posterior that is computed by conjugate gradients."""
 
     # Posterior variances below this, relative to k(x, x), are rounding errors.
     min_relative_variance: float = 1e-12
@@ -54,7 +55,8 @@ class _CGPosteriorTuning:
     bytes_per_entry: int = 8 * 24
     # Tolerance of conjugate gradients for a variance, whose relative error is at most its square.
     variance_tol: float = 0.03
-    # Tolerance for derivatives; small, because their error is of first order in it.
+    # Tolerance of conjugate gradients for derivatives; it is small, because their error is of first
+    # order in it.
     gradient_tol: float = 1e-4
 
 
@@ -67,14 +69,17 @@ _INDEFINITE_MESSAGE = (
 
 
 class CGSolution(NamedTuple):
-    """Solution of C~ X = B by conjugate gradients, for all columns at the same time."""
+    """Solution of C~ X = B by conjugate gradients, for all c columns b of B at the same time.
+
+    C~ is the scaled matrix and P~ its preconditioner, as in `Preconditioned`.
+    """
 
     X: np.ndarray  # (n, c)
     R: np.ndarray  # (n, c), the residuals B - C~ X, recomputed from X
     forms: np.ndarray  # (c,), b^T x + r^T x, which approximates b^T C~^-1 b from below
     gaps: np.ndarray  # (c,), r^T P~^-1 r, the bound on the error of `forms`
     sizes: np.ndarray  # (c,), b^T P~^-1 b
-    goals: np.ndarray  # (c,), the requested upper limits of r^T P~^-1 r
+    goals: np.ndarray  # (c,), the upper limits of r^T P~^-1 r that the tolerance requires
     steps: list[np.ndarray]  # for each column, the CG coefficients (a_k, b_k), (t, 2)
     n_iter: int
 
@@ -94,7 +99,7 @@ class CGSolution(NamedTuple):
         return self.error <= 2.0
 
     def logarithm(self, c: int) -> float:
-        """Return b^T P~^-1/2 log(P~^-1/2 C~ P~^-1/2) P~^-1/2 b for column c.
+        """Return b^T P~^-1/2 log(P~^-1/2 C~ P~^-1/2) P~^-1/2 b, where b is column c of B.
 
         This is Lanczos quadrature: the CG coefficients are the Lanczos coefficients of the matrix
         in the logarithm.
@@ -125,8 +130,8 @@ class Preconditioned:
         F = Q.map.features(Q.X, n_threads=Q.n_threads)
         F *= self.scale[:, None]
         self.P = ShiftedLowRank(F.T, 1.0, n_threads=Q.n_threads)
-        # Applying P~^-1 loses the digits of |P~| to cancellation.  The measured relative error of
-        # log p was less than a fifth of `rounding`.
+        # Applying P~^-1 loses digits to cancellation, in proportion to the norm of P~.  The
+        # measured relative error of log p was less than a fifth of `rounding`.
         norm = float(np.abs(self.P._square).sum(axis=0).max(initial=0.0))
         self.rounding = 0.1 * float(np.finfo(float).eps) * norm
         if not self.rounding < _TUNING.max_rounding:
@@ -164,7 +169,7 @@ class Preconditioned:
         max_iter : int
         prior : ndarray of shape (c,), optional
             The prior variances k(x, x), if the columns are b = S k_X(x).  The columns then stop at
-            |r|^2 <= tol^2 (prior - b^T C~^-1 b): relative to the posterior variance.
+            |r|^2 <= tol^2 (prior - b^T C~^-1 b), that is, relative to the posterior variance.
         """
         run = CGRecurrence(self.times, self.P.solve, B, _INDEFINITE_MESSAGE)
         sizes, fit = run.rz.copy(), np.zeros(B.shape[1])  # b^T P~^-1 b, and b^T x
@@ -200,16 +205,17 @@ class Solved(PosteriorKernel):
 
         k(x, z | data) = k(x, z) - k_X(x)^T C^-1 k_X(z),     C = K + noise
 
-    With v(x) ~ C^-1 k_X(x) and the residual r(x) = k_X(x) - C v(x), the value is computed as
+    With an approximate solution v(x) of C v(x) = k_X(x), and its residual r(x) = k_X(x) - C v(x),
+    the value is computed as
 
         k(x, z) - k_X(x)^T v(z) - v(x)^T r(z)
 
     This is the covariance of the errors f(x) - v(x)^T y.  For every v it is a kernel, and its
-    diagonal is at least the posterior variance.  It exceeds the posterior variance by less than
-    0.2%; otherwise there is a warning.  Each new point requires solving a system of n equations,
-    whereas `Conditioned` requires one product.
+    diagonal is at least the posterior variance.  If it may exceed the posterior variance by more
+    than 0.2%, there is a warning.  Each new point requires solving a system of n equations, whereas
+    `Conditioned` requires one triangular solve.
 
-    `theta` is empty, because the system is valid for this prior only.
+    `theta` is empty, because the system is valid only for these parameters of the prior.
 
     Parameters
     ----------
@@ -218,7 +224,7 @@ class Solved(PosteriorKernel):
     points : points
         The observations X.
     system : Preconditioned
-        The matrix C~ and its preconditioner.
+        The scaled matrix C and its preconditioner.
     max_iter : int
         Largest number of conjugate gradient steps.
     max_memory : int, str or None
@@ -260,7 +266,7 @@ class Solved(PosteriorKernel):
     def _features(
         self, X: Any, tol: float = _TUNING.variance_tol
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the rows S k_X(x), S^-1 v(x) and S r(x), where S is the scale of the system."""
+        """Return the rows S k_X(x), S^-1 v(x) and S r(x), where S = diag(system.scale)."""
         n, c, system = length(self.points), length(X), self.system
         check_budget(
             24 * n * c, self.max_memory, f"the posterior covariance of {c} points given {n}"

@@ -1,4 +1,4 @@
-"""Cholesky factorisation of C = K + noise in place, and derivatives of K by tiles."""
+"""In-place Cholesky factorisation of C = K + noise, and derivatives of K tile by tile."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ __all__ = [
     "symmetric_tile",
 ]
 
-_TILE = 512  # rows and columns of a tile; large, so that the overhead per tile is negligible
-_MAX_SINGLE_BLOCK_POINTS = _TILE  # up to this size, starting threads costs more than it saves
+_TILE = 512  # rows and columns of a tile; large enough to make the overhead per tile negligible
+_MAX_SINGLE_BLOCK_POINTS = _TILE  # below, threads cost more than they save
 _TILE_ARRAYS_PER_THREAD = 8  # arrays of the size of a tile that a pullback needs in each thread
 
 
@@ -41,7 +41,7 @@ class FactorizedCovariance:
     Parameters
     ----------
     kernel : Kernel
-        Its parameters must be numbers, not rules that need data.
+        Its parameters must be numbers, not rules that depend on data, such as gamma="scale".
     X : points
     noise : float or ndarray of shape (n,)
         Added to the diagonal of K.
@@ -84,7 +84,10 @@ class FactorizedCovariance:
         return np.asarray(lapack.dpotrs(self.L, Y, lower=1)[0])
 
     def residual(self, A: np.ndarray, Y: np.ndarray) -> float:
-        """Return the largest |Y - C A| / |Y| of a column.  Call it before `lower`."""
+        """Return the largest relative residual |Y - C A| / |Y| of all columns.
+
+        Call it before `lower`, which overwrites C.
+        """
         return max_relative_residual(Y - self._C.times(A), Y)
 
     def logdet(self) -> float:
@@ -103,11 +106,14 @@ class FactorizedCovariance:
     def derivatives(
         self, weights: Any, A: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return sum_ij W_ij dK_ij / d theta, and (dK / d theta) A if A is not None."""
+        """Return sum_ij W_ij dK_ij / d theta, and (dK / d theta) A if A is given.
+
+        `weights(rows, cols)` returns a tile of the symmetric matrix W.
+        """
         return derivatives(self.kernel, self.X, weights, A, block=self._block)
 
     def invert(self) -> np.ndarray:
-        """Return C^-1, valid in its lower triangle only.  It overwrites L."""
+        """Return C^-1, valid in its lower triangle only; this overwrites L."""
         inverse, _ = lapack.dpotri(self.L, lower=1, overwrite_c=1)
         del self.L, self._C
         return np.asarray(inverse)
@@ -154,10 +160,10 @@ def _mirror(A: Any) -> None:
 def pullback_workspace(
     n: int, kernel: Kernel | None = None, *, n_threads: int | None = None
 ) -> int:
-    """Return the memory of `symmetric_pullback` in bytes.
+    """Return the memory that `symmetric_pullback` needs, in bytes.
 
-    This is a few tiles in each thread.  For a kernel whose derivatives cannot be computed by
-    tiles, it is the tensor dK / d theta, its temporaries, and W.
+    Each thread needs a few tiles.  A kernel whose derivatives cannot be computed by tiles needs
+    the whole tensor dK / d theta, temporary arrays, and the whole weight matrix.
     """
     if kernel is not None and not _has_tiled_derivatives(kernel):
         return 8 * n * n * (2 + 3 * kernel.theta.size)
@@ -225,7 +231,8 @@ def derivatives(
         for cols in tile_slices[r:]:
             yield
             W, is_diagonal_tile = weights(rows, cols), cols == rows
-            # On the diagonal both arguments are the same observations; None lets White see that.
+            # In a diagonal tile both arguments are the same observations, and None tells the
+            # kernel so: White is nonzero only there.
             block = kernel.linearise(Xi, None if is_diagonal_tile else take(X, cols))
             pulled[r] += block.pullback(W) if is_diagonal_tile else 2.0 * block.pullback(W)
             if A is not None:

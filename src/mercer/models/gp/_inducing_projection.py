@@ -2,8 +2,9 @@
 
     Q = K_nS K_SS^-1 K_Sn = F F^T,     F = K_nS L^-T,     L L^T = K_SS,     D = diag(noise)
 
-K_SS contains no noise, because a landmark is a location, not an observation.  A QR factorisation
-of [I 0] stacked on D^-1/2 [F Y], computed by strips of rows, gives the triangular factor
+The indices n and S of K denote the n points and the landmarks; Y are the targets.  K_SS contains
+no noise, because a landmark is a location, not an observation.  A QR factorisation of [I 0]
+stacked on D^-1/2 [F Y], computed by strips of rows, gives the triangular factor
 
     [R U; 0 V]:     A = I + F^T D^-1 F = R^T R,     w = A^-1 F^T D^-1 Y = R^-1 U,
                     Y^T (Q + D)^-1 Y = V^T V,       log det (Q + D) = log det A + log det D
@@ -34,11 +35,11 @@ from ._noise_kernel import latent_and_noise
 
 __all__ = ["Projection", "TriangularFactor", "describe_landmarks", "rounding_certificate"]
 
-# Strips that are processed in parallel before their triangular factors are merged.  It does not
-# depend on the number of threads, so that neither does the result.
+# Number of strips that are processed in parallel before their triangular factors are merged.  It
+# does not depend on the number of threads, so that the result does not depend on it either.
 _STRIPS_PER_MERGE = 4
 _MIN_STRIP_ROWS = 256  # smaller strips would spend most of the time in merging
-_ARRAYS_PER_STRIP = 8  # arrays of the size of a strip that are needed to process it
+_ARRAYS_PER_STRIP = 8  # processing a strip needs this many arrays of its size
 
 
 class TriangularFactor(NamedTuple):
@@ -51,37 +52,40 @@ class TriangularFactor(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray:
-        """The posterior mean in the coordinates of F: w = A^-1 F^T D^-1 Y."""
+        """The weights w = A^-1 F^T D^-1 Y; the posterior mean at the points is F w."""
         return np.asarray(solve_triangular(self.R, self.U))
 
     @property
     def logdet(self) -> float:
-        """The logarithm of det A."""
+        """The logarithm of det A, where A = I + F^T D^-1 F."""
         return 2.0 * float(np.sum(np.log(self.R.diagonal())))
 
     @property
     def inverse(self) -> np.ndarray:
-        """The inverse of A."""
+        """The inverse of A = I + F^T D^-1 F."""
         half = solve_triangular(self.R, np.eye(len(self.R)))
         return np.asarray(half @ half.T)
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """The approximation Q + D of K + noise at one theta; create it with `Projection.on`.
+    """The Nyström approximation Q + D of K + noise at one theta; create it with `Projection.on`.
+
+    Q = F F^T and D = diag(noise) are defined in the module docstring.
 
     Attributes
     ----------
     kernel : Kernel
     X : points
     map : NystroemMap
-        The feature map phi, with phi(x_i) the rows of F.  Its K_SS contains no noise.
+        The feature map phi of the landmarks, without noise; the rows of F are phi(x_i).
     noise : ndarray of shape (n,)
         The diagonal of D: the noise of the kernel plus the `noise` argument.
     latent : ndarray of shape (n,)
         k(x, x) without noise.
     lost : float
-        Upper bound on the variance of a dropped landmark that the others do not explain.
+        Linearly dependent landmarks are dropped.  This bounds the variance of each dropped one
+        that the other landmarks do not explain.
     n_threads : int or None
         None uses all processors.
     """
@@ -106,11 +110,11 @@ class Projection:
                 f"approximation divides by it; add White() to the kernel, or set a noise (alpha) > "
                 f"0"
             )
-        P, Q = prepare_pair(kernel, S, S)  # two arguments are different observations, without noise
+        P, Q = prepare_pair(kernel, S, S)  # two arguments: no noise is added
         K = np.empty((len(P), len(Q)))
         fill_gram(kernel, P, Q, K, n_threads)
         K = 0.5 * (K + K.T)
-        # Scale to a unit diagonal; otherwise one large k(s, s) would make others look like 0.
+        # Scale to a unit diagonal; otherwise landmarks with a small k(s, s) would be dropped.
         diagonal = K.diagonal()
         scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         L, independent, jitter = factor_landmarks(K / scale / scale[:, None], P.dtype, kernel)
@@ -125,12 +129,13 @@ class Projection:
 
     @staticmethod
     def workspace(n: int, m: int, q: int, n_threads: int | None = None) -> int:
-        """Return the memory of `factorize` and `pullback` in bytes.
+        """Return the memory that `factorize` and `pullback` need, in bytes.
 
-        It consists of strips, triangular factors, and a few vectors.
+        They need strips, triangular factors, and a few vectors, for n points, m landmarks and q
+        targets.
         """
         rows, strips = min(n, _strip_rows(m + q)), min(_STRIPS_PER_MERGE, check_threads(n_threads))
-        # features, weights, and temporary arrays of the kernel
+        # for features, weights, and temporary arrays of the kernel
         strip_numbers = strips * _ARRAYS_PER_STRIP * rows * (m + q)
         return 8 * (strip_numbers + (8 + _STRIPS_PER_MERGE) * (m + q) ** 2 + 8 * n * (q + 2))
 
@@ -180,19 +185,21 @@ class Projection:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return sum_ij W_ij dk(x_i, s_j) + sum_ij Z_ij dk(s_i, s_j), and diag F (G G^T)^-1 F^T.
 
-        The derivatives are with respect to theta, and W = D^-1 F E + A B^T.
+        The derivatives are with respect to theta.  W = D^-1 F E + A B^T; F and D are defined in
+        the module docstring, and the other matrices below.
 
         Parameters
         ----------
         root : ndarray of shape (m, m)
-            G, lower triangular, in Fortran order.
+            The matrix G, lower triangular, in Fortran order.
         E : ndarray of shape (m, m)
+            The matrix E.
         left : callable
-            ``left(rows, F[rows])`` returns A[rows].
+            ``left(rows, F[rows])`` returns the rows A[rows] of the matrix A.
         right : ndarray of shape (m, c)
-            B.
+            The matrix B.
         inner : ndarray of shape (m, m)
-            Z.
+            The matrix Z.
         """
         phi, total, leverage = self.map, np.zeros(self.kernel.theta.size), np.empty(len(self))
 
@@ -212,17 +219,17 @@ class Projection:
         return total, leverage
 
     def whiten(self, B: np.ndarray) -> np.ndarray:
-        """Return L^-T B."""
+        """Return L^-T B, where L L^T = K_SS."""
         return self.map.expansion_coefficients(B)
 
     def whiten_twice(self, B: np.ndarray) -> np.ndarray:
-        """Return L^-T B L^-1 for a symmetric B."""
+        """Return L^-T B L^-1 for a symmetric B, where L L^T = K_SS."""
         return self.whiten(self.whiten(B).T)
 
     def _map_strips(
         self, task: Callable[[slice, np.ndarray], Any], q: int = 0
     ) -> Iterator[list[Any]]:
-        """Yield lists of the results task(rows, F[rows]), in order, for groups of strips."""
+        """Call task(rows, F[rows]) for all strips; yield a list of results per group of strips."""
         n, rows = len(self), _strip_rows(len(self.map) + q)
         strips = [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
         for first in range(0, len(strips), _STRIPS_PER_MERGE):
@@ -240,19 +247,19 @@ class Projection:
 
 
 def _strip_rows(columns: int) -> int:
-    """Return the rows per strip: at least twice the columns, so that merging is cheap."""
+    """Return the number of rows per strip: at least twice the columns, so that merging is cheap."""
     return max(_MIN_STRIP_ROWS, 2 * columns)
 
 
 def describe_landmarks(Q: Projection) -> str:
-    """Return a text with the number of landmarks, those dropped, and the jitter."""
+    """Return a text with the number of landmarks, the number of dropped ones, and the jitter."""
     phi = Q.map
     text = f"{len(phi)} landmarks"
     text += f" ({phi.dropped} linearly dependent ones were dropped)" if phi.dropped else ""
-    return text + (f", with {phi.jitter:.1e} k(s, s) added to each k(s, s)" if phi.jitter else "")
+    return text + (f", with {phi.jitter:.1e} k(s, s) added to the diagonal" if phi.jitter else "")
 
 
 def rounding_certificate(Q: Projection) -> dict[str, Any]:
-    """Return the jitter and the number of dropped landmarks, by name, if they are not 0."""
+    """Return the jitter and the number of dropped landmarks for the report, without zeros."""
     values = {"jitter": Q.map.jitter, "landmarks dropped": Q.map.dropped}
     return {name: value for name, value in values.items() if value}

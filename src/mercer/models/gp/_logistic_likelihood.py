@@ -19,16 +19,18 @@ __all__ = ["LogisticCurvature", "expected_probability", "factorize_shifted"]
 
 @dataclass(frozen=True)
 class _LogisticTuning:
-    """Limits of the quadrature and of the curvature."""
+    """Limits of the quadrature and of the curvature in the logistic likelihood."""
 
-    # Standard deviations on each side of the mean that the quadrature covers; the normal density
-    # beyond is negligible in float64.
+    # The quadrature covers this many standard deviations on each side of the mean; beyond, the
+    # normal density is negligible in float64.
     normal_range: float = 9.0
-    # Above this standard deviation, integrating over a logistic variable takes fewer nodes.
+    # Above this standard deviation of f, integrating over a logistic variable instead of f takes
+    # fewer nodes.
     wide_std: float = 4.0
-    # Nodes on each side, at a distance of 0.75; the logistic density beyond is below 1e-17.
+    # Number of quadrature nodes on each side of 0, at a distance of 0.75; the logistic density
+    # beyond them is below 1e-17.
     logistic_nodes: int = 53
-    # Points per chunk of the quadrature, which limits the memory.
+    # Number of points that the quadrature processes at a time, which limits the memory.
     chunk: int = 4096
     # Lower limit of the curvature W, so that 1 / sqrt(W) is finite.
     min_curvature: float = 1e-200
@@ -77,10 +79,10 @@ class LogisticCurvature:
         return V - root * lapack.dpotrs(self.L, root * (K @ V), lower=1)[0]
 
     def gradient_terms(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return u = (I - R K) s and the lower triangle of R, for the gradient in theta.
+        """Return u = (I - R K) s and R, valid in its lower triangle, for the gradient in theta.
 
-        s = d(-log det B / 2) / df.  With v the diagonal of (K^-1 + W)^-1, s = -v W' / 2, and
-        v W = 1 - diag(B^-1).
+        R, B and W are defined in the class docstring, and s = d(-log det B / 2) / df.  If v is the
+        diagonal of (K^-1 + W)^-1 and W' = dW / df, then s = -v W' / 2, and v W = 1 - diag(B^-1).
         """
         R, _ = lapack.dpotri(self.L, lower=1)
         s = -0.5 * (1.0 - np.diag(R)) * (1.0 - 2.0 * self.P[:, 0])
@@ -107,8 +109,8 @@ def factorize_shifted(K: np.ndarray, root: np.ndarray, out: np.ndarray) -> np.nd
     L, info = lapack.dpotrf(out.T, lower=1, clean=0, overwrite_a=1)
     if info != 0 or not np.isfinite(L[-1, -1]):
         raise NotPositiveDefiniteError(
-            f"I + W^1/2 K W^1/2 is not positive definite: pivot {info} of {len(L)}; the kernel "
-            f"is not a Mercer kernel on these points"
+            f"I + W^1/2 K W^1/2 is not positive definite (pivot {info} of {len(L)}): the kernel is "
+            f"not positive semidefinite on these points; choose a Mercer kernel"
         )
     return np.asarray(L)
 
@@ -127,15 +129,16 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    The trapezoidal rule converges exponentially here.  In units of sigma, the nearest pole of the
-    logistic function is at the distance pi / sigma from the real line, so that a step of
-    0.8 / sigma has an error of exp(-2 pi^2 / 0.8) = 2e-11.  If sigma is large, this would take many
-    nodes.  Then the integral is written as an expectation over a logistic variable l, because
-    1 / (1 + exp(-f)) is the probability of l <= f:
+    The trapezoidal rule converges exponentially here.  In units of the standard deviation sigma,
+    the nearest pole of the logistic function is at the distance pi / sigma from the real line, so
+    that a step of 0.8 / sigma has an error of exp(-2 pi^2 / 0.8) = 2e-11.  If sigma is large, this
+    would take many nodes.  Then the integral is written as an expectation over a logistic variable
+    l, because 1 / (1 + exp(-f)) is the probability of l <= f:
 
-        E = E[Phi((mean - l) / sigma)]
+        E[1 / (1 + exp(-f))] = E[Phi((mean - l) / sigma)]
 
-    The poles of the density of l are at the distance pi, and a step of 0.75 in l is sufficient.
+    where Phi is the standard normal distribution function.  The poles of the density of l are at
+    the distance pi from the real line, and a step of 0.75 in l is sufficient.
 
     Examples
     --------
@@ -169,7 +172,7 @@ def _weighted_mean(
     x: np.ndarray,
     w: np.ndarray,
 ) -> np.ndarray:
-    """Return the weighted mean over x of f(a_i + b_i x), for each i."""
+    """Return the mean of f(a_i + b_i x) over x with weights w, for each i."""
     out = np.empty(len(a))
     for rows in slices(len(a), _TUNING.chunk):
         out[rows] = f(a[rows, None] + b[rows, None] * x) @ w

@@ -3,8 +3,8 @@
     latent(x) = k(x, x')  for another observation x' with the same features
     noise(x) = k(x, x) - latent(x)
 
-Only `White` terms contribute noise.  Low-rank approximations of K treat the noise separately,
-because it has full rank.
+Here k is a kernel that may contain `White` terms; only these contribute noise.  Low-rank
+approximations of K treat the noise separately, because it has full rank.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...kernels import Bounded, Constant, Fixed, Kernel, Power, Product, Radial,
 
 __all__ = ["diagonal_pullback", "latent_and_noise", "noise_parameter_mask", "without_noise"]
 
-# Number of points per block if a whole block of K is evaluated for its diagonal: the cost per
-# point grows with this number, the overhead per block shrinks.
+# Number of points per block when a whole block of K is evaluated only for its diagonal.  With
+# larger blocks, the cost per point grows and the overhead per block shrinks.
 _DIAGONAL_CHUNK = 64
 
 
@@ -37,7 +37,7 @@ def latent_and_noise(kernel: Kernel, X: Any) -> tuple[np.ndarray, np.ndarray]:
     total = np.asarray(kernel.diag(X), dtype=float)
     if not kernel.distinguishes_observations:
         return total, np.zeros_like(total)
-    match kernel:  # where the parts are separate terms, avoid the cancellation of total - latent
+    match kernel:  # separate terms need no subtraction, which would lose digits
         case White():
             return np.zeros_like(total), total
         case Sum(terms):
@@ -51,14 +51,17 @@ def latent_and_noise(kernel: Kernel, X: Any) -> tuple[np.ndarray, np.ndarray]:
     latent = np.empty_like(total)
     for rows in _chunk_slices(len(total)):
         points = take(X, rows)
-        # k(X, Z) of two arguments treats them as different observations, without noise
+        # k(X, Z) treats its arguments as different observations, so that it contains no noise
         latent[rows] = kernel(points, points).diagonal()
     return latent, total - latent
 
 
 def diagonal_pullback(kernel: Kernel, X: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return sum_i a_i d latent(x_i) / d theta + b_i d noise(x_i) / d theta."""
-    match kernel:  # these cases need no block of K for its diagonal
+    """Return sum_i a_i d latent(x_i) / d theta + b_i d noise(x_i) / d theta.
+
+    latent(x) + noise(x) = k(x, x), as in `latent_and_noise`.
+    """
+    match kernel:  # in these cases, the diagonal of K can be computed without a block of K
         case White() | Constant():
             weights = b if isinstance(kernel, White) else a
             return np.full(kernel.theta.size, weights @ kernel.diag(X))
@@ -89,7 +92,7 @@ def diagonal_pullback(kernel: Kernel, X: Any, a: np.ndarray, b: np.ndarray) -> n
 
 
 def noise_parameter_mask(kernel: Kernel) -> np.ndarray:
-    """Return a mask of the entries of theta that are variances of a separate `White` term.
+    """Return a mask of the entries of theta that are variances of additive `White` terms.
 
     Examples
     --------
@@ -125,7 +128,7 @@ def without_noise(kernel: Kernel) -> Kernel:
 
 
 def _noise_free_part(kernel: Kernel) -> Kernel | None:
-    """Return the covariance of different observations, or None if it is 0.
+    """Return the kernel without noise terms, or None if it consists of noise only.
 
     Constant factors of a product become a `Scale`.
     """

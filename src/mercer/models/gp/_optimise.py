@@ -1,16 +1,16 @@
 """Maximisation of an objective over theta within bounds, by L-BFGS or Newton steps.
 
-With many observations, the first search uses a quarter of them, at 1/64 of the cost.  If the
+With many observations, the first search uses a random quarter of them, at 1/64 of the cost.  If the
 objective has cheap approximate second derivatives (`with_information`), Newton steps on half of the
 observations follow, and then on all of them; the last step is so small that it needs no gradient.
-Otherwise, the Hessian of the quarter is computed by finite differences, and makes the first step on
-all observations a Newton step.  If the optimum of the quarter is on a bound, or is not a proper
-maximum, it is used only if the gradient on all observations points to it.  These shortcuts change
-the path, not the conditions for an optimum.
+Otherwise, the Hessian on the quarter is computed by finite differences, and the search on all
+observations starts with a Newton step that uses it.  If the optimum on the quarter is on a bound,
+or its Hessian is not negative definite, it is used only if the gradient on all observations points
+to it.  These shortcuts change the path, not the conditions for an optimum.
 
 A likelihood may have several local optima.  Which one is found depends on the start and on the
-path, so that another program may find another one.  With few observations the path is that of
-scikit-learn.
+path, so that other software may find another one.  With few observations the search takes the same
+path as scikit-learn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Optimum", "maximise"]
 
 @dataclass(frozen=True)
 class _OptimiserTuning:
-    """Tolerances and limits of `maximise`; theta are logarithms of parameters."""
+    """Tolerances and limits of `maximise`; theta contains the logarithms of the parameters."""
 
     # From this many observations on, the search starts with a quarter of them.
     many_observations: int = 500
@@ -38,9 +38,10 @@ class _OptimiserTuning:
     difference_step: float = 1e-3
     # Distance from a bound, in log parameters, below which an optimum counts as on the bound.
     bound_margin: float = 0.01
-    # Curvature per observation below which the optimum of a quarter of the data is not determined.
+    # If the curvature per observation is below this, the optimum on a quarter of the data counts as
+    # undetermined.
     min_curvature: float = 1e-6
-    # Search range around the optimum of a quarter of the data, in standard deviations.
+    # Search range around the optimum on a quarter of the data, in standard deviations.
     max_deviations: float = 100.0
     # If the values are estimates, the search stops at a step that gains less than this fraction of
     # their standard error.
@@ -48,9 +49,10 @@ class _OptimiserTuning:
     # Tolerances of L-BFGS for the gradient and for the relative gain: the defaults of SciPy.
     gtol: float = 1e-5
     ftol: float = 2.2e-9
-    # Gradient tolerance in coordinates with unit curvature, where a gradient g leaves a gain g^2/2.
+    # Gradient tolerance in coordinates with unit curvature; there, a gradient g means that the
+    # objective can still increase by g^2/2.
     scaled_gtol: float = 1e-3
-    # A search that gained less than this is not repeated from its end.
+    # A search that gained less than this is not restarted from its end point.
     min_restart_gain: float = 1e-3
     # Smallest gain worth a step on a subset of the observations, in units of the objective.
     rough_gain: float = 0.1
@@ -58,11 +60,11 @@ class _OptimiserTuning:
     final_gain: float = 1e-7
     # Two directions with a cosine above this count as the same direction.
     min_cosine: float = 0.99
-    # Bisections between a bound and the start, for moving a parameter off its bound.
+    # Number of bisection steps when a parameter is moved from its bound towards its start value.
     bisections: int = 4
-    # Newton steps after which L-BFGS takes over.
+    # After this many Newton steps without convergence, L-BFGS takes over.
     max_newton_steps: int = 30
-    # Successive steps with a negligible gain after which the Newton iteration ends.
+    # The Newton iteration ends after this many successive steps with a negligible gain.
     max_idle_steps: int = 2
     # A gain is negligible if it is below this multiple of the smallest gain worth a step.
     idle_gain_factor: float = 2.0
@@ -73,8 +75,8 @@ class _OptimiserTuning:
     lbfgs_memory: int = 20
     # Number of steps over which the average gain is measured; single steps often gain little.
     gain_window: int = 10
-    # Gradients below this fraction of sqrt(n) count as 0; sqrt(n) is their typical size at the
-    # true theta.
+    # Gradients below this multiple of sqrt(n) count as 0, for n observations; sqrt(n) is their
+    # typical size at the true theta.
     max_final_slope: float = 0.02
 
 
@@ -139,19 +141,20 @@ def maximise(
     start : ndarray of shape (p,)
         The initial theta; it is clipped to the bounds.
     bounds : ndarray of shape (p, 2)
-        The bounds of theta in log space, like those of a kernel.
+        The lower and upper bounds of theta, like ``kernel.bounds``; theta and its bounds are
+        logarithms of parameters.
     first_step : {"both", "gradient", "unit"}, default="both"
-        The first step if there are few observations.  "gradient" steps by the gradient, as
-        scikit-learn does; a long step may end in a corner of the bounds.  "unit" limits the length
-        of the step to 1.  "both" tries "gradient" and, if it ends on a bound, also "unit", and
-        returns the better result.
+        The first step if there are few observations.  "gradient" uses the gradient itself as the
+        step, as scikit-learn does; a long step may end in a corner of the bounds.  "unit" limits
+        the length of the step to 1.  "both" tries "gradient" and, if it ends on a bound, also
+        "unit", and returns the better result.
     log : callable, optional
-        Called with a line of progress after each evaluation.
+        Function that is called with a line of progress text after each evaluation.
     max_iter : int, default=1000
         Largest number of steps of each search.
     gain : float, optional
-        The search ends when ten steps gain less than this on average.  Use it for problems with
-        many parameters, where some can always gain a little.
+        The search ends when the last ten steps gained less than this on average.  Use it for
+        problems with many parameters, where small gains are always possible.
     seed : int, default=0
         Random seed for choosing the subset of observations.
 
@@ -206,7 +209,7 @@ def maximise(
 def first_steps(objective: Any) -> tuple[str, ...]:
     """Return the options of `first_step` in `maximise` that give different results.
 
-    With many observations, or with values that are estimates, there is only one.
+    With many observations, or if the values of the objective are estimates, only "unit" is used.
     """
     is_small = (
         length(objective.X) < _TUNING.many_observations
@@ -218,7 +221,7 @@ def first_steps(objective: Any) -> tuple[str, ...]:
 def _start_from_subsets(
     objective: Any, start: np.ndarray, bounds: np.ndarray, max_iter: int, seed: int
 ) -> np.ndarray:
-    """Return the rough optimum of a quarter of the observations, improved on half of them."""
+    """Return a start for the full search: the optimum on a quarter, refined on half of the data."""
     n = length(objective.X)
     order, theta = np.random.default_rng(seed).permutation(n), start
     for size in (n // 4, n // 2):
@@ -248,7 +251,7 @@ class _ThetaOptimiser:
         self.gain = gain
         self.objective, self.bounds, self.max_iter, self.log = objective, bounds, max_iter, log
         self.evaluations = 0
-        self.last_point: Any = None  # end of the last search: theta, value, gradient
+        self.last_point: Any = None  # theta, value and gradient at the end of the last search
 
     def clip_to_bounds(self, theta: np.ndarray) -> np.ndarray:
         """Return theta, clipped to the bounds."""
@@ -277,7 +280,10 @@ class _ThetaOptimiser:
             self.log(ProgressStep(f"evaluation {self.evaluations}: {value:.6g}{gradient_text}"))
 
     def curvature(self, best: Optimum) -> np.ndarray | None:
-        """Return minus the Hessian at an optimum, or None if the optimum is on a bound or flat."""
+        """Return minus the Hessian at an optimum.
+
+        Return None if the optimum is on a bound, is flat, or has not converged.
+        """
         theta = best.theta
         if not best.converged or not self.is_interior(theta):
             return None
@@ -293,11 +299,11 @@ class _ThetaOptimiser:
         )
 
     def follow_direction(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-        """Return `end`, the optimum of a subset, if the gradient at `start` points to it.
+        """Return `end`, the optimum on a subset, if the gradient at `start` points to it.
 
         Otherwise, or if `end` is not better on all observations, return `start`.  This saves
         steps if the kernel explains nothing in the data: the objective then flattens out
-        exponentially, and a search would follow it in many steps of equal length.
+        exponentially, and a search would need many steps of equal length.
         """
         value, gradient = self.evaluate(start)
         self.last_point = start, value, gradient
@@ -313,9 +319,9 @@ class _ThetaOptimiser:
     def move_off_bounds(self, theta: np.ndarray, start: np.ndarray) -> np.ndarray:
         """Return theta with parameters on bounds moved towards `start` without a relevant loss.
 
-        At a bound the objective is often flat, for example in a length scale that is very large or
-        in a noise that is very small.  A search on more observations that starts there would not
-        see that another value is better.
+        At a bound the objective is often flat, for example at a very large length scale or a very
+        small noise.  A search on more observations that starts there would see no gradient towards
+        a better value.
         """
         best = self.objective.value(theta)
         for i in np.flatnonzero(
@@ -336,8 +342,8 @@ class _ThetaOptimiser:
     ) -> Optimum:
         """Return the optimum found by Newton steps.
 
-        The iteration ends if no step is predicted to gain more than `min_gain`, or after `max_idle`
-        successive steps with a negligible gain.
+        The iteration ends if no step is predicted to increase the objective by more than
+        `min_gain`, or after `max_idle` successive steps with a negligible gain.
         """
         model, full_radius_model = (
             QuadraticModel(self.bounds, self.objective.noise_mask) for _ in range(2)
@@ -350,7 +356,8 @@ class _ThetaOptimiser:
                 break
             H = model.bfgs_corrected(B)
             step, predicted_gain = model.step(theta, gradient, H)
-            # A small trust region limits every gain, so that the full radius is checked as well.
+            # A small trust region limits the predicted gain, so a model with the full radius is
+            # checked as well.
             if (
                 predicted_gain <= min_gain
                 and full_radius_model.step(theta, gradient, H)[1] <= min_gain
@@ -358,8 +365,8 @@ class _ThetaOptimiser:
                 message = "no step is predicted to increase the objective further"
                 return self._optimum(theta, value, True, message)
             new_theta = self.clip_to_bounds(theta + step)
-            # Extrapolate: the gain of the step after this one is to this gain as this gain is to
-            # the previous one.  If it is negligible, this step is the last and needs no gradient.
+            # Extrapolate the gain of the next step, assuming that gains shrink by a constant
+            # factor.  If it is negligible, this step is the last one and needs no gradient.
             if predicted_gain**2 <= _TUNING.value_only_ratio * min_gain * previous_gain:
                 new_value = self.objective.value(new_theta)
                 if new_value > value:
@@ -384,7 +391,10 @@ class _ThetaOptimiser:
     def evaluate_information(
         self, theta: np.ndarray, above: float = -np.inf
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the value, gradient and information matrix at theta."""
+        """Return the value, gradient and information matrix at theta.
+
+        The gradient and the matrix are 0 if the value is not greater than `above`.
+        """
         value, gradient, B = self.objective.with_information(theta, above)
         self._record(value, gradient)
         return value, gradient, B
@@ -400,15 +410,15 @@ class _ThetaOptimiser:
     ) -> Optimum:
         """Return the optimum found by L-BFGS in the coordinates u of theta = start + R u.
 
-        If minus the Hessian H is known, R R^T = H^-1, so that the curvature in u is about 1; else
-        R = I.
+        If H, minus the Hessian, is given, R R^T = H^-1, so that the curvature in u is about 1;
+        otherwise R = I.
 
         Parameters
         ----------
         start : ndarray of shape (p,)
         H : ndarray of shape (p, p), optional
-            With H, bounds of theta are not bounds of u.  A search that reaches a bound is therefore
-            restarted without the parameters on their bounds.
+            Minus the Hessian at `start`.  If H is given, the bounds of theta are not bounds of u.
+            A search that reaches a bound is therefore restarted with those parameters fixed.
         rough : bool
             Whether to stop as soon as a step gains less than `rough_gain`.
         unit_step : bool
@@ -429,8 +439,8 @@ class _ThetaOptimiser:
         if H is None:
             R, u_bounds = None, self.bounds - start[:, None]
             # By default, the first step of L-BFGS is the gradient; a long one ends in a corner of
-            # the bounds.  scikit-learn does the same, and with few observations we follow it, in
-            # order to find the same optimum.
+            # the bounds.  With few observations we accept this, because scikit-learn does the same
+            # and we want to find the same optimum.
             unit_step |= rough or "gradient" not in first_steps(self.objective)
             scale = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if unit_step else 1.0
             options = {"gtol": _TUNING.gtol * scale, "ftol": _TUNING.ftol}
@@ -509,15 +519,15 @@ class _ThetaOptimiser:
             and standard_error is None
             and slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
         ):
-            # A steep start makes the tolerances wide; a restart from here has narrower ones.
+            # A steep gradient at the start makes the tolerances wide; a restart narrows them.
             if value > start_value + _TUNING.min_restart_gain:
                 return self.lbfgs(theta)
             converged = False
             message = f"the objective is still increasing: its gradient in theta is {slope:.1e}"
         if not converged and standard_error is None and self.objective.capabilities.information:
-            # A parameter that is known to many digits, such as a period, has a large gradient
-            # even very close to its optimum.  It hides the other parameters from L-BFGS, but not
-            # from Newton steps.
+            # A parameter that the data determine to many digits, such as a period, has a large
+            # gradient even very close to its optimum.  L-BFGS then makes no progress in the other
+            # parameters, but Newton steps do.
             refined = self.newton(
                 theta, _TUNING.min_restart_gain, max_idle=_TUNING.max_newton_steps
             )
@@ -529,8 +539,8 @@ class _ThetaOptimiser:
                 gain = min(gain, 0.5 * float(np.sum(to_u(gradient) ** 2)))
             converged = gain <= error
             message = (
-                f"values and gradients are estimates, which disagree near the optimum; the "
-                f"remaining gain is about {gain:.1e}, with a standard error of {error:.1e}"
+                f"the objective and its gradient are estimates, which disagree near the optimum; "
+                f"the remaining gain is about {gain:.1e}, with a standard error of {error:.1e}"
             )
         return self._optimum(theta, value, converged, message)
 
@@ -545,10 +555,10 @@ def _identity(u: np.ndarray) -> np.ndarray:
 
 
 def _describe_stop(message: str) -> str:
-    """Return the reason why L-BFGS stopped as readable text."""
+    """Convert the stop message of SciPy's L-BFGS to readable text."""
     if message.startswith("ABNORMAL"):
         return (
-            "the line search found no increase along the gradient; the usual cause is rounding, "
-            "because K + noise is nearly singular"
+            "the line search found no increase along the gradient; the usual cause is rounding "
+            "errors, because K + noise is nearly singular; try a larger noise"
         )
     return message.strip().rstrip(".").capitalize()

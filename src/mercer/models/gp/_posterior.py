@@ -18,9 +18,9 @@ from ...solvers import Report
 
 __all__ = ["Conditioned", "Posterior", "PosteriorKernel"]
 
-_CHUNK_ROWS = 512  # points whose rows k_S(x) are in memory at a time
-# Negative variances, relative to k(x, x), that are set to 0 without a warning: smaller ones are
-# normal rounding errors.
+_CHUNK_ROWS = 512  # number of points whose rows k_S(x) are in memory at a time
+# Negative variances up to this size, relative to k(x, x), are normal rounding errors; they are set
+# to 0 without a warning.
 _MAX_NEGATIVE_VARIANCE = 1e-6
 _MAX_REPR_POINTS = 64  # with more points, the repr does not list their values
 
@@ -57,7 +57,7 @@ class Posterior:
     report: Report
 
     def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the means (n, q) and variances (n,) at X, with one evaluation of k_S(x).
+        """Return the means (n, q) and variances (n,) at X; both use the same kernel evaluations.
 
         The covariance must be `Conditioned`.
         """
@@ -76,7 +76,7 @@ class Posterior:
 class PosteriorKernel(Kernel):
     """Base class of posterior covariances: `kernel` is the prior, `points` are the observations.
 
-    `theta` is empty, because the prior cannot change without repeating the computations.
+    `theta` is empty: the posterior is computed for fixed parameters of the prior.
     """
 
     kernel: Kernel
@@ -89,7 +89,7 @@ class PosteriorKernel(Kernel):
 
     @abstractmethod
     def _features(self, X: Any) -> tuple[np.ndarray, ...]:
-        """Return the arrays, with one row per point x, from which tiles are computed."""
+        """Return the arrays, with one row per point, from which the covariance is computed."""
 
     def _free(self) -> Any:
         self._require_resolved()
@@ -111,8 +111,8 @@ class Conditioned(PosteriorKernel):
         k(x, z | data) = k(x, z) - phi(x) . phi(z) + psi(x) . psi(z)
         phi(x) = L^-1 k_S(x),     psi(x) = B^-1 phi(x),     k_S(x) = (k(s, x) for s in S)
 
-    If the observations S are used directly, L L^T = K_SS + noise, and there is no psi.  If S are
-    inducing points, L L^T = K_SS, and B B^T = I + L^-1 K_Sn D^-1 K_nS L^-T, where D is the noise
+    If S are the observations, L L^T = K_SS + noise, and there is no psi.  If S are inducing points
+    for n observations, L L^T = K_SS, and B B^T = I + L^-1 K_Sn D^-1 K_nS L^-T, where D is the noise
     of the observations.
 
     `theta` is empty, because the factors are valid for this prior only.
@@ -124,9 +124,9 @@ class Conditioned(PosteriorKernel):
     points : points
         The m points S.
     factor : array of shape (m, m)
-        L, lower triangular.
+        The Cholesky factor L, lower triangular.
     inner : array of shape (m, m), optional
-        B, lower triangular.
+        The Cholesky factor B, lower triangular; None if S are the observations.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Conditioned(PosteriorKernel):
             if L.shape != (m, m):
                 raise ValueError(
                     f"Conditioned: {name} has shape {L.shape}, but there are {m} points; "
-                    f"it must have a row and a column for each"
+                    f"it must have shape ({m}, {m})"
                 )
             view = L.view()
             view.setflags(write=False)
@@ -184,7 +184,7 @@ class Conditioned(PosteriorKernel):
     def variances(self, X: Any, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
         """Return k(x, x | data).
 
-        `cross_kernel(points)` returns the rows k_S(x) as an array that may be overwritten.
+        `cross_kernel(points)` returns a new array with the rows k_S(x); it is overwritten.
         """
         X = as_float64(X)
         prior = np.array(self.kernel.diag(X), dtype=float)
@@ -210,7 +210,7 @@ class Conditioned(PosteriorKernel):
         return K
 
     def _solve_features(self, phi: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the rows phi(x), and psi(x) if B exists.  phi(x) overwrites the rows k_S(x)."""
+        """Convert the rows k_S(x) to phi(x) in place, and return phi(x), and psi(x) if B exists."""
         solve_triangular_rows(self.factor, phi)
         if self.inner is None:
             return (phi,)
@@ -221,7 +221,8 @@ class Conditioned(PosteriorKernel):
     # ------------------------------------------------------------------ derivatives
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        # The derivative of k_S(x_i) has the weights L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j).
+        # In the gradient, the derivatives of k_S(x_i) are weighted by
+        # L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j).
         phi = self._features(as_float64(X if Z is None else Z))[0]
         G = W @ phi
         if self.inner is not None:

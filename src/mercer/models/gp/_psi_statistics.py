@@ -2,10 +2,10 @@
 
     psi0_i = <k(x_i, x_i)>,   psi1_ia = <k(x_i, z_a)>,   psi2_ab = sum_i <k(x_i, z_a) k(x_i, z_b)>
 
-for x_i ~ N(mu_i, diag S_i) and inducing points z_a.  For an RBF kernel with length scales l, psi1
-and psi2 are expectations of Gaussian bumps exp(-(x - t)^2 / 2h).  For psi1 the centres t are the
-z_a, with h = l^2.  For psi2 the centres are (z_a + z_b) / 2, with h = l^2 / 2, because the product
-of two bumps is a bump.  The expectation of a bump is
+Here x_i ~ N(mu_i, diag S_i), the z_a are inducing points, and < > is the expectation.  For an RBF
+kernel with length scales l, psi1 and psi2 are expectations of Gaussian bumps exp(-(x - t)^2 / 2h).
+For psi1 the centres t are the z_a, with h = l^2.  For psi2 the centres are (z_a + z_b) / 2, with h
+= l^2 / 2, because the product of two bumps is a bump.  The expectation of a bump is
 
     prod_q (1 + S / h)^-1/2 exp(-(mu - t)^2 / 2(S + h))
 
@@ -27,59 +27,65 @@ __all__ = ["Expectations", "PsiPullback", "expectations", "length_scales", "with
 class PsiPullback(NamedTuple):
     """A weighted sum of the psi statistics for each row, and the derivatives of their total."""
 
-    rows: np.ndarray  # (n,), g0 psi0_i + G1_i . psi1_i + <G2, psi2 of row i>
-    mu: np.ndarray  # derivative with respect to mu, and likewise below
+    rows: np.ndarray  # (n,), the sum g0 psi0_i + G1_i . psi1_i + <G2, psi2 of row i>
+    mu: np.ndarray  # derivative with respect to mu; the fields below are named in the same way
     S: np.ndarray
     Z: np.ndarray
     theta: np.ndarray
 
 
 class Expectations(ABC):
-    """Base class: the psi statistics of a kernel with inducing points Z, for blocks of rows."""
+    """Base class of psi statistics: kernel expectations at Gaussian points x_i ~ N(mu_i, S_i).
+
+    Z contains the inducing points z_a.  The methods take mu and S for any block of rows.
+    """
 
     def __init__(self, kernel: Kernel, Z: np.ndarray) -> None:
         self.Z = Z
 
     @abstractmethod
     def psi0(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return <k(x_i, x_i)>, (n,)."""
+        """Return the expectations of k(x_i, x_i), of shape (n,)."""
 
     @abstractmethod
     def psi1(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return <k(x_i, z_a)>, (n, m)."""
+        """Return the expectations of k(x_i, z_a), of shape (n, m)."""
 
     @abstractmethod
     def psi2(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """Return the sum over rows of <k(x_i, z_a) k(x_i, z_b)>, (m, m)."""
+        """Return the sum over i of the expectations of k(x_i, z_a) k(x_i, z_b), of shape (m, m)."""
 
     @abstractmethod
     def pullback(
         self, mu: np.ndarray, S: np.ndarray, g0: float, G1: np.ndarray, G2: np.ndarray
     ) -> PsiPullback:
-        """Return g0 sum psi0 + <G1, psi1> + <G2, psi2> for each row, and its derivatives.
+        """Return the terms of g0 sum_i psi0_i + <G1, psi1> + <G2, psi2>, and its derivatives.
 
-        G1 has shape (n, m); G2 has shape (m, m) and is symmetric.  The derivatives are with
-        respect to mu, S, Z and the theta of the kernel.
+        There is one term per row i.  G1 has shape (n, m); G2 has shape (m, m) and is symmetric.
+        The derivatives are with respect to mu, S, Z and the theta of the kernel.
         """
 
 
 class _BumpGradients(NamedTuple):
-    """Sums and derivatives of the weighted bumps T_ip = W_ip * bump_ip."""
+    """Sums and derivatives of the weighted expectations T_ip = W_ip * bump_p(x_i)."""
 
     total: np.ndarray  # (n,), sums over p
     column_sums: np.ndarray  # (p,), sums over i
-    mu: np.ndarray  # derivative of sum_ip T_ip with respect to mu, and likewise below
+    mu: np.ndarray  # derivative of sum_ip T_ip with respect to mu; likewise the fields below
     S: np.ndarray
     h: np.ndarray
     t: np.ndarray
 
 
 class _GaussianBumps:
-    """Expectations of exp(-(x - t_p)^2 / 2h) for centres t (p, q) and squared widths h (q,)."""
+    """Expectations of Gaussian bumps exp(-(x - t_p)^2 / 2h) at points x ~ N(mu, S).
+
+    The centres t have shape (p, q), the squared widths h have shape (q,).
+    """
 
     def __init__(self, t: np.ndarray, h: np.ndarray) -> None:
         self.t, self.h = t, h
-        # The exponents are quadratic in t; these are the powers of t in them.
+        # The exponents are quadratic in t; these are the powers of t that occur in them.
         self._polynomial = np.concatenate([t, t**2, np.ones((len(t), 1))], axis=1)
 
     def __call__(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -107,7 +113,7 @@ class _GaussianBumps:
 
 
 class _RBFExpectations(Expectations):
-    """Psi statistics of the kernel v exp(-sum_q (x - z)^2 / 2 l^2)."""
+    """Psi statistics of the kernel v exp(-sum_q (x_q - z_q)^2 / 2 l_q^2)."""
 
     def __init__(self, kernel: Any, Z: np.ndarray) -> None:
         super().__init__(kernel, Z)
@@ -164,7 +170,7 @@ class _RBFExpectations(Expectations):
 
 
 class _LinearExpectations(Expectations):
-    """Psi statistics of the kernel sum_q x z / l^2."""
+    """Psi statistics of the kernel sum_q x_q z_q / l_q^2."""
 
     def __init__(self, kernel: Any, Z: np.ndarray) -> None:
         super().__init__(kernel, Z)
@@ -202,7 +208,7 @@ def with_relevance(kernel: Kernel, q: int, scales: Any = None) -> Kernel:
     Parameters
     ----------
     kernel : Kernel
-        RBF(l), v*RBF(l), Linear() or Stretch(Linear(), l).
+        RBF(l), v*RBF(l), Linear() or Stretch(Linear(), l), with length scales l and variance v.
     q : int
         The number of dimensions.
     scales : float or array of shape (q,), optional
@@ -230,13 +236,15 @@ def with_relevance(kernel: Kernel, q: int, scales: Any = None) -> Kernel:
     is_linear = isinstance(node, Stretch) and isinstance(node.kernel, Linear)
     if not is_linear and not (isinstance(node, Scale) and isinstance(node.kernel, RBF)):
         raise ValueError(
-            f"expectations under a Gaussian are implemented for v*RBF(l) and Stretch(Linear(), l), "
-            f"and not for {kernel}; GPLVM supports any kernel with derivatives in its points"
+            f"kernel expectations at Gaussian points are implemented for v*RBF(l) and "
+            f"Stretch(Linear(), l), but not for {kernel}; use one of these, or GPLVM, which "
+            f"supports any kernel with derivatives in its points"
         )
     new_scales = length_scales(node) if scales is None else np.asarray(scales, dtype=np.float64)
     if new_scales.size not in (1, q):
         raise ValueError(
-            f"there are {new_scales.size} length scales, but latent points have {q} dimensions"
+            f"the kernel has {new_scales.size} length scales, but latent points have {q} "
+            f"dimensions; pass 1 or {q} length scales"
         )
     new_scales = np.broadcast_to(new_scales, (q,)).copy()
     return Stretch(Linear(), new_scales) if is_linear else Scale(RBF(new_scales), node.factor)

@@ -1,8 +1,9 @@
-"""The softmax likelihood of C classes, p_c = exp(f_c) / sum_b exp(f_b), for Laplace.
+"""The softmax likelihood of C classes, for the Laplace approximation.
 
-The f_c are independent a priori, each with the covariance K.  The Hessian W couples them at each
-point, but no matrix of size Cn x Cn is needed, because W = D - Pi Pi^T, where Pi stacks the
-matrices D_c = diag(p_c):
+The class probabilities are p_c = exp(f_c) / sum_b exp(f_b).  The functions f_c are
+independent a priori, each with the covariance K.  The Hessian W of -log p(y | f) couples them at
+each point, but no matrix of size Cn x Cn is needed, because W = D - Pi Pi^T, where D is the
+diagonal matrix of all p_c, and Pi stacks the matrices D_c = diag(p_c):
 
     B_c = I + D_c^1/2 K D_c^1/2,    E_c = D_c^1/2 B_c^-1 D_c^1/2,    S = sum_c E_c = M M^T,
     J_c = M^-1 E_c,                 R_cd = ((K + W^-1)^-1)_cd = delta_cd E_c - J_c^T J_d,
@@ -35,17 +36,18 @@ __all__ = ["ClassCovariance", "SoftmaxCurvature", "expected_softmax"]
 class _SoftmaxTuning:
     """Block sizes and accuracy of the softmax likelihood."""
 
-    # Columns of a matrix that are processed at a time, which limits the temporary memory.
+    # Number of columns that are processed at a time, which limits the temporary memory.
     column_block: int = 64
     # Lower limit of the square root of a probability, so that its inverse is finite.
     min_root: float = 1e-150
-    # Numbers in memory at a time when covariances are evaluated.
+    # Largest number of array entries in memory at a time when covariances are evaluated.
     max_numbers: int = 2**20
-    # Logarithm to base 2 of the number of Sobol points for averaging a softmax: accuracy vs. time.
+    # Base-2 logarithm of the number of Sobol points for averaging a softmax; more points are more
+    # accurate and take longer.
     log2_nodes: int = 12
     # Resolution of the Sobol points in bits.
     sobol_bits: int = 30
-    # Number of solves per system: one, and one step of iterative refinement.
+    # Number of solves per linear system: the first one, and one step of iterative refinement.
     refinements: int = 2
 
 
@@ -84,8 +86,9 @@ class SoftmaxCurvature:
         self.M, info = lapack.dpotrf(self.S, lower=1, clean=1)
         if info != 0 or not np.isfinite(self.M[-1, -1]):
             raise NotPositiveDefiniteError(
-                f"sum_c (K + 1/p_c)^-1 is not positive definite: pivot {info} of {n}; the kernel "
-                f"values are too large, or the kernel is not a Mercer kernel on these points"
+                f"sum_c (K + 1/p_c)^-1 is not positive definite (pivot {info} of {n}): the kernel "
+                f"values are too large, or the kernel is not positive semidefinite on these "
+                f"points; try a smaller constant factor, or choose a Mercer kernel"
             )
         self.half_logdet += float(np.sum(np.log(np.diag(self.M))))
 
@@ -105,7 +108,7 @@ class SoftmaxCurvature:
         return q + (5 if gradient else 4)
 
     def solve(self, K: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return A = (I + W K)^-1 V = V - R K V, for a V whose columns sum to 0.
+        """Return A = (I + W K)^-1 V = V - R K V, for a V whose rows sum to 0.
 
         If K is large, rounding errors of R become large errors of K A.  They are reduced by
         iterative refinement.
@@ -119,18 +122,18 @@ class SoftmaxCurvature:
         return A
 
     def _times_R(self, V: np.ndarray) -> np.ndarray:
-        """Return R V = E V - E S^-1 sum_c E_c V_c."""
+        """Return R V = E V - E S^-1 sum_c E_c V_c; see the module docstring."""
         T = self._times_E(V)
         common = lapack.dpotrs(self.M, T.sum(axis=1), lower=1)[0]
         return T - self._times_E(np.broadcast_to(common[:, None], V.shape))
 
     def _times_E(self, V: np.ndarray) -> np.ndarray:
-        """Return the columns E_c V_c."""
+        """Return the columns E_c V_c, with E_c = D_c^1/2 B_c^-1 D_c^1/2."""
         pairs = zip(self.factors, (self.roots * V).T, strict=True)
         return self.roots * np.column_stack([lapack.dpotrs(L.T, v, lower=1)[0] for L, v in pairs])
 
     def _whitened_block(self, c: int, out: np.ndarray) -> np.ndarray:
-        """Return J_c transposed, stored in `out`, which may be the array of the factor of B_c."""
+        """Return the transpose of J_c = M^-1 E_c, stored in `out`, which may be `factors[c]`."""
         J, root = _invert(self.factors[c], out).T, self.roots[:, c]
         J *= root[:, None]
         blas.dtrsm(1.0, self.M, J, lower=1, overwrite_b=1)
@@ -147,8 +150,8 @@ class SoftmaxCurvature:
             p_a^1/2 T_ab p_b^1/2 = delta_ab (1 - (B_a^-1)_ii) + g_a . g_b
 
         g_a is a column of M^-1 D_a^1/2 (I - B_a^-1), and sum_b p_b^1/2 g_b is one of M^-1 - M^T.
-        The sum of R_cc is valid in its lower triangle only.  It overwrites S, so that this method
-        can be called only once.
+        The sum of R_cc is valid in its lower triangle only.  It overwrites S, so this method can
+        be called only once.  The other symbols are defined in the module docstring.
         """
         P, R, work = self.P, self.S, np.empty(K.shape)
         inverse, _ = lapack.dtrtri(self.M, lower=1)
@@ -167,7 +170,7 @@ class SoftmaxCurvature:
     def covariance(self, kernel: Kernel, X: Any) -> ClassCovariance:
         """Return the covariance of the f_c given the labels.
 
-        It overwrites the factors, so that this method can be called only once.
+        This overwrites the Cholesky factors, so this method can be called only once.
         """
         for c, factor in enumerate(self.factors):
             self._whitened_block(c, factor)
@@ -191,15 +194,17 @@ class ClassCovariance:
         cov(f_c(x), f_d(x) | labels) = delta_cd (k(x, x) - sum_b psi_b . psi_c) + psi_c . psi_d
         psi_c(x) = J_c k_X(x)
 
-    The sum of all f_c keeps its prior variance, because the softmax does not depend on it.
+    k_X(x) contains the kernel values of x and the observations.  The sum of all f_c keeps its prior
+    variance, because the softmax does not depend on it.
 
     Attributes
     ----------
     kernel : Kernel
         The prior k, the same for all classes.
     points : points
+        The n observations.
     factors : ndarray of shape (C, n, n)
-        The matrices J_c, transposed; they are defined in the module docstring.
+        The transposes of the matrices J_c, which are defined in the module docstring.
 
     Examples
     --------
@@ -260,8 +265,9 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    Two classes use quadrature, with an error of about 1e-10.  More classes use the mean over 4096
-    points of a Sobol sequence, the same in every call.  Its error is up to 1e-4 for 3 classes and
+    For two classes, the expectation is computed by quadrature, with an error of about 1e-10.  For
+    more classes, it is the mean over 4096 points of a Sobol sequence, the same in every call.  Its
+    error is up to 1e-4 for 3 classes and
     5e-4 for 10 classes if f has a standard deviation of 1, and up to 5e-4 and about 5e-3 if f has
     a standard deviation of 8.
 

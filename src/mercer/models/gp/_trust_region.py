@@ -11,23 +11,24 @@ __all__ = ["QuadraticModel"]
 
 @dataclass(frozen=True)
 class _TrustRegionTuning:
-    """Tolerances and limits of the trust-region steps; theta are logarithms of parameters."""
+    """Tolerances and limits of the trust-region steps; theta contains logarithms of parameters."""
 
     # Largest trust-region radius, in log parameters.
     max_step: float = 2.0
-    # Lower limit of the diagonal of B, so that parameters without information can be scaled.
+    # Lower limit of the diagonal of the curvature matrix B, which scales the parameters.  An entry
+    # is 0 if the objective does not depend on the parameter.
     min_information: float = 1e-12
     # Multipliers of active bounds below this, relative to the largest gradient entry, count as 0.
     gradient_rounding: float = 1e-9
     # Lower limit of the eigenvalues of the scaled B, relative to the largest one.
     min_relative_curvature: float = 1e-9
-    # Largest step, in log parameters, from which curvature is learned: along longer steps it
-    # changes too much.
+    # Curvature is estimated only from steps shorter than this, in log parameters: along longer
+    # steps it changes too much.
     max_learning_step: float = 0.5
-    # Number of recent steps that correct B.
+    # Number of recent steps that are used to correct B.
     n_corrections: int = 3
-    # A step corrects B only if the ratio of observed and predicted curvature is below this value,
-    # or above its inverse.
+    # A step corrects B only if the ratio of the observed curvature to that predicted by B is below
+    # this value or above its inverse.
     agreement_ratio: float = 0.6
     # Observed curvature below this fraction of the predicted one is not used: BFGS updates need
     # positive curvature.
@@ -39,27 +40,28 @@ _TUNING = _TrustRegionTuning()
 
 @dataclass
 class QuadraticModel:
-    """Quadratic model v + g^T e - 1/2 e^T B e of an objective near theta, for steps d.
+    """Quadratic model v + g^T e - 1/2 e^T B e of an objective at theta + d, for a step d.
 
         e = exp(d) - 1 for a noise variance, else e = d
 
-    theta contains the logarithms of the parameters.  K + noise is linear in the noise variance, and
-    if this variance is small, the objective is nearly linear in it as well.  In the logarithm of
-    the variance, the objective would be flat like an exponential, and all steps would be short.
+    v and g are the value and gradient at theta, which contains the logarithms of the parameters.  K
+    + noise is linear in the noise variance, and if this variance is small, the objective is nearly
+    linear in it as well.  In the logarithm of the variance, the objective would flatten
+    exponentially, and all steps would be short.
 
     B approximates minus the second derivatives.  Along recent short steps, the gradients at both
-    ends give the exact curvature.  Where it differs from B, it corrects B by BFGS updates.
+    ends give the actual curvature.  Where it differs from B, BFGS updates correct B.
 
     Parameters
     ----------
     bounds : ndarray of shape (p, 2)
         The bounds of theta.
     noise_mask : ndarray of shape (p,), optional
-        Which parameters are noise variances.
+        Mask of the parameters that are noise variances.
     radius : float or ndarray of shape (p,), default=1
         The trust-region radius for each parameter; `update` adapts it.
     steps : list of pairs of ndarrays
-        Recent steps e, with the decrease of the gradient along each.
+        Each recent step e, with the decrease of the gradient along it.
     """
 
     bounds: np.ndarray
@@ -85,7 +87,7 @@ class QuadraticModel:
         """Return the best step d within the bounds and the trust region, and its predicted gain."""
         scale = np.sqrt(np.maximum(B.diagonal(), _TUNING.min_information))
         w, V = np.linalg.eigh(B / np.outer(scale, scale))
-        # w[-1] >= 1, unless B is 0, where the objective is flat; max(w[-1], 1) keeps H invertible
+        # w[-1] >= 1 unless B is 0 (a flat objective); max(w[-1], 1) keeps H invertible even then
         H = (V * np.maximum(w, _TUNING.min_relative_curvature * max(w[-1], 1.0))) @ V.T
         low, high = np.clip(self.bounds.T - theta, -self.radius, self.radius)
         e_low, e_high = self._to_model_step(low), self._to_model_step(high)
@@ -100,9 +102,9 @@ class QuadraticModel:
         return np.where(self.noise_mask, np.expm1(d), d)
 
     def min_useful_gain(self, s: np.ndarray, predicted_gain: float) -> float:
-        """Return the gain above which derivatives at the end of a step s are needed.
+        """Return the gain above which the derivatives at the end of a step s are needed.
 
-        They are needed if the step is accepted, or if it is so short that the model learns from it.
+        They are needed if the step is accepted, or if it is short enough to correct B.
         """
         return -predicted_gain if np.abs(s).max() < _TUNING.max_learning_step else 0.0
 
@@ -116,11 +118,12 @@ class QuadraticModel:
     ) -> bool:
         """Update the model after a step s from gradient g; return whether to accept the step."""
         e = self._to_model_step(s)
-        if np.abs(s).max() < _TUNING.max_learning_step and new_gradient.any():  # 0 if not computed
+        if np.abs(s).max() < _TUNING.max_learning_step and new_gradient.any():  # 0: not computed
             ratio = np.where(self.noise_mask, 1.0 + e, 1.0)  # de/dd
             self.steps.append((e, g - new_gradient / ratio))
         if actual_gain < 0.25 * predicted_gain:
-            # Shrink to the maximum of the parabola through both values, within [0.1, 0.5].
+            # Shrink the radius to the maximum of the parabola through the values at both ends of
+            # the step, but to no less than 0.1 and no more than 0.5 of the step.
             linear_gain = g @ e
             fraction = (
                 0.5 * linear_gain / (linear_gain - actual_gain)
@@ -156,5 +159,5 @@ def _maximise_in_box(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.nda
             initial=0.0
         ):
             break
-        free[np.argmax(multipliers)] = True  # release the bound with the largest gain
+        free[np.argmax(multipliers)] = True  # free the variable whose release gains most
     return d

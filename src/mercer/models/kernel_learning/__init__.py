@@ -1,4 +1,4 @@
-"""Kernel learning: alignment of kernels, weights of several kernels, search for a structure."""
+"""Kernel learning: kernel alignment, multiple kernel learning, and kernel structure search."""
 
 from ..._core import attach
 

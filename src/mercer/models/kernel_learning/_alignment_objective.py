@@ -14,7 +14,7 @@ from ..gp import Capabilities
 
 __all__ = ["TargetAlignment"]
 
-_N_MATRICES = 6  # n x n matrices in memory: K, T, their products, and those of the pullback
+_N_MATRICES = 6  # number of n x n matrices in memory, including temporary ones
 
 
 @entry_point
@@ -25,7 +25,9 @@ class TargetAlignment:
     The objective is n <A, T> / (|A| |T|), where A is the centred kernel matrix and T the centred
     Y Y^T.  The factor n gives it the scale of a log likelihood.  Its derivatives are
 
-        d value = sum_ij W_ij dK_ij,     W = n / |A| (T / |T| - cos A / |A|),  cos the alignment
+        d value = sum_ij W_ij dK_ij,     W = n / |A| (T / |T| - c A / |A|)
+
+    where c = <A, T> / (|A| |T|) is the alignment.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ class TargetAlignment:
         return replace(self, X=take(self.X, rows), Y=self.Y[rows], weights=weights)
 
     def value(self, theta: Any = None) -> float:
-        """Return the objective at theta; None is the theta of `kernel`."""
+        """Return the objective at theta; None means the theta of `kernel`."""
         return self.value_and_gradient(theta)[0]
 
     def value_and_gradient(self, theta: Any = None) -> tuple[float, np.ndarray]:

@@ -33,7 +33,7 @@ class WeightingProblem:
     Attributes
     ----------
     kernels : sequence of Kernel
-        The p kernels, with rules resolved and of comparable size.
+        The p kernels, scaled to comparable size, with numbers instead of rules such as "median".
     X : points
         The n training points.
     Y : ndarray of shape (n, q)
@@ -103,21 +103,23 @@ def weighted_sum(kernels: Sequence[Kernel], factors: np.ndarray) -> Sum:
 
 
 def equal_weights(problem: WeightingProblem) -> np.ndarray:
-    """Return equal weights, not normalised."""
+    """Return a weight of 1 for each kernel; the caller normalises the weights."""
     return np.ones(len(problem.kernels))
 
 
 def align_weights(problem: WeightingProblem) -> np.ndarray:
-    """Return the alignment of each kernel with the targets, or 0 if it is negative (ALIGN)."""
+    """Return each kernel's alignment with the targets as its weight, or 0 if negative (ALIGN)."""
     return np.maximum(problem.alignments, 0.0)
 
 
 def alignf_weights(problem: WeightingProblem) -> np.ndarray:
     """Return the weights that maximise the alignment of the sum with the targets (ALIGNF).
 
-    They are argmin_{v >= 0} v^T M v - 2 v^T a, solved as non-negative least squares |S v - b| with
-    S^T S = M and S^T b = a, from the eigenvectors of M.  Eigenvalues at the level of rounding,
-    where the kernels are linearly dependent, are dropped; no ridge is added to M.
+    The weights v >= 0 minimise v^T M v - 2 v^T a, where M_kl = <A_k, A_l> and a_k = <A_k, T> are
+    the inner products of the centred matrices.  This is the non-negative least squares problem
+    |S v - b| with S^T S = M and S^T b = a, computed from the eigenvectors of M.  Eigenvalues at the
+    level of rounding, which mean that kernels are linearly dependent, are dropped; no ridge is
+    added to M.
     """
     norms = np.sqrt(problem.products.diagonal())
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -138,7 +140,7 @@ def equal_weights_if_all_zero(v: np.ndarray, problem: WeightingProblem) -> np.nd
         return v
     warn_caller(
         f"none of the {len(v)} kernels is aligned with the targets: the largest alignment is "
-        f"{problem.alignments.max():.2g}, so that all weights would be 0. The kernels are averaged "
-        f"instead; other kernels, or other columns, may be more informative about these targets"
+        f"{problem.alignments.max():.2g}, so all weights would be 0. Equal weights are used "
+        f"instead; try other kernels or other columns of X"
     )
     return equal_weights(problem)

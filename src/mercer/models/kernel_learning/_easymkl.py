@@ -27,7 +27,7 @@ class _MKLTuning:
     max_iter: int = 200
     # A weight below this fraction of the largest is set to 0.
     negligible_weight: float = 1e-4
-    # K is stored if it takes at most 1 / this number of the memory budget.
+    # K is stored if the memory budget is at least this many times the size of K.
     min_budget_ratio: int = 4
     # Epsilon of support vector regression, in standard deviations of the targets.
     epsilon: float = 0.1
@@ -38,7 +38,7 @@ _TUNING = _MKLTuning()
 
 @node
 class _DiagonalKernel(Kernel):
-    """k(x_i, x_j) = r_i if i = j, else 0: a separate ridge for each observation."""
+    """Diagonal kernel, k(x_i, x_j) = r_i if i = j, else 0: adds a ridge to each observation."""
 
     r: Any = ()
 
@@ -61,8 +61,9 @@ def easymkl_weights(problem: WeightingProblem, ridge: float) -> np.ndarray:
 
         g^T ((1 - ridge) sum_k K_k / p + ridge diag(1 / w)) g
 
-    where the coefficients g sum to 1 over one class and to -1 over the other (Aiolli and Donini,
-    2015).  With several classes, the one-vs-rest contributions are added.
+    for p kernels and sample weights w, where the coefficients g sum to 1 over one class and to -1
+    over the other (Aiolli and Donini, 2015).  With several classes, the one-vs-rest contributions
+    are added.
     """
     if not problem.has_classes:
         raise ValueError(
@@ -84,7 +85,8 @@ def easymkl_weights(problem: WeightingProblem, ridge: float) -> np.ndarray:
 def simplemkl_weights(problem: WeightingProblem, C: float) -> np.ndarray:
     """Return the weights that minimise the objective of a support vector machine (SimpleMKL).
 
-    The weights are argmin_v max_a, over v >= 0 with sum 1, of the dual objective
+    Over weights v >= 0 with sum 1, they minimise the maximum over the SVM coefficients a of the
+    dual objective
 
         sum_i |a_i| - 1/2 a^T (sum_k v_k K_k) a
 
@@ -122,8 +124,8 @@ def simplemkl_weights(problem: WeightingProblem, C: float) -> np.ndarray:
     else:
         warn_caller(
             f"the weights of the kernels have not converged after {_TUNING.max_iter} iterations: "
-            f"other weights might lower the objective of {objective:.4g} by {gap:.2g}. A smaller "
-            f"C converges faster",
+            f"other weights might lower the objective of {objective:.4g} by {gap:.2g}. Try a "
+            f"smaller C, which converges faster",
             ConvergenceWarning,
         )
     _warn_if_not_converged(solutions)
@@ -136,13 +138,14 @@ def _warn_if_not_converged(solutions: list[DualSolution]) -> None:
     if any(s.report.status is Status.NOT_CONVERGED for s in solutions):
         warn_caller(
             f"the weights of the kernels come from an SVM that did not converge: its optimality "
-            f"conditions are violated by up to {worst.report.certificate['violation']:.2g}",
+            f"conditions are violated by up to {worst.report.certificate['violation']:.2g}. Try "
+            f"scaled features, or another method",
             ConvergenceWarning,
         )
 
 
 def _kernel_rows(kernel: Kernel, problem: WeightingProblem) -> KernelRows:
-    """Return access to the rows of K; K is stored if it is small, so that all SVMs can use it."""
+    """Return an object that provides rows of K; a small K is stored and shared by all SVMs."""
     if 8 * len(problem.Y) ** 2 * _TUNING.min_budget_ratio > budget_in_bytes(problem.max_memory):
         return KernelRows(kernel, problem.X, max_memory=problem.max_memory)
     array = DenseGram(kernel, problem.X).release()

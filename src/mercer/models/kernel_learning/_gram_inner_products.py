@@ -3,14 +3,14 @@
     <A, B> = sum_ij w_i w_j A_ij B_ij
     A = K - m 1^T - 1 m^T + g,     m = K w / W,     g = m^T w / W,     W = sum of the weights w
 
-A point of weight 2 counts as two points.  No n x n matrix is stored: p kernels need one tile each,
-p vectors and one p x p matrix.  The formula
+A point of weight 2 counts as two points.  No n x n matrix is stored: p kernels need one tile and
+one vector each, and one p x p matrix.  For the centred matrices A and B of K and L, the formula
 
     <A, B> = <K, L> - 2 W (m_K w) . m_L + W^2 g_K g_L
 
-suffers from cancellation for kernels that hardly vary.  K - r 1^T - 1 r^T has the same centred
-matrix A for *any* r, so each K is first centred approximately, at a few of its points.  The
-remaining terms are small, and the cancellation is harmless.
+suffers from cancellation if the kernel values hardly vary.  K - r 1^T - 1 r^T has the same centred
+matrix A for *any* r, so each K is first centred approximately, with r from a few of the points.
+The subtracted terms are then small, and the cancellation is harmless.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ __all__ = ["GramInnerProducts"]
 
 @dataclass(frozen=True)
 class _InnerProductTuning:
-    """Tile sizes, and the tolerance for constant kernels."""
+    """Tile sizes, and the tolerance below which a kernel counts as constant."""
 
     # Bounds of the number of rows and columns of a tile.
     max_tile_size: int = 384
     min_tile_size: int = 32
     # Maximum number of entries in the tiles of all matrices together.
     max_tile_entries: int = 2**20
-    # The tiles of a thread take at most 1 / this number of its part of the memory budget.
+    # Each thread has an equal part of the memory budget; this part is at least this many times the
+    # size of its tiles.
     min_budget_ratio: int = 8
-    # Number of points at which K is centred approximately.
+    # Number of points from which the approximate centring of K is computed.
     n_centres: int = 32
     # A centred matrix whose norm, relative to the largest diagonal entry of K, is below this value
     # is treated as 0, because it is rounding error.
@@ -65,7 +66,8 @@ class GramInnerProducts:
     products : ndarray of shape (p, p)
         The inner products <A_k, A_l>.
     sizes : ndarray of shape (p,)
-        sum_i w_i (A_k)_ii / W, the mean squared distance of phi_k(x) from its mean.
+        The mean squared distance of the points from their mean in the feature space of each
+        kernel, sum_i w_i (A_k)_ii / W, for sample weights w with sum W.
     """
 
     products: np.ndarray
@@ -87,7 +89,7 @@ class GramInnerProducts:
         threads = check_threads(None)
         max_entries = budget_in_bytes(max_memory) / (
             8 * _TUNING.min_budget_ratio * threads
-        )  # leaves memory for the points
+        )  # the rest is for the points
         size = int(
             np.clip(
                 np.sqrt(min(_TUNING.max_tile_entries, max_entries) / p),
@@ -117,7 +119,7 @@ class GramInnerProducts:
                 products += (1.0 if rows == cols else 2.0) * (flat @ flat.T)
             return np.concatenate([products.ravel(), sums.ravel()])
 
-        # The first strips are the longest.  This order spreads long strips over all groups.
+        # The first strips have the most tiles.  This order spreads them over all groups.
         order = sorted(range(len(strips)), key=lambda i: min(i, len(strips) - 1 - i))
         work = sum(K.kernel._evaluation_work(n * n // 2) for K in grams)
         total = ordered_sum(strip, order, min(8, len(strips)), work=work)
@@ -144,7 +146,7 @@ class GramInnerProducts:
 
 
 def _approximate_offsets(K: GramOperator) -> np.ndarray:
-    """Return r such that K - r 1^T - 1 r^T is centred at a few evenly spaced points."""
+    """Return r such that K - r 1^T - 1 r^T has mean 0 over a few evenly spaced points."""
     centres = np.unique(np.linspace(0, K.shape[0] - 1, _TUNING.n_centres).astype(int))
     columns = np.concatenate(
         [K.block(rows, centres) for rows in slices(K.shape[0], _TUNING.max_tile_size)]

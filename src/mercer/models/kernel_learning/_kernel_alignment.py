@@ -31,15 +31,15 @@ def alignment(
     Parameters
     ----------
     k1, k2 : Kernel, str, callable, matrix or targets
-        A kernel, with rules such as "median" resolved on the weighted X; or a symmetric (n, n)
-        matrix; or targets, for which the kernel is y y^T.  Targets are floats of shape (n,) or
-        (n, q), or labels of shape (n,), which are one-hot encoded.  Integers of shape (n,) are
-        labels.
+        A kernel; a symmetric (n, n) matrix; or targets y, for which the kernel matrix is y y^T.
+        Kernel parameters that depend on the data, such as "median", are computed from X with its
+        weights.  Targets are floats of shape (n,) or (n, q), or labels of shape (n,), which are
+        one-hot encoded.  Integers of shape (n,) are labels.
     X : points
         The n points; not needed if k1 and k2 are matrices or targets.
     sample_weight : array of shape (n,), optional
-        Weights of the points.  A point of weight 2 counts as two points, also in the rules of the
-        kernels; a point of weight 0 is ignored.
+        Weights of the points.  A point of weight 2 counts as two points, also when kernel
+        parameters are computed from the data; a point of weight 0 is ignored.
     max_memory : int, str or None, default=None
         The memory budget, as in `mercer.gram.gram`.
 
@@ -72,8 +72,8 @@ def alignment(
     for name, norm2 in zip(("k1", "k2"), inner.products.diagonal(), strict=True):
         if not norm2 > 0:
             raise ValueError(
-                f"{name} is constant on these {n} points: its centred matrix is 0, and the "
-                f"alignment with a zero matrix is not defined"
+                f"{name} is constant on these {n} points: its centred matrix is 0, so the "
+                f"alignment is not defined; use another kernel, or targets that vary"
             )
     return float(inner.alignments[0, 1])
 
@@ -93,7 +93,7 @@ def target_gram(Y: np.ndarray) -> GramOperator:
 def targets_to_matrix(y: Any) -> np.ndarray:
     """Return targets as a float array of shape (n, q).
 
-    A 1-D array that does not hold floats holds labels, which are one-hot encoded.
+    A 1-D array of any other type than float contains labels, which are one-hot encoded.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _as_gram(
     if isinstance(k, (str, Kernel)) or callable(k):
         if X is None:
             raise ValueError(
-                f"{name} is a kernel, so X is needed: the points on which it is evaluated"
+                f"{name} is a kernel, so X is needed; pass the points on which to evaluate it"
             )
         kernel = as_kernel(k).resolve(X, weights)
         return tiled_gram(kernel, X, max_memory)

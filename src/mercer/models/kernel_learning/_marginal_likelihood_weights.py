@@ -13,18 +13,19 @@ from ._closed_form_weights import WeightingProblem, weighted_sum
 __all__ = ["marginal_likelihood_weights"]
 
 _INITIAL_SIGNAL_TO_NOISE = (
-    10.0  # variance of f relative to the noise variance, where the search starts
+    10.0  # variance of f relative to the noise variance at the start of the search
 )
 _WEIGHT_BOUNDS = (1e-4, 1e8)  # bounds of a weight, relative to the noise variance
-# A weight below this fraction of the largest is set to 0, because it was decreasing to its bound.
+# A weight below this fraction of the largest is set to 0: such a weight was approaching its lower
+# bound.
 _NEGLIGIBLE_WEIGHT = 1e-3
 
 
 def marginal_likelihood_weights(problem: WeightingProblem) -> np.ndarray:
     """Return the weights v that maximise the marginal likelihood p(Y | v) of a Gaussian process.
 
-    The covariance is c (sum_k v_k K_k + diag(1 / w)) with the optimal c and sample weights w.  A
-    constant mean is integrated out.  Class labels enter as one-hot encoded numbers.
+    The covariance is c (sum_k v_k K_k + diag(1 / w)) with sample weights w and the optimal factor
+    c.  A constant mean is integrated out.  Class labels are one-hot encoded and treated as numbers.
     """
     p = len(problem.kernels)
     kernel = weighted_sum(

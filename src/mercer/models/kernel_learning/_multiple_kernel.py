@@ -48,12 +48,12 @@ class KernelWeights:
     method : str
         The method that computed the weights.
     kernels : tuple of Kernel
-        The p kernels, with their rules resolved.
+        The p kernels, with all data-dependent parameters, such as "median", replaced by numbers.
     weights : ndarray of shape (p,)
-        The weights of the kernels divided by their `sizes`; not negative, with sum 1.
+        The weight of each kernel after division by its size; not negative, with sum 1.
     sizes : ndarray of shape (p,)
-        The mean squared distance of phi_k(x) from its mean.  It is 1 for constant kernels, and for
-        all kernels if `normalize` is False.
+        The mean squared distance of the points from their mean in the feature space of each kernel.
+        It is set to 1 for constant kernels, and for all kernels if `normalize` is False.
     alignments : ndarray of shape (p,) or None
         The alignment of each kernel with the targets; None if there are no targets.
     alignment, alignment_of_average : float or None
@@ -103,19 +103,20 @@ class KernelWeights:
 class MultipleKernel(Kernel):
     """A weighted sum of kernels whose weights are learned when an estimator is fitted.
 
-    The kernel is k(x, z) = sum_k v_k k_k(x, z) / s_k, with weights v >= 0 of sum 1.  Like
-    ``RBF("median")``, it is resolved on the training data: a fitted estimator has a plain sum as
-    its `kernel_`, which is positive definite because no weight is negative.  In a Gaussian process
-    the weights are the starting values of the factors of the sum.
+    The kernel is k(x, z) = sum_k v_k k_k(x, z) / s_k, with weights v >= 0 of sum 1.  Like the
+    parameter of ``RBF("median")``, the weights are computed from the training data: a fitted
+    estimator has a plain sum of kernels as its `kernel_`, which is positive definite because no
+    weight is negative.  In a Gaussian process
+    the learned weights are only starting values, which are then optimised.
 
     ============= ============================================================================
     method        weights
     ============= ============================================================================
-    "average"     equal weights, which are hard to beat; the only method that needs no targets,
-                  as in kernel PCA
+    "average"     equal weights, which often work well; the only method that needs no targets,
+                  and can therefore be used in kernel PCA
     "alignment"   the alignment of each kernel with the targets
     "alignf"      maximise the alignment of the sum with the targets: sparse, and redundant
-                  kernels divide one weight (Cortes, Mohri and Rostamizadeh, 2012)
+                  kernels share one weight (Cortes, Mohri and Rostamizadeh, 2012)
     "easymkl"     the contribution of each kernel to the margin between classes (Aiolli and
                   Donini, 2015)
     "simplemkl"   minimise the objective of a support vector machine with this C: sparse
@@ -124,8 +125,8 @@ class MultipleKernel(Kernel):
     ============= ============================================================================
 
     Class labels are one-hot encoded to targets Y, whose kernel matrix is T = Y Y^T.  The inner
-    products of all p matrices are computed in one pass over tiles.  Per kernel, this needs one
-    vector of length n and the prepared points in memory.
+    products of all p matrices are computed in one pass over tiles.  Each kernel needs memory
+    for one vector of length n and for its preprocessed points.
 
     Parameters
     ----------
@@ -136,17 +137,17 @@ class MultipleKernel(Kernel):
         See the table above.
     normalize : bool, default=True
         Whether each kernel is divided by its size s_k on the data, the trace of its centred matrix
-        over n.  The sum then has size 1, so that alpha or C have the same meaning for all kernels.
-        If False, s_k = 1.
+        divided by n.  The sum then has size 1, so that alpha or C have the same meaning for all
+        kernels.  If False, s_k = 1.
     ridge : float, default=0.1
         For "easymkl", between 0 (distance between the convex hulls of the classes) and 1
         (distance between their means).
     C : float, default=1.0
         The penalty parameter of the SVM, for "simplemkl".
     subsample : int or None, default=None
-        The number of evenly spaced points from which the weights are learned; None is all points.
+        The number of evenly spaced points from which the weights are learned; None uses all points.
     max_memory : int, str or None, default=None
-        The memory budget for learning the weights; None is the budget of the estimator.
+        The memory budget for learning the weights; None uses the budget of the estimator.
 
     Examples
     --------
@@ -179,7 +180,7 @@ class MultipleKernel(Kernel):
         super().__post_init__()
 
     def _properties(self, *inner: Properties) -> Properties:
-        # Some weights may be 0, so only properties that all of the kernels have are certain.
+        # Some weights may be 0, so only properties that hold for every kernel are certain.
         of_sum = Sum(self.kernels).properties
         return dataclasses.replace(of_sum, strict=False, against=None)
 
@@ -205,7 +206,7 @@ class MultipleKernel(Kernel):
         X : points
             The n training points.
         y : array of shape (n,) or (n, q), optional
-            The targets: floats are numbers, anything else is labels.
+            The targets: floats are numeric targets, any other type means class labels.
         sample_weight : array of shape (n,), optional
             Weights of the points.  A point of weight 2 counts as two points; with "easymkl" and
             "likelihood" it counts as one point with half the noise variance.
@@ -218,7 +219,9 @@ class MultipleKernel(Kernel):
         Y = None if y is None else targets_to_matrix(y)
         if weights is not None:
             if weights.shape != (length(X),) or not np.all(weights >= 0) or not weights.sum() > 0:
-                raise ValueError(f"sample_weight must be {length(X)} numbers >= 0, not all 0")
+                raise ValueError(
+                    f"sample_weight must be {length(X)} numbers >= 0, not all of them 0"
+                )
             positive = np.flatnonzero(weights)
             X, weights, Y = take(X, positive), weights[positive], None if Y is None else Y[positive]
         resolved = [k.resolve(X, weights, Y) for k in self.kernels]
@@ -246,15 +249,15 @@ class MultipleKernel(Kernel):
     def _learn_weights(
         self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None
     ) -> KernelWeights:
-        """Learn the weights; rules such as "median" must be resolved already."""
+        """Learn the weights of kernels whose data-dependent parameters are already numbers."""
         n, p = length(X), len(self.kernels)
         if Y is None and self.method != "average":
             raise ValueError(
-                f"method={self.method!r} learns the weights of {p} kernels from targets, but this "
-                f"model has none; method='average' does not need targets"
+                f"method={self.method!r} learns the weights of {p} kernels from targets, but no "
+                f"targets were given; pass y, or use method='average', which does not need them"
             )
         if Y is not None and len(Y) != n:
-            raise ValueError(f"there are {n} points, but {len(Y)} targets")
+            raise ValueError(f"there are {n} points, but {len(Y)} targets; pass one per point")
         if self.subsample is not None and self.subsample < n:
             rows = np.linspace(0, n - 1, self.subsample).astype(int)
             X, Y = take(X, rows), None if Y is None else Y[rows]
@@ -301,7 +304,7 @@ class MultipleKernel(Kernel):
     def _compute_weights(self, problem: WeightingProblem) -> np.ndarray:
         if self.method == "average":
             return equal_weights(problem)
-        varies = np.diagonal(problem.products) > 0  # the others are constant
+        varies = np.diagonal(problem.products) > 0  # other kernels are constant on X
         v = np.zeros(len(varies))
         if not (
             problem.target_norm2 > 0 and varies.any()

@@ -6,12 +6,13 @@ At each level, new expressions are derived from the best one so far by three mov
 kernel as a term, multiply a term by a base kernel, or replace a base kernel by another.  An
 expression is scored by its Bayesian information criterion (BIC, larger is better),
 
-    log p(y | theta) - p/2 log n,     at the best theta,     p the number of parameters
+    log p(y | theta) - p/2 log n
 
-The search ends when no move raises the BIC enough, or when the budget of evaluations is used up.  A
-new expression starts from the theta of the one it was derived from.  A new base kernel is started
-at several length scales.  The starting values of periods are peaks in the periodograms of the
-targets and of the residuals of the best expression.
+for n points and p parameters, at the best theta.  The search ends when no move raises the BIC
+enough, or when the budget of evaluations is used up.  The optimisation of a new expression starts
+from the parameters of the expression it was derived from, with several starting length scales for
+the new base kernel.  The starting values of periods are peaks in the periodograms of the targets
+and of the residuals of the best expression.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ __all__ = ["Candidate", "ExpressionSearch", "SearchLog"]
 
 @dataclass(frozen=True)
 class _StructureSearchTuning:
-    """Starting values and effort of the search."""
+    """Starting values and limits of the search."""
 
-    # Starting length scales of a new base kernel, relative to the one it was given with.
+    # Starting length scales of a new base kernel, relative to the length scale in `base`.
     length_scales: tuple[float, ...] = (0.05, 0.3, 2.0)
     # Starting factors of a new term, relative to the variance of the targets.
     factors: tuple[float, ...] = (1.0, 0.1)
-    # Number of peaks of each periodogram that give a starting period.
+    # Number of peaks of each periodogram that are used as starting periods.
     n_peaks: int = 2
     # Maximum number of iterations of one optimisation of theta.
     max_iter: int = 40
     # Standard error that the coarse optimisation assumes for the likelihood; it stops when a step
     # gains less than about a hundredth of it.
     coarse_standard_error: float = 10.0
-    # Number of expressions of a level that are optimised to full precision.
+    # Number of expressions per level that are optimised to full precision.
     n_finalists: int = 3
     # Starting value of the noise variance, for targets of variance 1.
     noise: float = 0.1
     # Number of frequencies at which a periodogram is evaluated.
     n_frequencies: int = 2000
-    # A longer expression must raise the BIC by more than this.
+    # The search continues only if the last level raised the BIC by more than this.
     min_bic_gain: float = 1.0
 
 
@@ -93,7 +94,7 @@ class SearchLog:
 
     Attributes
     ----------
-    tried : list of Tried
+    tried : list of Candidate
         The expressions, in the order in which they were evaluated.
     kernel : Kernel
         The kernel of the best expression, including the noise.
@@ -150,7 +151,7 @@ class _CoarseObjective:
 
 @dataclass(frozen=True, eq=False)
 class _Expression:
-    """A sum of terms, plus noise."""
+    """A kernel expression: a sum of terms, each a factor times base kernels, plus noise."""
 
     terms: tuple[Term, ...]
     noise: float = _TUNING.noise
@@ -162,7 +163,7 @@ class _Expression:
 
     @property
     def words(self) -> str:
-        """The expression without its parameters, sorted so that equal structures are equal."""
+        """The expression without its parameters, sorted to compare structures."""
         return " + ".join(sorted(" × ".join(sorted(map(_kernel_name, b))) for _, b in self.terms))
 
     def with_parameters(self, kernel: Kernel) -> _Expression:
@@ -180,7 +181,7 @@ class ExpressionSearch:
     """Greedy search for the sum of products of base kernels with the largest BIC.
 
     At each level, the best expression so far is extended by one move: a base kernel is added as a
-    term, multiplied to a term, or replaced by another.
+    term, multiplied with a term, or replaced by another one.
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ class ExpressionSearch:
     max_evaluations : int
         The maximum number of evaluations of the marginal likelihood.
     log : function, optional
-        Called with a text after each level.
+        Function that is called with a line of progress text after each level.
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
 
@@ -251,7 +252,7 @@ class ExpressionSearch:
                 self.log(f"level {level}: BIC {best[0]:.2f}, {best[1].words}")
             if self.n_left <= 0:
                 message = (
-                    f"the search ended after max_evaluations={self.max_evaluations} likelihoods"
+                    f"the search ended after max_evaluations={self.max_evaluations} evaluations"
                 )
                 break
             if gain <= _TUNING.min_bic_gain:
@@ -262,7 +263,7 @@ class ExpressionSearch:
     def _optimise(
         self, expression: _Expression, level: int, as_objective: Any = lambda objective: objective
     ) -> tuple[float, _Expression]:
-        """Optimise theta from its value in the expression; return the BIC and the result."""
+        """Optimise the parameters of an expression; return the BIC and the optimised expression."""
         kernel = expression.kernel
         result = maximise(
             as_objective(self._objective(expression)),
@@ -273,7 +274,7 @@ class ExpressionSearch:
         self.n_left -= result.evaluations
         p = result.theta.size
         bic = float(result.value - 0.5 * p * np.log(len(self.y)))
-        others = [t for t in self.tried if t.words != expression.words]  # replaces a coarse result
+        others = [t for t in self.tried if t.words != expression.words]  # drop a coarse result
         self.tried = [*others, Candidate(level, expression.words, bic, float(result.value), p)]
         return bic, expression.with_parameters(kernel.with_theta(result.theta))
 
@@ -283,7 +284,7 @@ class ExpressionSearch:
     def _moves(
         self, expression: _Expression, periods: dict[int, list[float]]
     ) -> Iterator[list[_Expression]]:
-        """Yield each expression that is one move away, as a list of starting points."""
+        """Yield each expression that is one move away, as a list of variants to start from."""
         seen = {candidate.words for candidate in self.tried}
         new = [list(_starting_kernels(k, periods)) for k in self.base]
         for starts in new:
@@ -326,14 +327,14 @@ class ExpressionSearch:
 
 
 def _if_unseen(starts: list[_Expression], seen: set[str]) -> Iterator[list[_Expression]]:
-    """Yield `starts` if their expression was not evaluated before."""
+    """Yield `starts`, variants of one expression, if the expression was not evaluated before."""
     if starts[0].words not in seen:
         seen.add(starts[0].words)
         yield starts
 
 
 def _product_is_redundant(a: Kernel, b: Kernel) -> bool:
-    """Whether the product of two kernels is a kernel of the same family, as RBF x RBF is an RBF."""
+    """Whether a product of two kernels belongs to the same family, such as RBF x RBF."""
     return isinstance(_unwrap(a), RBF) and _kernel_name(a) == _kernel_name(b)
 
 

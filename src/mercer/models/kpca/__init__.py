@@ -1,4 +1,4 @@
-"""Kernel PCA: search for the components, and the fitted components as a value."""
+"""Kernel PCA: computation of the components, and the fitted components."""
 
 from ._component_search import ComponentSearch, ComponentSearchResult, same_feature_map
 from ._components import Components

@@ -1,7 +1,8 @@
-"""Computation of the components of a kernel PCA: choice of solver, storage and number.
+"""Computation of the components of a kernel PCA, with the choice of solver and storage.
 
-The components come from an exact eigensolver on the centred Gram matrix, or from the moments of
-features (landmarks or random Fourier features), which add up exactly over blocks of points.
+The components come from an exact eigensolver on the centred Gram matrix, or from the moments
+(mean and scatter matrix) of features, given by landmarks or random Fourier features.
+Moments of blocks of points can be added without loss of accuracy.
 """
 
 from __future__ import annotations
@@ -46,11 +47,12 @@ from ._kpca_plan import (
 
 __all__ = ["ComponentSearch", "ComponentSearchResult", "same_feature_map"]
 
-# Number of components computed first if a fraction of the variance is requested; it is doubled
-# until the fraction is reached.
+# If a fraction of the variance is requested, this many components are computed first; the number is
+# doubled until the fraction is reached.
 _INITIAL_COMPONENTS = 16
 _MAX_DENSE_POINTS = 500  # up to this many points, LAPACK is the fastest solver in all cases
-# Number of components assumed for choosing landmarks if their number depends on the spectrum.
+# If the number of components depends on the spectrum, landmarks are chosen for this many
+# components.
 _EXPECTED_COMPONENTS = 50
 
 
@@ -61,7 +63,7 @@ class ComponentSearchResult(NamedTuple):
     solver: Any
     held: str  # repr of the Gram matrix or feature map, for the summary
     weight: float | None  # sum of the sample weights; None without weights
-    errors: np.ndarray | None = None  # reconstruction errors of the points, if they are stored
+    errors: np.ndarray | None = None  # reconstruction errors of the training points, if available
 
 
 @entry_point
@@ -69,7 +71,8 @@ class ComponentSearchResult(NamedTuple):
 class ComponentSearch:
     """Computes the components of a kernel PCA; the parameters are those of `KernelPCA`.
 
-    `drop_zeros` removes components without variance, and `log` is called with lines of progress.
+    If `drop_zeros` is True, components without variance are removed.  `log` is a function that is
+    called with lines of progress text.
     """
 
     n_components: int | float | None = None
@@ -92,11 +95,11 @@ class ComponentSearch:
         return named or isinstance(spec, (LowRankEigen, FourierEigen))
 
     def check(self) -> None:
-        """Raise an error for parameters that exclude each other."""
+        """Raise an error if parameters contradict each other."""
         if self.by_features and self.indefinite != "raise":
             raise ValueError(
-                f"indefinite={self.indefinite!r} needs the whole spectrum, but landmarks or random "
-                f"features need a positive semidefinite kernel; use eigen_solver='dense' or 'auto'"
+                f"indefinite={self.indefinite!r} needs the whole spectrum, which landmarks and "
+                f"random features do not provide; use eigen_solver='dense' or 'auto'"
             )
 
     def plan(self, kernel: Kernel, X: Any) -> Plan:
@@ -182,7 +185,8 @@ class ComponentSearch:
     def _leading_pairs(self, centred: CentredGram, solver: Any, wanted: int | float) -> EigenPairs:
         """Return the requested leading eigenpairs.
 
-        If a fraction of the variance is requested, their number is doubled until it is reached.
+        If a fraction of the variance is requested, the number of eigenpairs is doubled until they
+        explain this fraction.
         """
         n = centred.shape[0]
 
@@ -190,7 +194,7 @@ class ComponentSearch:
             chosen = fit_solver_to_budget(solver, centred.gram, k, self.max_memory)
             kwargs: dict[str, Any] = {} if start is None else {"start": start}
             if isinstance(chosen, DenseEigen) and self.indefinite == "raise":
-                kwargs["keep"] = n_kept  # no residuals are needed for the others
+                kwargs["keep"] = n_kept  # other components need no residuals
             return chosen.eigenpairs(centred, k, overwrite=True, log=self.log, **kwargs)
 
         def n_kept(values: np.ndarray) -> int:
@@ -210,7 +214,7 @@ class ComponentSearch:
         while k < n:
             explained = float(pairs.values.sum()) / max(centred.trace(), 1e-300)
             if self.log is not None:
-                self.log(f"{k} components explain {explained:.2%}")
+                self.log(f"{k} components explain {explained:.2%} of the variance")
             if explained >= wanted:
                 break
             k = min(n, 2 * k)
@@ -218,7 +222,7 @@ class ComponentSearch:
         return pairs.first(n_components_for(pairs.values, centred.trace(), wanted))
 
     def _exact_components(self, centred: CentredGram, pairs: EigenPairs, points: Any) -> Components:
-        """Validate or repair the spectrum, and return the components in all points."""
+        """Validate or repair the spectrum; return the components as expansions in all points."""
         uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
         if self.indefinite == "raise":
             pairs = replace(pairs, values=check_psd_eigenvalues(pairs.values, uncentred_trace))
@@ -226,8 +230,8 @@ class ComponentSearch:
             if pairs.values.sum() > total + 1e-8 * (uncentred_trace + abs(total)):
                 message = (
                     f"{pairs.report.message} the sum of the computed eigenvalues exceeds the trace "
-                    f"{total:.6g}: there are negative eigenvalues, and the explained variance and "
-                    f"the errors are not reliable; see the parameter indefinite"
+                    f"{total:.6g}: the matrix has negative eigenvalues, so the explained variance "
+                    f"and the errors are not reliable; see the parameter `indefinite`"
                 )
                 pairs = replace(pairs, report=replace(pairs.report, message=message))
         else:
@@ -237,7 +241,7 @@ class ComponentSearch:
         if self.drop_zeros:
             k = min(k, int(np.sum(pairs.values > 0)))
         pairs = pairs.first(k)
-        if np.any(centred.scale != centred.scale[0]):  # signs as if points were repeated
+        if np.any(centred.scale != centred.scale[0]):  # the same signs as if points were repeated
             signs = canonical_signs(pairs.vectors / centred.scale[:, None])
             pairs = replace(pairs, vectors=pairs.vectors * signs)
         return Components.exact(centred, pairs, points, score_factors[:k], total)
@@ -266,7 +270,7 @@ class ComponentSearch:
             log=self.log,
         )
         components = Components.from_features(pairs, np.sqrt(scale), drop_zeros=self.drop_zeros)
-        if weights is not None:  # unscaled weights, so that later blocks can be added
+        if weights is not None:  # restore the original scale, so that later blocks can be added
             components = components.with_moments(pairs.basis.moments.times(weights.sum() / n))
         self._check_variance(components)
         errors = components.reconstruction_errors(
@@ -280,7 +284,7 @@ class ComponentSearch:
         return int(self._feature_solver().features(n, self._expected_components(n)))
 
     def begin(self, kernel: Kernel, X: Any) -> tuple[Any, Any]:
-        """Return the solver and the feature map, which the first block of points determines."""
+        """Return the solver and the feature map, which is chosen from the first block X."""
         solver = self._feature_solver()
         self._check_rank(solver, X)
         return solver, solver.map(kernel, X, self._expected_components(length(X)))
@@ -308,7 +312,7 @@ class ComponentSearch:
         if spec != "features":
             return LowRankEigen(self.landmarks.rank, self.landmarks.method, self._seed)
         seed = self._seed
-        if isinstance(seed, np.random.RandomState):  # SciPy's Sobol points do not accept it
+        if isinstance(seed, np.random.RandomState):  # not accepted by SciPy's Sobol sampler
             seed = int(seed.randint(2**31 - 1))
         return FourierEigen(rank=self.landmarks.rank, random_state=seed)
 
@@ -319,11 +323,11 @@ class ComponentSearch:
         return 0 if seed is None else seed
 
     def _check_rank(self, solver: Any, X: Any) -> None:
-        """Raise an error if there are too few points or features for the components."""
+        """Raise an error if there are too few points or features for the requested components."""
         n = length(X)
         if isinstance(solver, FourierEigen) and len(getattr(X, "shape", ())) != 2:
             raise ValueError(
-                "random features need points that are vectors, and these points are not; "
+                "random features require vectors, but these points are not vectors; "
                 "use eigen_solver='nystroem'"
             )
         if isinstance(solver, LowRankEigen):
@@ -337,7 +341,7 @@ class ComponentSearch:
             )
 
     def _check_variance(self, components: Components) -> None:
-        """Warn if all components together explain less than the requested variance."""
+        """Warn if all components together explain less than the requested fraction of variance."""
         wanted = self.n_components
         if wanted is None or wanted >= 1 or not components.total > 0:
             return
@@ -350,12 +354,12 @@ class ComponentSearch:
             )
 
     def _expected_components(self, n: int) -> int:
-        """Return the number of components to choose landmarks for."""
+        """Return the number of components that is assumed when landmarks are chosen."""
         wanted = self.n_components
         return min(n, _EXPECTED_COMPONENTS if wanted is None or wanted < 1 else int(wanted))
 
     def _n_components(self, values: np.ndarray, total: float) -> int:
-        """Return the number of components to keep, given all eigenvalues of a feature map."""
+        """Return the number of components to keep, given the eigenvalues from all features."""
         return n_components_for(values, total, self.n_components)
 
 

@@ -1,11 +1,12 @@
-"""The fitted components of a kernel PCA: functions, their mean, and their spectrum.
+"""The fitted components of a kernel PCA: component functions, mean, and spectrum.
 
-    score_j(x) = f_j(x) - f_j(mu),     |phi(x) - mu - sum_j score_j w_j|^2
-                                         = k(x, x) - 2 mu(x) + |mu|^2 - sum_j score_j(x)^2
+    score_j(x) = w_j(x) - <w_j, mu>,     |phi(x) - mu - sum_j score_j(x) w_j|^2
+                                           = k(x, x) - 2 mu(x) + |mu|^2 - sum_j score_j(x)^2
 
-The functions f_j and the mean mu are expansions in the same points: all training points for an
-exact solver, and the landmarks for Nyström.  With random features, they are expansions of the
-linear kernel in the feature space.
+phi(x) = k(x, .) is the point x in feature space, mu is the mean of phi over the training points,
+and w_j is component j.  The functions w_j and mu are expansions in the same points: all training
+points for an exact solver, and the landmarks for Nyström.  With random features, they are
+expansions of the linear kernel in the feature space.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ._indefinite_spectrum import rounding_floor
 
 __all__ = ["Components"]
 
-_FEATURE_BLOCK_ROWS = 8192  # points whose random features are in memory at a time
-_MAX_DECODE_ENTRIES = 2**22  # coefficients of reconstructions in memory at a time
+_FEATURE_BLOCK_ROWS = 8192  # number of points whose random features are in memory at a time
+_MAX_DECODE_ENTRIES = 2**22  # number of coefficients of reconstructions in memory at a time
 
 
 @entry_point
@@ -44,23 +45,23 @@ class Components:
     certificate : Certificate
         Bounds on the eigenvalues.
     report : Report
-        How the solver ended.
+        The report of the solver: its status, residual and time.
     total : float
         The trace of the centred kernel matrix; for Nyström, an upper bound on it.
     rows : int
         The number of training points that were used.
     expansion : Expansion or Primal
-        The functions w_j, and mu in the last column.
+        The component functions w_j, and the mean mu in feature space as the last column.
     offset : ndarray of shape (k,)
-        <w_j, mu>.
+        The inner products <w_j, mu>.
     squared_mean : float
-        |mu|^2.
+        The squared norm |mu|^2.
     scores : ndarray of shape (n, k) or None
         The scores of the training points.
     basis : FeatureBasis or None
         The feature map and the moments of the features, for landmarks or random features.
     reduction : Reduction or None
-        How the expansion was compressed to fewer points, if it was.
+        Information about the compression of the expansion to fewer points; None if there was none.
     """
 
     values: np.ndarray
@@ -85,13 +86,14 @@ class Components:
         score_factors: np.ndarray,
         total: float,
     ) -> Components:
-        """Return the components in all points: w_j = sum_i u_ij c_j (phi(x_i) - mu).
+        """Return components expanded in all points: w_j = sum_i u_ij c_j (phi(x_i) - mu).
 
-        The factors c_j (`score_factors`) are 1 / sqrt(l_j), unless `repair_spectrum` changed the
-        spectrum of an indefinite matrix.
+        u_ij are the entries of the eigenvectors.  The factors c_j (`score_factors`) are
+        1 / sqrt(l_j) for the eigenvalues l_j, unless `repair_spectrum` changed the spectrum of an
+        indefinite matrix.
         """
         S, vectors = centred.scale[:, None], pairs.vectors
-        is_unweighted = bool(np.all(S == 1.0))  # S is the root of the weights
+        is_unweighted = bool(np.all(S == 1.0))  # S holds the square roots of the weights
         coefficients, offset = centred.centre_expansion(
             (vectors if is_unweighted else S * vectors) * score_factors
         )
@@ -114,11 +116,11 @@ class Components:
     def from_features(
         cls, pairs: EigenPairs, scale: np.ndarray | None, *, drop_zeros: bool = False
     ) -> Components:
-        """Return the components on landmarks, or in the space of random features.
+        """Return components expanded in landmarks, or in the space of random features.
 
-        Components without variance are set to 0, or removed if `drop_zeros`.  Signs are chosen so
-        that the largest score in modulus among the landmarks is positive; they are those of an
-        exact solver if all points are landmarks.
+        Components without variance are set to 0, or removed if `drop_zeros` is True.  The sign of
+        a component is such that its largest score in modulus among the landmarks is positive.  If
+        all points are landmarks, these are the signs of an exact solver.
         """
         phi, moments, axes, _ = pairs.basis
         total = float(np.trace(moments.comoment)) + moments.residual
@@ -166,12 +168,12 @@ class Components:
 
     @property
     def functions(self) -> Any:
-        """The functions w_j, without the mean."""
+        """The component functions w_j, without the mean."""
         return self.expansion[slice(0, len(self.offset))]
 
     @property
     def mean(self) -> Any:
-        """The mean mu, as an expansion with one column."""
+        """The mean mu of the training points in feature space, as an expansion with one column."""
         return self.expansion[[len(self.offset)]]
 
     @property
@@ -184,7 +186,7 @@ class Components:
         return replace(self, basis=self.basis._replace(moments=moments))
 
     def in_terms_of(self, kernel: Kernel) -> Components:
-        """Return the components with `kernel`, which must have the same values as their kernel."""
+        """Return the components with `kernel` as their kernel; it must have the same values."""
         f, basis = self.expansion, self.basis
         if basis is not None and isinstance(basis.map, NystroemMap):
             basis = basis._replace(map=replace(basis.map, kernel=kernel))
@@ -210,7 +212,7 @@ class Components:
     ) -> PreImages:
         """Return approximate pre-images of `decode(scores)`, computed in blocks of rows."""
         if not len(scores):
-            raise ValueError("there are no scores to find pre-images of")
+            raise ValueError("scores is empty: pre-images need at least one row of scores")
         points = self.expansion.points
         n_columns = points.shape[1] if getattr(points, "ndim", 0) == 2 else 1
         rows = max(1, _MAX_DECODE_ENTRIES // max(length(points), 16 * n_columns))
@@ -226,8 +228,8 @@ class Components:
     def contributions(self, X: np.ndarray) -> np.ndarray:
         """Return the relative contribution of each feature to each component, shape (k, d).
 
-        It is proportional to the mean over X of (s_c df_j / dx_c)^2, where s_c is the standard
-        deviation of feature c.  Rows sum to 1.
+        The contribution of feature c to component j is proportional to the mean over X of
+        (s_c dw_j / dx_c)^2, where s_c is the standard deviation of the feature.  Rows sum to 1.
         """
         if not len(self.values):
             return np.zeros((0, X.shape[1]))
@@ -236,8 +238,8 @@ class Components:
         return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
 
     def score(self, X: Any) -> np.ndarray:
-        """Return the scores <w_j, phi(x) - mu>, shape (n, k)."""
-        # Evaluate mu as well, although it is not needed: the whole expansion has its points
+        """Return the scores <w_j, phi(x) - mu> of each point x of X, shape (n, k)."""
+        # mu, the last column, is evaluated but not used: the whole expansion has its points
         # prepared and cached, and one more column costs little.
         return self._evaluate(X, self.expansion)[:, :-1] - self.offset
 

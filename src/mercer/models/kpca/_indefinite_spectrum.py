@@ -26,14 +26,14 @@ def check_psd_eigenvalues(values: np.ndarray, uncentred_trace: float) -> np.ndar
     Parameters
     ----------
     values : ndarray of shape (k,)
-        The computed eigenvalues.
+        The computed eigenvalues of the centred kernel matrix.
     uncentred_trace : float
         The trace of the matrix before centring, which determines the size of rounding errors.
 
     Returns
     -------
     ndarray of shape (k,)
-        Values below the `rounding_floor` are 0.
+        The eigenvalues; those below `rounding_floor` are set to 0.
 
     Raises
     ------
@@ -48,8 +48,8 @@ def check_psd_eigenvalues(values: np.ndarray, uncentred_trace: float) -> np.ndar
     if smallest < -10.0 * rounding:
         if largest <= rounding:
             raise ValueError(
-                f"All eigenvalues are negative (the largest is {values.max():.3g}). "
-                f"The kernel is not positive semidefinite on these points"
+                f"All eigenvalues are negative (the largest is {values.max():.3g}): "
+                f"the kernel is not positive semidefinite on these points; choose another kernel"
             )
         if smallest < -max_negative * largest:
             raise ValueError(
@@ -77,20 +77,21 @@ def rounding_floor(values: np.ndarray, largest: float, uncentred_trace: float) -
 def repair_spectrum(
     pairs: EigenPairs, policy: str, uncentred_trace: float
 ) -> tuple[EigenPairs, np.ndarray]:
-    """Make the complete spectrum of an indefinite matrix nonnegative.
+    """Change the spectrum of an indefinite matrix so that all eigenvalues are nonnegative.
 
-    Returns the changed eigenpairs, and the factors c_j of the scores:
+    Returns the changed eigenpairs, and the factors c of the scores, for each eigenvalue l:
 
     ======= ============================ =================================
-    policy  eigenvalue                   factor c of the scores
+    policy  new eigenvalue               factor c of the scores
     ======= ============================ =================================
     clip    max(l, 0)                    1 / sqrt(l)
     flip    |l|                          sign(l) / sqrt(|l|)
     shift   l - min l                    sqrt(l - min l) / l
     ======= ============================ =================================
 
-    The score of x is c_j u_j^T k_c(x), where k_c is the centred kernel.  On the training points it
-    is u_j sqrt(l_j), with the new eigenvalue l_j; the same linear map is applied to new points.
+    The score of x on component j is c_j u_j^T k_c(x), where u_j is the eigenvector and k_c(x)
+    contains the centred kernel values of x and the training points.  For the training points it is
+    u_j sqrt(l_j), with the new eigenvalue l_j; the same linear map is applied to new points.
     """
     eigenvalues = pairs.values.astype(float)
     floor = rounding_floor(
@@ -102,8 +103,8 @@ def repair_spectrum(
         repaired = np.abs(eigenvalues)
     else:
         lowest = min(0.0, float(eigenvalues.min(initial=0.0)))
-        # Centring makes the constant vector an eigenvector with eigenvalue 0.  It must stay 0,
-        # because it is not a direction of variance.
+        # Centring makes the constant vector an eigenvector with eigenvalue 0.  This eigenvalue is
+        # not shifted, because the constant vector is not a direction of variance.
         repaired = np.where(
             np.abs(eigenvalues) > floor, eigenvalues - (lowest if lowest < -floor else 0.0), 0.0
         )
@@ -134,7 +135,7 @@ def inverse_sqrt(values: np.ndarray) -> np.ndarray:
 
 
 def n_components_for(values: np.ndarray, total: float, wanted: int | float | None) -> int:
-    """Return the number of components for a request `wanted`.
+    """Return the number of components that satisfies the request `wanted`.
 
     Parameters
     ----------

@@ -33,19 +33,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _PlanTuning:
-    """Assumptions of the cost estimates."""
+    """Assumptions of the memory and time estimates."""
 
-    # Time of the low-memory block Krylov solver relative to the default one: it needs more passes.
+    # The low-memory block Krylov solver takes this many times as long as the default one, because
+    # it needs more passes over K.
     low_memory_passes: float = 1.5
-    # Points in a block of features.
+    # Number of points in a block of features.
     feature_block: int = 2**15
-    # Rows of K that are summed together.
+    # Number of rows of K that are evaluated at a time for weighted sums of rows.
     sum_strip: int = 512
-    # Size of K in bytes above which storing it must save enough time to be chosen.
+    # If K takes more bytes than this, it is stored only if this clearly saves time.
     large_matrix: int = 2**31
-    # Factor by which the time of solvers that store such a large K is multiplied in the comparison.
+    # When solvers are compared, the time of those that store such a large K is multiplied by this.
     large_matrix_penalty: float = 1.25
-    # Typical number of passes over K of the block Krylov solver.
+    # Typical number of passes over K that the block Krylov solver needs.
     krylov_passes: int = 5
     # Network bandwidth between workers, in bytes per second.
     bandwidth: float = 1e9
@@ -53,7 +54,7 @@ class _PlanTuning:
 
 _TUNING = _PlanTuning()
 LOW_MEMORY_KRYLOV = BlockKrylov(rank=0, prove=False)  # block Krylov with the smallest workspace
-_UNKNOWN_COST = Cost(calls=np.inf)  # for approximate solvers, whose time is not estimated
+_UNKNOWN_COST = Cost(calls=np.inf)  # used for approximate solvers, whose time is not estimated
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,11 @@ class Option:
     Attributes
     ----------
     eigen_solver, storage : str
+        The values of these parameters of `KernelPCA`.
     memory : int
         The memory in bytes.
     passes : str
-        The number of passes over K, as text.
+        The number of passes over K, as text such as "3-6".
     entries : float
         The number of kernel evaluations.
     exact : bool
@@ -115,7 +117,7 @@ class Plan:
     budget: int
     options: tuple[Option, ...]
     chosen: Option | None
-    distributed: str = ""  # estimate for points in `Blocks`, as text
+    distributed: str = ""  # text with the estimate for points in `Blocks`, otherwise empty
 
     def __str__(self) -> str:
         lines = [
@@ -181,9 +183,9 @@ def make_plan(
     threads = check_threads(None)
     tiled_bytes = working_bytes(kernel, X, None, k + 16, threads)
     tile_bytes = 0 if is_precomputed else working_bytes(kernel, X, None, 0, threads)
-    # for weighted sums of rows; a precomputed K is also validated
+    # memory for weighted sums of rows; more for a precomputed K, which is also validated
     strip_bytes = 8 * n * min(n, _TUNING.sum_strip) * (3 if is_precomputed else 1)
-    n_computed = n if wanted is not None and wanted < 1 else k  # LAPACK computes all for a fraction
+    n_computed = n if wanted is not None and wanted < 1 else k  # a fraction needs all of them
     krylov, nystroem = BlockKrylov(), LowRankEigen(rank=rank)
     n_landmarks = nystroem.features(n, k)
     needs = {
@@ -243,10 +245,10 @@ def make_plan(
 
 
 def _distributed_estimate(X: Any, costs: dict[tuple[str, str], Cost], k: int) -> str:
-    """Return a text with the time and the network traffic for points in `Blocks`, else "".
+    """Return a text with the time and network traffic for points in `Blocks`; "" for other points.
 
-    The time is passes (n^2 / (2 p r) + 16 n c / B) for p cores that evaluate r kernel values per
-    second, c columns and the bandwidth B.
+    The estimated time is passes * (n^2 / (2 p r) + 16 n c / B), for p cores that evaluate r kernel
+    values per second, c columns per product, and a network bandwidth of B bytes per second.
     """
     if not isinstance(X, Blocks):
         return ""
@@ -263,7 +265,7 @@ def _distributed_estimate(X: Any, costs: dict[tuple[str, str], Cost], k: int) ->
 
 
 def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
-    """Return the solver, with a smaller workspace if that is needed for the memory budget.
+    """Return the solver, with a smaller workspace if the memory budget requires it.
 
     Raises a MemoryBudgetError if k components of K do not fit at all.
     """
@@ -293,10 +295,10 @@ def fits_dense(kernel: Kernel, X: Any, max_memory: Any) -> bool:
 
 
 def dense_eigen_bytes(n: int, k: int) -> int:
-    """Return the memory of a dense eigenproblem in bytes.
+    """Return the memory for k components of a dense n x n eigenproblem, in bytes.
 
-    It is the larger of two phases: LAPACK on the whole matrix, and seven arrays of n x k numbers
-    for the vectors, scores, coefficients and their temporaries.
+    There are two phases, and the larger one counts: LAPACK on the whole matrix, and seven n x k
+    arrays for eigenvectors, scores, coefficients and temporary results.
     """
     return max(8 * n * n + DenseEigen().workspace(n, k), 8 * n * 7 * k)
 
@@ -306,13 +308,13 @@ def feature_solver_bytes(
 ) -> int:
     """Return the memory of a solver on landmarks or random features, in bytes.
 
-    It consists of the workspace of the solver, blocks of points, and four arrays of n numbers per
+    It includes the workspace of the solver, blocks of points, and four arrays of n numbers per
     component.  If `wanted` is None or a fraction, there are as many components as features.
     """
     n = length(X)
     n_computed = k if wanted is not None and wanted >= 1 else solver.features(n, k)
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
-    # two blocks of points, or three copies of a precomputed matrix
+    # memory of two blocks of points, or of three copies of a precomputed matrix
     points = 24 * n * n if is_precomputed else 16 * min(n, _TUNING.feature_block) * (columns + 3)
     return int(solver.workspace(n, k) + 32 * n * n_computed + points)
 

@@ -26,7 +26,7 @@ class LearnedInverse:
         x(t) = centre + sum_i b_i k(t_i, t),
 
     where t_i are the scores of the training points x_i.  The kernel k of the scores is chosen by
-    leave-one-out, and so is the ridge if it is None.
+    the leave-one-out error, and so is the ridge if it is None.
 
     Attributes
     ----------

@@ -1,16 +1,18 @@
 """Compression of the components of a kernel PCA to an expansion in fewer points.
 
-The columns w_j sqrt(l_j / n) and mu are compressed together.  Let g_j be the projection of w_j on
-the span of the new points.  To first order, the variance along g_j is smaller than that along w_j
-by l_j |w_j - g_j|^2 / n.  With these scales all squared errors, including that of the mean, are
-therefore variances.
+The scaled components w_j sqrt(l_j / n), with eigenvalues l_j and n training points, are compressed
+together with the mean mu.  Let g_j be the projection of w_j on the span of the new points.  To
+first order, the variance along g_j is smaller than that along w_j by l_j |w_j - g_j|^2 / n.  With
+this scaling all squared errors, including that of the mean, are therefore variances.
 
-The g_j are not orthonormal.  The Rayleigh-Ritz method finds the basis T of their span with
+The g_j are not orthonormal.  The Rayleigh-Ritz method finds coefficients T of a new basis of their
+span with
 
     T^T <g, g> T = I,     T^T C T = diag(l),     C_ij = sum over training points of g_i g_j, centred
 
-so that scores are uncorrelated again, reconstruction errors add up, and no l_j exceeds the exact
-eigenvalue.  Because g_j is in the span on which mu was projected, <g_j, mu> is exact.
+so that the scores are uncorrelated again, the squared scores and the reconstruction error add up to
+the squared distance from the mean, and no l_j exceeds the exact eigenvalue.  Because g_j is in the
+span on which mu was projected, <g_j, mu> is exact.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from ._components import Components
 
 __all__ = ["reduced_components"]
 
-# Eigenvalues of <g, g> below this fraction of the largest count as 0: the functions are dependent.
+# Eigenvalues of the matrix <g_i, g_j> below this fraction of the largest one count as 0, which
+# means that the functions g_j are linearly dependent.
 _MIN_RELATIVE_EIGENVALUE = 1e-10
 
 
@@ -35,18 +38,19 @@ _MIN_RELATIVE_EIGENVALUE = 1e-10
 def reduced_components(
     components: Components, shrink: Callable[[Expansion], Expansion]
 ) -> tuple[Components, np.ndarray | None]:
-    """Return the components on fewer points, and their errors on the training points.
+    """Return the components expanded in fewer points, and the errors of the training points.
 
     Parameters
     ----------
     components : Components
     shrink : callable
-        Compresses an expansion to fewer points.
+        Function that compresses an expansion to fewer points.
 
     Returns
     -------
     tuple of Components and ndarray of shape (n,) or None
-        The errors are None if the training points are not stored.
+        The compressed components, and the reconstruction errors of the training points; None if
+        the training points are not stored.
     """
     k, f = len(components.offset), components.expansion
     nonzero = np.flatnonzero(components.values > 0)
@@ -63,7 +67,7 @@ def reduced_components(
         weights = components.rows * f.coefficients[:, k]
         ritz_values, T = _ritz(G, (weights[:, None] * centred).T @ centred, k)
     else:
-        # With landmarks, the covariance is that of the features L^-1 k_S(x).
+        # With landmarks S, the covariance is that of the features L^-1 k_S(x), with L L^T = K_SS.
         moments = components.basis.moments
         F = components.basis.map.features(Z).T @ axes
         ritz_values, T = _ritz(
@@ -97,7 +101,7 @@ def reduced_components(
 
 
 def _ritz(G: np.ndarray, C: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return k values l, descending, and T with T^T G T = I and T^T C T = diag(l).
+    """Return k values l in descending order, and T with T^T G T = I and T^T C T = diag(l).
 
     If the functions are linearly dependent, the last values and columns of T are 0.
     """

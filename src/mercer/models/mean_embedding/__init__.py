@@ -1,4 +1,4 @@
-"""Mean embeddings: distances between samples, hypothesis tests, sample summaries, densities."""
+"""Mean embeddings: MMD and HSIC, hypothesis tests, sample summaries, density estimation."""
 
 from ..._core import attach
 

@@ -1,8 +1,8 @@
-"""A canonical order of points, which depends on their contents and not on their positions.
+"""Sorting of points into a canonical order, which depends on their contents only.
 
 A permutation test has an exact level only if the kernel is the same for every order of the points.
-Rules such as "median" and the choice of landmarks use a subset of the points.  They are applied to
-the points in canonical order, so that the subset does not depend on the order of the input.
+But kernel parameters such as "median", and landmarks, are computed from a subset of the points.
+The points are therefore sorted first, so that the subset does not depend on the order of the input.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...kernels import Kernel, Precomputed
 
 __all__ = ["UnorderableError", "canonical_order", "is_precomputed"]
 
-_ROWS_PER_BLOCK = 256  # rows of K that are evaluated and sorted at a time
-# Types whose repr identifies the value.
+_ROWS_PER_BLOCK = 256  # number of rows of K that are evaluated and sorted at a time
+# Types for which equal values, and only these, have the same repr.
 _REPR_TYPES = (str, bytes, bool, int, float, complex, type(None))
 
 
@@ -31,8 +31,9 @@ def canonical_order(X: Any, kernel: Kernel | None = None) -> np.ndarray:
     """Return the indices that sort the points by their contents; ties are in arbitrary order.
 
     Vectors are sorted by their projection on a fixed direction, rows of tables by their columns,
-    and other points by a text that identifies their contents.  Indices into a `Precomputed` kernel
-    are sorted by their rows of kernel values, each of which is sorted first.
+    and other points by a string that identifies their contents.  Indices into a `Precomputed`
+    kernel are sorted by their rows of the kernel matrix; the values within each row are sorted
+    first.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def canonical_order(X: Any, kernel: Kernel | None = None) -> np.ndarray:
     points = X.to_numpy() if is_table(X) else X
     if _may_be_indices(points):
         raise UnorderableError(
-            "the points are distinct integers, which may be mere indices into other data"
+            "the points are distinct integers, which may be indices into other data"
         )
     return np.argsort(_ranks(points), kind="stable")
 
@@ -63,12 +64,12 @@ def _direction(width: int) -> np.ndarray:
 
 
 def _sort_vectors(X: np.ndarray) -> np.ndarray:
-    # einsum, not BLAS: equal rows must give bit-for-bit equal values at every position.
+    # Use einsum, not BLAS: equal rows must give bit-for-bit equal projections at every position.
     projections = np.einsum("ij,j->i", X, _direction(X.shape[1]))
     order = np.argsort(projections, kind="stable")
     a, b = order[:-1], order[1:]
     tied = projections[a] == projections[b]
-    if np.any(X[a[tied]] != X[b[tied]]):  # rounding hides small columns
+    if np.any(X[a[tied]] != X[b[tied]]):  # different rows with equal projections
         return np.lexsort(X.T[::-1])
     return order
 
@@ -83,7 +84,7 @@ def _sort_by_kernel_values(K: TiledGram) -> np.ndarray:
     a, b = order[:-1], order[1:]
     same = (projections[a] == projections[b]) & (diagonal[a] == diagonal[b])
     tied_positions = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    if len(tied_positions):  # rounding hides small values, or the rows are equal
+    if len(tied_positions):  # projections are equal by rounding, or the rows are equal
         tied = order[tied_positions]
         rows = np.sort(K.block(tied, slice(None)), axis=1)
         resorted = np.lexsort([*rows.T, projections[tied], diagonal[tied]])
@@ -93,10 +94,10 @@ def _sort_by_kernel_values(K: TiledGram) -> np.ndarray:
 
 
 def _check_interchangeable(K: TiledGram, points: np.ndarray, same: np.ndarray) -> None:
-    """Raise an error if neighbours have equal sorted rows of K but are not interchangeable.
+    """Raise an error if tied points, with equal sorted rows of K, are not interchangeable.
 
     Two points x and y are interchangeable if their rows of K are equal after exchanging the
-    columns x and y.  `same[i]` marks that points i and i + 1 have equal sorted rows.
+    columns x and y.  `same[i]` is True if points i and i + 1 have equal sorted rows.
     """
     for i in np.flatnonzero(same):
         pair = points[i : i + 2]
@@ -134,7 +135,7 @@ def _ranks(points: Any) -> np.ndarray:
 
 
 def _as_text(x: Any) -> str:
-    """Return a text that identifies the contents of x: equal contents give equal texts."""
+    """Return a string that identifies the contents of x: equal contents give equal strings."""
     if type(x) in _REPR_TYPES or (isinstance(x, np.generic) and x.dtype.kind not in "OV"):
         return repr(x)
     kind = type(x).__name__
@@ -149,4 +150,4 @@ def _as_text(x: Any) -> str:
         return f"{kind}({','.join(sorted(map(_as_text, x)))})"
     if isinstance(x, dict):
         return f"{kind}({','.join(sorted(f'{_as_text(k)}:{_as_text(v)}' for k, v in x.items()))})"
-    raise UnorderableError(f"points of the type {kind} have no known order")
+    raise UnorderableError(f"points of type {kind} cannot be sorted by their contents")

@@ -1,10 +1,11 @@
 """Recentred kernel matrices, which avoid cancellation in differences of means.
 
-    K'_ij = K_ij - r_i - r_j + g,   r_i = mean_c k(x_i, c),   g = mean of r over the c
+    K'_ij = K_ij - r_i - r_j + g,   r_i = mean over c of k(x_i, c),   g = mean of r over the c
 
 K' is the kernel matrix of phi(x) - mu, where mu is the mean of phi over a few of the points, the
-centres c.  Differences of means are the same for K' and K, because mu cancels.  Without a large
-component that is common to all points, they lose fewer digits.  K' is evaluated in tiles, like K.
+centres c.  Differences of means are the same for K' and K, because mu cancels.  They lose fewer
+digits with K', which has no large component that is common to all points.  K' is evaluated in
+tiles, like K.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from ._sample_validation import centre_linear_terms, check_finite
 
 __all__ = ["RecentredKernel", "entry_magnitudes", "recentred_gram"]
 
-_N_CENTRES = 64  # number of centres c; each costs one column of K
-_ROWS_PER_BLOCK = 4096  # rows of K(x, c) that are evaluated at a time, to limit memory
+_N_CENTRES = 64  # number of centres; each requires the evaluation of one column of K
+_ROWS_PER_BLOCK = 4096  # number of rows that are evaluated at a time, to limit memory
 
 
 @node
 class RecentredKernel(Kernel):
-    """The kernel k(x, z) - r(x) - r(z) + g, only for the n points for which r was computed.
+    """The recentred kernel k(x, z) - r(x) - r(z) + g, for a fixed set of n points.
 
-    `r` holds one value per point, in the order of the points.
+    `r` contains one value per point, in the order of the points.
     """
 
     kernel: Kernel
@@ -52,7 +53,7 @@ class RecentredKernel(Kernel):
 
 @jit()
 def _subtract(T: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
-    """Set T_ij <- T_ij - a_i - b_j in one pass over T; NumPy needs two."""
+    """Subtract a_i + b_j from T_ij, in place, in one pass over T; NumPy would need two passes."""
     for i in range(T.shape[0]):
         for j in range(T.shape[1]):
             T[i, j] -= a[i] + b[j]
@@ -73,5 +74,5 @@ def recentred_gram(kernel: Kernel, X: Any, max_memory: Any = None) -> TiledGram:
 
 
 def entry_magnitudes(K: GramOperator) -> np.ndarray:
-    """Return the magnitude of the entries in each row of K before it was recentred."""
+    """Return the typical magnitude of the entries in each row of K, before K was recentred."""
     return np.abs(K.kernel.r if isinstance(K.kernel, RecentredKernel) else K.diagonal())

@@ -2,8 +2,9 @@
 
     x_(t+1) minimises  sum_(s <= t) k(x, x_s) + k(x, x) / 2 - (t + 1) mu(x)
 
-mu is the mean embedding of the sample.  This choice brings the mean embedding of the t + 1 selected
-points, with equal weights, as close to mu as possible.
+mu is the mean embedding of the sample, and x_1, ..., x_t are the points selected so far.  This
+choice brings the mean embedding of the t + 1 selected points, with equal weights, as close to mu as
+possible.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def herd(
     X, n_points, kernel, weights, max_memory
         As in `thin`.
     refine : int, default=0
-        The maximum number of L-BFGS steps that move all selected points jointly to reduce MMD^2.
+        The maximum number of L-BFGS steps.  They move all selected points jointly to reduce MMD^2.
         The refined points are no longer points of X.  Requires vectors and a differentiable
         kernel.
 
@@ -67,7 +68,7 @@ def herd(
     mean = MeanEmbedding.of(X, kernel, max_memory)
     m = check_summary_options(n_points, len(mean), weights, max_memory)
     selected = np.empty(m, dtype=np.intp)
-    score = 0.5 * mean.diagonal  # + sum_s k(x, x_s) over selected x_s; inf at those
+    score = 0.5 * mean.diagonal  # the loop adds k(x, x_s) for selected x_s, and inf at x_s
     for t in range(m):
         selected[t] = np.argmin(score - (t + 1) * mean.values)
         score += mean.column(selected[t])
@@ -77,16 +78,17 @@ def herd(
 
 
 def _refine_points(mean: MeanEmbedding, initial: Summary, weights: str, steps: int) -> Summary:
-    """Minimise MMD^2 over the points by L-BFGS.
+    """Minimise MMD^2 over the positions of the selected points by L-BFGS.
 
-    The gradient in p_i is 2 w_i (f - mu)'(p_i), with f = sum_i w_i k(p_i, .).
+    The gradient with respect to the point p_i is 2 w_i (f - mu)'(p_i), with f = sum_i w_i k(p_i, .)
+    and the weights w_i.
     """
     kernel, m = initial.kernel, len(initial.weights)
     points = initial.points.toarray() if hasattr(initial.points, "toarray") else initial.points
     if not isinstance(points, np.ndarray) or points.ndim != 2:
         raise ValueError(
-            f"refine={steps} moves points along a gradient and needs vectors; use refine=0 for "
-            f"other kinds of points"
+            f"refine={steps} moves points along a gradient, which requires vectors; use refine=0 "
+            f"for other kinds of points"
         )
     mu = Expansion.mean(kernel, mean.X)
     mu_norm2 = float(np.mean(mu(mean.X)))

@@ -1,7 +1,7 @@
-"""The Hilbert-Schmidt independence criterion: the squared norm of the cross-covariance operator.
+"""The Hilbert-Schmidt independence criterion, the squared norm of the cross-covariance operator.
 
     biased      tr(K H L H) / n^2 = sum_ij A_ij B_ij / n^2,   A = H K H,  B = H L H,  H = I - 11^T/n
-    unbiased    sum_(i /= j) A_ij B_ij / (n (n - 3))          with K and L centred off the diagonal:
+    unbiased    sum_(i /= j) A_ij B_ij / (n (n - 3))          with K and L centred without diagonal:
 
     A_ij = K_ij - r_i - r_j + g,   r_i = sum_(l /= i) K_il / (n - 2),   g = sum r / (n - 1)
 
@@ -50,7 +50,7 @@ __all__ = [
 
 ESTIMATORS = ("biased", "unbiased")
 
-_TILE_SIZE = 512  # rows and columns of a tile of K and L; bounds the memory of a task
+_TILE_SIZE = 512  # rows and columns of a tile of K and L; limits the memory of a task
 
 
 @entry_point
@@ -76,9 +76,9 @@ def hsic(
     X, Y : points
         The two samples, of the same length n: row i of X belongs to row i of Y.
     kernel, kernel_y : Kernel, str, callable or None, default=None
-        The kernels k of X and l of Y; see `mmd`.  Rules such as "median" are resolved on each
-        sample separately.  `kernel=None` is the RBF with the median bandwidth; `kernel_y=None` is
-        the same specification as `kernel`.
+        The kernels k of X and l of Y; see `mmd`.  Parameters that depend on the data, such as
+        "median", are computed for each sample separately.  `kernel=None` means the RBF with the
+        median bandwidth; `kernel_y=None` means the same specification as `kernel`.
     estimator : {"biased", "unbiased"}, default="biased"
         "biased" is tr(K H L H) / n^2, which is never negative (Gretton et al. 2005 divide by
         (n - 1)^2).  "unbiased" needs at least four pairs, may be negative, and does not depend on
@@ -132,13 +132,13 @@ def hsic_divisor(n: int, estimator: str) -> int:
 def check_paired_samples(
     X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str
 ) -> tuple[KernelAndPoints, KernelAndPoints]:
-    """Validate paired samples; return ((kernel, X), (kernel_y, Y)) with resolved kernels."""
+    """Validate paired samples; return ((kernel, X), (kernel_y, Y)) with numeric parameters."""
     check_choice("estimator", estimator, *ESTIMATORS)
     min_points = 2 if estimator == "biased" else 4
     first = make_kernel(kernel)
     if kernel_y is None and is_precomputed(first):
         raise ValueError(
-            "`kernel` holds precomputed values for X only; pass the values for Y as kernel_y"
+            "`kernel` contains precomputed values for X only; pass those for Y as kernel_y"
         )
     second = make_kernel(kernel if kernel_y is None else kernel_y)
     X, Y = check_sample(first, X, "X", min_points), check_sample(second, Y, "Y", min_points)
@@ -152,7 +152,7 @@ def check_paired_samples(
 
 @dataclass(frozen=True)
 class Centring:
-    """The centring A_ij = K_ij - r_i - r_j + g of a kernel matrix; optionally A_ii = 0."""
+    """The centring A_ij = K_ij - r_i - r_j + g of a kernel matrix K, optionally with A_ii = 0."""
 
     r: np.ndarray
     g: float
@@ -161,7 +161,7 @@ class Centring:
     @classmethod
     @ignore_overflow
     def of(cls, K: GramOperator, estimator: str) -> Centring:
-        """Compute the centring of K for an estimator, from one product with K."""
+        """Compute the centring of K for an estimator, which requires one product with K."""
         n = K.shape[0]
         sums = np.asarray(K @ np.ones(n), dtype=float)
         check_finite(sums, K.kernel)
@@ -181,10 +181,10 @@ class Centring:
 
 
 def clip_biased_hsic(value: float, margin: float, estimator: str, *kernels: Kernel) -> float:
-    """Return the estimate, with rounding errors below 0 clipped if it is the biased one.
+    """Return the estimate of HSIC; a biased one that is negative by rounding is set to 0.
 
-    The biased estimate is a squared norm.  It raises an error if it is below 0 by more than
-    rounding can explain.
+    The biased estimate is a squared norm.  If it is further below 0 than rounding can explain, an
+    error is raised.
     """
     if estimator == "unbiased":
         return value

@@ -8,9 +8,10 @@
     RationalQuadratic    -alpha log(1 + s / (2 alpha)), alpha > d/2
                                           (2 pi alpha)^(d/2) G(alpha - d/2) / G(alpha)
 
-with s = |x / l|^2 (for the Laplacian |x / l|_1), and G the Gamma function.  The last two densities
-are scale mixtures of normal distributions, whose variance has a Gamma and an inverse Gamma
-distribution.  Samples are drawn by first drawing the variance.
+with the length scale l, s = |x / l|^2 (for the Laplacian |x / l|_1), and the Gamma function G.  The
+last two densities are scale mixtures of normal distributions: their variance has a Gamma
+distribution (Matern) or an inverse Gamma distribution (RationalQuadratic).  Samples are drawn by
+first drawing the variance.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class DensityKernel:
 
     @property
     def log_constant(self) -> float:
-        """Log c, the logarithm of the integral of k over R^d."""
+        """The logarithm of the integral of k over R^d, which normalises the density."""
         k, half = self.kernel, 0.5 * self.d
         if isinstance(k, Laplacian):
             unit = self.d * np.log(2.0)
@@ -91,7 +92,7 @@ class DensityKernel:
         return float(unit + np.log(self.scale).sum())
 
     def log_tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> np.ndarray:
-        """Set out <- log k(P, Q), which is finite also where k itself underflows to 0."""
+        """Write log k(P, Q) to `out` and return it; it is finite even where k underflows to 0."""
         k = self.kernel
         k._statistic(P, Q, out)
         if isinstance(k, (Laplacian, RBF)):
@@ -116,7 +117,7 @@ class DensityKernel:
 
 
 def _log_matern(nu: float, s: np.ndarray) -> None:
-    """Replace the scaled squared distances s by log k of the Matern kernel, in place."""
+    """Replace scaled squared distances s by log k, for the Matern kernel, in place."""
     u = np.sqrt(s, out=s)
     u *= np.sqrt(2.0 * nu)
     if nu == 0.5:

@@ -1,9 +1,10 @@
-"""Kernel thinning (Dwivedi and Mackey): halve a sample repeatedly, then refine the best part.
+"""Kernel thinning (Dwivedi and Mackey): halve a sample repeatedly, then improve the best part.
 
-Halving assigns one point of each pair (x, x') to either half.  Let psi be the difference of the
-sums of k over the two halves so far, b^2 = |k(x, .) - k(x', .)|^2 and alpha = psi(x) - psi(x').
-The two possible assignments have the probabilities (1 +- alpha / a) / 2, so that psi is a random
-walk in the RKHS with a drift towards 0.  The scale a of the walk is updated after each pair:
+Halving assigns one point of each pair (x, x') to the first half and the other point to the second.
+Let psi be the difference of the sums of k over the two halves so far, b^2 = |k(x, .) - k(x', .)|^2
+and alpha = psi(x) - psi(x').  The two possible assignments have the probabilities (1 +- alpha / a)
+/ 2, so that psi is a random walk in the RKHS with a drift towards 0.  The scale a of the walk is
+updated after each pair, for a failure probability delta:
 
     a = max(b sigma sqrt(2 log(2 / delta)), b^2),   sigma^2 += b^2 (1 + (b^2 - 2 a) sigma^2 / a^2)_+
 
@@ -28,15 +29,18 @@ __all__ = ["thin"]
 
 @dataclass(frozen=True)
 class _ThinningTuning:
-    """Block sizes, and parameters of the halving."""
+    """Block sizes, and parameters of the halving stage of kernel thinning."""
 
-    # Points whose pairs are assigned from one tile of K, before psi is updated elsewhere.
+    # Number of points whose pairs are assigned from one tile of K, before the sums psi of the other
+    # points are updated.
     points_per_tile: int = 256
-    # Rows of K in one task of the update of psi.
+    # Number of rows of K in one parallel task that updates psi.
     rows_per_task: int = 1024
-    # Candidate parts that are retained after a halving; more parts cost more evaluations of K.
+    # Number of candidate parts that are retained after a halving; more candidates require more
+    # evaluations of K.
     max_candidates: int = 64
-    # Bound on the probability that some |alpha| exceeds its a, over all halvings.
+    # Bound on the probability that |alpha| > a for some pair, over all halvings; see the module
+    # docstring.
     delta: float = 0.5
 
 
@@ -57,10 +61,10 @@ def thin(
     """Summarise X by m = `n_points` of its points through kernel thinning.
 
     Kernel thinning has two stages.  Split: a random subset of m 2^g points, for the largest
-    possible g, is halved g times, which gives 2^g candidates of m points each; of more than 64
-    parts, only the 64 closest to X are halved further.  Swap: of these candidates and a set of m
-    evenly spaced points, the one with the smallest MMD^2 to X is selected.  Each of its points in
-    turn is exchanged for the best point of X.  No exchange increases the MMD, so the result is
+    possible g, is halved g times, which gives 2^g candidates of m points each; if there are more
+    than 64 parts, only the 64 closest to X are halved further.  Swap: of these candidates and a set
+    of m evenly spaced points, the one with the smallest MMD^2 to X is selected.  Each of its points
+    in turn is exchanged for the best point of X.  No exchange increases the MMD, so the result is
     never worse than evenly spaced points.
 
     The computation takes about two passes over the kernel matrix K, plus 2 m of its columns.  K is
@@ -73,12 +77,12 @@ def thin(
     n_points : int
         The number m of points to select, without repetition; at most the number of points in X.
     kernel : Kernel, str, callable or None, default=None
-        None is the RBF with the median bandwidth; see `mmd`.
+        The kernel; None means the RBF with the median bandwidth.  See `mmd`.
     weights : {"equal", "optimal"}, default="equal"
-        "equal" is 1/m for each point.  "optimal" minimises MMD^2 over all weights of sum 1, which
+        "equal" uses 1/m for each point.  "optimal" minimises MMD^2 over all weights of sum 1, which
         may be negative.
     random_state : int, Generator, RandomState or None, default=None
-        The seed of the random subset and assignments; None is the seed 0.
+        The random seed for the subset and the assignments; None means the seed 0.
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
 
@@ -120,7 +124,7 @@ def _halve(
     K: TiledGram, index: np.ndarray, rng: np.random.Generator, delta: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split an even number of points, given by their indices, into two halves with close means."""
-    n, P = len(index), K._P[index]  # gathered once, so that tiles are slices of P
+    n, P = len(index), K._P[index]  # copied once, so that tiles are slices of P
     psi, sides, uniforms = np.zeros(n), np.empty(n), rng.random(n // 2)
     sigma, width = 0.0, np.sqrt(2.0 * np.log(2.0 * n / delta))
 
@@ -149,9 +153,9 @@ def _assign_pairs(
     width: float,
     sides: np.ndarray,
 ) -> float:
-    """Assign the points of each pair to the sides -1 and +1; return the updated sigma.
+    """Assign one point of each pair to side -1 and one to side +1; return the updated sigma.
 
-    T is the tile of K for these points, and psi is updated for the pairs that follow.
+    T is the tile of K for these points.  psi is updated in place for the pairs that follow.
     """
     for i in range(len(uniforms)):
         x, y = 2 * i, 2 * i + 1

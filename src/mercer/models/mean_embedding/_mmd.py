@@ -10,7 +10,8 @@ samples need only one product of K with a matrix:
     unbiased    (sxx - dx) / (m (m - 1)) + (syy - dy) / (n (n - 1)) - 2 sxy / (m n)
     linear      the mean of k(x, x') + k(y, y') - k(x, y') - k(x', y) over disjoint pairs
 
-None of them changes if a(x) + a(z) is added to k(x, z).  The code uses this to recentre K, because
+The samples have m and n points, and dy is like dx for the second sample.  No estimate changes if
+a(x) + a(z) is added to k(x, z), for any function a.  The code uses this to recentre K, because
 a large component that is common to all points would cause cancellation.
 """
 
@@ -67,8 +68,8 @@ def mmd(
                  depend on the diagonal of K
     "biased"     the squared distance between the two mean embeddings: never  (m + n)^2
                  negative, and 0 for two identical samples
-    "linear"     the mean over disjoint pairs of consecutive points, as they  m + n
-                 arrive from a stream: unbiased, with a larger variance
+    "linear"     the mean over disjoint pairs of consecutive points, for      m + n
+                 data streams: unbiased, with a larger variance
     ============ ============================================================ =========
 
     The kernel matrix K is evaluated in tiles and never stored.  These are the statistics of
@@ -79,8 +80,9 @@ def mmd(
     X, Y : points
         The samples, of m and n points of any kind that the kernel accepts.
     kernel : Kernel, str, callable or None, default=None
-        Anything that `mercer.kernels.as_kernel` accepts; rules such as "median" are resolved on
-        the pooled samples.  None is the RBF with the median bandwidth.  Kernels that are
+        Anything that `mercer.kernels.as_kernel` accepts; parameters that depend on the data, such
+        as "median", are computed from the pooled samples.  None means the RBF with the median
+        bandwidth.  Kernels that are
         conditionally positive definite of order 1 are accepted: `Distance()` gives the energy
         distance.
     estimator : {"unbiased", "biased", "linear"}, default="unbiased"
@@ -128,7 +130,7 @@ def mmd(
 
 @dataclass(frozen=True)
 class SplitSums:
-    """Sums of kernel values within and between two samples, for many splits of pooled points.
+    """Sums of kernel values within and between two samples, for many splits of the pooled points.
 
     The module docstring defines sxx, sxy, syy, dx and dy; each is an array with one entry per
     split.
@@ -147,7 +149,7 @@ class SplitSums:
     @classmethod
     @ignore_overflow
     def of(cls, K: GramOperator, rows: np.ndarray, m: int) -> SplitSums:
-        """Compute the sums for all splits from one product with K.
+        """Compute the sums for all splits with a single product with K.
 
         Each row of `rows` is a split: True marks the m points of the first sample.  K must be
         recentred (`recentred_gram`) or a `LowRankGram`, whose features are centred here.
@@ -173,7 +175,7 @@ class SplitSums:
         return cls(sxx, sxy, syy, dx, dy, m, n, K.kernel, margin)
 
     def statistics(self, estimator: str) -> np.ndarray:
-        """Return MMD^2 for each of the splits."""
+        """Return the estimate of MMD^2 for each split."""
         if estimator == "biased":
             return np.asarray(clip_squared_distance(self.biased, self.margin, self.kernel))
         m, n = self.m, self.n
@@ -182,7 +184,7 @@ class SplitSums:
 
     @property
     def biased(self) -> np.ndarray:
-        """The biased estimates without clipping; below 0 if k is not positive definite."""
+        """The biased estimates without clipping; negative only if k is not positive definite."""
         m, n = self.m, self.n
         return self.sxx / m**2 + self.syy / n**2 - 2.0 * self.sxy / (m * n)
 
@@ -202,7 +204,7 @@ def _feature_sums(K: LowRankGram, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
     """Return k(x, x') + k(y, y') - k(x, y') - k(x', y) for disjoint pairs (x, x') and (y, y').
 
-    The pairs are consecutive points.  Both samples contribute as many pairs as the shorter one has.
+    The pairs are consecutive points.  The number of pairs is limited by the smaller sample.
     """
     n_paired = min(length(X), length(Y)) // 2 * 2
     X0, X1, Y0, Y1 = (take(A, slice(s, n_paired, 2)) for A in (X, Y) for s in (0, 1))
@@ -214,7 +216,7 @@ def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
 
 
 def squared_norm(K: GramOperator, w: np.ndarray) -> float:
-    """Return w^T K w, the squared distance of two means, for signed weights w of sum 0."""
+    """Return w^T K w, the squared distance of two weighted means, for signed weights w of sum 0."""
     abs_w = np.abs(w)
     Kw, magnitudes = np.asarray(K @ np.column_stack([w, abs_w])).T
     margin = rounding_margin(K.dtype, abs_w @ np.abs(magnitudes), abs_w @ entry_magnitudes(K))
@@ -222,12 +224,12 @@ def squared_norm(K: GramOperator, w: np.ndarray) -> float:
 
 
 def clip_squared_distance(value: Any, margin: float, kernel: Kernel) -> Any:
-    """Return squared distances of means (a number or an array) with rounding below 0 clipped."""
+    """Return squared distances of means, a number or an array; small negative values become 0."""
     return clip_negative(value, margin, "the squared distance of two means", kernel)
 
 
 def _normalise_weights(weights: Any, n: int, name: str) -> np.ndarray:
-    """Validate weights, and scale them to sum 1; None is equal weights."""
+    """Validate weights, and scale them to sum 1; None means equal weights."""
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     if w.shape != (n,):
         raise ValueError(f"{name}_weights has shape {w.shape}, but there are {n} points")

@@ -1,4 +1,4 @@
-"""Kernel density estimation: log-sums of kernels, and bandwidth selection."""
+"""Kernel density estimation: logarithms of kernel sums, and bandwidth selection."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["choose_bandwidth", "log_kernel_sums"]
 
 @dataclass(frozen=True)
 class _ParzenTuning:
-    """Tile sizes, and the bandwidth search of "loo"."""
+    """Tile sizes, and limits of the leave-one-out bandwidth search ("loo")."""
 
     # Rows and columns of a tile of kernel values, the same as in the tiled product K @ V.
     tile_rows: int = 384
     tile_columns: int = 384
     # Range of bandwidths that "loo" searches, relative to Silverman's rule times the spread of X.
     loo_range: tuple[float, float] = (1e-3, 1e2)
-    # Bandwidths on a logarithmic grid that are evaluated before the best one is refined.
+    # Number of bandwidths on a logarithmic grid that are evaluated before the best one is refined.
     loo_grid_size: int = 16
 
 
@@ -43,12 +43,12 @@ def log_kernel_sums(
 
     Parameters
     ----------
-    density : Window
+    density : DensityKernel
         The kernel k.
     X : ndarray of shape (n, d)
         The points at which the sums are evaluated.
     Z : ndarray of shape (m, d) or None
-        The centres z_j.  None is X itself, where each sum leaves out the point x_i.
+        The centres z_j.  None means X itself; the sum at x_i then leaves out the point x_i.
     w : ndarray of shape (m,)
         Positive weights.
 
@@ -67,7 +67,7 @@ def log_kernel_sums(
     """
     log_w = np.log(w)
     Q = density.kernel.prepare(X if Z is None else Z)
-    # X is prepared relative to Z, so that a distant x costs the other points no precision.
+    # X is prepared relative to Z, so that a distant x does not reduce the precision of others.
     P = Q if Z is None else density.kernel.prepare(X, like=Q)
     out = np.empty(len(P))
 
@@ -83,7 +83,7 @@ def log_kernel_sums(
                 T[Pi.coincidences(Qj)] = -np.inf
             new_largest = np.maximum(largest, T.max(axis=1))
             T -= np.where(np.isfinite(new_largest), new_largest, 0.0)[:, None]
-            with np.errstate(invalid="ignore"):  # -inf - (-inf), while a sum has no terms
+            with np.errstate(invalid="ignore"):  # -inf - (-inf) as long as a sum has no terms
                 total *= np.where(largest == new_largest, 1.0, np.exp(largest - new_largest))
             total += exp_inplace(T, 1.0).sum(axis=1)
             largest = new_largest
@@ -136,8 +136,8 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
     """Return the bandwidth that maximises sum_i w_i log p_(-i)(x_i), leaving out x_i."""
     if len(X) < 2:
         raise ValueError(
-            "bandwidth='loo' leaves out one point at a time and needs at least 2, got 1 sample; "
-            "give a number as bandwidth"
+            "bandwidth='loo' leaves out one point at a time and needs at least 2 points, got 1 "
+            "sample; pass a number as bandwidth"
         )
     scaled = X / DensityKernel.of(kernel, 1.0, X.shape[1]).scale
     spread = float(np.sqrt(np.mean(w @ (scaled - w @ scaled) ** 2)))
@@ -147,7 +147,8 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
     ).sum()  # 1 - w suffers from cancellation if w is nearly 1
     if not spread > 0.0:
         raise ValueError(
-            "bandwidth='loo' has no maximum because all points coincide; give a number"
+            "bandwidth='loo' maximises a likelihood that has no maximum if all points are equal; "
+            "pass a number as bandwidth"
         )
 
     def loss(log_h: float) -> float:
@@ -167,7 +168,7 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
         warn_caller(
             f"the leave-one-out likelihood has no maximum for bandwidths from {np.exp(low):.3g} "
             f"to {np.exp(high):.3g}, so the {end} end is used; the usual cause is {cause}. You can "
-            f"also give a number as bandwidth",
+            f"also pass a number as bandwidth",
             ConvergenceWarning,
         )
         return float(np.exp(grid[best]))

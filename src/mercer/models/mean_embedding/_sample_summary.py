@@ -33,7 +33,7 @@ from ._statistic_rounding import rounding_margin
 
 __all__ = ["MeanEmbedding", "Summary", "check_summary_options", "optimal_weights"]
 
-_COLUMN_BLOCK = 64  # columns of K that are in memory at a time
+_COLUMN_BLOCK = 64  # number of columns of K that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Summary:
         the value of `mmd(points, X, kernel, "biased")`.  It is computed exactly, up to a rounding
         error of about 1e-15 relative to the entries of K.
     kernel : Kernel
-        The kernel, with all rules resolved.
+        The kernel, with numbers for all parameters that depend on the data, such as "median".
 
     Examples
     --------
@@ -80,7 +80,8 @@ class Summary:
 class MeanEmbedding:
     """The mean embedding mu of the points X, evaluated at all of them.
 
-    K is recentred, which changes no distance to mu, and evaluated in tiles; it is never stored.
+    K is recentred, which does not change distances to mu, and evaluated in tiles; it is never
+    stored.
     """
 
     K: TiledGram
@@ -105,7 +106,7 @@ class MeanEmbedding:
         return len(self.values)
 
     def column(self, i: int) -> np.ndarray:
-        """Return column i of K, k(x_j, x_i) for all j."""
+        """Return column i of K, the values k(x_j, x_i) for all j."""
         return self.K.block(slice(None), [i])[:, 0]
 
     def weighted_columns(
@@ -138,11 +139,11 @@ class MeanEmbedding:
 
 
 def optimal_weights(K: np.ndarray, mu: np.ndarray) -> np.ndarray:
-    """Return the w with sum 1 that minimises w^T K w - 2 w^T mu.
+    """Return the weights w with sum 1 that minimise w^T K w - 2 w^T mu.
 
     The solution has the form w = 1/m + v with sum v = 0, so K needs to be positive definite only
-    on vectors of sum 0.  Eigenvalues below 1e-12 of the largest are dropped, which splits the
-    weight between points that nearly coincide.
+    on vectors of sum 0.  Eigenvalues below 1e-12 times the largest one are dropped, which splits
+    the weight equally between points that nearly coincide.
     """
     m = len(K)
     equal = np.full(m, 1.0 / m)

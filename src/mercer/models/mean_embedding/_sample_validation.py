@@ -1,4 +1,4 @@
-"""Validation of samples, and kernels whose rules do not depend on the order of the points."""
+"""Validation of samples, and of kernels with parameters that are computed from the samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KernelAndPoints = tuple[Kernel, Any]  # a kernel, and the points it is evaluated
 
 
 def make_kernel(spec: Any) -> Kernel:
-    """Return `spec` as a kernel; None is the RBF with the median bandwidth."""
+    """Convert `spec` to a kernel; None means the RBF with the median bandwidth."""
     kernel = RBF("median") if spec is None else as_kernel(spec)
     if expects_precomputed_rows(kernel):
         raise ValueError(
@@ -45,7 +45,7 @@ def make_kernel(spec: Any) -> Kernel:
 def check_sample(kernel: Kernel, X: Any, name: str, min_points: int = 1) -> Any:
     """Validate a sample: at least `min_points` points, and vectors if the kernel needs them.
 
-    float32 becomes float64, because statistics of means are differences of large sums.
+    float32 is converted to float64, because the test statistics are differences of large sums.
     """
     if (n := length(X)) < min_points:
         raise ValueError(
@@ -57,10 +57,10 @@ def check_sample(kernel: Kernel, X: Any, name: str, min_points: int = 1) -> Any:
             X = as_vectors(X, name)
         except (TypeError, ValueError) as error:
             if "NaN" in str(error) or "infinity" in str(error):
-                raise  # X holds vectors, so the error is already the right one
+                raise  # X contains vectors with NaN or infinity; this error already says so
             raise ValueError(
-                f"{name} does not hold vectors, which {kernel} needs ({error}); for other points, "
-                f"pass a kernel that accepts them, for instance a function of two points"
+                f"{name} does not contain vectors, which {kernel} requires ({error}); for other "
+                f"points, pass a kernel that accepts them, for instance a function of two points"
             ) from error
     return as_float64(X)
 
@@ -72,7 +72,7 @@ def check_finite(values: np.ndarray, kernel: Kernel) -> None:
 
 
 def resolve_kernel(kernel: Kernel, X: Any) -> Kernel:
-    """Resolve rules such as "median" on X, if possible independently of the order of X."""
+    """Compute parameters such as "median" from X, if possible independently of the order of X."""
     if not kernel._unresolved and not kernel._checks_training_points:
         return kernel
     try:
@@ -82,7 +82,7 @@ def resolve_kernel(kernel: Kernel, X: Any) -> Kernel:
 
 
 def pool_samples(X: Any, Y: Any, kernel: Any, min_points: int = 1) -> tuple[Kernel, Any, int, int]:
-    """Return the kernel resolved on both samples, the concatenated points, and both sizes."""
+    """Pool two samples; return the kernel with its parameters, the points, and both sizes."""
     kernel, Y = make_kernel(kernel), _reorder_columns(X, Y)
     X, Y = check_sample(kernel, X, "X", min_points), check_sample(kernel, Y, "Y", min_points)
     a: tuple[int, ...] = getattr(X, "shape", ())
@@ -100,7 +100,8 @@ def pool_samples(X: Any, Y: Any, kernel: Any, min_points: int = 1) -> tuple[Kern
 def centre_linear_terms(kernel: Kernel, X: Any) -> tuple[Kernel, Any]:
     """Shift the origin of linear kernels to the mean of the points; return (kernel, points).
 
-    This changes no difference of means, and avoids cancellation for points far from the origin.
+    This does not change differences of means, and avoids cancellation for points far from the
+    origin.
     """
     if type(kernel) is Linear and isinstance(X, np.ndarray):
         return kernel, X - X.mean(axis=0)
@@ -116,6 +117,6 @@ def _reorder_columns(X: Any, Y: Any) -> Any:
         return Y
     if len(set(a)) != len(a) or len(a) != len(b) or set(a) != set(b):
         raise ValueError(
-            f"the tables have different columns: X has {a}, Y has {b}; both need the same names"
+            f"the tables have different columns: X has {a}, Y has {b}; use the same columns in both"
         )
     return Y[a]

@@ -12,25 +12,25 @@ __all__ = ["clip_negative", "relative_rounding", "rounding_margin"]
 
 
 def relative_rounding(dtype: Any) -> float:
-    """Return the rounding error of a statistic, relative to the sums that cancel in it."""
+    """Return a bound on the rounding error of a statistic, relative to the sums that cancel."""
     return max(1e-12, 100.0 * float(np.finfo(dtype).eps))
 
 
 def rounding_margin(dtype: Any, sums: Any, entries: Any) -> Any:
-    """Return the possible rounding error of a statistic.
+    """Return a bound on the rounding error of a statistic.
 
-    `sums` is the magnitude of the sums that cancel, `entries` that of the entries of K before K was
-    centred.
+    `sums` is the magnitude of the sums that cancel, and `entries` is the magnitude of the entries
+    of K before centring.
     """
     eps = float(np.finfo(dtype).eps)
     return relative_rounding(dtype) * sums + 8.0 * eps * entries
 
 
 def clip_negative(value: Any, margin: float, quantity: str, *kernels: Kernel) -> Any:
-    """Clip rounding errors below 0 from squared quantities; `value` is a number or an array.
+    """Set small negative values of a squared quantity to 0; `value` is a number or an array.
 
-    A value below -100 margin is more than rounding: then one of the kernels is not positive
-    definite, and a ValueError names `quantity`, the quantity that should have been a square.
+    `margin` is a bound on the rounding error.  A value below -100 * margin means that one of the
+    kernels is not positive definite; a ValueError is then raised, which names the `quantity`.
     """
     if np.min(value) < -100.0 * margin:
         remedy = "a Mercer kernel" if len(kernels) == 1 else "Mercer kernels"

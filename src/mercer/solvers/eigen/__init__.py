@@ -1,6 +1,7 @@
 """Eigensolvers for kernel matrices, K u = l u.
 
-Exact and approximate methods for all or the leading eigenpairs, with certified error bounds.
+The solvers compute all eigenpairs or only the leading ones, exactly or approximately; most of them
+also return certified error bounds.
 """
 
 from ._block_krylov import BlockKrylov

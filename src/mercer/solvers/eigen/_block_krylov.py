@@ -1,18 +1,18 @@
-"""Exact leading eigenpairs of a matrix that is never stored, from a few passes over K.
+"""Exact leading eigenpairs of a kernel matrix A that is never stored, from a few passes over it.
 
     Z <- [Z, orth(M^-1 R)],    R = A U - U diag(t),    (t, U) = Rayleigh-Ritz of A in span(Z)
 
-One pass computes A times the newest block of Z; everything else works on tall thin arrays.  Z
-starts with the leading eigenvectors of A^ = F^T F, where F is a randomly pivoted Cholesky factor
-with a few hundred rows.  The residuals are preconditioned with the same factor, M = A^ - t I.  The
-component of a residual along another eigenvector is thus divided by the distance t - l_j to its
-eigenvalue, approximated by that of A^.  Each pass then gains about as many digits as A^ has.  If
-the kernel is not positive semidefinite there is no factor.  M is then omitted, and span(Z) is the
-block Krylov space of a random start.
+Each pass multiplies A by the newest block of the basis Z; all other operations are on tall thin
+arrays.  Z starts with the leading eigenvectors of A^ = F^T F, where F is a randomly pivoted
+Cholesky factor with a few hundred rows.  The residuals R are preconditioned with M = A^ - t I.  The
+component of a residual along another eigenvector is thus divided by the distance of t to the
+eigenvalue of that vector, as approximated by A^.  Each pass then gains about as many digits as A^
+is accurate to.  If the kernel is not positive semidefinite, there is no factor.  M is then omitted,
+and span(Z) is the block Krylov space of random starting vectors.
 
-A correction with weight w in the Ritz vectors needs its product with A only to a precision of
-tol / w.  Once the weights are small, passes are computed in float32 (`Float32Products`), and the
-estimated error of these passes is added to the residuals.
+If a basis vector has a small coefficient w in the Ritz vectors, its product with A is needed only
+to a precision of tol / w.  Once the coefficients of new vectors are small, passes are computed in
+float32 (`Float32Products`), and the estimated error of these passes is added to the residuals.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ __all__ = ["BlockKrylov"]
 class _KrylovTuning:
     """Constants of `BlockKrylov` that trade accuracy, memory and time."""
 
-    # Relative residual if tol = 0.  The error of an eigenvalue is about the square of it, so
-    # eigenvalues are then accurate to rounding.
+    # Tolerance of the relative residual if tol = 0.  The relative error of an eigenvalue is about
+    # its square, so eigenvalues are then accurate to rounding.
     default_tol: float = 1e-8
     # Maximum number of passes over K if max_iter is None.
     max_passes: int = 100
-    # Ritz pairs after the k-th that are improved too, so that the k-th converges faster.
+    # This many Ritz pairs after the k-th are also improved, so that the k-th converges faster.
     guard_pairs: int = 2
-    # Numbers of extra columns that are considered for the proof that nothing was overlooked.
+    # Numbers of extra columns to try for the proof that no eigenvalue was overlooked.
     proof_widths: tuple[int, ...] = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-    # Expected float32 error, as a fraction of the allowed residual, below which float32 is used.
+    # Float32 is used if its expected error is at most this fraction of the allowed residual.
     float32_error_fraction: float = 0.2
-    # Ratio of the smallest to the largest diagonal entry of a Cholesky factor below which
-    # Cholesky QR is too inaccurate.
+    # Cholesky QR is considered too inaccurate if the ratio of the smallest to the largest diagonal
+    # entry of the Cholesky factor is below this.
     min_cholesky_ratio: float = 1e-5
-    # Cost model: number of float64 passes on most spectra, if float32 is available.
+    # Cost model: typical number of float64 passes, if float32 is available.
     float64_passes: float = 1.5
     # Cost model: time of a float32 pass relative to a float64 pass.
     float32_pass_cost: float = 0.56
-    # Cost model: number of passes on most spectra is min_expected_passes + log2(k), at most
+    # Cost model: the typical number of passes is min_expected_passes + log2(k), at most
     # max_expected_passes.
     min_expected_passes: float = 5.5
     max_expected_passes: float = 11.0
@@ -92,19 +92,20 @@ class BlockKrylov:
     Parameters
     ----------
     tol : float, default=0.0
-        Stop when every residual |A u - t u| is at most tol times its eigenvalue (or at the level of
-        rounding).  The relative error of an eigenvalue is about the square of tol.  0 means 1e-8.
+        Stop when every residual |A u - t u| is at most tol times its eigenvalue t, or no larger
+        than rounding errors.  The relative error of an eigenvalue is about the square of tol.
+        0 means 1e-8.
     max_iter : int, optional
         Maximum number of passes over K, 100 by default.
     block : int, optional
         Number of columns of the first block, k + max(8, k / 4) by default.
     rank : int, optional
         Rank of the pivoted Cholesky factor that preconditions the iteration.  By default, it is
-        chosen so that the factor costs less than a pass.  0 disables the preconditioner.
+        chosen so that the factor costs less than one pass over K.  0 disables the preconditioner.
     prove : bool, default=True
         Whether to add up to 256 columns to the second pass in order to prove that no larger
-        eigenvalue was overlooked.  Columns are added only if the first pass does not suffice and
-        an estimate shows that they will.
+        eigenvalue was overlooked.  Columns are added only if the first pass does not give the proof
+        and the extra columns are expected to.
     random_state : int or None, default=None
         Seed for the pivots, random vectors and sampled rows.
 
@@ -136,10 +137,10 @@ class BlockKrylov:
                 raise ValueError(f"BlockKrylov: {name} must be at least {bound:g}, got {value!r}")
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed in addition to K: the factor, the basis and its image."""
+        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         b = self._block(n, k)
         proof_columns = 4 * min(n, _TUNING.proof_widths[-1]) if self.prove else 0
-        # A factor 2 for basis and image, and another 2 because they are copied when they grow.
+        # Factor 4: both the basis and its image are copied when they grow.
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + proof_columns)
 
     def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
@@ -200,11 +201,12 @@ class BlockKrylov:
             )
             residuals = result.r[:k].copy()
             for a, b in degenerate_ranges(values, eigenvalue_rounding(float, norm)):
-                residuals[a:b] = np.linalg.norm(residuals[a:b])  # their basis was rotated
+                # The basis of this eigenspace was rotated, which mixes its residuals.
+                residuals[a:b] = np.linalg.norm(residuals[a:b])
         certificate = result.certificate
         status = Status.CONVERGED if result.converged else Status.NOT_CONVERGED
         near_rounding = residuals > max(self.tol, 1e-3) * np.abs(values)
-        near_rounding &= values > 0.01 * certificate.slack  # smaller values are 0
+        near_rounding &= values > 0.01 * certificate.slack  # smaller eigenvalues count as 0
         if result.converged and near_rounding.any():
             message = (
                 f"{message} {int(near_rounding.sum())} eigenvalues are close to the rounding error "
@@ -215,8 +217,8 @@ class BlockKrylov:
             message = f"relative residual {worst:.1e} after {result.passes} passes. {message}"
             warn_caller(
                 f"block Krylov did not converge: largest relative residual {worst:.1e} after "
-                f"{result.passes} passes, {self.tol or _TUNING.default_tol:.1e} was required; the "
-                f"usual cause is a slowly decaying spectrum. Raise max_iter or tol",
+                f"{result.passes} passes, but {self.tol or _TUNING.default_tol:.1e} was required; "
+                f"the usual cause is a slowly decaying spectrum. Raise max_iter or tol",
                 ConvergenceWarning,
             )
         return EigenPairs.with_report(
@@ -234,9 +236,9 @@ class BlockKrylov:
         rng: Any,
         log: Callable[[str], None],
     ) -> _KrylovResult:
-        """Iterate until all residuals are small.
+        """Iterate until the residuals of the first k Ritz pairs are small.
 
-        Stops when it is also proved that no eigenvalue was overlooked, or no proof can be expected.
+        If `prove` is True, columns may be added to prove that no eigenvalue was overlooked.
         """
         n, b = new.shape
         max_passes, tol = self.max_iter or _TUNING.max_passes, self.tol or _TUNING.default_tol
@@ -279,7 +281,7 @@ class BlockKrylov:
                 new = proof  # if a larger eigenvalue was missed, the next residuals show it
                 continue
             if np.any(float32_errors[:k] > 0.5 * allowed[:k]):
-                # The float32 error prevents convergence: restart from the Ritz vectors in float64.
+                # Float32 errors prevent convergence: restart in float64 from the Ritz vectors.
                 new, basis, use_float32 = (
                     basis.Z @ W[:, :restart_size],
                     RitzBasis(n, basis.float32),
@@ -329,13 +331,14 @@ class BlockKrylov:
     def _rank(self, n: int, b: int) -> int:
         if self.rank is not None:
             return min(n, self.rank)
-        # The factor costs n rank^2 operations, a pass about 100 n^2.  At most 512 MiB are used.
+        # The factor takes n rank^2 operations, and a pass about 100 n^2.  By default, the factor
+        # takes at most 512 MiB, unless a minimum rank of 8 b needs more.
         affordable = max(8 * b, min(int(4.0 * np.sqrt(n)), 2**26 // n))
         return min(n // 2, affordable)
 
 
 class _KrylovResult(NamedTuple):
-    """The state of the iteration when it ends."""
+    """The final state of the iteration."""
 
     t: np.ndarray  # all Ritz values, in descending order
     r: np.ndarray  # the norms of their residuals
@@ -360,7 +363,7 @@ def _first_block(
 def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.ndarray:
     """Return an orthonormal basis of the projection of N onto the complement of span(Z).
 
-    If it has fewer than `fill` columns, random ones are added.
+    If it has fewer than `fill` columns, random columns are added.
     """
     n = len(N)
     size = np.linalg.norm(N, axis=0)
@@ -370,7 +373,7 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
     if Q is None:
         Q, R, _ = qr(N, mode="economic", pivoting=True, check_finite=False)
         Q = Q[:, : int(np.sum(np.abs(R.diagonal()) > 1e-13))]
-    Q = Q - Z @ (Z.T @ Q)  # again, because dividing by a small diagonal magnified rounding
+    Q = Q - Z @ (Z.T @ Q)  # project again: dividing by small diagonal entries magnified rounding
     missing = min(fill, n - Z.shape[1]) - Q.shape[1]
     if missing > 0:
         all_columns = np.hstack([Z, Q])
@@ -382,9 +385,9 @@ def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.nd
 def _cholesky_qr(N: np.ndarray) -> np.ndarray | None:
     """Return N R^-1 with R^T R = N^T N (Cholesky QR), or None if N is too ill-conditioned.
 
-    The result is orthonormal up to cond(N)^2 eps, and a second application removes this error.
-    Cholesky QR needs two matrix products, while Householder reflections process a tall N column by
-    column.
+    The result is orthonormal up to an error of cond(N)^2 eps; applying the function again removes
+    this error.  Cholesky QR is faster than Householder QR, because it uses matrix products instead
+    of processing N column by column.
     """
     R, info = lapack.dpotrf(N.T @ N, lower=0, clean=1)
     if info or not N.size or R.diagonal().min() < _TUNING.min_cholesky_ratio * R.diagonal().max():
@@ -393,9 +396,9 @@ def _cholesky_qr(N: np.ndarray) -> np.ndarray | None:
 
 
 def _residual_floor(A: Any, t: np.ndarray) -> float:
-    """Return the residual below which there is only rounding.
+    """Return the residual norm below which a residual is only rounding error.
 
-    The norm of A is known only after the first product.
+    Call it after the first product with A, because the norm of A is unknown before.
     """
     norm = matrix_norms(A)[1] if hasattr(A, "uncentred_norm") else float(np.abs(t).max())
     return eigenvalue_rounding(A.dtype, norm)
@@ -415,7 +418,7 @@ def _certify_basis(
     overlap = M.overlap(basis.Z @ W) if M is not None and _is_mercer(A) else None
     norms, (float32_errors, shifts) = basis.residuals(t, W), basis.error_estimates(W)
     r = norms + float32_errors
-    # Bound on the error of the terms t^2 + 2 r^2 that are subtracted from |A|_F^2.
+    # Bound on the error of the terms t^2 + 2 r^2 that `certify` subtracts from |A|_F^2.
     floor = 8 * np.finfo(A.dtype).eps * norm**2 + float(
         np.sum(2.0 * np.abs(t) * shifts + shifts**2 + 2.0 * (r**2 - norms**2))
     )
@@ -448,12 +451,13 @@ def _proof_vectors(
     M: DavidsonPreconditioner | None,
     Z: np.ndarray,
 ) -> np.ndarray | None:
-    """Return extra basis vectors that are expected to reduce the bound on A_perp below t_k.
+    """Return extra basis vectors for the proof that no eigenvalue above t_k was overlooked.
 
-    Returns None if no extra vectors are needed, or if more than 256 would be.  (t, r) are the Ritz
-    values and residuals of the first block.  An extra vector v_j of the preconditioner reduces
-    |A_perp|_F^2 by about s_j (s_j + gain), where `gain` is estimated from the last half of the
-    block.
+    They are chosen so that the bound on the eigenvalues outside the basis is expected to fall below
+    t_k.  Returns None if no extra vectors are needed, or if more than 256 would be needed.  t and r
+    are the Ritz values and residual norms of the first block.  Each extra eigenvector of the
+    preconditioner, with eigenvalue s_j, reduces the squared Frobenius norm of A outside the basis
+    by about s_j (s_j + gain), where `gain` is estimated from the second half of the block.
     """
     squared, total = matrix_norms(A)[0], _trace(A)
     if M is None or not np.isfinite(squared) or not t[k - 1] > 0:
@@ -484,7 +488,7 @@ def _trace(A: Any) -> float:
 
 
 def _is_mercer(A: Any) -> bool:
-    """Return True if A is known to be positive semidefinite, so that A - A^ is too."""
+    """Return True if the kernel of A is known to be positive semidefinite on these points."""
     uncentred = getattr(A, "gram", A)
     properties, width = uncentred.kernel.properties, len(getattr(uncentred.X, "shape", ()))
     is_valid_dimension = properties.columns is None or (

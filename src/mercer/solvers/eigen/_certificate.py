@@ -6,9 +6,9 @@ A_perp, and
 
     |A|_F^2 = |T|_F^2 + 2 |R|_F^2 + |A_perp|_F^2                       (the Frobenius identity)
 
-gives w_j = |A_perp|_F, which bounds every eigenvalue of A_perp: at most j eigenvalues of A exceed
-w_j.  A smaller w_j follows from the trace and from lower bounds on the other eigenvalues of A_perp:
-see `largest_value_bound`.
+gives w_j = |A_perp|_F.  No eigenvalue of A_perp exceeds w_j, so at most j eigenvalues of A exceed
+it.  The trace, and lower bounds on the other eigenvalues of A_perp, can give a smaller w_j; see
+`largest_value_bound`.
 
 Let l_1 >= l_2 >= ... be the eigenvalues of A, with eigenvectors v_i, and let u_i and r_i be the
 columns of U and R.  If w_j < t_k, then for i <= k
@@ -25,8 +25,9 @@ residuals and A_perp, and a Schur complement shows that
     l_{k+1} <= x   if   sum_{k < i <= j} |r_i|^2 / (x - t_i) <= x - w_j,   x > t_{k+1}, w_j
 
 No eigenvalue larger than t_k was overlooked if there is such an x <= t_k + |r_k|.  All j >= k are
-tried, because a small j has small residuals and a large j has a small A_perp.  Where neighbouring
-eigenvalues are not separated, their common subspace is certified instead of each vector.
+tried, because residuals are small for small j, and A_perp is small for large j.  If neighbouring
+eigenvalues are not separated by their bounds, their common subspace is certified instead of each
+vector.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ __all__ = [
     "weyl_certificate",
 ]
 
-# Fixed-point iterations of `largest_value_bound`; each iterate is a valid bound.
+# Number of fixed-point iterations in `largest_value_bound`; more iterations tighten the bound.
 _BOUND_ITERATIONS = 20
 
-# Values of j for which the `bound` callable is evaluated, because each call costs an eigenproblem.
+# Maximum number of calls of the `bound` function of `certify`; each call may solve an eigenproblem.
 _N_BOUND_CALLS = 8
 
 
@@ -57,31 +58,33 @@ _N_BOUND_CALLS = 8
 class Certificate:
     """Certified bounds on k computed eigenpairs.
 
-    The bounds hold for the matrix as it was evaluated, and include the rounding of the solver.
+    The bounds hold for the kernel matrix as computed in floating point, and allow for the rounding
+    errors of the solver.
 
     Attributes
     ----------
     lower, upper : ndarray of shape (k,)
         The i-th largest eigenvalue lies in [lower[i], upper[i]].
     residuals : ndarray of shape (k,)
-        Some eigenvalue lies within residuals[i] of the i-th computed eigenvalue.
+        The distance from the i-th computed eigenvalue to some exact one is at most residuals[i].
     sines : ndarray of shape (k,)
-        Bounds on the sine of the angle between each computed eigenvector and the exact one; in a
-        cluster, of the largest angle between the two subspaces.  1 means that no bound is known.
+        Bounds on the sine of the angle between each computed eigenvector and the exact one.  For a
+        cluster, the bound is on the largest angle between the computed and the exact subspace.
+        1 means that no bound is known.
     clusters : tuple of (int, int)
-        Half-open ranges of components whose eigenvalues are not separated by their bounds.
+        Half-open index ranges of eigenvalues that are not separated by their bounds.
     outside : float
         Upper bound on all eigenvalues after the k largest.
     found : int
-        At most this many eigenvalues exceed `rest`; the k returned ones are the largest of them.
+        At most this many eigenvalues exceed `rest`.  0 means that no bound is known.
     rest : float
-        Upper bound on all other eigenvalues, from the Frobenius identity.
+        Upper bound on all eigenvalues except the `found` largest.
     nothing_missed : bool
         Whether it is proved that no larger eigenvalue was overlooked.  The proof is that `rest` is
         below the k-th eigenvalue and `outside` exceeds it by at most its residual, or that a direct
         method computed all eigenvalues.
     slack : float
-        Allowance for rounding that is included in each bound.
+        Allowance for rounding errors, already included in each bound.
 
     Examples
     --------
@@ -108,7 +111,7 @@ class Certificate:
     def first(self, k: int) -> Certificate:
         """Return the certificate of the first k pairs.
 
-        If k splits a cluster, no bound on the angles of its remaining vectors is known.
+        If k splits a cluster, no bound is known for the angles of its eigenvectors that are kept.
         """
         sines = self.sines[:k].copy()
         for a, b in self.clusters:
@@ -162,20 +165,21 @@ def certify(
     k : int
         Number of pairs to certify.
     squared_norm : float, default=inf
-        |A|_F^2; inf if it is not known.
+        The squared Frobenius norm of the matrix A; inf if it is unknown.
     slack : float, default=0.0
         Bound on the change of an eigenvalue by rounding.
     floor : float, default=0.0
-        Rounding error of |A_perp|_F: the difference of squares is accurate to floor^2.
+        Square root of the rounding error of |A|_F^2 minus the squares of Ritz values and residuals.
     following : float, optional
-        The (k+1)-th eigenvalue, if a direct method computed it; -inf if k = n.  Then no proof is
+        The (k+1)-th eigenvalue, if a direct method computed it; -inf if k = n.  No proof is then
         needed that no eigenvalue was overlooked.
     ritz : bool, default=False
-        Whether U^T R = 0 up to rounding, as after the Rayleigh-Ritz procedure.  Otherwise |R|^2
-        counts only once in the identity, which then holds for any orthonormal vectors.
+        Whether the residuals are orthogonal to the Ritz vectors up to rounding, as after the
+        Rayleigh-Ritz procedure.  This gives tighter bounds.
     bound : callable, optional
-        bound(j, |A_perp|_F^2) returns an upper bound on the largest eigenvalue of A_perp.  It is
-        called for a few values of j.
+        bound(j, square) returns an upper bound on the largest eigenvalue of A restricted to the
+        complement of the first j Ritz vectors, given the squared Frobenius norm of the restriction.
+        It is called for a few values of j.
 
     Returns
     -------
@@ -196,7 +200,7 @@ def certify(
     else:
         upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
     t, r = t[:k], r[:k] + slack
-    upper = np.minimum.accumulate(upper)  # bounds descend like eigenvalues
+    upper = np.minimum.accumulate(upper)  # eigenvalues descend, so their bounds may too
     upper = _kato_temple(t, r, upper, outside, slack)
     proved = bool(rest < t[-1] - slack and outside <= t[-1] + r[-1])
     return _make_certificate(
@@ -207,8 +211,9 @@ def certify(
 def weyl_certificate(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
     """Return certified bounds on the eigenvalues of A from an approximation A^ <= A.
 
-    A - A^ must be positive semidefinite.  Its j-th eigenvalue is then at most trace / j, where
-    `trace` is the trace of A - A^, and by Weyl's inequality
+    A - A^ must be positive semidefinite.  Its j-th largest eigenvalue is then at most trace / j,
+    where `trace` is the trace of A - A^.  By Weyl's inequality, the i-th largest eigenvalue l_i
+    satisfies
 
         l_i(A^) <= l_i(A) <= min_j l_{i-j+1}(A^) + trace / j
 
@@ -256,7 +261,8 @@ def largest_value_bound(count: int, total: float, squares: float, others: np.nda
 
     over the remaining count - 1 numbers y_i, where `others` are lower bounds on the largest of
     them, in descending order.  The minimum is at y_i = max(others_i, level) for some common level.
-    With no lower bounds this is Samuelson's inequality.
+    The returned bound is the largest x that this condition allows.  Without lower bounds, it is
+    Samuelson's inequality.
 
     Examples
     --------
@@ -273,9 +279,8 @@ def largest_value_bound(count: int, total: float, squares: float, others: np.nda
     x = float(np.sqrt(max(squares, 0.0)))
     for _ in range(_BOUND_ITERATIONS):  # each x is a valid bound, and the next one is tighter
         rest = np.maximum(total - x - sums, 0.0)
-        q = int(
-            np.argmax(next_bound <= rest / n_remaining)
-        )  # the number of lower bounds above the level
+        # The first q lower bounds exceed the level of the other numbers.
+        q = int(np.argmax(next_bound <= rest / n_remaining))
         x = float(np.sqrt(max(squares - squared[q] - rest[q] ** 2 / n_remaining[q], 0.0)))
     return x
 
@@ -315,7 +320,7 @@ def _make_certificate(
     nothing_missed: bool,
     slack: float,
 ) -> Certificate:
-    """Return the certificate of the given bounds, with the bounds on angles that follow."""
+    """Return the certificate of Ritz values t with the given bounds; adds bounds on the angles."""
     sines, clusters = _davis_kahan(t, r, upper, outside, slack)
     return Certificate(
         t - slack,
@@ -340,7 +345,11 @@ def _frobenius_bounds(
     ritz: bool,
     bound: Callable[[int, float], float] | None,
 ) -> tuple[np.ndarray, float, float, int]:
-    """Return upper bounds on l_1 ... l_k and on l_{k+1}, the smallest w_j, and its j."""
+    """Return upper bounds from the Frobenius identity; see the module docstring for the symbols.
+
+    The result holds upper bounds on the eigenvalues l_1 ... l_k, the bound on l_{k+1}, the smallest
+    w_j, and its j.
+    """
     if not np.isfinite(squared_norm):
         return np.full(k, np.inf), np.inf, np.inf, 0
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
@@ -350,11 +359,11 @@ def _frobenius_bounds(
     if bound is not None:
         for i in np.unique(np.geomspace(1, len(perp), _N_BOUND_CALLS).astype(int) - 1).tolist():
             perp[i] = min(perp[i], bound(k + i, perp[i] ** 2))
-        perp = np.minimum.accumulate(perp)  # A_perp of j + 1 is a submatrix of that of j
-    # One column per j: bounds on the i-th largest of {t_1 ... t_j} and the spectrum of A_perp.
+        perp = np.minimum.accumulate(perp)  # A_perp for j + 1 is a submatrix of A_perp for j
+    # Column j: bounds on the i-th largest number among t_1 ... t_j and the eigenvalues of A_perp.
     ranked = np.maximum(t[:k, None], perp)
     gap = t[:k, None] - perp
-    with np.errstate(invalid="ignore", divide="ignore"):  # only where the gap is unused
+    with np.errstate(invalid="ignore", divide="ignore"):  # these entries are not used below
         correction = 2.0 * R**2 / (gap + np.sqrt(gap**2 + 4.0 * R**2))
     bounds = ranked + np.where((gap > 0) & (R > 0), correction, R)
     outside = _next_eigenvalue_bound(t[k:], r[k:], perp)
@@ -368,7 +377,7 @@ def _next_eigenvalue_bound(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> fl
     The condition on x is in the module docstring.  `t` and `r` belong to the Ritz vectors k + 1,
     k + 2, ...; `perp` holds w_k, w_{k+1}, ...
     """
-    high = float(perp[0])  # the bound of j = k
+    high = float(perp[0])  # the bound for j = k
     if not len(t):
         return high
     low = max(float(t[0]), float(perp.min()))
@@ -381,7 +390,10 @@ def _next_eigenvalue_bound(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> fl
 def _kato_temple(
     t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
 ) -> np.ndarray:
-    """Tighten the upper bounds of isolated eigenvalues, from the last one upwards."""
+    """Tighten the upper bounds of isolated eigenvalues by the Kato-Temple inequality.
+
+    The smallest eigenvalue comes first, because each bound uses that of the next smaller one.
+    """
     t, r, below, high = t.tolist(), r.tolist(), outside, upper.tolist()
     for i in range(len(t) - 1, -1, -1):
         above = np.inf if i == 0 else t[i - 1] - slack
@@ -394,13 +406,14 @@ def _kato_temple(
 def _davis_kahan(
     t: np.ndarray, r: np.ndarray, upper: np.ndarray, outside: float, slack: float
 ) -> tuple[np.ndarray, tuple[tuple[int, int], ...]]:
-    """Return bounds on the sines of the angles, and the clusters.
+    """Return Davis-Kahan bounds on the sines of eigenvector angles, and the clusters.
 
-    In a cluster of eigenvalues that are not separated, the bound is that of the common subspace.
+    A cluster is a range of eigenvalues that are not separated by their bounds.  Its bound is on the
+    angles of the common subspace.
     """
     k = len(t)
     below = np.append(upper[1:], outside)
-    gaps = (t - below - slack).tolist()  # from each value to the bound on the next
+    gaps = (t - below - slack).tolist()  # from each eigenvalue to the bound on the next one
     min_gaps = np.append(r[:-1] + r[1:], 0.0).tolist()
     sines = np.ones(k)
     clusters: list[tuple[int, int]] = []

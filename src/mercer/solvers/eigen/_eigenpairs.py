@@ -5,9 +5,10 @@ modulus positive (the first such entry if there are ties).
 
 If eigenvalues coincide, any basis of their eigenspace is valid.  The basis returned here depends
 only on the eigenspace and not on the solver, provided that the whole eigenspace is among the k
-pairs and has at most 64 dimensions.  Its first vector is the longest projection of a coordinate
-vector e_i onto the eigenspace (lowest i if there are ties).  The next vectors are found in the same
-way in the orthogonal complement of the previous ones.
+pairs and has at most 64 dimensions.  It is chosen as follows: project each coordinate vector e_i
+onto the eigenspace, and take the longest projection (lowest i if there are ties), normalised, as
+the first vector.  The next vectors are found in the same way in the orthogonal complement of the
+previous ones.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 _MAX_EIGENSPACE_DIM = 64  # larger eigenspaces keep the solver's basis, to limit the cost
-_TIE_TOL = 1e-6  # entries within this relative distance of the largest count as equal to it
+_TIE_TOL = 1e-6  # entries that differ from the largest by at most this fraction count as ties
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class EigenPairs:
     vectors : ndarray of shape (n, k)
         Eigenvectors, one per column.
     residuals : ndarray of shape (k,)
-        The norms |A u - l u|.
+        The norms |A u - l u| of eigenvalue l and eigenvector u, where A is the kernel matrix.
     report : Report
         Solver, status and timing.
     certificate : Certificate
@@ -130,8 +131,8 @@ def assemble_eigenpairs(
 
     `times` multiplies the matrix by a block of vectors.  `norms` is the result of `matrix_norms`.
     `dtype` is the precision of the matrix, by default that of the vectors.  The status CONVERGED
-    is accepted only if each residual is at most `tol` times its eigenvalue or at the level of
-    rounding.  Otherwise it becomes NOT_CONVERGED, with a warning that ends with `advice`.
+    is kept only if each residual is at most `tol` times its eigenvalue, or no larger than rounding
+    errors.  Otherwise it becomes NOT_CONVERGED, with a warning that ends with `advice`.
     """
     dtype = vectors.dtype if dtype is None else dtype
     slack = eigenvalue_rounding(dtype, norms[1])
@@ -148,7 +149,7 @@ def assemble_eigenpairs(
         message = f"relative residual {worst:.1e} after {n_iter} products, {message}".rstrip(", ")
         warn_caller(
             f"{solver.partition('(')[0]} did not converge: largest relative residual {worst:.1e} "
-            f"after {n_iter} products, {tol:.1e} was required; {advice}",
+            f"after {n_iter} products, but {tol:.1e} was required; {advice}",
             ConvergenceWarning,
         )
     certificate = certify(
@@ -171,10 +172,10 @@ def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
 
 
 def matrix_norms(gram: Any) -> tuple[float, float]:
-    """Return |A|_F^2 and the norm that scales the rounding error of A.
+    """Return the squared Frobenius norm of A, and the norm to which its rounding is proportional.
 
-    For a centred matrix the second norm is that of the uncentred one.  For operators that cannot
-    compute their norm, returns (inf, 0).
+    The second norm is the Frobenius norm of A; if A is centred, that of the uncentred matrix.  For
+    operators that cannot compute their norm, returns (inf, 0).
     """
     if hasattr(gram, "uncentred_norm"):
         return gram.squared_norm(), gram.uncentred_norm
@@ -208,9 +209,10 @@ def sort_and_fix_signs(
 
 
 def degenerate_ranges(values: np.ndarray, tolerance: float) -> list[tuple[int, int]]:
-    """Return the half-open ranges of equal eigenvalues whose basis is made canonical.
+    """Return the half-open index ranges of equal eigenvalues.
 
-    The null space and eigenspaces of more than 64 dimensions are not included.
+    The null space and eigenspaces of more than 64 dimensions are omitted, because their bases are
+    left as the solver returned them.
     """
     ranges, start = [], 0
     for i in range(1, len(values) + 1):
@@ -241,7 +243,7 @@ def canonical_signs(vectors: np.ndarray) -> np.ndarray:
 
 
 def _canonical_basis(U: np.ndarray) -> np.ndarray:
-    """Return the basis of span(U) that depends only on the span; see the module docstring."""
+    """Return a basis of span(U) that depends only on the span, as the module docstring defines."""
     rotation, remainder = np.zeros((U.shape[1], U.shape[1])), U.astype(float)
     for j in range(U.shape[1]):
         lengths = np.einsum("ij,ij->i", remainder, remainder)

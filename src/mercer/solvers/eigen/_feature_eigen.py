@@ -2,10 +2,11 @@
 
     K^ = F F^T,   eigenvectors of K^_c from those of the m x m co-moment  F^T H F
 
-F is the (n, m) feature matrix, H the centring matrix and K^_c = H K^ H.  The points are read in
-blocks, once for the co-moment and once for the eigenvectors, and no array larger than m x m or
-n x k is stored.  With landmarks, K - K^ is positive semidefinite and its trace is summed exactly in
-the first pass.  This gives an upper and a lower bound on every eigenvalue of K.
+F is the (n, m) feature matrix, H the centring matrix and K^_c = H K^ H.  Two passes read the points
+in blocks, the first for the co-moment and the second for the eigenvectors.  No array larger than
+m x m or n x k is stored, where k is the number of eigenpairs.  With landmarks, K - K^ is positive
+semidefinite and the first pass computes its trace.  This gives a lower and an upper bound on every
+eigenvalue of K.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ __all__ = [
 ]
 
 _PROJECTION_ROWS = 2**15  # points per block when eigenvectors are computed; limits memory
-_FEATURES_PER_COMPONENT = 10  # landmarks or features per component, if this exceeds the default
+# The default number of landmarks or features is at least this times the number of eigenpairs.
+_FEATURES_PER_COMPONENT = 10
 
 
 class FeatureBasis(NamedTuple):
-    """The feature map, the moments and the eigenvectors in feature space of a feature solver."""
+    """Feature map, feature moments and eigenvectors in feature space, found by a feature solver."""
 
     map: Any  # NystroemMap or FourierMap
     moments: Moments
     axes: np.ndarray  # (m, k), orthonormal
-    distances: np.ndarray | None = (
-        None  # |phi(x_i) - mean|^2 for each point, if the points are available
-    )
+    # Squared distance of each point from the mean in feature space, if the points are available.
+    distances: np.ndarray | None = None
 
 
 class _FeatureSolver:
-    """Base class of solvers that work on the explicit features made by their method `map`."""
+    """Base class of eigensolvers that use explicit features; their method `map` creates them."""
 
     def eigenpairs(
         self,
@@ -71,10 +72,10 @@ class _FeatureSolver:
         log: Callable[[str], None] | None = None,
         **_: Any,
     ) -> EigenPairs:
-        """Return the k largest eigenpairs of K^.
+        """Return the k largest eigenpairs of the approximation K^ = F F^T from features F.
 
-        With landmarks, each eigenvalue is a lower bound on the eigenvalue of K.  Only the kernel,
-        the points and the weights of `gram` are used.
+        With landmarks, each eigenvalue of K^ is a lower bound on that of K.  Only the kernel, the
+        points and the weights of `gram` are used.
         """
         n = gram.shape[0]
         k = check_k(k, n)
@@ -98,12 +99,12 @@ class _FeatureSolver:
 @entry_point
 @dataclass(frozen=True, repr=False)
 class LowRankEigen(_FeatureSolver):
-    """Eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn on landmarks S.
+    """Eigenpairs of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn for landmarks S.
 
     Parameters
     ----------
     rank : int, optional
-        Number of landmarks; by default 1000, or 10 k if that is more.
+        Number of landmarks; by default 1000, or 10 k for k eigenpairs if that is more.
     landmarks : str or points, default="auto"
         How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
     random_state : int or None, default=None
@@ -144,7 +145,7 @@ class LowRankEigen(_FeatureSolver):
         return Landmarks(rank, self.landmarks, self.random_state)
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed, including those for choosing the landmarks."""
+        """Return the memory needed for n points and k eigenpairs, in bytes."""
         return _workspace(n, k, self.features(n, k)) + self.choice(k).workspace(n)
 
     def features(self, n: int, k: int) -> int:
@@ -152,7 +153,7 @@ class LowRankEigen(_FeatureSolver):
         return self.choice(k).count(n)
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
-        """Choose the landmarks among the points X and factor their kernel matrix."""
+        """Choose landmarks from the points X, factor their kernel matrix, return the map."""
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
 
@@ -162,14 +163,14 @@ class LowRankEigen(_FeatureSolver):
 class FourierEigen(_FeatureSolver):
     """Eigenpairs of K^ = Phi Phi^T for random Fourier features Phi.
 
-    The result is approximate and has no error bounds: the expectation of K^ is K, and the error
-    decreases with the number of features.  Useful for streams of points, because no landmarks have
-    to be stored.
+    The result is approximate and has no error bounds.  K^ is an unbiased estimate of K, and its
+    error decreases with the number of features.  The method is useful for streams of points,
+    because no landmarks have to be chosen or stored.
 
     Parameters
     ----------
     rank : int, optional
-        Number of features, even; by default 1000, or 10 k if that is more.
+        Number of features, even; by default 1000, or 10 k for k eigenpairs if that is more.
     method : {"auto", "orthogonal", "qmc", "iid"}, default="auto"
         How frequencies are drawn; see `mercer.kernels.random_features`.
     random_state : int or None, default=None
@@ -192,7 +193,7 @@ class FourierEigen(_FeatureSolver):
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed."""
+        """Return the memory needed for n points and k eigenpairs, in bytes."""
         return _workspace(n, k, self.features(n, k))
 
     def features(self, n: int, k: int) -> int:
@@ -200,7 +201,7 @@ class FourierEigen(_FeatureSolver):
         return max(DEFAULT_RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
-        """Draw the frequencies for points with as many columns as X."""
+        """Draw random frequencies for points with as many columns as X, and return the map."""
         return FourierMap.on(
             kernel,
             X.shape[1],
@@ -211,7 +212,10 @@ class FourierEigen(_FeatureSolver):
 
 
 def _workspace(n: int, k: int, m: int) -> int:
-    """Return the bytes of eight m x m matrices, the vectors, two blocks of features and tiles."""
+    """Return the memory in bytes for n points, k eigenpairs and m features.
+
+    It counts eight m x m matrices, the eigenvectors, two blocks of features, and tiles of K.
+    """
     return 8 * (8 * m * m + n * (k + 2)) + 2 * min(8 * n * m, 2**25) + 2**22
 
 
@@ -229,10 +233,11 @@ def eigenpairs_of_points(
     n_threads: int | None = None,
     log: Callable[[str], None] | None = None,
 ) -> EigenPairs:
-    """Return the eigenpairs of K^ for points that are read in blocks.
+    """Return eigenpairs of the approximation K^ = F F^T from features F, reading points in blocks.
 
-    Signs are fixed in feature space, so that a stream of the same points has the same signs.  The
-    BLAS runs with one thread, so that results are bit-for-bit identical for any number of threads.
+    The signs of eigenvectors are fixed in feature space, so that points read as a stream give the
+    same signs.  BLAS runs with one thread, so that results are bit-for-bit identical for any number
+    of threads.
 
     Parameters
     ----------
@@ -240,11 +245,12 @@ def eigenpairs_of_points(
     kernel : Kernel
     X : points
     count : callable
-        count(values, total) returns the number of pairs to compute, from all eigenvalues of the
-        co-moment and the trace of K.
+        count(values, total) returns the number of pairs to compute.  `values` are all eigenvalues
+        of K^, and `total` is the trace of K.
     expected : int
         Expected number of pairs, which determines the default number of landmarks.
     weights : ndarray of shape (n,), optional
+        Weights of the points.
     centred : bool, default=True
         Whether to centre K^ in feature space.
     n_threads : int, optional
@@ -300,8 +306,9 @@ def eigenpairs_of_moments(
 ) -> EigenPairs:
     """Return the eigenpairs in feature space only, from the moments of the features.
 
-    The result has no eigenvectors of K^ (`vectors` has shape (0, k)), because the points are not
-    needed; `basis.axes` holds the eigenvectors in feature space.
+    The points are not needed, so the result has no eigenvectors of the kernel matrix: `vectors` has
+    shape (0, k).  `basis.axes` holds the eigenvectors in feature space.  The parameters are those
+    of `eigenpairs_of_points`; `phi` is the feature map.
 
     Examples
     --------
@@ -350,7 +357,10 @@ def eigenpairs_of_moments(
 def _projections(
     phi: Any, X: Any, axes: np.ndarray, n_threads: int | None
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield (rows, phi(x)^T axes, squared norms): k(x, x) for landmarks, otherwise |phi(x)|^2."""
+    """Yield, for each block of points, its rows, the projections phi(x)^T axes and squared norms.
+
+    The squared norms are k(x, x) for landmarks, and |phi(x)|^2 otherwise.
+    """
     if not isinstance(phi, NystroemMap):
         for rows, F in phi.blocks(X, n_threads=n_threads):
             yield rows, F @ axes, np.einsum("ij,ij->i", F, F)
@@ -407,7 +417,7 @@ def feature_moments(
         return cast(Moments, moments)
     moments, n = Moments.none(len(phi)), length(X)
     points = as_csr(X)
-    exact = isinstance(phi, NystroemMap)  # only then is k(x, x) - |phi|^2 >= 0
+    exact = isinstance(phi, NystroemMap)  # otherwise k(x, x) - |phi(x)|^2 may be negative
     for rows, F in phi.blocks(X, n_threads=n_threads):
         diagonal = phi.kernel.diag(as_float64(take(points, rows))) if exact else None
         block_weights = None if weights is None else weights[rows]
@@ -423,11 +433,12 @@ def _moments_of_rows(rows: BlockRows, phi: Any) -> Moments:
 
 
 def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
-    """Return a bound on the change of K^ by rounding.
+    """Return a bound on the rounding error of the Nyström approximation K^ = K_nS K_SS^-1 K_Sn.
 
-    The bound is the sum of a term for the trace before centring and a term for K_SS = L L^T.  If D
-    is the rounding error of L L^T, K^ changes by A^T D A with A = K_SS^-1 K_Sn = L^-T F^T.  This is
-    large if landmarks are close to each other and far from the points.
+    The bound is the sum of a term proportional to the trace before centring and a term for the
+    Cholesky factorisation K_SS = L L^T of the landmarks S.  If D is the rounding error of L L^T, K^
+    changes by A^T D A with A = K_SS^-1 K_Sn = L^-T F^T.  This is large if landmarks are close to
+    each other and far from the points.
     """
     square = moments.comoment + moments.weight * np.outer(moments.mean, moments.mean)  # F^T F
     total = float(np.trace(square)) + moments.residual
@@ -438,6 +449,6 @@ def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
 
 def _message(phi: Any, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
-        return "random features: unbiased, without error bounds"
+        return "random features: an unbiased approximation without error bounds"
     text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace unexplained"
     return "; ".join([text, *phi.report_remarks])

@@ -2,11 +2,12 @@
 
     W = sum w_i,   m = sum w_i phi_i / W,   C = sum w_i (phi_i - m) (phi_i - m)^T
 
-The moments of two sets of points are merged without cancellation (Chan, Golub & LeVeque 1983),
+Here phi_i are the features of point i and w_i its weight.  The moments of two sets of points are
+merged by
 
     C = C_1 + C_2 + W_1 W_2 / W (m_1 - m_2) (m_1 - m_2)^T
 
-unlike in the formula sum w phi phi^T - W m m^T.
+(Chan, Golub & LeVeque 1983), which avoids the cancellation in C = sum w_i phi_i phi_i^T - W m m^T.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ..._core import NotPositiveDefiniteError, ordered_sum, run_in_threads, slic
 __all__ = ["Moments"]
 
 # Both values fix the order of summation, so that results do not depend on the number of threads.
-_ROW_GROUPS = 4  # groups of rows that are summed in parallel, if there are few features
-_STRIP_COLUMNS = 256  # columns of the co-moment that one task computes, if there are many
+_ROW_GROUPS = 4  # with few features, rows are split into this many groups, summed in parallel
+_STRIP_COLUMNS = 256  # with more features than this, each task computes this many columns of C
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +35,14 @@ class Moments:
     rows : int
         Number of points with a positive weight.
     weight : float
-        W, the sum of the weights; the number of points if they have no weights.
+        Sum of the weights; the number of points if they have no weights.
     mean : ndarray of shape (m,)
         Weighted mean of the features.
     comoment : ndarray of shape (m, m)
-        C, the weighted sum of outer products of centred features.
+        Weighted sum of the outer products of the centred features.
     residual : float
-        sum w_i (k(x_i, x_i) - |phi_i|^2), the part of the trace that the features do not explain.
+        Weighted sum of k(x, x) - |phi(x)|^2, the part of the trace of the kernel matrix that the
+        features phi(x) do not explain.
 
     Examples
     --------
@@ -96,8 +98,8 @@ class Moments:
         """Return the moments of the union of both sets of points."""
         if self.mean.shape != other.mean.shape:
             raise ValueError(
-                f"moments of {len(self.mean)} features cannot be merged with those of "
-                f"{len(other.mean)}"
+                f"moments of {len(self.mean)} features cannot be merged with moments of "
+                f"{len(other.mean)} features"
             )
         weight = self.weight + other.weight
         if not weight:
@@ -105,9 +107,8 @@ class Moments:
         difference = other.mean - self.mean
         comoment = self.comoment + other.comoment
         scale = self.weight * other.weight / weight
-        for rows in slices(
-            len(difference), _STRIP_COLUMNS
-        ):  # in strips, to avoid a second m x m array
+        # Add the outer product in strips, to avoid a second m x m array.
+        for rows in slices(len(difference), _STRIP_COLUMNS):
             comoment[rows] += np.outer(difference[rows], difference) * scale
         return Moments(
             self.rows + other.rows,
@@ -128,18 +129,19 @@ def residuals(Phi: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
     """
     residual = diagonal - np.einsum("ij,ij->i", Phi, Phi)
     lowest, largest = residual.min(initial=0.0), np.abs(diagonal).max(initial=0.0)
-    if lowest < -1e-3 * largest:  # nearly equal landmarks can magnify rounding up to this
+    # Rounding alone, magnified by nearly equal landmarks, can make values this negative.
+    if lowest < -1e-3 * largest:
         raise NotPositiveDefiniteError(
             f"k(x, x) - |phi(x)|^2 goes down to {lowest:.3g}, with k(x, x) up to {largest:.3g}: "
-            f"the kernel is not positive semidefinite on points and landmarks, which the Nyström "
-            f"approximation requires. Choose a Mercer kernel, or an exact solver with "
+            f"the kernel is not positive semidefinite on the points and landmarks, but the Nyström "
+            f"approximation requires that. Choose a Mercer kernel, or an exact solver with "
             f"indefinite='clip', 'flip' or 'shift'"
         )
     return np.maximum(residual, 0.0)
 
 
 def _scatter(Phi: np.ndarray, w: np.ndarray, mean: np.ndarray, n_threads: int | None) -> np.ndarray:
-    """Return sum w_i (phi_i - m)(phi_i - m)^T, computed in parallel.
+    """Return the co-moment sum_i w_i (phi_i - mean) (phi_i - mean)^T, computed in parallel.
 
     The tasks do not depend on the number of threads.  With few features, each task sums a group of
     rows.  With many features, each task computes a strip of columns, so that only one m x m matrix

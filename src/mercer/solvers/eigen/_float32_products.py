@@ -1,10 +1,10 @@
 """Products with A in float32 tiles, with an error estimate from a random sample of rows.
 
-`BlockKrylov` computes A V in float32 when the columns of V are small corrections.  Let W be their
-weights in the Ritz vectors and E the rounding error of the float32 matrix.  The residuals are then
-off by E x with x = V W.  The entries of E behave like independent noise, so |E x| is about
-|E|_F / sqrt(n) |x|, far below any worst-case bound.  It is therefore estimated for each x from s
-rows drawn at random,
+`BlockKrylov` computes A V in float32 if the columns of V are small corrections to the Ritz vectors.
+Let W be their coefficients in the Ritz vectors and E the rounding error of the float32 matrix.  The
+error of the residuals is then E x with x = V W.  The entries of E behave like independent noise, so
+|E x| is about |E|_F / sqrt(n) |x|, far below any worst-case bound.  It is therefore estimated for
+each x from s rows drawn at random,
 
     |E x|^2 ~ n / s * sum_{i in sample} (E x)_i^2,
 
@@ -19,13 +19,14 @@ import numpy as np
 
 __all__ = ["Float32Products"]
 
-_SAMPLED_ROWS = 256  # rows in which the float32 error is measured
-_MIN_POINTS = 32 * _SAMPLED_ROWS  # fewer points save too little: at 5000, nothing is gained
-_SAFETY_FACTOR = 2.0  # by which the estimated error norms are multiplied
+_SAMPLED_ROWS = 256  # number of rows on which the float32 error is measured
+# With fewer points, float32 does not pay off: for 5000 points, nothing is gained.
+_MIN_POINTS = 32 * _SAMPLED_ROWS
+_SAFETY_FACTOR = 2.0  # estimated error norms are multiplied by this
 
 
 class Float32Products:
-    """Products with A in float32 tiles, each with its error on a sample of rows."""
+    """Computes products with A in float32, together with their errors on a sample of rows."""
 
     def __init__(self, A: Any, single: Any, rng: Any) -> None:
         n = A.shape[0]
@@ -47,7 +48,10 @@ class Float32Products:
         return None if single is None else cls(A, single, rng)
 
     def expected_error(self, V: np.ndarray) -> np.ndarray:
-        """Return an estimate of |E v| for each column v of V, without computing all of A V."""
+        """Estimate the norm of the float32 error of A v for each column v of V.
+
+        Only the sampled rows of A V are computed.
+        """
         return self.error_norms(self.A.part(self.rows, V) - self.single.part(self.rows, V))
 
     def times(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -56,5 +60,5 @@ class Float32Products:
         return Y, self.A.part(self.rows, V) - Y[self.rows]
 
     def error_norms(self, sampled_error: np.ndarray) -> np.ndarray:
-        """Return estimates of |E x| from columns E x on the sampled rows."""
+        """Estimate the norms of error vectors (columns) from their entries in the sampled rows."""
         return np.asarray(self.scale * np.linalg.norm(sampled_error, axis=0))

@@ -1,6 +1,6 @@
 """Eigensolvers based on LAPACK, ARPACK and randomised subspace iteration.
 
-All compute the leading eigenpairs of a symmetric operator, K u = l u.
+They compute the leading eigenpairs (l, u) of a symmetric kernel matrix K, K u = l u.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
-_MAX_DIVIDE_AND_CONQUER_POINTS = 500  # above this, its three extra n x n matrices cost too much
-_ARPACK_ZERO_TOL = 1e-12  # relative residual that counts as converged if tol = 0
+# For more points, the three extra n x n matrices of divide and conquer take too much memory.
+_MAX_DIVIDE_AND_CONQUER_POINTS = 500
+# If tol = 0, ARPACK has converged if the relative residuals are at most this.
+_ARPACK_ZERO_TOL = 1e-12
 
 
 @entry_point
@@ -42,14 +44,17 @@ class DenseEigen:
     """
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed in addition to K: vectors and workspace of LAPACK and sorting."""
+        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (3 * k + 26 + (3 * n if _use_divide_and_conquer(n, k + 1) else 0))
 
     def cost(self, n: int, k: int, read: Cost) -> Cost:
-        """Return the cost of k eigenpairs of an n x n K; `read` is the cost of reading K once."""
+        """Return the expected cost of k eigenpairs of an n x n kernel matrix K.
+
+        `read` is the cost of reading K once.
+        """
         pairs = Cost(reductions=4.0 / 3.0 * n**3, products=8.0 * n * n * k, calls=100)
-        # Half of the tridiagonal reduction is matrix-vector products.  They are limited by memory
-        # bandwidth if K does not fit into the cache.
+        # Half of the operations of the tridiagonal reduction are matrix-vector products, which are
+        # limited by memory bandwidth if K does not fit into the cache.
         slow = Cost(read=n**3 / 2.0 if 8 * n * n > CACHE_BYTES else 0.0)
         return pairs + slow + 10.0 * read
 
@@ -70,10 +75,10 @@ class DenseEigen:
         k : int, optional
             Number of pairs to compute.
         overwrite : bool, default=False
-            Whether the array of the Gram may be overwritten.
+            Whether the array of `gram` may be overwritten.
         keep : callable, optional
-            Called with the k eigenvalues in descending order; returns the number of pairs to
-            return.
+            Called with the k eigenvalues in descending order.  Its result is the number of pairs
+            that `eigenpairs` returns.
 
         Returns
         -------
@@ -83,9 +88,8 @@ class DenseEigen:
         k = check_k(k, n)
         norms = matrix_norms(gram)
         K = InPlaceSymmetric(gram_to_array(gram, overwrite))
-        values, vectors = _largest_eigenpairs(
-            K, min(k + 1, n)
-        )  # one more gives the gap below the k-th
+        # Compute one more pair, because the error bounds need the gap below the k-th eigenvalue.
+        values, vectors = _largest_eigenpairs(K, min(k + 1, n))
         if keep is not None:
             k = keep(values[: -k - 1 : -1])
         following = float(values[-k - 1]) if k < n else -np.inf
@@ -102,16 +106,16 @@ class DenseEigen:
 
 
 def _use_divide_and_conquer(n: int, count: int) -> bool:
-    """Return True if all pairs are computed by divide and conquer; see `_largest_eigenpairs`."""
+    """Return True if `_largest_eigenpairs` computes all pairs by divide and conquer."""
     return 6 * count > n and n <= _MAX_DIVIDE_AND_CONQUER_POINTS
 
 
 def _largest_eigenpairs(K: InPlaceSymmetric, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return at least the `count` largest eigenpairs of K, in ascending order.
 
-    A subset of the pairs is computed one by one.  For more than a sixth of all pairs this takes
-    longer than computing all of them.  Divide and conquer is the fastest method for all pairs, but
-    needs three more n x n matrices, so it is used only for small n.
+    LAPACK can compute only the `count` largest pairs, but for more than a sixth of all pairs this
+    takes longer than computing all of them by divide and conquer.  The latter needs three more
+    n x n matrices, so it is used only for small n.
     """
     n = len(K.work)
     options: dict[str, Any] = {"lower": True, "check_finite": False}
@@ -121,7 +125,7 @@ def _largest_eigenpairs(K: InPlaceSymmetric, count: int) -> tuple[np.ndarray, np
         values, vectors = eigh(
             K.work, subset_by_index=(n - count, n - 1), overwrite_a=True, **options
         )
-        if len(values) == count:  # LAPACK may return fewer for a degenerate spectrum
+        if len(values) == count:  # LAPACK may return fewer pairs if eigenvalues coincide
             return values, vectors
         K.restore()
         return eigh(K.work, driver="evd", overwrite_a=True, **options)
@@ -131,12 +135,14 @@ def _largest_eigenpairs(K: InPlaceSymmetric, count: int) -> tuple[np.ndarray, np
 @entry_point
 @dataclass(frozen=True)
 class Arpack:
-    """Implicitly restarted Lanczos iteration by ARPACK: one product with K per step, no copy of K.
+    """Implicitly restarted Lanczos iteration by ARPACK, with one product with K per step.
+
+    K is not copied.
 
     Parameters
     ----------
     tol : float, default=0.0
-        Tolerance of each residual |A u - t u|, relative to its eigenvalue.  0 means machine
+        Tolerance of each residual |K u - t u|, relative to its eigenvalue t.  0 means machine
         precision; the status is then CONVERGED if the relative residuals are at most 1e-12.
     max_iter : int, optional
         Maximum number of restarts; ARPACK's default is 10 n.
@@ -159,7 +165,7 @@ class Arpack:
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed in addition to K: the Lanczos basis, its image, the vectors."""
+        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
@@ -206,8 +212,8 @@ class Arpack:
             n_iter=counted.products,
             message=message,
             tol=max(self.tol, _ARPACK_ZERO_TOL),
-            advice="the usual cause is a K with very small or large entries, because ARPACK uses "
-            "absolute thresholds. Scale K to entries of about 1",
+            advice="the usual cause is that the entries of K are very small or large, because "
+            "ARPACK uses absolute thresholds. Scale the kernel so that its values are about 1",
         )
 
 
@@ -224,7 +230,7 @@ class RandomizedEigen:
     n_iter : int or "auto", default="auto"
         Number of power iterations q.  "auto" means 7 if k < n / 10, otherwise 4.
     n_oversamples : int, default=10
-        Extra columns of the random block, in addition to k.
+        Number of columns of the random block in addition to k.
     random_state : int or None, default=None
         Seed for the random block.
 
@@ -244,7 +250,7 @@ class RandomizedEigen:
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed in addition to K: the block, its image and the vectors."""
+        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (3 * (k + self.n_oversamples) + k)
 
     def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
@@ -253,7 +259,8 @@ class RandomizedEigen:
         k = check_k(k, n)
         steps = (7 if k < 0.1 * n else 4) if self.n_iter == "auto" else int(self.n_iter)
         if k + self.n_oversamples >= n and hasattr(gram, "to_array"):
-            values, vectors = eigh(gram.to_array())  # a block of n columns spans everything
+            # The random block would span the whole space, so decompose K directly.
+            values, vectors = eigh(gram.to_array())
         else:
             block = as_generator(self.random_state).standard_normal((n, k + self.n_oversamples))
             Q = np.linalg.qr(gram @ block[:, :n].astype(gram.dtype))[0]
@@ -277,8 +284,8 @@ class RandomizedEigen:
 
 
 def _seed() -> dict[str, Any]:
-    """Return the arguments that seed the restarts of ARPACK when its Krylov space is exhausted."""
-    has_rng = "rng" in inspect.signature(eigsh).parameters  # since SciPy 1.17
+    """Return the arguments of `eigsh` that seed ARPACK's random restarts."""
+    has_rng = "rng" in inspect.signature(eigsh).parameters  # added in SciPy 1.17
     return {"rng": np.random.default_rng(0)} if has_rng else {}
 
 

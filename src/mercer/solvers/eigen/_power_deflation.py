@@ -1,11 +1,13 @@
 """Power iteration with deflation (also called peeling), the textbook eigensolver.
 
-    v <- A v / |A v|      until v is an eigenvector; then the next one, orthogonal to it
+The step v <- A v / |A v| is repeated until v is an eigenvector.  The next eigenvector is then
+computed in the same way, orthogonal to those found so far.
 
-A multiplies the component of v along the eigenvector u_i by l_i, so the eigenvector of the largest
-eigenvalue dominates.  The error decreases by l_2 / l_1 per step, and that of the eigenvalue by its
-square.  Deflation subtracts l u u^T from A.  Here v is projected instead, so that errors
-of earlier pairs do not affect later ones.
+A multiplies the component of v along the eigenvector u_i by its eigenvalue l_i, so the eigenvector
+of the largest eigenvalue dominates.  Each step reduces the error of v by the factor l_2 / l_1, and
+that of the eigenvalue by the square of this factor.  Textbook deflation subtracts l u u^T from A.
+Here v is projected onto the complement of the earlier eigenvectors instead, so that their errors do
+not affect later ones.
 
 Each step is one product of A with a single vector, so the method needs many more passes over K than
 `BlockKrylov`.  It is meant for teaching and comparison.
@@ -26,7 +28,8 @@ from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, eigenvalue_ro
 
 __all__ = ["PowerDeflation"]
 
-_DEFAULT_TOL = 1e-8  # relative residual if tol = 0; eigenvalues are then accurate to rounding
+# Tolerance of the relative residual if tol = 0; eigenvalues are then accurate to rounding.
+_DEFAULT_TOL = 1e-8
 _ADVICE = (
     "the usual cause is two eigenvalues that are close. Raise max_iter or tol, or use BlockKrylov"
 )
@@ -40,10 +43,10 @@ class PowerDeflation:
     Parameters
     ----------
     tol : float, default=0.0
-        Stop when |A v - t v| is at most tol times the eigenvalue |t| (or at the level of rounding).
-        0 means 1e-8.
+        Stop when the residual |A v - t v| of the eigenvalue t is at most tol |t|, or no larger than
+        rounding errors.  0 means 1e-8.
     max_iter : int, optional
-        Maximum number of steps per component, 1000 by default.
+        Maximum number of steps per eigenpair, 1000 by default.
     random_state : int or None, default=None
         Seed for the starting vectors.
 
@@ -67,7 +70,7 @@ class PowerDeflation:
     random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
-        """Return the bytes needed in addition to K: the vectors, their images and a few more."""
+        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (2 * k + 6)
 
     def eigenpairs(
@@ -97,8 +100,8 @@ class PowerDeflation:
                 residual = float(np.linalg.norm(w - t * v))
                 largest = max(largest, abs(t))
                 # Stop at tol / 2, because the final rotation mixes the residuals of equal
-                # eigenvalues.  At the level of rounding, continue while the residual still
-                # decreases, except in a null space, where it is only noise.
+                # eigenvalues.  If the residual is no larger than rounding errors, continue only
+                # while it still decreases; in a null space it is only noise, so stop at once.
                 floor = _residual_floor(gram, largest)
                 at_rounding = norm <= floor or (
                     residual <= floor and not residual <= 0.9 * last_residual
@@ -129,13 +132,13 @@ class PowerDeflation:
 
 
 def _deflate(v: np.ndarray, U: np.ndarray, normalise: bool = True) -> np.ndarray:
-    """Return v projected onto the orthogonal complement of span(U), the deflation step."""
+    """Project v onto the orthogonal complement of span(U), and normalise the result."""
     for _ in range(2):
         v = v - U @ (U.T @ v)
     return v / np.linalg.norm(v) if normalise else v
 
 
 def _residual_floor(gram: Any, largest: float) -> float:
-    """Return the norm of A v - t v below which it is only rounding."""
+    """Return the residual norm |A v - t v| below which a residual is only rounding error."""
     norm = gram.uncentred_norm if hasattr(gram, "uncentred_norm") else largest
     return eigenvalue_rounding(gram.dtype, max(norm, largest))

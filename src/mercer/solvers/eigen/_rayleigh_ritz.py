@@ -1,13 +1,14 @@
 """The Rayleigh-Ritz procedure for a symmetric A in a growing orthonormal basis Z.
 
-With the image Y = A Z, the Ritz values t, the Ritz vectors U and their residuals are
+With the image Y = A Z, the Ritz values t, the Ritz vectors U and their residual norms are
 
     T = Z^T A Z = W diag(t) W^T,    U = Z W,    |A u_i - t_i u_i| = |Y w_i - t_i Z w_i|
 
-Some columns of Y may come from float32 tiles (`Float32Products`), with an error E Z.  T takes each
-z_i^T A z_j from the older of the two columns of Y, because the float64 columns come first.  Let x
-be the part of u_i in the span of the float32 columns.  Then the Ritz value is off by x^T E x,
-and the norm of the residual by at most |E x|.
+Some columns of Y may be computed in float32 (`Float32Products`), with the error E of the float32
+matrix.  The entry z_i^T A z_j of T is computed from the older of the columns i and j of Y, because
+the float64 columns come first.  Let x be the component of u_i in the span of the basis vectors
+with a float32 image.  Then the error of the Ritz value is x^T E x, and the error of the residual
+norm is at most |E x|.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ _STRIP_ROWS = 4096  # rows of Y and Z per step in `residuals`; limits the tempor
 
 
 class RitzBasis:
-    """Orthonormal basis Z, image Y = A Z and T = Z^T A Z, with the error of the float32 columns."""
+    """Growing orthonormal basis Z with its image Y = A Z and projection T = Z^T A Z.
+
+    It also tracks the error of image columns that were computed in float32.
+    """
 
     def __init__(self, n: int, float32: Float32Products | None = None) -> None:
         self.Z, self.Y, self.T = np.empty((n, 0)), np.empty((n, 0)), np.empty((0, 0))
         self.float32 = float32
-        # E Z on the rows that `Float32Products` samples.
+        # The float32 error of Y on the rows that `Float32Products` samples.
         self.sampled_error = np.empty((0 if float32 is None else len(float32.rows), 0))
-        self.inexact = np.empty((0, 0))  # w^T inexact w = |x|^2, see the module docstring
+        # Projection on the float32 columns: w^T inexact w = |x|^2 as in the module docstring.
+        self.inexact = np.empty((0, 0))
 
     def __len__(self) -> int:
         return self.Z.shape[1]
@@ -40,7 +45,8 @@ class RitzBasis:
     ) -> None:
         """Append columns that are orthonormal to each other and to all columns of Z.
 
-        `sampled_error` is E times the columns on the sampled rows, or None for a float64 image.
+        `image` is A times the columns.  `sampled_error` is its float32 error on the sampled rows,
+        or None if it was computed in float64.
         """
         edge = self.Y.T @ columns
         corner = columns.T @ image
@@ -57,17 +63,17 @@ class RitzBasis:
         )
 
     def track_float32_errors(self, float32: Float32Products) -> None:
-        """Start to track the error of float32 products; all columns so far must be float64."""
+        """Start to track float32 errors; all images so far must have been computed in float64."""
         self.float32, self.sampled_error = float32, np.zeros((len(float32.rows), len(self)))
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the Ritz values in descending order, and W."""
-        # Divide and conquer, because LAPACK's default MRRR loses three digits of orthogonality.
+        """Return the Ritz values in descending order, and W with the Ritz vectors Z W."""
+        # Use divide and conquer: LAPACK's default driver loses three digits of orthogonality.
         t, W = eigh(self.T, driver="evd")
         return t[::-1], W[:, ::-1]
 
     def residuals(self, t: np.ndarray, W: np.ndarray) -> np.ndarray:
-        """Return the norms |A u_i - t_i u_i|, computed as if the image Y had no float32 error."""
+        """Return the residual norms of Ritz pairs, computed as if Y had no float32 error."""
         total = np.zeros(len(t))
         for start in range(0, len(self.Y), _STRIP_ROWS):
             rows = slice(start, start + _STRIP_ROWS)
@@ -75,9 +81,10 @@ class RitzBasis:
         return np.sqrt(total)
 
     def error_estimates(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return estimates of the float32 errors of residuals and Ritz values.
+        """Return estimates of the float32 errors of residual norms and of Ritz values.
 
-        They are |E x| and |E x| |x|, with the safety factor of `Float32Products`.
+        They are |E x| and |E x| |x| for the E and x of the module docstring, multiplied by the
+        safety factor of `Float32Products`.
         """
         if self.float32 is None:
             return np.zeros(W.shape[1]), np.zeros(W.shape[1])
@@ -86,6 +93,6 @@ class RitzBasis:
         return error_norms, error_norms * np.sqrt(np.maximum(squares, 0.0))
 
     def restart(self, t: np.ndarray, W: np.ndarray) -> None:
-        """Reduce the basis to the Ritz vectors Z W of the given columns of W (a thick restart)."""
+        """Reduce the basis to the Ritz vectors Z W for the given columns W (a thick restart)."""
         self.Z, self.Y, self.T = self.Z @ W, self.Y @ W, np.diag(t[: W.shape[1]])
         self.sampled_error, self.inexact = self.sampled_error @ W, W.T @ self.inexact @ W

@@ -23,7 +23,7 @@ _TILE_ROWS, _TILE_COLUMNS = 1024, 512  # size of the tiles of K in parallel task
 class KernelDistances:
     """Weighted points in feature space, represented by their kernel matrix K.
 
-    Provides the operations that an iteration of kernel k-means needs.
+    The methods compute what an iteration of kernel k-means needs, such as distances.
     """
 
     @ignore_overflow
@@ -45,9 +45,9 @@ class KernelDistances:
         self.order = np.argsort(self.keys, kind="stable")
 
     def draw_points(self, probabilities: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Return indices drawn in proportion to `probabilities`, for uniform numbers u in [0, 1).
+        """Draw indices in proportion to `probabilities`, one for each uniform number u in [0, 1).
 
-        Points are sorted by their keys before drawing.
+        The cumulative probabilities are those of the points sorted by their keys.
         """
         cumulative = np.cumsum(probabilities[self.order])
         positions = np.searchsorted(cumulative, u * cumulative[-1], side="right")
@@ -60,11 +60,14 @@ class KernelDistances:
         return float(ROUNDING_UNITS * np.finfo(self.gram.dtype).eps * largest)
 
     def inertia(self, scores: np.ndarray) -> float:
-        """Return sum_i w_i |k(x_i, .) - f|^2 from scores |k(x_i, .) - f|^2 - k(x_i, x_i)."""
+        """Return the inertia sum_i w_i |k(x_i, .) - f|^2, where f is the centroid of point i.
+
+        The scores are |k(x_i, .) - f|^2 - k(x_i, x_i).
+        """
         return float(self.weights @ np.maximum(self.diagonal + scores, 0.0))
 
     def single_cluster_inertia(self, sums: np.ndarray) -> float:
-        """Return the inertia of all points as one cluster: the variance times the total weight."""
+        """Return the inertia of all points as one cluster, from the sums of K over clusters."""
         w = self.weights
         return float(w @ self.diagonal - w @ sums.sum(axis=1) / w.sum())
 
@@ -87,7 +90,7 @@ class KernelDistances:
             raise NotPositiveDefiniteError(
                 f"a squared distance in feature space is {out.min():.3g}, with k(x, x) up to "
                 f"{self.scale:.3g}: {self.gram.kernel} is not positive semidefinite on these "
-                f"points; choose a Mercer kernel"
+                f"points. Choose a positive semidefinite kernel"
             )
         return np.maximum(out, 0.0)
 
@@ -114,10 +117,11 @@ class KernelDistances:
     def move_single_points(
         self, scores: np.ndarray, labels: np.ndarray, masses: np.ndarray, min_gain: float
     ) -> np.ndarray:
-        """Return labels after moving single points that decrease the inertia by > `min_gain`.
+        """Move single points if that decreases the inertia by more than `min_gain`; return labels.
 
         If a point of weight w leaves cluster a, the inertia of a decreases by
-        m_a w / (m_a - w) d_a^2.  If it joins cluster b, that of b increases by
+        m_a w / (m_a - w) d_a^2, where m_a is the total weight of a, and d_a the distance of the
+        point from its centroid.  If the point joins cluster b, the inertia of b increases by
         m_b w / (m_b + w) d_b^2.  Each cluster takes part in at most one move, so that the
         decreases add up.
         """
@@ -143,14 +147,20 @@ class KernelDistances:
         return new_labels
 
     def indicators(self, labels_of_starts: list[np.ndarray]) -> np.ndarray:
-        """Return the weighted indicators: row i has w_i in the column of its cluster, per start."""
+        """Return the weighted indicators of the clusters, with one column per start and cluster.
+
+        Row i contains the weight w_i in the column of its cluster, and 0 otherwise.
+        """
         out = np.zeros((self.n, len(labels_of_starts) * self.n_clusters))
         for i, labels in enumerate(labels_of_starts):
             out[np.arange(self.n), i * self.n_clusters + labels] = self.weights
         return out
 
     def sums(self, labels_of_starts: list[np.ndarray]) -> list[np.ndarray]:
-        """Return sum_{j in c} w_j k(x_i, x_j), shape (n, C), per start, from one pass over K."""
+        """Return for each start the sums of w_j k(x_i, x_j) over the points j of each cluster.
+
+        Each array has shape (n, n_clusters).  All are computed in one pass over K.
+        """
         S = np.asarray(self.gram @ self.indicators(labels_of_starts), dtype=np.float64)
         if not np.isfinite(S.sum()):
             raise not_finite_error(self.gram.kernel)
@@ -159,7 +169,10 @@ class KernelDistances:
     def scores(
         self, sums: np.ndarray, labels: np.ndarray, masses: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return |f_c|^2 - 2 f_c(x_i) and |f_c|^2; both are infinite for empty clusters."""
+        """Return |f_c|^2 - 2 f_c(x_i) and |f_c|^2 for all centroids f_c and points x_i.
+
+        Both are infinite for empty clusters.
+        """
         own = self.weights * sums[np.arange(self.n), labels]
         with np.errstate(divide="ignore", invalid="ignore"):
             norms = np.bincount(labels, own, self.n_clusters) / masses**2
@@ -174,16 +187,17 @@ class KernelDistances:
         sums: list[np.ndarray],
         moves: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]],
     ) -> None:
-        """Update the sums after points have moved, from the columns of K of these points.
+        """Update the sums of K over clusters after points have moved.
 
-        `moves` has for each start the points that moved, their old labels, and the new labels of
-        all points.  If more than half of the points moved, the sums are computed anew.
+        Only the columns of K of these points are used; if more than half of the points moved, the
+        sums are recomputed.  `moves` contains for each start the points that moved, their old
+        labels, and the new labels of all points.
         """
         C = self.n_clusters
         columns = np.unique(np.concatenate([moved for moved, *_ in moves.values()]))
         most_moved = (
             2 * len(columns) > self.n
-        )  # a full pass is cheaper, as it uses the symmetry of K
+        )  # then a full pass is cheaper, because it uses the symmetry of K
         if most_moved or not isinstance(self.gram, DenseGram | TiledGram):
             new_sums = self.sums([labels for *_, labels in moves.values()])
             for i, S in zip(moves, new_sums, strict=True):
@@ -211,7 +225,7 @@ def _columns_product(gram: DenseGram | TiledGram, columns: np.ndarray, D: np.nda
             yield
             out[rows] += (
                 K[columns[part], rows].T @ D[part]
-            )  # rows instead of columns, for contiguous reads
+            )  # K is symmetric: its rows are contiguous in memory, its columns are not
 
     run_in_threads(
         strip, slices(len(out), _TILE_ROWS), gram.n_threads, work=out.size * len(columns)

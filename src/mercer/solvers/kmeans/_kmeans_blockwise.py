@@ -1,10 +1,11 @@
-"""Kernel k-means on landmarks for points in `Blocks`, out of core.
+"""Kernel k-means for points in `Blocks`, which need not fit in memory, on landmark features phi.
 
     f_c = sum_{i in c} w_i phi(x_i) / m_c,     label_i = argmin_c |f_c|^2 - 2 <f_c, phi(x_i)>
 
-Here m_c is the total weight of cluster c.  Each iteration is one pass over the points that sums the
-features by cluster.  Labels are not stored.  If no point changes its cluster, the sums, added in
-the same order, are bit-for-bit identical, and the iteration stops.
+Here f_c is the centroid of cluster c, m_c its total weight, and w_i the weight of point i.  Each
+iteration is one pass over the points that sums the features of each cluster.  Labels are not
+stored.  The order of summation is fixed: if no point changes its cluster, the sums are bit-for-bit
+identical, and the iteration stops.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ __all__ = ["cluster_blocks"]
 
 @dataclass(frozen=True, eq=False)
 class _IterationSums:
-    """Sums over rows of one iteration: features and weights by cluster, inertia, farthest point."""
+    """Sums over the points of one iteration, by cluster and in total, and the farthest point."""
 
-    sums: np.ndarray  # (m, C)
-    weights: np.ndarray  # (C,)
-    inertia: float  # in the span of the landmarks
-    outside: float  # sum of w (k(x, x) - |phi|^2), the inertia outside the span
-    spread: float  # sum of w |phi|^2
-    distance: float  # squared, of the point that is farthest from its centroid; -1 if there is none
-    farthest: np.ndarray  # phi of this point
+    sums: np.ndarray  # weighted sums of the features phi of each cluster, of shape (m, C)
+    weights: np.ndarray  # total weight of each cluster, of shape (C,)
+    inertia: float  # the part of the inertia within the span of the landmarks
+    outside: float  # the inertia outside the span, the sum of w (k(x, x) - |phi|^2)
+    spread: float  # the sum of w |phi|^2
+    distance: float  # largest squared distance of a point from its centroid; -1 without points
+    farthest: np.ndarray  # the features of the point at this distance
 
     def merge(self, other: _IterationSums) -> _IterationSums:
         farther = self if self.distance >= other.distance else other
@@ -55,8 +56,8 @@ def _sum_rows(
 ) -> _IterationSums:
     """Assign the rows of a block to clusters, and return their sums.
 
-    Rows are assigned to the nearest centroid or, if `start` is not None, to the nearest of these
-    points.
+    Rows are assigned to the nearest centroid or, if `start` is not None, to the nearest of the
+    points `start`.
     """
     w = np.ones(len(rows.X)) if rows.weights is None else rows.weights
     C = centroids.shape[1]
@@ -107,15 +108,15 @@ def cluster_blocks(
     Parameters
     ----------
     phi : NystroemMap
-        The features of the landmarks.
+        The map to landmark features.
     blocks : Blocks
         The points, with their weights.
     lloyd : Lloyd
         Parameters; `algorithm` must be "lloyd", and `init` and `n_init` are not used.
     start : ndarray of shape (m, n_clusters)
-        Initial centroids, in the coordinates of phi.
+        Initial centroids, as columns of landmark features.
     given : points, optional
-        If not None, points are first assigned to the nearest of these points instead.
+        One point for each cluster.  If given, they replace the initial centroids.
     log : callable, optional
         Called with a progress message after each iteration.
 
@@ -184,9 +185,9 @@ def cluster_blocks(
 
 
 def _new_centroids(sums: _IterationSums, previous: np.ndarray) -> np.ndarray:
-    """Return the new centroids.
+    """Return the means of the clusters, which are the new centroids.
 
-    The first cluster without points gets the point that is farthest from its centroid.
+    The first empty cluster gets the point that is farthest from its centroid.
     """
     empty = sums.weights <= 0.0
     means = np.where(empty, previous, sums.sums / np.where(empty, 1.0, sums.weights))

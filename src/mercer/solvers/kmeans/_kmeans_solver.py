@@ -1,6 +1,6 @@
 """Kernel k-means on all points or on landmarks.
 
-`cluster` decides how K is stored and runs Lloyd's algorithm.
+`cluster` decides how the kernel matrix K is stored or approximated, and runs Lloyd's algorithm.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ._lloyd import Lloyd, Partition
 
 __all__ = ["Clusters", "cluster"]
 
-_MAX_STORED_POINTS = 4000  # for more points, evaluating K again is faster than reading it
+_MAX_STORED_POINTS = 4000  # for more points, K is evaluated again: faster than reading it
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +45,10 @@ class Clusters:
     squared_norms : ndarray of shape (n_clusters,)
         |f_c|^2.
     labels : ndarray of int, shape (n,)
-        The cluster of each point; empty for points in `Blocks`.
+        The cluster of each point.  It is empty if the points were passed as `Blocks`.
     inertia : float
-        The weighted sum of squared distances to the centroids, in the exact feature space also if
-        the centroids are expanded on landmarks.
+        The weighted sum of squared distances of the points from their centroids in feature space.
+        It is exact even if the centroids are expanded on landmarks.
     approximate : bool
         Whether the centroids are expanded on landmarks.
     history : ndarray
@@ -90,6 +90,8 @@ def cluster(
 ) -> Clusters:
     """Cluster the points X by kernel k-means.
 
+    The solver determines how the kernel matrix K is represented:
+
     ============ ==========================================================================
     solver       K
     ============ ==========================================================================
@@ -99,8 +101,9 @@ def cluster(
     "auto"       "exact" up to 50 000 points, otherwise "nystroem", with a warning
     ============ ==========================================================================
 
-    With landmarks, f_c is the mean of the projections of k(x_i, .) onto their span.  The residuals
-    of these projections are orthogonal to the span, so the inertia is still computed exactly.
+    With landmarks, each centroid is the mean of the projections of k(x_i, .) onto the span of the
+    landmarks.  The residuals of these projections are orthogonal to the span, so that the inertia
+    can still be computed exactly.
 
     Parameters
     ----------
@@ -110,13 +113,13 @@ def cluster(
         The algorithm and its parameters.
     solver : {"auto", "exact", "nystroem"}, default="auto"
     landmarks : Landmarks, optional
-        How to choose landmarks.
+        How landmarks are chosen.
     weights : ndarray of shape (n,), optional
         Positive weights of the points.
     start : labels or points, optional
-        Initial labels, n integers; or n_clusters points that are the initial centroids.
+        Either n integers, the initial labels, or n_clusters points, the initial centroids.
     log : callable, optional
-        Called with progress messages.
+        Called with a progress message after each iteration.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def cluster(
     if lloyd.n_clusters > n:
         raise ValueError(
             f"n_samples={n} should be >= n_clusters={lloyd.n_clusters}: there are fewer points of "
-            f"positive weight than clusters; use at most {n} clusters"
+            f"positive weight than clusters. Use at most {n} clusters"
         )
     needed = lloyd.workspace(n)
     check_budget(needed, lloyd.max_memory, f"k-means of {n} points in {lloyd.n_clusters} clusters")
@@ -145,9 +148,9 @@ def cluster(
     if solver == "auto" and n > (max_exact := MAX_EXACT_POINTS["clusters"]):
         solver = "nystroem"
         message = (
-            f"{n} points, more than {max_exact}: centroids are restricted to the span of "
-            f"landmarks, which is an approximation. Set solver='nystroem' to silence this warning, "
-            f"or solver='exact'"
+            f"with more than {max_exact} points (here {n}), centroids are restricted to the span "
+            f"of landmarks, which is an approximation. Set solver='nystroem' to silence this "
+            f"warning, or solver='exact' to avoid the approximation"
         )
         warn_caller(message)
     quarter = budget_in_bytes(lloyd.max_memory) // 4
@@ -178,14 +181,17 @@ def cluster(
 
 
 def _point_keys(X: Any) -> np.ndarray | None:
-    """Return a number for each vector, equal for equal vectors; None if points are not vectors."""
+    """Return a number for each point, such that equal points have equal numbers.
+
+    Returns None if the points are not vectors.
+    """
     if not (sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f")):
         return None
     direction = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         if sp.issparse(X):
             return np.asarray(X @ direction)
-        # Not a BLAS product, because it may round equal rows differently.
+        # A BLAS product is not used, because it may round equal rows differently.
         parts = [(X[rows] * direction).sum(axis=1) for rows in slices(len(X), 1024)]
     return np.concatenate(parts)
 
@@ -193,9 +199,9 @@ def _point_keys(X: Any) -> np.ndarray | None:
 def _landmark_clusters(
     low_rank: LowRankGram, partition: Partition, weights: np.ndarray | None, message: str
 ) -> Clusters:
-    """Return the result on landmarks.
+    """Return the result of k-means with centroids in the span of landmarks.
 
-    The inertia includes the squared norms of the residuals of the projections.
+    The inertia includes the squared distances of the points from this span.
     """
     A = partition.coefficients
     means = sum(F.T @ A[rows] for rows, F in low_rank.blocks())
@@ -225,21 +231,21 @@ def _landmark_clusters(
 
 
 def _initial_labels(kernel: Kernel, X: Any, lloyd: Lloyd, start: Any) -> np.ndarray:
-    """Return the initial labels: `start` itself, or the index of the nearest initial centroid."""
+    """Return the initial labels, from `start`, which contains labels or initial centroids."""
     n, C = length(X), lloyd.n_clusters
     labels = np.asarray(start) if isinstance(start, np.ndarray | list | tuple) else None
     is_integer = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu"
     if is_integer and labels is not None and len(labels) == n:
         if labels.min() < 0 or labels.max() >= C:
             raise ValueError(
-                f"init has labels from {labels.min()} to {labels.max()}, but labels of {C} "
-                f"clusters must be 0 to {C - 1}"
+                f"init has labels from {labels.min()} to {labels.max()}, but with n_clusters={C}, "
+                f"labels must be 0 to {C - 1}"
             )
         return labels
     if length(start) != C:
         raise ValueError(
             f"init must be {C} points, one for each cluster, or {n} labels, one for each point; "
-            f"got {length(start)} of them"
+            f"got {length(start)} items"
         )
     K: GramOperator = TiledGram(kernel, X, start, max_memory=lloyd.max_memory)
     scores = kernel.diag(start) - 2.0 * K.to_array()

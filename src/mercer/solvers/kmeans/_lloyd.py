@@ -1,13 +1,13 @@
 """Kernel k-means by Lloyd's algorithm, which needs only the kernel matrix K.
 
-The centroids and the squared distances are
+For points x_i with weights w_i, the centroid f_c of cluster c and the squared distances are
 
     f_c = sum_{i in c} w_i k(x_i, .) / m_c,     m_c = sum_{i in c} w_i
     |k(x, .) - f_c|^2 = k(x, x) - 2 f_c(x) + |f_c|^2
 
 An iteration is one product of K with the indicator vectors of the clusters.  After the first
-iteration, only the columns of K of points that changed their cluster are needed, which become fewer
-as the algorithm converges.  Several starts share these columns.
+iteration, only those columns of K are needed whose points changed their cluster; they become fewer
+as the algorithm converges.  Several starts run at the same time and share these columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from ._cluster_distances import KernelDistances
 
 __all__ = ["Lloyd", "Partition"]
 
-_ARRAYS_PER_START = 6  # working arrays of shape (n, n_clusters): sums, indicators, products, scores
+# Number of arrays of shape (n, n_clusters) per start: sums, indicators, products and scores.
+_ARRAYS_PER_START = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +50,11 @@ class Partition:
         The coefficients of the centroids.  If the algorithm stopped because labels no longer
         changed, the centroids are the means of their clusters.
     squared_norms : ndarray of shape (n_clusters,)
-        |f_c|^2; infinite for a cluster without points, so that it is never the nearest.
+        |f_c|^2; infinite for a cluster without points, so that it is never the nearest one.
     distances : ndarray of shape (n,)
         Squared distance of each point from its centroid.
     inertia : float
-        sum_i w_i distances_i.
+        The weighted sum of `distances`.
     history : ndarray
         The inertia after each iteration of the best start.
     report : Report
@@ -83,7 +84,8 @@ class Partition:
 class Lloyd:
     """Lloyd's algorithm for kernel k-means, which returns the best of several starts.
 
-    The best start has the lowest inertia.  If a cluster becomes empty, the point with the largest
+    The best start is that with the lowest inertia, the weighted sum of squared distances of the
+    points from their centroids.  If a cluster becomes empty, the point with the largest
     distance from the centroid of its own cluster is assigned to it.  The inertia decreases in every
     iteration, up to rounding.
 
@@ -99,8 +101,8 @@ class Lloyd:
         Number of starts.
     algorithm : {"lloyd", "hartigan"}, default="lloyd"
         "lloyd" stops when every point is nearest to the centroid of its own cluster.  "hartigan"
-        then also moves single points if that decreases the inertia, which can happen because the
-        centroids move with the point.
+        then also moves single points to other clusters if that decreases the inertia, which is
+        possible because the centroids change too.
     tol : float, default=1e-4
         A start stops when no point moves, or when an iteration decreases the inertia by less than
         `tol` times the explained variance: the inertia of a single cluster minus the current one.
@@ -109,7 +111,7 @@ class Lloyd:
     random_state : int, Generator, RandomState or None, default=None
         Seed for the initial centroids; None means 0.
     max_memory : int, str or None, default=None
-        Memory budget.  As many starts as fit into a quarter of it run at the same time.
+        Memory budget.  The starts that run at the same time use at most a quarter of it.
 
     Examples
     --------
@@ -133,7 +135,7 @@ class Lloyd:
     max_memory: Any = None
 
     def workspace(self, n: int, starts: int = 1) -> int:
-        """Return the bytes that `starts` simultaneous starts need in addition to K."""
+        """Return the memory in bytes, without K, if this many starts run at the same time."""
         return 8 * n * (_ARRAYS_PER_START * self.n_clusters * (starts + 1) + 12)
 
     def partition(
@@ -151,11 +153,11 @@ class Lloyd:
         Parameters
         ----------
         gram : GramOperator
-            K = k(X, X).
+            The kernel matrix K = k(X, X).
         weights : array of shape (n,), optional
             Positive weights of the points.
         start : array of int, shape (n,), optional
-            Initial labels, instead of `init`.
+            Initial labels, used instead of `init`.
         log : callable, optional
             Called with a progress message after each iteration.
         keys : array of shape (n,), optional
@@ -185,16 +187,16 @@ class Lloyd:
             self._iterate(points, states, log)
             best_states = [
                 min([*best_states, *states], key=lambda state: state.inertia)
-            ]  # the first one if there are ties
+            ]  # if there are ties, the first one
         best = best_states[0]
-        if start is None:  # the order of the draws is arbitrary
+        if start is None:  # clusters are numbered in random order: sort them by weight
             first = np.full(C, np.inf)
             np.minimum.at(first, best.centroid_labels, points.keys)
-            best.renumber(np.lexsort((first, -best.masses)))  # ties are ordered by the smallest key
+            best.renumber(np.lexsort((first, -best.masses)))  # ties are sorted by smallest key
         return self._result(points, best, len(starts), watch)
 
     def _initial_labels(self, points: KernelDistances, rng: np.random.Generator) -> np.ndarray:
-        """Draw the initial centroids, and return for each point the label of the nearest."""
+        """Draw the initial centroids, and return the index of the nearest one for each point."""
         n, C, w = points.n, self.n_clusters, points.weights
         if self.init == "random":
             drawn: list[int] = []
@@ -202,7 +204,7 @@ class Lloyd:
             while len(drawn) < C and np.any(probabilities > 0.0):
                 drawn.append(int(points.draw_points(probabilities, rng.random(1))[0]))
                 probabilities[points.keys == points.keys[drawn[-1]]] = (
-                    0.0  # never draw an equal point
+                    0.0  # do not draw a point twice, nor a point equal to it
                 )
             return points.distances(np.array(drawn)).argmin(axis=1)
         trials = 2 + int(np.log(C))
@@ -211,7 +213,7 @@ class Lloyd:
         for c in range(1, C):
             probabilities = w * np.where(nearest > points.floor, nearest, 0.0)
             if not np.any(probabilities > 0.0):
-                break  # all points coincide with drawn ones
+                break  # every point coincides with a point that was drawn
             distances = points.distances(points.draw_points(probabilities, rng.random(trials)))
             inertias = [w @ np.minimum(nearest, d) for d in distances.T]
             new = distances[:, int(np.argmin(inertias))]
@@ -222,7 +224,7 @@ class Lloyd:
     def _iterate(
         self, points: KernelDistances, starts: list[_LloydState], log: Callable[[str], None] | None
     ) -> None:
-        """Iterate all starts at the same time until each has stopped."""
+        """Iterate from all starts at the same time, until each of them has stopped."""
         sums = points.sums([state.labels for state in starts])
         running = list(range(len(starts)))
         for iteration in range(1, self.max_iter + 1):
@@ -280,20 +282,20 @@ class Lloyd:
         messages = []
         if n_found < self.n_clusters:
             messages.append(
-                f"{n_found} clusters were found, fewer than n_clusters={self.n_clusters}; the "
+                f"{n_found} clusters were found, fewer than n_clusters={self.n_clusters}. The "
                 f"usual cause is points that coincide in feature space. Use fewer clusters"
             )
         if not best.converged:
             change = best.history[-2] - best.history[-1] if len(best.history) > 1 else np.nan
             messages.append(
                 f"points still moved after {self.max_iter} iterations; the last one decreased the "
-                f"inertia of {best.inertia:.6g} by {change:.2g}. Raise max_iter or tol"
+                f"inertia by {change:.2g} to {best.inertia:.6g}. Increase max_iter or tol"
             )
         for text in messages:
             warn_caller(text, ConvergenceWarning)
         error = points.rounding(np.zeros(0))
         if 1 < self.n_clusters == n_found and not error < MAX_CANCELLATION_ERROR * best.variance:
-            what = "the clusters are decided by rounding"
+            what = "the clusters are determined by rounding errors"
             warn_about_cancellation(points.gram.kernel, what, best.variance, error)
         history = np.array(best.history)
         change = abs(history[-1] - best.inertia) / max(abs(history[-1]), np.finfo(float).tiny)
@@ -323,7 +325,7 @@ class Lloyd:
 
 
 class _LloydState:
-    """The state of the iteration from one start."""
+    """The state of Lloyd's algorithm for one of several starts."""
 
     def __init__(self, labels: np.ndarray) -> None:
         self.labels = labels.astype(np.intp)
@@ -333,7 +335,7 @@ class _LloydState:
         self.n_iter = 0
         self.centroid_labels = (
             self.labels
-        )  # the centroids are the means of the clusters of these labels
+        )  # labels of the clusters whose means are the current centroids
         self.masses: np.ndarray = np.empty(0)
         self.squared_norms: np.ndarray = np.empty(0)
         self.distances: np.ndarray = np.empty(0)

@@ -1,6 +1,6 @@
 """Silhouette coefficients in feature space.
 
-They compare the distances of a point to its own cluster and to the nearest other cluster.
+The coefficient of a point compares its mean distances to its own and to the nearest other cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...gram import (
 
 __all__ = ["silhouette"]
 
-_TILE_ROWS, _TILE_COLUMNS = 384, 384  # size of the tiles of K; limits memory
+_TILE_ROWS, _TILE_COLUMNS = 384, 384  # K is evaluated in tiles of this size, to limit memory
 
 
 @entry_point
@@ -31,20 +31,19 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
         s_i = (b_i - a_i) / max(a_i, b_i),        -1 <= s_i <= 1
 
     a_i is the mean distance |k(x_i, .) - k(x_j, .)| to the other points of its cluster, and b_i the
-    mean distance to the points of the nearest other cluster.  All pairs of points are used, in
-    tiles.
+    mean distance to the points of the nearest other cluster.  K is read in tiles.
 
     Parameters
     ----------
     gram : GramOperator
-        K = k(X, X).
+        The kernel matrix K = k(X, X).
     labels : array of shape (n,)
-        The cluster of each point, with at least two different clusters.
+        The cluster of each point; there must be at least two clusters.
 
     Returns
     -------
     ndarray of shape (n,)
-        The coefficients; 0 for a point that is the only one of its cluster.
+        The coefficients.  They are 0 for a point that is alone in its cluster.
 
     Examples
     --------
@@ -58,10 +57,11 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
     n = gram.shape[0]
     distinct, indices = np.unique(np.asarray(labels), return_inverse=True)
     if len(indices) != n:
-        raise ValueError(f"{len(indices)} labels, but there are {n} points")
+        raise ValueError(f"got {len(indices)} labels for {n} points; pass one label per point")
     if len(distinct) < 2:
         raise ValueError(
-            "silhouettes compare clusters, but there is only one; use two clusters or more"
+            "silhouettes compare clusters, but all points have the same label; use at least two "
+            "clusters"
         )
     diagonal = np.asarray(gram.diagonal(), dtype=np.float64)
     membership = np.zeros((n, len(distinct)))
@@ -92,7 +92,7 @@ def silhouette(gram: GramOperator, labels: Any) -> np.ndarray:
         and points_differ(gram.X, gram.X, *points).any()
     ):
         warn_about_cancellation(
-            gram.kernel, "silhouettes are decided by rounding", mean_squared, error
+            gram.kernel, "the silhouettes are determined by rounding errors", mean_squared, error
         )
     counts, every = np.bincount(indices), np.arange(n)
     is_single = counts[indices] == 1

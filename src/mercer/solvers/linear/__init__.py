@@ -1,4 +1,4 @@
-"""Solvers for (K + diag(shift)) a = y: direct, iterative, and with an intercept."""
+"""Direct and iterative solvers for the linear system (K + diag(shift)) a = y."""
 
 from ._cholesky import Cholesky, Factor, LeastSquares
 from ._cholesky import max_relative_residual as max_relative_residual

@@ -1,8 +1,8 @@
 """Direct solvers for the regularised kernel system (K + diag(shift)) a = y.
 
-The shift is an argument of the solver and not part of the Gram operator, because nearly every
-kernel method solves the regularised system.  A scalar shift is the ridge penalty; a vector carries
-sample weights, shift_i = alpha / w_i.
+The shift is an argument of the solver and not part of the kernel matrix K, because nearly every
+kernel method solves such a system.  A scalar shift is the ridge penalty alpha; a vector
+shift_i = alpha / w_i takes sample weights w into account.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Factor(ABC):
     """
 
     solver: str
-    _status: Status  # how the method ended, before the residual is checked
+    _status: Status  # the status before the residual is checked
     _message = ""
     _n_iter = 0
     _tol = 0.0  # the relative residual at which an iteration stops
@@ -58,7 +58,7 @@ class Factor(ABC):
         self.solver, self.size, self._dtype = solver, size, dtype
         self._watch = Stopwatch()
         self._residual = float("nan")
-        self._exponents: Any = 0  # exponents of the powers of 2 that the columns were divided by
+        self._exponents: Any = 0  # column j of the right-hand side was divided by 2**_exponents[j]
 
     def solve(self, y: np.ndarray) -> np.ndarray:
         """Return A^-1 y, and record the true residual in the report.
@@ -75,7 +75,7 @@ class Factor(ABC):
         Warns
         -----
         ConvergenceWarning
-            If the method did not converge, or the residual is larger than rounding explains.
+            If the method did not converge, or the residual is larger than rounding can explain.
         """
         y = np.asarray(y)
         columns = y[:, None] if y.ndim == 1 else y
@@ -131,17 +131,17 @@ class Factor(ABC):
 
     @abstractmethod
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return a, and the true residual y - A a.
+        """Return the solution a of A a = y, and the true residual y - A a.
 
-        If `patient` is False, an iterative method gives up early when its first steps show that
-        it would take too many.
+        If `patient` is False, an iterative method gives up early when its first steps show that it
+        would take too many steps.
         """
 
 
 def normalise_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scale each column of y by a power of 2, to a largest entry between 1/2 and 1.
+    """Scale each column of y by a power of 2, so that its largest entry is between 1/2 and 1.
 
-    Norms of the scaled columns neither overflow nor underflow, and scaling by powers of 2 is exact.
+    This avoids overflow and underflow of norms.  Scaling by powers of 2 causes no rounding errors.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def normalise_columns(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     -------
     scaled : ndarray of shape (n, q)
     exponents : ndarray of int of shape (q,)
-        y = scaled * 2**exponents.
+        The exponents for which y = scaled * 2**exponents.
 
     Examples
     --------
@@ -193,7 +193,8 @@ def warn_inaccurate(report: Report) -> None:
 def max_relative_residual(residual: np.ndarray, y: np.ndarray) -> float:
     """Return the largest relative residual |y - A a| / |y| over the columns.
 
-    It is inf if a residual is NaN.  For a column y = 0, the absolute residual is used.
+    The result is inf if a residual is NaN.  Where a column of y is 0, the absolute residual is
+    used.
 
     Examples
     --------
@@ -212,9 +213,9 @@ def max_relative_residual(residual: np.ndarray, y: np.ndarray) -> float:
 class Cholesky:
     """Cholesky factorisation of A = K + diag(shift): direct, and exact up to rounding.
 
-    A = L L^T takes n^3 / 3 operations and, if the array of K may be overwritten, no further memory.
-    LAPACK writes L over one triangle of the array.  The other triangle still contains K, from which
-    the true residual is computed.
+    A = L L^T takes n^3 / 3 operations and, if the array of K may be overwritten, no additional
+    memory: LAPACK writes L to one triangle of the array.  The other triangle still contains K, from
+    which the true residual is computed.
 
     Examples
     --------
@@ -231,7 +232,7 @@ class Cholesky:
 
     @staticmethod
     def cost(n: int, read: Cost, columns: int = 1) -> Cost:
-        """Return the cost for n points, if a pass over the stored K costs `read`."""
+        """Return the predicted cost for n points, if one pass over the stored K costs `read`."""
         return Cost(factors=n**3 / 3.0, products=6.0 * n * n * columns, calls=20) + 4.0 * read
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
@@ -240,12 +241,12 @@ class Cholesky:
         Parameters
         ----------
         gram : GramOperator
-            Symmetric.  A TiledGram is converted to an array, with a DensifyWarning.
+            The symmetric matrix K.  A TiledGram is converted to an array, with a DensifyWarning.
         shift : float or ndarray of shape (n,), default=0.0
-            Non-negative.
+            Non-negative numbers that are added to the diagonal of K.
         overwrite : bool, default=False
-            Overwrite the array of the Gram instead of copying it.  The Gram cannot be used
-            afterwards; see `DenseGram.release`.
+            Overwrite the array of `gram` instead of copying it.  `gram` cannot be used afterwards;
+            see `DenseGram.release`.
 
         Returns
         -------
@@ -275,7 +276,7 @@ class _CholeskyFactor(Factor):
         self._rcond, _ = lapack_routine("pocon", K)(self._L, norm, uplo="L")
         if self._rcond < np.finfo(K.dtype).eps:
             raise self._failure(
-                f"the reciprocal condition number is {self._rcond:.1e}, below machine eps",
+                f"the reciprocal condition number is {self._rcond:.1e}, below machine epsilon",
                 norm,
                 shift,
             )
@@ -319,10 +320,10 @@ class _CholeskyFactor(Factor):
 @entry_point
 @dataclass(frozen=True)
 class LeastSquares:
-    """Minimum-norm least-squares solution of (K + diag(shift)) a = y, for singular systems.
+    """Minimum-norm least-squares solution of (K + diag(shift)) a = y, even if it is singular.
 
-    The matrix is decomposed into eigenvalues and eigenvectors.  Eigenvalues whose absolute value
-    is at most `rcond` times the largest one are treated as 0.
+    The solver computes all eigenvalues and eigenvectors of the matrix.  Eigenvalues whose absolute
+    value is at most `rcond` times the largest one are treated as 0.
 
     Parameters
     ----------
@@ -367,7 +368,9 @@ class _SpectralFactor(Factor):
         n_dropped = int(np.sum(~is_nonzero))
         if n_dropped:
             self._status = Status.SINGULAR
-            self._message = f"{n_dropped} of {len(K)} eigenvalues treated as 0 (below {cutoff:.1e})"
+            self._message = (
+                f"{n_dropped} of {len(K)} eigenvalues are treated as 0 (at most {cutoff:.1e})"
+            )
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         a = self._vectors @ (self._inverses[:, None] * (self._vectors.T @ y))
@@ -386,7 +389,7 @@ class _SpectralFactor(Factor):
 
 
 def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
-    """Return the shift as an array with one value per point, after validation."""
+    """Check the shift, and return it as an array with one value per point."""
     n = gram.shape[0]
     shift = np.asarray(shift, dtype=float)
     if shift.shape not in ((), (n,)):
@@ -397,5 +400,5 @@ def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
 
 
 def lapack_routine(name: str, array: np.ndarray) -> Any:
-    """Return the LAPACK routine of this name for the precision of `array`."""
+    """Return a LAPACK routine for the dtype of `array`: "potrf" gives dpotrf or spotrf."""
     return getattr(lapack, ("d" if array.dtype == np.float64 else "s") + name)

@@ -1,9 +1,11 @@
-"""Conjugate gradients with a randomly pivoted Cholesky preconditioner; K is never stored.
+"""Conjugate gradients with a randomly pivoted Cholesky preconditioner, without storing K.
+
+The scaling S makes all shifts equal, and P is the preconditioner:
 
     S (K + D) S = S K S + mu I,   D = diag(shift),   S = (mu / D)^1/2,   mu = the largest shift,
     S K S ~ F^T F,                P^-1 = S (F^T F + mu I)^-1 S
 
-Once the factor F captures the eigenvalues above mu, the number of steps does not grow with n
+Once F^T F captures the eigenvalues of S K S above mu, the number of steps does not grow with n
 (Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465).
 """
 
@@ -25,8 +27,8 @@ from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
 
-_STEPS_PER_CHEBYSHEV_STEP = 1.3  # expected steps relative to Chebyshev's bound; see expected_steps
-_MAX_FACTOR_ENTRIES = 2**27  # largest default size of F: 1 GiB in float64
+_STEPS_PER_CHEBYSHEV_STEP = 1.3  # expected number of steps / Chebyshev's bound
+_MAX_FACTOR_ENTRIES = 2**27  # by default, F has at most this many entries: 1 GiB in float64
 
 
 @entry_point
@@ -34,23 +36,24 @@ _MAX_FACTOR_ENTRIES = 2**27  # largest default size of F: 1 GiB in float64
 class ConjugateGradient:
     """Preconditioned conjugate gradients for (K + diag(shift)) a = y.
 
-    The solution is as exact as that of a factorisation, but K need not be stored: it is evaluated
-    tile by tile, in each of a few passes.  One pass serves all right-hand sides.  The true residual
-    is computed every 20 steps and at the end.  For a positive semidefinite K, the certificate of
-    the report bounds the errors of the solution:
+    The solution is as exact as that of a factorisation, but K need not be stored: every step
+    evaluates K again, tile by tile, for all right-hand sides at once.  The true residual is
+    computed every 20 steps and at the end.  If K is positive semidefinite, the certificate of the
+    report bounds the errors of the solution:
 
         coefficients   |a - a*|   <=  |r| / min(shift)
-        function       |f - f*|_H <=  |D^-1/2 r| / 2,   which is |r| / (2 sqrt(mu)) for one shift
+        function       |f - f*|_H <=  |D^-1/2 r| / 2
 
-    Here r is the residual, D = diag(shift), mu a common shift, and f the kernel expansion with the
-    coefficients a.  The certificate contains the largest bound over the columns.
+    Here a* is the exact solution, r the residual, D = diag(shift), and f and f* are the functions
+    with the coefficients a and a*.  If all shifts equal mu, the second bound is
+    |r| / (2 sqrt(mu)).  The certificate contains the largest bound over the columns of y.
 
     Parameters
     ----------
     rank : int, optional
         Rank of the pivoted Cholesky factor.  By default 5 sqrt(n), limited such that the factor
-        takes at most 1 GiB or a quarter of the memory budget.  0 disables the preconditioner.  A
-        higher rank costs O(n rank^2) once and reduces the number of steps.
+        takes at most 1 GiB and a quarter of the memory budget.  0 disables the preconditioner.  A
+        higher rank reduces the number of steps, but the factor takes O(n rank^2) operations.
     tol : float, default=1e-14
         Relative residual |y - (K + shift) a| / |y| at which the iteration stops.  Rounding may
         prevent that: it causes a residual of about 1e-17 lambda_max / shift, or more if the
@@ -61,7 +64,7 @@ class ConjugateGradient:
     random_state : int, Generator, RandomState or None
         Seed for the choice of pivots; None stands for 0.
     max_memory : int, str or None
-        Memory budget for everything but the Gram; None for half of the memory of the computer.
+        Memory budget for everything but K; None for half of the memory of the computer.
     log : callable, optional
         Called with a line of text that describes the progress.
 
@@ -92,12 +95,15 @@ class ConjugateGradient:
             raise ValueError(f"ConjugateGradient: rank must not be negative, got {self.rank!r}")
 
     def workspace(self, n: int, columns: int = 1) -> int:
-        """Return the bytes needed in addition to K: preconditioner and iterates."""
+        """Return the memory in bytes for the preconditioner and the iterates, without K."""
         rank = self._rank(n)
         return 8 * (n * rank + 10 * rank * rank + 8 * n * columns)
 
     def cost(self, n: int, read: Cost, columns: int = 1) -> tuple[Cost, Cost]:
-        """Return the costs of the preconditioner and of a step, if a pass over K costs `read`."""
+        """Return the predicted costs of the preconditioner and of one step.
+
+        `read` is the cost of one pass over K.
+        """
         r, extra_columns = self._rank(n), columns - 1
         setup = (2.0 * r / n) * read + Cost(thin=3.0 * n * r * r, calls=200)
         step = Cost(
@@ -113,9 +119,9 @@ class ConjugateGradient:
         Parameters
         ----------
         gram : GramOperator
-            Symmetric, with any storage.  It is not changed, and is needed for every solve.
+            The symmetric matrix K, stored or not.  It is not changed, but `solve` uses it later.
         shift : float or ndarray of shape (n,)
-            Positive.
+            Positive numbers that are added to the diagonal of K.
         overwrite : bool, default=False
             Ignored.
 
@@ -149,13 +155,13 @@ class ConjugateGradient:
 
 
 def expected_steps(ratio: float) -> float:
-    """Return the expected number of steps to a relative residual of 1e-14.
+    """Return the expected number of CG steps to a relative residual of 1e-14.
 
-    `ratio` estimates the largest eigenvalue of the residual K - F^T F, relative to the shift.  The
-    estimate is the trace of the residual divided by the number of pivots, which assumes that the
-    spectrum decays.  With this estimate, Chebyshev's bound on the number of steps is too small for
-    decaying spectra: on six of seven datasets of 8000 points, 1.25 to 1.7 times as many steps were
-    needed.  For a flat spectrum it is too large, but then many steps are needed anyway.
+    `ratio` is an estimate of the largest eigenvalue of K - F^T F, relative to the shift, for a
+    preconditioner F^T F + shift I.  The caller estimates this eigenvalue by the trace of K - F^T F
+    divided by the number of pivots, which assumes that the spectrum of K decays.  With this
+    estimate, Chebyshev's bound is too small: on six of seven datasets of 8000 points, 1.25 to 1.7
+    times as many steps were needed.  It is therefore multiplied by a constant.
     """
     root = np.sqrt(1.0 + max(ratio, 1e-12))
     return float(_STEPS_PER_CHEBYSHEV_STEP * np.log(2e14) / np.log((root + 1.0) / (root - 1.0)))
@@ -203,7 +209,7 @@ class _IterativeFactor(PreconditionedFactor):
         }
 
     def _largest_norm(self, residual: np.ndarray) -> float:
-        """Return the largest norm of a column, after undoing the scaling of the right-hand side."""
+        """Return the largest norm of a column, in the original scale of the right-hand side."""
         norms = np.linalg.norm(residual, axis=0)
         with np.errstate(over="ignore"):
             return float(np.ldexp(norms, self._exponents).max(initial=0.0))
@@ -224,13 +230,13 @@ class _IterativeFactor(PreconditionedFactor):
     def _refuse(self, quantity: str) -> NoReturn:
         raise NotImplementedError(
             f"conjugate gradients only solve systems and cannot compute {quantity} of K + shift; "
-            f"use Cholesky() (solver='cholesky'), or the determinant of a low-rank approximation, "
-            f"ShiftedLowRank"
+            f"use Cholesky() (solver='cholesky'), or ShiftedLowRank for the determinant of a "
+            f"low-rank approximation"
         )
 
 
 class _Scaled(GramOperator):
-    """The kernel matrix S K S, scaled by a diagonal matrix S, from which pivots are chosen."""
+    """The matrix S K S for a diagonal matrix S, given by its diagonal `scale`."""
 
     def __init__(self, gram: GramOperator, scale: np.ndarray) -> None:
         self._gram, self._scale = gram, scale

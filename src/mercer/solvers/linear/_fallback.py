@@ -15,8 +15,8 @@ from ._pcg import PreconditionedFactor
 
 __all__ = ["FallbackSolver"]
 
-_STEPS_SAFETY_FACTOR = 2.0  # a solver may take this many times the expected number of steps
-# Relative to the largest k(x, x): for a smaller shift, iterative solvers would not converge.
+_STEPS_SAFETY_FACTOR = 2.0  # max_iter must be at least this many times the expected number of steps
+# Iterative solvers would not converge for a shift below this, relative to the largest k(x, x).
 _MIN_ITERATIVE_SHIFT = 1e-10
 
 
@@ -26,16 +26,16 @@ class FallbackSolver:
     """Try several linear solvers in turn, and use the first one that converges.
 
     If a solver fails or does not converge, the next one is used, and the report contains the
-    reason.  An iterative solver is skipped if its preconditioner predicts more than half of its
-    `max_iter` steps, and given up if its first steps decay too slowly.  The decision depends only
+    reason.  An iterative solver is skipped if it is expected to take more than half of its
+    `max_iter` steps, and given up if its residual decays too slowly.  The decision depends only
     on computed numbers, never on elapsed time, so that it is reproducible.
 
     Parameters
     ----------
     solvers : tuple of solvers
-        From cheap to expensive.  Warnings and errors of the last one reach the caller.
+        The solvers, from cheap to expensive.  Only the last one issues warnings or raises errors.
     hold : float, default=inf
-        Number of expected steps above which K is stored as an array, if it was not.
+        K is stored as an array if an iterative solver is expected to take more steps than this.
 
     Examples
     --------
@@ -56,29 +56,29 @@ class FallbackSolver:
 
     def __post_init__(self) -> None:
         if not self.solvers:
-            raise ValueError("Cascade needs at least one solver, got none")
+            raise ValueError("FallbackSolver needs at least one solver, got none")
 
     @property
     def storage(self) -> str:
         """The recommended storage of K: that of the last solver, or "tiled" if `hold` is finite.
 
-        With a finite `hold`, a solver that needs an array creates it.
+        If `hold` is finite, K is converted to an array when a solver needs one.
         """
         if np.isfinite(self.hold):
             return "tiled"
         return str(getattr(self.solvers[-1], "storage", "dense"))
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
-        """Factorise K + diag(shift) with the first solver that can.
+        """Factorise K + diag(shift) with the first solver that succeeds.
 
         The parameters are those of `Cholesky.factorize`; only the last solver may overwrite the
         array of K.
         """
-        return _CascadeFactor(self, gram, check_shift(gram, shift), overwrite)
+        return _FallbackFactor(self, gram, check_shift(gram, shift), overwrite)
 
 
-class _CascadeFactor(Factor):
-    """The factor of the solver that is tried at present, with the remaining solvers."""
+class _FallbackFactor(Factor):
+    """The factor of the current solver, and the solvers that have not been tried yet."""
 
     _status = Status.CONVERGED
     _factor: Any = None
@@ -102,7 +102,7 @@ class _CascadeFactor(Factor):
         self._ensure_factor()
 
     def _ensure_factor(self) -> None:
-        """Factorise with the next solver that can, unless there is a factor already.
+        """Unless there is a factor already, factorise with the next solver that succeeds.
 
         If the last solver fails, its exception is raised.
         """
@@ -132,14 +132,14 @@ class _CascadeFactor(Factor):
         max_iter = getattr(getattr(self._factor, "_options", None), "max_iter", None) or np.inf
         if self._remaining and _STEPS_SAFETY_FACTOR * expected_steps > max_iter:
             self._give_up(
-                f"about {expected_steps:.0f} steps are expected from the preconditioner, but "
-                f"{max_iter / _STEPS_SAFETY_FACTOR:.0f} cost as much as the next solver"
+                f"the preconditioner predicts about {expected_steps:.0f} steps, but "
+                f"{max_iter / _STEPS_SAFETY_FACTOR:.0f} steps cost as much as the next solver"
             )
         elif expected_steps > self._max_tiled_steps:
             self._factor._gram = self._store_gram()
 
     def _store_gram(self) -> GramOperator:
-        """Store K as an array, if it is not stored yet, and return its operator."""
+        """Store K as an array, if it is not stored yet, and return the GramOperator."""
         if not hasattr(self._gram, "release"):
             K, n_threads = self._gram, self._gram.n_threads
             options: dict[str, Any] = {"owned": True, "n_threads": n_threads}
@@ -158,7 +158,7 @@ class _CascadeFactor(Factor):
         self._history += f"{name} was given up: {first_sentence}. "
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        self._ensure_factor()  # a previous exception may have left no factor
+        self._ensure_factor()  # there is no factor if an earlier call raised an exception
         self._check_expected_steps()
         while True:
             factor = self._factor
@@ -193,9 +193,9 @@ class _CascadeFactor(Factor):
         return self._from_exact_factor("inverse_diagonal")
 
     def _from_exact_factor(self, name: str) -> Any:
-        """Return the result of this method of the factor.
+        """Call the method `name` of the current factor, and return its result.
 
-        If the current factor is iterative, a float64 Cholesky factor is computed for it.
+        If the current solver is iterative, a float64 Cholesky factor is computed and used.
         """
         self._ensure_factor()
         if not isinstance(self._factor, PreconditionedFactor):

@@ -17,13 +17,13 @@ __all__ = ["InPlaceSymmetric", "check_points", "gram_to_array", "mirror_lower_tr
 
 
 def check_points(gram: Any) -> None:
-    """Raise ValueError if the Gram matrix is not k(X, X) of at least one point."""
+    """Raise ValueError if the Gram matrix is not symmetric, or if there are no points."""
     if not getattr(gram, "symmetric", True):
         raise ValueError(
             "this solver needs a symmetric Gram matrix k(X, X), but got a Gram matrix k(X, Z)"
         )
     if not gram.shape[0]:
-        raise ValueError("there are no points: K is 0 x 0, so that there is nothing to solve")
+        raise ValueError("there are no points, so that K is 0 x 0; pass at least one point")
 
 
 def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
@@ -33,7 +33,7 @@ def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
     ----------
     gram : GramOperator or CentredGram
     overwrite : bool
-        Return the array of the Gram itself, if it is stored as one, instead of a copy.
+        If K is stored as an array, return this array itself instead of a copy.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
     Warns
     -----
     DensifyWarning
-        If the Gram was not stored as an array.
+        If K was not stored as an array.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
     else:
         K = gram.release() if overwrite else gram.to_array()
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(K.sum(dtype=np.float64))  # the sum needs no n x n array of flags
+        finite = np.isfinite(K.sum(dtype=np.float64))  # needs no n x n array of flags
     if not finite:
         raise not_finite_error(gram.kernel)
     return K
@@ -78,7 +78,7 @@ class InPlaceSymmetric:
     Attributes
     ----------
     work : ndarray of shape (n, n)
-        The array, in Fortran order; pass it to LAPACK with lower=1 and overwrite_a=1.
+        The array, in Fortran order.  It can be passed to LAPACK with lower=1 and overwrite_a=1.
     diagonal : ndarray of shape (n,)
         The diagonal of A.
 
@@ -118,7 +118,7 @@ class InPlaceSymmetric:
 
 
 def mirror_lower_triangle(A: np.ndarray) -> None:
-    """Copy the lower triangle of A to the upper one, in place and without a second matrix.
+    """Copy the lower triangle of A to the upper triangle, in place.
 
     Examples
     --------

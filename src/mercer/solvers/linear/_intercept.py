@@ -1,12 +1,13 @@
-"""Kernel ridge regression with an intercept, as a bordered system for any factorisation.
+"""Kernel ridge regression with an intercept b, as a bordered linear system.
 
     [ C   1 ] [a]   [y]
     [ 1^T 0 ] [b] = [0],       C = K + diag(alpha / w)
 
     u = C^-1 1,   b = u^T y / u^T 1,   a = C^-1 (y - b 1) = P y,   P = C^-1 - u u^T / u^T 1
 
-Sample weights w enter through M = S K S + alpha I with S = diag(sqrt w), so that C^-1 = S M^-1 S.
-M stays well conditioned when some weights are tiny.  Without an intercept, P = C^-1.
+The factorisation of C may come from any solver.  With sample weights w, the matrix
+M = S K S + alpha I with S = diag(sqrt w) is factorised instead, and C^-1 = S M^-1 S.  M stays well
+conditioned when some weights are tiny.  Without an intercept, P = C^-1.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from .._report import Report, worst_report
 
 __all__ = ["BorderedSystem", "inverse_diagonal_with_intercept", "solve_with_intercept"]
 
-_COLUMNS_PER_BLOCK = 256  # columns per solve of `explained`, to limit its memory
+_COLUMNS_PER_BLOCK = 256  # `explained` solves for this many columns at a time to limit memory
 
 
 @entry_point
 class BorderedSystem:
     """Kernel ridge regression from a factorised system, with or without an intercept.
 
-    Provides the coefficients, leave-one-out errors and predictive variances.  See the module
-    docstring for the matrices C, M and P.
+    It computes the coefficients, leave-one-out errors and predictive variances.  The coefficients
+    are a = P y, with P = C^-1 - u u^T / u^T 1 and u = C^-1 1, where C = K + diag(alpha / w) for
+    sample weights w.  Without an intercept, P = C^-1.
 
     Parameters
     ----------
     factor : Factor
-        A factorisation of M if `root` is given, otherwise of C.
+        A factorisation of C or, if `root` is given, of M = S K S + alpha I with S = diag(root).
     root : ndarray of shape (n,), optional
         Positive square roots of the sample weights.
     intercept : bool
@@ -58,18 +60,21 @@ class BorderedSystem:
         self._reports_of_u: list[Report] = [factor.report] if intercept else []
 
     def solve(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients a, (n, q), and the intercepts b, (q,)."""
+        """Return the coefficients a of shape (n, q), and the intercepts b of shape (q,)."""
         return solve_with_intercept(self._inverse(Y), self._u, Y)
 
     @property
     def report(self) -> Report:
-        """The report of the last solve, or of u if that is worse; u affects every solution."""
+        """The report of the last solve, or that of u = C^-1 1 if it is worse.
+
+        u affects every solution.
+        """
         return worst_report([self.factor.report, *self._reports_of_u])
 
     def inverse(self, columns: Any = None) -> np.ndarray:
-        """Return columns of P, all by default.
+        """Return the columns of P with these indices; all columns by default.
 
-        Column i contains the coefficients of the fit to the i-th unit vector.
+        Column i of P contains the coefficients of the fit to the i-th unit vector.
         """
         n = self.factor.size
         columns = np.arange(n) if columns is None else columns
@@ -80,7 +85,8 @@ class BorderedSystem:
     def leave_one_out(self, A: np.ndarray) -> np.ndarray:
         """Return the leave-one-out errors y_i - f_-i(x_i) = a_i / P_ii.
 
-        f_-i is the fit without point i, and A, of shape (n, q), contains the coefficients a.
+        Here f_-i is the fit without point i.  The array A of shape (n, q) contains the coefficients
+        a for each of the q outputs.
         """
         diagonal = self.factor.inverse_diagonal()
         if self.root is not None:
@@ -88,9 +94,10 @@ class BorderedSystem:
         return A / inverse_diagonal_with_intercept(diagonal, self._u)[:, None]
 
     def explained(self, K: np.ndarray) -> np.ndarray:
-        """Return by how much the data reduce the prior variance k(x, x) of new points x.
+        """Return by how much the training data reduce the prior variance k(x, x) of new points x.
 
-        The reduction is k_x^T C^-1 k_x for each column k_x of K = k(training points, x).  With an
+        The reduction is k_x^T C^-1 k_x for each column k_x of K = k(training points, new points).
+        Here C is the regularised kernel matrix of the training points, and u = C^-1 1.  With an
         intercept, it is smaller by (1 - u^T k_x)^2 / u^T 1, the variance of the intercept.
         """
         out = np.empty(K.shape[1])
@@ -113,9 +120,11 @@ class BorderedSystem:
 def solve_with_intercept(
     A: np.ndarray, u: np.ndarray | None, Y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coefficients P Y and the intercepts b, given A = C^-1 Y and u = C^-1 1.
+    """Return the coefficients and intercepts of kernel ridge regression.
 
-    If u is None, there is no intercept: the result is A, and b = 0.
+    Given A = C^-1 Y and u = C^-1 1 for the regularised kernel matrix C, the intercepts are
+    b = u^T Y / u^T 1, and the coefficients A - u b.  If u is None, there is no intercept: the
+    coefficients are A, and b = 0.
 
     Examples
     --------
@@ -133,7 +142,7 @@ def solve_with_intercept(
 
 
 def inverse_diagonal_with_intercept(diagonal: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-    """Return the diagonal of P, given the diagonal of C^-1 and u = C^-1 1.
+    """Return the diagonal of P = C^-1 - u u^T / u^T 1, given that of C^-1 and u = C^-1 1.
 
     If u is None, there is no intercept, and P = C^-1.
 

@@ -1,4 +1,4 @@
-"""Minimum-norm solutions of F^T a = w: the coefficients of a vector w in the rows of F."""
+"""Minimum-norm solution of F^T a = w, which expresses w as a combination of the rows of F."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ..._core.linalg import eigh, lstsq
 
 __all__ = ["minimum_norm_solution"]
 
-# The steps after the first correct the error that squaring the condition number of F causes.
+# F F^T has the squared condition number of F; the steps after the first one correct the resulting
+# error.
 _REFINEMENT_STEPS = 3
 
 
@@ -22,8 +23,8 @@ def minimum_norm_solution(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the minimum-norm least-squares solution A of F^T A = W.
 
-    A dense F is solved by a singular value decomposition.  For a sparse F, the smaller of F F^T and
-    F^T F is decomposed, and the solution is improved by iterative refinement.
+    For a dense F, a singular value decomposition is used.  For a sparse F, the eigenvalues of the
+    smaller of F F^T and F^T F are computed, and the solution is improved by iterative refinement.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def minimum_norm_solution(
     -------
     A : ndarray of shape (n, q)
     residuals : ndarray of shape (q,)
-        |W - F^T A| of each column.
+        The norm |W - F^T A| of each column.
 
     Examples
     --------

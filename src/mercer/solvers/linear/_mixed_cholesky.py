@@ -1,4 +1,4 @@
-"""A float32 Cholesky factor as the preconditioner of float64 conjugate gradients.
+"""Conjugate gradients in float64, preconditioned by a Cholesky factor L in float32.
 
     S (K + diag(shift)) S ~ L L^T  in float32,   S = diag(K_ii + shift_i)^-1/2,
     P^-1 = S L^-T L^-1 S
@@ -34,9 +34,9 @@ from ._pcg import PreconditionedFactor, check_stopping_criteria
 __all__ = ["MixedCholesky"]
 
 _TILE = 384  # rows and columns of a tile of K, which is evaluated in float64
-_FLOAT32_EPS = 6e-8  # unit roundoff of float32; the first jitter is this times |A|
-_EXPECTED_STEPS = 5  # assumed by the cost model: 3 to 6 steps, unless the shift is tiny
-_MAX_JITTER = 1e-2  # relative to |A|: a matrix that needs a larger jitter counts as indefinite
+_FLOAT32_EPS = 6e-8  # unit roundoff of float32; the jitter starts at this times |A|
+_EXPECTED_STEPS = 5  # of CG, for the cost model; it takes 3 to 6 unless the shift is tiny
+_MAX_JITTER = 1e-2  # relative to |A|; if more jitter is needed, A is considered indefinite
 
 
 @entry_point
@@ -46,8 +46,9 @@ class MixedCholesky:
 
     The float32 factor preconditions conjugate gradients.  It takes 4 n^2 bytes, and is computed
     from tiles of K that are evaluated in float64.  With a TiledGram, the solver needs half the
-    memory of `Cholesky`; with a DenseGram, products with K are cheaper.  The solution is as exact
-    as that of a float64 factor: the true residual is computed in float64, and reported.
+    memory of `Cholesky`; with a DenseGram it needs more memory, but products with K are cheaper.
+    The solution is as exact as that of a float64 factor: the true residual is computed in float64,
+    and reported.
 
     If the matrix is not positive definite in float32 (lambda_max / shift above about 1e7), jitter
     is added to the diagonal of the *preconditioner*.  The solution remains exact, but takes more
@@ -61,7 +62,8 @@ class MixedCholesky:
         diagonal of K varies much.  Such a residual is accepted up to 1e-6 (1e-3 for a K in
         float32); above that, the solution is reported as inaccurate.
     max_iter : int, default=100
-        Largest number of steps; each is a product with K, and one more follows at the end.
+        Maximum number of CG steps.  Each step is a product with K; one more product is needed at
+        the end for the residual.
     max_memory : int, str or None
         Memory budget for the float32 matrix and, for `logdet` and `inverse_diagonal`, for a float64
         factor; None for half of the memory of the computer.
@@ -88,12 +90,12 @@ class MixedCholesky:
         check_stopping_criteria(self)
 
     def workspace(self, n: int) -> int:
-        """Return the bytes needed in addition to K."""
+        """Return the memory in bytes that the solver needs in addition to K."""
         return 4 * n * n + 80 * n
 
     @staticmethod
     def cost(n: int, read: Cost, columns: int = 1) -> Cost:
-        """Return the cost for n points, if a pass over K costs `read`."""
+        """Return the predicted cost for n points, if one pass over K costs `read`."""
         float32_read = Cost(read=4.0 * n * n)
         step = read + 2.0 * float32_read + Cost(products=3.0 * n * n * (columns - 1))
         return Cost(factors=n**3 / 6.0, written=4.0 * n * n) + read + _EXPECTED_STEPS * step
@@ -104,9 +106,9 @@ class MixedCholesky:
         Parameters
         ----------
         gram : GramOperator
-            Symmetric, with any storage.  It is not changed, and is needed for every solve.
+            The symmetric matrix K, stored or not.  It is not changed, but `solve` uses it later.
         shift : float or ndarray of shape (n,), default=0.0
-            Non-negative.
+            Non-negative numbers that are added to the diagonal of K.
         overwrite : bool, default=False
             Ignored.
 
@@ -117,7 +119,7 @@ class MixedCholesky:
         Raises
         ------
         NotPositiveDefiniteError
-            If jitter of 1 % of |K| in the preconditioner is not enough.
+            If the factorisation fails even with jitter of 1 % of |K| on the diagonal.
         MemoryBudgetError
             If the float32 matrix does not fit `max_memory`.
         """
@@ -149,7 +151,7 @@ class _MixedFactor(PreconditionedFactor):
 
     def _precondition(self, R: np.ndarray) -> np.ndarray:
         scaled = self._scale[:, None] * R
-        # Normalise the columns, because float32 has a narrow range of exponents.
+        # Normalise the columns, because float32 overflows and underflows easily.
         size = np.maximum(np.abs(scaled).max(axis=0), 1e-300)
         Z, _ = lapack.spotrs(self._L, (scaled / size).astype(np.float32), lower=1)
         return np.asarray(self._scale[:, None] * Z * size, dtype=float)
@@ -162,7 +164,7 @@ class _MixedFactor(PreconditionedFactor):
 
     @cached_property
     def _exact(self) -> Factor:
-        """A float64 factor, because CG cannot correct determinants and inverses."""
+        """A float64 Cholesky factor, for determinants and inverses, which CG cannot correct."""
         check_budget(
             12 * self.size**2,
             self._options.max_memory,
@@ -213,7 +215,8 @@ def _float32_matrix(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
 def _factor_with_jitter(A: InPlaceSymmetric) -> tuple[np.ndarray, float]:
     """Return the float32 Cholesky factor of A + jitter I, and the jitter.
 
-    The jitter is 0 if A is positive definite in float32; else it grows by factors of 4 until A is.
+    The jitter is 0 if A is positive definite in float32.  Otherwise it is increased by factors of 4
+    until A + jitter I is positive definite.
     """
     jitter = 0.0
     while True:

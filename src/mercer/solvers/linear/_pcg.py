@@ -1,4 +1,6 @@
-"""Preconditioned conjugate gradients on A a = y, for several right-hand sides at once.
+"""Preconditioned conjugate gradients for A a = y, with several right-hand sides at once.
+
+P is the preconditioner, r the residual y - A a, and p the search direction:
 
     z = P^-1 r,   p <- z + b p,   a <- a + s p,   r <- r - s A p,
     s = (r . p) / (p . A p),      b = z_new . (r_new - r) / (r . z)
@@ -6,7 +8,7 @@
 Each column of y has its own step sizes s and b, but one product with A serves all columns.  The
 Polak-Ribiere formula for b equals the usual one if P^-1 is exact, and tolerates a P^-1 that is
 applied in float32.  The recurrence for r drifts away from the true residual y - A a, which is
-therefore recomputed every 20 steps, and before a system counts as solved.
+therefore recomputed every 20 steps, and before the iteration ends.
 """
 
 from __future__ import annotations
@@ -38,14 +40,15 @@ __all__ = [
 class _CGTuning:
     """Tuning constants of conjugate gradients."""
 
-    # Largest number of steps, if the solver has max_iter=None.
+    # Maximum number of steps if max_iter=None.
     max_steps: int = 500
     # Steps between two computations of the true residual.
     steps_per_refresh: int = 20
-    # Steps before the iteration may be given up because of slow decay (patient=False).
+    # With patient=False, the iteration may be given up after this many steps, if the residual
+    # decays too slowly.
     trial_steps: int = 10
-    # The residual due to rounding, in units of eps |A| |a|: products with A are hardly more exact
-    # than the first value, and a backward stable method guarantees the second.
+    # Two levels of the residual that rounding causes, in units of eps |A| |a|: a smaller residual
+    # than the first can hardly be computed, and a backward stable method guarantees the second.
     rounding_floor: float = 1.0 / 32.0
     backward_stable: float = 4.0
 
@@ -63,8 +66,8 @@ class CGResult(NamedTuple):
 
     a: np.ndarray  # the solution
     gap: np.ndarray  # the true residual y - A a
-    n_iter: int
-    converged: bool  # whether the tolerance, or the limit set by rounding, was reached
+    n_iter: int  # number of steps
+    converged: bool  # whether the residual reached the tolerance, or the limit set by rounding
 
 
 @entry_point
@@ -82,14 +85,15 @@ def conjugate_gradients(
 ) -> CGResult:
     """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
 
-    The limit of rounding is reached when the true residual is no longer halved, although the
-    recurrence has reached the goal, or although the residual is below 4 eps |A| |a|, which a
-    backward stable method guarantees.  The caller decides whether that residual is acceptable.
+    Rounding limits the accuracy if the true residual is no longer halved, although the residual of
+    the recurrence has reached the tolerance, or although the true residual is below
+    4 eps |A| |a|, which a backward stable method guarantees.  Such a result counts as converged;
+    the caller decides whether its residual is acceptable.
 
     Parameters
     ----------
     times, precondition : callable
-        Functions V -> A V and V -> P^-1 V, for V of shape (n, q).
+        Functions V -> A V and V -> P^-1 V, for V of shape (n, q) and the preconditioner P.
     Y : ndarray of shape (n, q)
         The right-hand sides.
     tol : float
@@ -98,12 +102,13 @@ def conjugate_gradients(
         Largest number of steps.
     rounding : callable
         Function that estimates |A| |a|, one number per column of a.  A residual of eps / 32 times
-        this value counts as 0, because a product with A is not more exact, unless it exceeds
-        `residual_floor(dtype)` times |y|.
+        this value counts as 0, because products with A have larger rounding errors.  A residual
+        above `residual_floor(dtype)` times |y| never counts as 0.
     dtype : dtype, default=float
         The precision of a product with A; eps is its machine epsilon.
     patient : bool, default=True
-        If False, give up after 10 or more steps if their decay predicts more than 1.5 `max_iter`.
+        If False, give up after 10 or more steps if, at the rate of convergence so far, more than
+        1.5 `max_iter` steps would be needed.
     log : callable, optional
         Called with a line of text that describes the progress.
 
@@ -134,7 +139,7 @@ def conjugate_gradients(
     """
     run = CGRecurrence(times, precondition, np.asarray(Y, dtype=float))
     norm_y = np.linalg.norm(run.Y, axis=0)
-    best_ratio, fresh = np.inf, True  # fresh: R is the true residual, not that of the recurrence
+    best_ratio, fresh = np.inf, True  # fresh: R is the true residual, not updated by recurrence
     eps, max_goal = float(np.finfo(dtype).eps), residual_floor(dtype) * norm_y
     while True:
         rounding_error = eps * rounding(run.X)
@@ -183,7 +188,7 @@ def conjugate_gradients(
 
 
 class CGRecurrence:
-    """The state of conjugate gradients: iterates X, residuals R and directions P.
+    """The state of conjugate gradients for A X = Y: iterates X, residuals R and directions P.
 
     Parameters
     ----------
@@ -219,18 +224,25 @@ class CGRecurrence:
         self.restart(forget=True)
 
     def residual(self) -> np.ndarray:
-        """Return the true residual Y - A X, from which R drifts away."""
+        """Return the true residual Y - A X, from which R differs by rounding errors."""
         return self.Y - self.times(self.X)
 
     def restart(self, *, forget: bool) -> None:
-        """Continue from the current R; with `forget`, discard the previous search directions."""
+        """Continue from the current residual R.
+
+        If `forget` is True, the previous search directions are discarded.
+        """
         Z = self.precondition(self.R)
         if forget:
             self.P = Z.copy(order="K")  # the memory layout can affect the rounding of products
         self.rz = columnwise_dot(self.R, Z)
 
     def step(self, active: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Take a step for the columns `active`, and return their step sizes s and b."""
+        """Take a step for the columns `active`.
+
+        Returns their coefficients s and b: the iterate moves by s P, and the next direction is
+        the preconditioned residual plus b P.
+        """
         self.n_iter += 1
         P, R, rz = self.P[:, active], self.R[:, active], self.rz[active]
         AP = self.times(P)
@@ -252,14 +264,14 @@ class CGRecurrence:
 
 
 class PreconditionedFactor(Factor):
-    """Base class of factors that solve A = K + diag(shift) by preconditioned CG.
+    """Base class of factors that solve (K + diag(shift)) a = y by preconditioned CG.
 
-    Subclasses provide the preconditioner.
+    Subclasses implement the preconditioner P.
 
     Parameters
     ----------
     options : solver
-        With the attributes `tol`, `max_iter`, and optionally `log`.
+        A solver with the attributes `tol`, `max_iter`, and optionally `log`.
     gram : GramOperator
     shift : ndarray of shape (n,)
     """
@@ -274,18 +286,18 @@ class PreconditionedFactor(Factor):
 
     @abstractmethod
     def _precondition(self, R: np.ndarray) -> np.ndarray:
-        """Return P^-1 R."""
+        """Return P^-1 R, where P is the preconditioner."""
 
     def _check_columns(self, columns: int) -> None:
         """Raise MemoryBudgetError if this many right-hand sides need too much memory."""
 
     def _store_bounds(self, residual: np.ndarray) -> None:
-        """Store the error bounds that follow from the residual."""
+        """Compute error bounds from the residual, and store them for the report."""
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
         options = self._options
         self._check_columns(y.shape[1])
-        with one_blas_thread:  # tiled products use their own threads
+        with one_blas_thread:  # products with a tiled K use their own threads
             found = conjugate_gradients(
                 self._times,
                 self._precondition,
@@ -327,11 +339,12 @@ def check_stopping_criteria(solver: Any) -> None:
 def iteration_status(
     found: CGResult, residual: float, tol: float, note: str = ""
 ) -> tuple[Status, str]:
-    """Return the status and the message of a finished iteration.
+    """Return the status and the message for the report of conjugate gradients.
 
     Parameters
     ----------
     found : CGResult
+        The result of the iteration.
     residual : float
         The true relative residual.
     tol : float
@@ -356,10 +369,10 @@ def iteration_status(
 
 
 def rounding_scale(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that estimates |K| |a|, the scale of rounding errors of products with K.
+    """Return a function that estimates |K| |a|, which determines the rounding errors of K a.
 
-    The estimate uses |K_ij| <= sqrt(K_ii K_jj).  It is divided by 8, because n rounding errors of
-    different signs partly cancel.  The shift is ignored: shift_i a_i is at most about y_i.
+    The estimate uses |K_ij| <= sqrt(K_ii K_jj).  It is divided by 8, because rounding errors of
+    different signs partly cancel.  The shift is ignored, because shift_i a_i is at most about y_i.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         root = np.sqrt(np.abs(np.asarray(gram.diagonal(), dtype=float)))
@@ -371,13 +384,13 @@ def rounding_scale(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
 
 def _not_finite_error() -> ValueError:
     return ValueError(
-        "K has entries that are not finite; the usual cause is a kernel that overflows on these "
+        "K has entries that are not finite. The usual cause is a kernel that overflows on these "
         "points. Scale the features"
     )
 
 
 def columnwise_dot(U: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Return the inner products u_j . v_j of corresponding columns.
+    """Return the inner product of each column of U with the same column of V.
 
     Examples
     --------
@@ -392,7 +405,7 @@ def columnwise_dot(U: np.ndarray, V: np.ndarray) -> np.ndarray:
 def _is_too_slow(
     norm_r: np.ndarray, norm_y: np.ndarray, goals: np.ndarray, n_iter: int, max_iter: int
 ) -> bool:
-    """Whether, at the rate of decay so far, far more than max_iter steps would be needed."""
+    """Whether, at the rate of convergence so far, more than 1.5 max_iter steps would be needed."""
     nonzero = norm_y > 0
     if n_iter < _TUNING.trial_steps or not nonzero.any():
         return False

@@ -1,4 +1,4 @@
-"""Low-rank approximations P = F^T F + shift I of K + shift I, solved by the Woodbury identity.
+"""The approximation P = F^T F + shift I of K + shift I, inverted by the Woodbury identity.
 
     P^-1 v    = (v - F^T (F F^T + shift)^-1 F v) / shift                        (Woodbury)
     log det P = (n - k) log shift + log det(F F^T + shift)
@@ -19,22 +19,22 @@ from ..._core.linalg import cho_factor, cho_solve
 
 __all__ = ["ShiftedLowRank", "row_gram"]
 
-_STRIPS = 8  # column strips of F; their products are added in a fixed order, whatever the threads
+_STRIPS = 8  # F is split into this many column strips, whatever the number of threads
 
 
 @entry_point
 class ShiftedLowRank:
     """The matrix P = F^T F + shift I, with fast solves and log determinant.
 
-    It serves as a preconditioner of K + shift I.  With F from `rpcholesky`,
+    It is used as a preconditioner of K + shift I.  If F comes from `rpcholesky`, then
     P <= K + shift I <= (1 + trace / shift) P, where `trace` is the trace of K - F^T F.
 
     Parameters
     ----------
     F : ndarray of shape (k, n)
-        Neither changed nor copied; the factor of a `PartialCholesky` has the right memory layout.
+        The factor, such as that of a `PartialCholesky`.  It is neither changed nor copied.
     shift : float
-        Positive.
+        A positive number.
     n_threads : int, optional
         Number of threads; all processors by default.  The results do not depend on it.
 
@@ -56,8 +56,8 @@ class ShiftedLowRank:
         if not (np.ndim(shift) == 0 and 0.0 < shift < np.inf):
             raise ValueError(
                 f"ShiftedLowRank needs a positive, finite shift, got {shift!r}: F^T F alone has no "
-                f"inverse. If the shifts differ between points, scale K from both sides before "
-                f"computing F"
+                f"inverse. If each point has its own shift, scale rows and columns of K before "
+                f"computing F, so that the shifts become equal"
             )
         self.F, self.shift, self.n_threads = F, float(shift), n_threads
 
@@ -78,7 +78,7 @@ class ShiftedLowRank:
         return inner + (self.size - len(self.F)) * float(np.log(self.shift))
 
     def sample(self, rng: Any, q: int) -> np.ndarray:
-        """Draw q samples from the normal distribution with covariance P, as columns (n, q)."""
+        """Draw q samples from the normal distribution N(0, P), as columns of an (n, q) array."""
         coefficients = rng.standard_normal((len(self.F), q))
         return self._minus(np.sqrt(self.shift) * rng.standard_normal((self.size, q)), -coefficients)
 
@@ -138,7 +138,10 @@ def row_gram(F: np.ndarray, n_threads: int | None) -> np.ndarray:
 def _sum_over_strips(
     product_of_strip: Callable[[slice], np.ndarray], n: int, n_threads: int | None, work: float
 ) -> np.ndarray:
-    """Return the sum of `product_of_strip` over strips of n columns, in a fixed order."""
+    """Split n columns into strips, and return the sum of `product_of_strip` over the strips.
+
+    The order of the summation is fixed, so that the result does not depend on `n_threads`.
+    """
     return np.asarray(
         ordered_sum(product_of_strip, split_evenly(n, _STRIPS), _STRIPS, n_threads, work)
     )

@@ -15,8 +15,8 @@ from ._perceptron import Perceptron, set_corrections
 
 __all__ = ["BudgetPerceptron"]
 
-# A point whose squared distance from the span of the support points is below this fraction of
-# k(x, x) is replaced by its projection.
+# A misclassified point x is replaced by its projection onto the span of the support points if its
+# squared distance from the span is at most this fraction of k(x, x).
 _DEPENDENCE_TOL = 1e-7
 _MAX_JITTER = 1e-9  # largest jitter added to the diagonal of K, relative to the mean of k(x, x)
 
@@ -28,12 +28,13 @@ class BudgetPerceptron(Perceptron):
 
     If a misclassified point is linearly dependent on the support points in feature space, its
     projection is added to f (as in the Projectron of Orabona, Keshet and Caputo, 2009).  Otherwise
-    it becomes a support point.  If there are then more than `budget`, the support point is removed
-    whose removal changes f least, and f is projected onto the span of the others.  Removing point s
-    changes f by the squared distance sum_c A_sc^2 / (K^-1)_ss.  With `average`, the change of the
-    averaged f is added to that of the last one.
+    it becomes a support point.  If there are then more than `budget` support points, the one whose
+    removal changes f least is removed, and f is projected onto the span of the others.  Removing
+    point s changes f by the squared distance sum_c A_sc^2 / (K^-1)_ss, where K is the kernel matrix
+    of the support points and A_sc the coefficient of point s in function c.  If `average` is True,
+    the change of the averaged f is added.
 
-    K^-1 is updated in O(budget^2) operations per mistake, and recomputed for each block.
+    K^-1 is updated in O(budget^2) operations per mistake, and recomputed for each block of points.
 
     Parameters
     ----------
@@ -65,14 +66,16 @@ class BudgetPerceptron(Perceptron):
         self.K = np.zeros((0, 0))
 
     def workspace(self) -> int:
-        """Return the maximum number of bytes of the state and a block."""
+        """Return the maximum memory of the model and the current block of points, in bytes."""
         return 8 * (5 * (self.budget + 1) ** 2 + 2 * BLOCK_ROWS * (self.budget + BLOCK_ROWS))
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """The number of removed points, and the sum of the changes |f - f'| due to the budget.
+        """Entries of the report that describe the approximations due to the budget.
 
-        If jitter was added to the diagonal of K to invert it, its maximum is included.
+        "removed" is the number of removed support points, and "moved" the sum of the changes of f,
+        in the RKHS norm, by removals and projections.  "jitter", if present, is the largest value
+        that was added to the diagonal of the kernel matrix to invert it.
         """
         jitter = {"jitter": self.jitter} if self.jitter else {}
         removed = {"removed": self.removed, "moved": self.moved}
@@ -141,10 +144,13 @@ def _learn_rows(
     losses: Any,
     mistakes: Any,
 ) -> Any:
-    """Process the points of a block in order; return the new m, and removals and their effect.
+    """Process the points of a block in order.
 
-    `kernel_rows` is the kernel matrix of the block with the support points and the block itself.
-    `slots` holds the column in it of each of the m support points.
+    The columns of `kernel_rows` are the support points before the block, then the points of the
+    block; its rows are the points of the block.  `slots` holds the column of each of the m current
+    support points.
+    Returns the new m, the number of removed support points, and the sum of the changes of f by
+    removals and projections.
     """
     n, q = Y.shape
     n_support = kernel_rows.shape[1] - n
@@ -194,7 +200,7 @@ def _learn_rows(
 def _remove_point(
     A: Any, U: Any, slots: Any, K: Any, Q: Any, m: Any, seen: Any, average: Any
 ) -> Any:
-    """Remove the support point that changes f least, and return the squared change of f."""
+    """Remove the support point whose removal changes f least; return the squared change of f."""
     q = A.shape[1]
     least, slot = np.inf, 0
     for s in range(m):
@@ -232,10 +238,12 @@ def _remove_point(
 
 @jit("reassoc", "nsz")
 def project_on_support(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any, new: Any) -> Any:
-    """Set c <- K^-1 k, and return k(x, x) - k^T c; r and new are working arrays.
+    """Project a point x onto the span of the m support points in feature space.
 
-    The return value is the squared distance of k(x, .) from the span of the m support points.  Q is
-    K^-1 after many updates, so one step of iterative refinement removes their rounding error.
+    Sets c to the coefficients K^-1 k of the projection, where k holds the kernel values of x with
+    the support points.  Returns the squared distance from the span, k(x, x) - k^T c.  Q is K^-1 as
+    updated point by point; one step of iterative refinement removes the rounding errors of the
+    updates.  `r` and `new` are working arrays.
     """
     for s in range(m):
         total = 0.0
@@ -261,7 +269,10 @@ def project_on_support(Q: Any, K: Any, k: Any, kxx: Any, m: Any, c: Any, r: Any,
 
 @jit()
 def extend_inverse(Q: Any, c: Any, residual: Any, m: Any) -> Any:
-    """Extend the inverse Q of K by a point with projection coefficients c and squared residual."""
+    """Extend Q = K^-1 by a new point.
+
+    c and `residual` are the coefficients and the squared distance from `project_on_support`.
+    """
     for s in range(m):
         for r in range(m):
             Q[s, r] += c[s] * c[r] / residual
@@ -270,9 +281,10 @@ def extend_inverse(Q: Any, c: Any, residual: Any, m: Any) -> Any:
 
 
 def inverse_with_jitter(K: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return K^-1 of linearly independent points, and the jitter that was needed.
+    """Return K^-1, and the jitter that was added to the diagonal of K to compute it.
 
-    Computing it afresh removes the rounding errors that updates have accumulated.
+    This is done once per block of points, to remove the rounding errors that have accumulated in an
+    updated inverse.
     """
     if not len(K):
         return np.zeros((0, 0)), 0.0
@@ -283,8 +295,8 @@ def inverse_with_jitter(K: np.ndarray) -> tuple[np.ndarray, float]:
         L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
     if info:
         raise NotPositiveDefiniteError(
-            f"the kernel matrix of the {len(K)} support points is not positive definite; the usual "
-            f"cause is a kernel that is not positive semidefinite: choose a Mercer kernel"
+            f"the kernel matrix of the {len(K)} support points is not positive definite. The usual "
+            f"cause is a kernel that is not positive semidefinite. Choose a Mercer kernel"
         )
     Q, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
     return np.where(np.tri(len(Q), dtype=bool), Q, Q.T), jitter

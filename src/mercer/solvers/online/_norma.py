@@ -1,9 +1,11 @@
 """Online kernel regression by stochastic gradient descent (NORMA).
 
+The t-th point (x, y) causes the update
+
     f <- (1 - eta_t alpha) f - eta_t loss'(f(x) + b, y) k(x, .),     b <- b - eta_t loss'
 
-with eta_t = eta / sqrt(t) minimises E loss(f(x) + b, y) + alpha |f|^2 / 2 (Kivinen, Smola and
-Williamson 2004).
+with eta_t = eta / sqrt(t).  This minimises the expectation of loss(f(x) + b, y) plus
+alpha |f|^2 / 2 (Kivinen, Smola and Williamson 2004).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from ._online_learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
 __all__ = ["Norma"]
 
-_LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}  # for compiled code
+_LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}  # used by `_learn_rows`
 
 
 @entry_point
@@ -27,19 +29,20 @@ _LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}  # for 
 class Norma(OnlineLearner):
     """Stochastic gradient descent in the RKHS (NORMA), with one step per point.
 
-    Old coefficients decay, so that f can be truncated.  With a `budget`, if there are too many
-    support points, the one with the smallest |a_s| sqrt(k(x_s, x_s)) is removed.  This is the norm
-    of the change of f.
+    The coefficients a_s of old support points decay, so that these points can be removed with
+    little effect.  If there are more than `budget` support points, the one with the smallest
+    |a_s| sqrt(k(x_s, x_s)) is removed; this is the RKHS norm of the resulting change of f.
 
     Parameters
     ----------
     n_functions, intercept
         As in `OnlineLearner`.
     loss : {"squared_error", "huber", "epsilon_insensitive"}, default="squared_error"
-        Loss of a prediction p.  "squared_error" is (y - p)^2 / 2.  "huber" is the same for
-        |y - p| <= epsilon and linear beyond.  "epsilon_insensitive" is max(0, |y - p| - epsilon).
+        Loss of a prediction p for a target y.  "squared_error" is (y - p)^2 / 2.  "huber" is the
+        same for |y - p| <= epsilon, and linear for larger errors.  "epsilon_insensitive" is
+        max(0, |y - p| - epsilon).
     epsilon : float, default=0.1
-        Parameter of the Huber and the epsilon-insensitive loss.
+        Threshold of the Huber and the epsilon-insensitive loss.
     eta : float, default=1.0
         Initial step size; the t-th step has the size eta / sqrt(t).
     alpha : float, default=1e-4
@@ -75,12 +78,16 @@ class Norma(OnlineLearner):
         self.diagonal = np.zeros(0)
 
     def workspace(self) -> int:
-        """Return the bytes of the kernel values (two copies) and the coefficients."""
+        """Return the memory of the next block in bytes: kernel values and coefficients."""
         return 8 * (2 * BLOCK_ROWS + 6 * self.n_functions) * (self._max_support + BLOCK_ROWS)
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """The number of removed points, and a bound on the sum of the changes of f by removals."""
+        """Entries of the report that describe the effect of the budget.
+
+        "removed" is the number of removed support points, and "moved" a bound on the sum of the
+        resulting changes of f in the RKHS norm.
+        """
         return {**super().certificate, "removed": self.removed, "moved": self.moved}
 
     def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
@@ -119,12 +126,12 @@ class Norma(OnlineLearner):
         if not np.isfinite(self.A.sum() + self.b.sum()):
             raise ValueError(
                 f"f diverged after {int(self.seen.max())} points: steps with "
-                f"eta0={self.eta:.3g} are too large for k(x, x) up to "
+                f"eta0={self.eta:.3g} are too large for kernel values of up to "
                 f"{kernel_rows[:, -n:].max():.3g}; lower eta0, or scale the features"
             )
 
     def _merge_duplicates(self) -> None:
-        """Add up the coefficients of points that occur more than once, after several passes."""
+        """Add up the coefficients of points that became support points in more than one pass."""
         distinct, first, indices = np.unique(self.support, return_index=True, return_inverse=True)
         if len(distinct) < len(self.support):
             A = np.zeros((len(distinct), self.n_functions))
@@ -154,10 +161,13 @@ def _learn_rows(
     losses: Any,
     mistakes: Any,
 ) -> Any:
-    """Process the points of a block in order; return the new m, and removals and their effect.
+    """Process the points of a block in order.
 
-    `kernel_rows` is the kernel matrix of the block with the support points and the block itself.
-    `slots` holds the column in it of each of the m support points.
+    The columns of `kernel_rows` are the support points before the block, then the points of the
+    block; its rows are the points of the block.  `slots` holds the column of each of the m current
+    support points.
+    Returns the new m, the number of removed support points, and a bound on the sum of the changes
+    of f by removals.
     """
     n, q = Y.shape
     n_support = kernel_rows.shape[1] - n

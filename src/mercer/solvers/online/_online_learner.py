@@ -1,9 +1,9 @@
 """Base class of online learners, and the schedule of passes over the points.
 
-A learner updates functions f = sum_s a_s k(x_s, .) + b after each point.  For speed, points are
-processed in blocks.  The kernel values within a block, and between the block and the support points
-x_s, are evaluated together, and a compiled loop then processes the points one by one.  The result
-depends on the order of the points, but not on the block size.
+A learner updates functions f = sum_s a_s k(x_s, .) + b after each point, where the x_s are support
+points.  For speed, points are processed in blocks: all kernel values that a block needs are
+evaluated together, and a compiled loop then learns from the points one by one.  The result depends
+on the order of the points, but not on the block size.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from .._report import Report, Status
 
 __all__ = ["OnlineLearner", "Schedule"]
 
-BLOCK_ROWS = 256  # points per block; larger blocks take more memory, but fewer calls of the kernel
+BLOCK_ROWS = 256  # points per block; larger blocks need more memory but fewer kernel calls
 SUPPORT_COLUMNS = 1024  # columns of k(block, support) computed at a time; limits memory
 
 
 class LearningBlock(NamedTuple):
-    """A block of points to learn from: their indices in K, targets and weights.
+    """A block of points to learn from: `ids` (their indices in K), targets and weights.
 
-    `active` marks the functions that are updated.  The learner adds to `losses` and `mistakes`, one
-    entry per function.
+    `active` marks the functions that are updated.  The learner adds the losses and mistakes of the
+    block to `losses` and `mistakes`, which have one entry per function.
     """
 
     ids: np.ndarray
@@ -53,7 +53,7 @@ class LearningBlock(NamedTuple):
 @entry_point
 @dataclass(eq=False)
 class OnlineLearner(ABC):
-    """Base class of online learners of functions f_c = sum_s A_sc k(x_s, .) + b_c.
+    """Base class of online learners, which learn functions f_c = sum_s A_sc k(x_s, .) + b_c.
 
     Attributes
     ----------
@@ -62,15 +62,15 @@ class OnlineLearner(ABC):
     intercept : bool
         Whether to learn the intercepts b_c.
     support : ndarray of int, shape (m,)
-        Indices of the support points x_s among the points of the matrix K that `learn` gets.
+        Indices of the support points x_s in the kernel matrix that is passed to `learn`.
     A : ndarray of shape (m, q)
-        Coefficients.
+        Coefficients of the support points.
     b : ndarray of shape (q,)
         Intercepts.
     seen : ndarray of shape (q,)
         Number of points from which each function has learned.
     max_memory : int, str or None
-        Memory budget of a block, including the support points.
+        Memory budget for the model and one block of points.
 
     Examples
     --------
@@ -79,7 +79,8 @@ class OnlineLearner(ABC):
     (True, True)
     """
 
-    counted: ClassVar[str] = "corrections"  # name, in messages, of points that change f
+    # Messages use this word for the updates of f that a pass makes.
+    counted: ClassVar[str] = "corrections"
 
     n_functions: int
     intercept: bool = True
@@ -133,7 +134,7 @@ class OnlineLearner(ABC):
         losses, mistakes = np.zeros(q), np.zeros(q)
         for rows in slices(len(order), BLOCK_ROWS):
             check_budget(self.workspace(), self.max_memory, self._description())
-            # Always C order, because numba compiles the loop once for each memory layout.
+            # Use C order, because numba would compile the loop again for another memory layout.
             y, w = np.ascontiguousarray(Y[rows]), np.ascontiguousarray(weights[rows])
             self._learn_block(K, LearningBlock(order[rows], y, w, active, losses, mistakes))
         return losses, mistakes
@@ -143,17 +144,20 @@ class OnlineLearner(ABC):
         """Learn from the points of a block, and add to its losses and mistakes."""
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on `support`, and the intercepts."""
+        """Return the coefficients of the support points, and the intercepts."""
         return self.A, self.b
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """The numbers that a report contains."""
+        """Entries for the certificate of a report; "points" is the number of support points."""
         return {"points": len(self.support)}
 
     @abstractmethod
     def workspace(self) -> int:
-        """Return the bytes that the next block needs; with a budget, the maximum for any block."""
+        """Return the memory that learning from the next block needs, in bytes.
+
+        If the number of support points is limited by a budget, the maximum for any block.
+        """
 
     @property
     def _max_support(self) -> int:
@@ -161,13 +165,13 @@ class OnlineLearner(ABC):
         return getattr(self, "budget", None) or len(self.support) + BLOCK_ROWS
 
     def _description(self) -> str:
-        """Describe the model in messages about memory."""
+        """Return a description of the model for messages about memory."""
         if getattr(self, "budget", None):
             return f"a model on budget={self._max_support} points"
         return f"a model of up to {self._max_support} points (a budget would limit them)"
 
     def _kernel_rows(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix of a block with the support points and the block itself."""
+        """Return the kernel matrix between a block and [support points, points of the block]."""
         block = K.block(ids, np.concatenate([self.support, ids]))
         kernel_rows = np.ascontiguousarray(block, dtype=float)
         if not np.isfinite(kernel_rows.sum()):
@@ -175,7 +179,10 @@ class OnlineLearner(ABC):
         return kernel_rows
 
     def _values(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
-        """Return f - b at the points of a block, without storing all of k(block, support)."""
+        """Return the predictions without intercept at the points of a block.
+
+        The kernel values with the support points are computed in parts, to limit memory.
+        """
         F = np.zeros((len(ids), self.n_functions))
         for part in slices(len(self.support), SUPPORT_COLUMNS):
             F += K.block(ids, self.support[part]) @ self.A[part]
@@ -187,18 +194,18 @@ class OnlineLearner(ABC):
 class Schedule:
     """Schedule of the passes of an online learner over a fixed set of points.
 
-    As in scikit-learn's `SGDClassifier`, a function stops learning when its mean loss did not
-    improve on the best one by at least `tol` in `patience` consecutive passes.  It also stops after
-    a pass without mistakes.
+    As in scikit-learn's `SGDClassifier`, a function stops learning if its mean loss has not been at
+    least `tol` below the best one so far for `patience` consecutive passes.  It also stops after a
+    pass without mistakes.
 
     Parameters
     ----------
     max_iter : int, default=1000
         Maximum number of passes.
     tol : float or None, default=1e-3
-        Required improvement of the mean loss.  None means that the loss does not stop the passes.
+        Required improvement of the mean loss.  If None, learning does not stop because of the loss.
     patience : int, default=5
-        Number of consecutive passes without improvement.
+        Number of consecutive passes without improvement after which a function stops learning.
     shuffle : bool, default=True
         Whether to shuffle the points before each pass.
     random_state : int, Generator, RandomState or None, default=None

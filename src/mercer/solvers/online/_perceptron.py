@@ -26,9 +26,10 @@ __all__ = ["Perceptron", "set_corrections"]
 class Perceptron(OnlineLearner):
     """Kernel perceptrons, one for each column of targets (+1 or -1), with common support points.
 
-    With `average`, the result is the mean of f after each of T points (Freund and Schapire 1999,
-    Collins 2002).  A correction v that was made after t points has the weight 1 - t / T in this
-    mean.  The averaged coefficients are therefore A - U / T, where U is the sum of t v.
+    If `average` is True, the result is the average of the T functions f obtained after each of T
+    points (Freund and Schapire 1999, Collins 2002).  A correction v made after t points has weight
+    1 - t / T in this average.  The averaged coefficients are therefore A - U / T, where A is the
+    sum of the corrections v, and U the sum of t v.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class Perceptron(OnlineLearner):
         self.U, self.ub = self.A.copy(), self.b.copy()
 
     def workspace(self) -> int:
-        """Return the bytes of the kernel values, and of the coefficients while they are merged."""
+        """Return the memory of the next block in bytes: kernel values and coefficients."""
         return 8 * (
             BLOCK_ROWS * (BLOCK_ROWS + SUPPORT_COLUMNS) + 8 * self.n_functions * self._max_support
         )
@@ -82,7 +83,7 @@ class Perceptron(OnlineLearner):
         self._merge_duplicates()
 
     def _merge_duplicates(self) -> None:
-        """Add up the coefficients of points that occur more than once, after several passes."""
+        """Add up the coefficients of points that became support points in more than one pass."""
         distinct, indices = np.unique(self.support, return_inverse=True)
         if len(distinct) == len(self.support):
             return
@@ -92,7 +93,10 @@ class Perceptron(OnlineLearner):
         self.support, self.A, self.U = distinct, sums[0], sums[1]
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on `support` and the intercepts, averaged if `average` is set."""
+        """Return the coefficients of the support points and the intercepts.
+
+        They are averaged over all points learned from if `average` is True.
+        """
         if not self.average:
             return self.A.copy(), self.b.copy()
         T = np.maximum(self.seen, 1.0)
@@ -101,7 +105,10 @@ class Perceptron(OnlineLearner):
 
 @jit()
 def set_corrections(p: Any, y: Any, w: Any, active: Any, g: Any, losses: Any, mistakes: Any) -> Any:
-    """Set g to the corrections of the functions that are wrong; return True if any is."""
+    """Set g to the corrections of the functions that misclassify a point with predictions p.
+
+    Returns True if any function misclassifies it.  `losses` and `mistakes` are updated.
+    """
     wrong = False
     for c in range(len(p)):
         g[c] = 0.0
@@ -132,8 +139,9 @@ def _learn_rows(
 ) -> Any:
     """Process the points of a block in order.
 
-    C and CU are set to the coefficients of its points in A and U.  F holds f - b at the points, and
-    is updated with each correction.
+    Sets C and CU to the corrections of the points and to the corrections times the number of points
+    seen before them.  F holds the predictions without intercept, and is updated with each
+    correction.
     """
     n, q = Y.shape
     p, g = work[0], work[1]

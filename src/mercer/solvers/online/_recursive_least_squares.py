@@ -1,15 +1,18 @@
 """Kernel recursive least squares with a sparse dictionary (Engel, Mannor and Meir 2004).
 
-The support points are approximately linearly independent in feature space, with K = L L^T.  A point
-x has the coordinates l = L^-1 k(x) in their span, and d = k(x, x) - |l|^2 is the squared distance
-of k(x, .) from the span.  If d <= nu k(x, x), the point is replaced by its projection, phi = l.
-Otherwise it becomes a support point, and phi = [l, sqrt(d)].  Then f = phi^T v with v from
+The dictionary consists of support points that are approximately linearly independent in feature
+space.  Their kernel matrix is K = L L^T.  Let k(x) hold the kernel values of a new point x with
+them.  Then x has the coordinates l = L^-1 k(x) in their span, and d = k(x, x) - |l|^2 is the
+squared distance of k(x, .) from the span.  If d <= nu k(x, x), the point is replaced by its
+projection, with features phi = l.  Otherwise it becomes a support point, with features
+phi = [l, sqrt(d)].  The model is f = phi^T v, with v from
 
     min_v  sum_t w_t (y_t - phi_t^T v)^2 + alpha |v|^2,        R v = z,
-    R^T R = sum_t w_t phi_t phi_t^T + alpha,                   R^T z = sum_t w_t y_t phi_t,
+    R^T R = sum_t w_t phi_t phi_t^T + alpha I,                 R^T z = sum_t w_t y_t phi_t,
 
-Givens rotations update the triangle [R, z] with the row sqrt(w) [phi, y] in O(m^2) operations.
-Neither K nor R is inverted, so points close to the span are harmless.
+where t counts the points and R is upper triangular.  For each point, Givens rotations update [R, z]
+with the row sqrt(w) [phi, y] in O(m^2) operations for m support points.  Neither K nor R is
+inverted, so points close to the span do not cause numerical problems.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ class RecursiveLeastSquares(OnlineLearner):
     alpha : float, default=1e-3
         Ridge penalty.
     budget : int or None, default=None
-        Maximum number of support points; later points are replaced by their projections.
+        Maximum number of support points; once it is reached, all new points are replaced by their
+        projections.  None means no limit.
 
     Examples
     --------
@@ -70,7 +74,7 @@ class RecursiveLeastSquares(OnlineLearner):
         self.L, self.R, self.z = np.zeros((0, 0)), np.zeros((0, 0)), self.A
 
     def workspace(self) -> int:
-        """Return the bytes that a block needs: old and new triangles, copies and kernel values."""
+        """Return the memory of the next block in bytes: triangular factors and kernel values."""
         m = self._max_support
         return 8 * (6 * m**2 + 2 * BLOCK_ROWS * (m + BLOCK_ROWS))
 
@@ -89,7 +93,7 @@ class RecursiveLeastSquares(OnlineLearner):
         v = solve_triangular(self.R, self.z, check_finite=False)
         self.A = solve_triangular(self.L, v, trans="T", lower=True, check_finite=False)
         self.seen += len(ids)
-        mistakes += len(ids)  # every point changes f
+        mistakes += len(ids)  # counts the points that change f, which are all of them
 
 
 @jit("reassoc", "nsz")
@@ -110,8 +114,9 @@ def _learn_rows(
 ) -> Any:
     """Process the points of a block in order, and return the new number of support points m.
 
-    `kernel_rows` is the kernel matrix of the block with the support points and the block itself.
-    `slots` holds the column in it of each of the m support points.
+    The columns of `kernel_rows` are the support points before the block, then the points of the
+    block; its rows are the points of the block.  `slots` holds the column of each of the m current
+    support points.
     """
     n, q = Y.shape
     n_support = kernel_rows.shape[1] - n
@@ -149,6 +154,7 @@ def _learn_rows(
                 old = z[s, e]
                 z[s, e] = c * old + d * t[e]
                 t[e] = c * t[e] - d * old
-        for e in range(q):  # after the rotations, t is `product` times the error before the update
+        # After the rotations, t is `product` times the prediction error before the update.
+        for e in range(q):
             losses[e] += (t[e] / product) ** 2
     return m

@@ -1,6 +1,6 @@
 """Kernel ridge regression: for one alpha, for a path of alphas, and on landmarks.
 
-Also Fisher discriminants, which follow from ridge regression on class indicators.
+It also contains Fisher discriminants, which are computed from ridge regression on class indicators.
 """
 
 from ._fisher_discriminants import Discriminants

@@ -6,13 +6,15 @@ total scatter.  The directions v that maximise the Fisher criterion
     v^T B v / v^T (W + alpha) v        also maximise        l = v^T B v / v^T (T + alpha) v.
 
 They follow from the ridge regression of the class indicators Y on F, with an intercept and penalty
-alpha (Hastie, Buja and Tibshirani 1995).  With the class sizes D = Y^T Y and the residuals R,
+alpha (Hastie, Buja and Tibshirani 1995).  Let D = Y^T Y hold the class sizes, R the residuals, and
+f_c the regression function of class c.  A small eigenproblem gives u and the discriminant f,
 
     D^-1/2 Y^T R D^-1/2 u = (1 - l) u,        f = sum_c u_c / sqrt(D_c) f_c.
 
-This eigenproblem has only as many unknowns as there are classes.  For two classes it has one
-solution, which is ridge regression on the targets (n / n_1, -n / n_2), up to a factor.  An exact
-solver has R = alpha A, with the dual coefficients A, so 1 - l is accurate even if l is close to 1.
+It has only as many unknowns as there are classes.  For two classes it has one solution, which is,
+up to a factor, ridge regression on the targets n / n_1 (first class, of size n_1) and -n / n_2.  In
+an exact solver, R = alpha A with the dual coefficients A, so 1 - l is accurate even if l is close
+to 1.
 """
 
 from __future__ import annotations
@@ -27,14 +29,19 @@ from ..._core.linalg import eigh, qr
 
 __all__ = ["Discriminants"]
 
-_MIN_RATIO = 1e-12  # a smaller l is rounding: the classes do not differ in this direction
-_MIN_ERROR = 1e-14  # a smaller 1 - l is rounding: the classes are perfectly separated
+# If the explained ratio l of a direction is smaller, the classes do not differ along it.
+_MIN_RATIO = 1e-12
+# If 1 - l is smaller, it is only rounding, and the classes are perfectly separated.
+_MIN_ERROR = 1e-14
 
 
 @entry_point
 @dataclass(frozen=True, eq=False)
 class Discriminants:
-    """Fisher discriminant directions v, scaled to unit variance v^T (W + alpha) v / n.
+    """Fisher discriminant directions, scaled to unit within-class variance.
+
+    A direction v in feature space is scaled to v^T (W + alpha) v / n = 1, where W is the
+    within-class scatter and alpha the ridge penalty.
 
     Attributes
     ----------
@@ -45,7 +52,8 @@ class Discriminants:
     shares : ndarray of shape (n_classes,)
         Fraction of the points (by weight) in each class.
     ratios : ndarray of shape (q,)
-        v^T B v / v^T (W + alpha) v, in descending order.
+        The Fisher criterion v^T B v / v^T (W + alpha) v of each direction, where B is the
+        between-class scatter; in descending order.
 
     Examples
     --------
@@ -63,14 +71,16 @@ class Discriminants:
 
     @classmethod
     def of(cls, residuals: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> Self:
-        """Return the directions from the residuals of the regression on class indicators.
+        """Compute the directions from the residuals of a ridge regression on class indicators.
 
         Parameters
         ----------
         residuals : ndarray of shape (n, n_classes)
+            Class indicators minus predictions.
         labels : ndarray of int, shape (n,)
             The class of each point, from 0 to n_classes - 1.
         weights : ndarray of shape (n,)
+            Sample weights.
 
         Returns
         -------
@@ -101,10 +111,11 @@ class Discriminants:
         return cls(mixing, means * signs, sizes / n, explained / unexplained)
 
     def decisions(self, priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return G and g such that z G + g = log p(class | z) up to a constant, for scores z.
+        """Return the linear decision functions: log p(class | z) = z G + g up to a constant.
 
-        Each class is modelled as a Gaussian with unit covariance around its mean.  For two classes
-        there is one column, the log-odds of the second class.
+        z is the row of scores of a point, its projections on the directions.  Each class is
+        modelled as a Gaussian with unit covariance around its mean.  For two classes, G and g have
+        one column, and z G + g is the log-odds of the second class.
         """
         return self._decisions(priors, self.means, self.means)
 
@@ -113,17 +124,20 @@ class Discriminants:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return G and g as `decisions` does, but estimated from leave-one-out scores.
 
-        A flexible kernel moves the training points towards their class means, so the spread of
-        their scores is too small for new points.  Here, the means and the covariance are those of
-        the leave-one-out predictions Y - errors.
+        With a flexible kernel, the scores of training points are closer to their class means than
+        those of new points.  The class means and the covariance are therefore estimated from the
+        leave-one-out predictions, the class indicators minus `errors`.
 
         Parameters
         ----------
         priors : ndarray of shape (n_classes,)
+            Prior probabilities of the classes.
         errors : ndarray of shape (n, n_classes)
             Leave-one-out errors of the regression on class indicators.
         labels : ndarray of int, shape (n,)
+            The class of each point, from 0 to n_classes - 1.
         weights : ndarray of shape (n,)
+            Sample weights.
         """
         q, n_classes = self.mixing.shape[1], len(self.means)
         Z = -errors @ self.mixing + (self.mixing - self.shares @ self.mixing)[labels]

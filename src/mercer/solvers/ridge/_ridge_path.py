@@ -4,14 +4,15 @@ The objective is
 
     J(f, b) = sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
 
-`ExactPath` decomposes K once (K = Q T Q^T, T tridiagonal).  `NystroemPath` reads the landmark
-features F once (F^T W F = V diag(s) V^T).  After that, each alpha is cheap.  The leave-one-out
-errors follow in closed form, from the dual coefficients a = P y (see `BorderedSystem` for P) or
-from the leverages h_i of the features:
+`ExactPath` decomposes the kernel matrix K once (K = Q T Q^T, T tridiagonal).  `NystroemPath`
+computes the landmark features F once (F^T W F = V diag(s) V^T, W = diag(w)).  After that, each
+alpha is cheap.  The leave-one-out errors e_i follow in closed form: from the dual coefficients
+a = P y (see `BorderedSystem` for P), or from the leverages h_i of the features,
 
     e_i = a_i / P_ii,        or, for features,        e_i = (y_i - f(x_i) - b) / (1 - h_i).
 
-Generalised cross-validation (GCV) replaces P_ii (or h_i) by their mean:
+Generalised cross-validation (GCV) replaces P_ii (or h_i) by their mean.  With the residuals r_i and
+the hat matrix H, which maps y to the fitted values, the score is
 (1/n) sum w_i r_i^2 / (tr(I - H) / n)^2.
 """
 
@@ -51,9 +52,10 @@ from ._tridiagonal import Tridiagonal
 
 __all__ = ["BlockedPath", "ExactPath", "NystroemPath", "RidgePath", "solve_per_target"]
 
-_MAX_SOLUTION_COLUMNS = 256  # solutions computed at a time; limits memory
-_STRIP_ROWS = 512  # rows of features per task when errors are computed
-_MIN_RELATIVE_ALPHA = 1e-13  # smaller alphas, relative to |F^T W F|, are below its rounding error
+_MAX_SOLUTION_COLUMNS = 256  # columns of solutions computed at a time; limits memory
+_STRIP_ROWS = 512  # rows of features per parallel task when leave-one-out errors are computed
+# An alpha below this fraction of the largest eigenvalue of F^T W F is lost in its rounding error.
+_MIN_RELATIVE_ALPHA = 1e-13
 
 
 @entry_point
@@ -63,9 +65,9 @@ class RidgePath(ABC):
     Attributes
     ----------
     points : points
-        The points on which f is expanded: all of them, or landmarks.
+        The points of the kernel expansion of f: all training points, or landmarks.
     report : Report
-        About the last solution.
+        Report on the most recent solution.
 
     Examples
     --------
@@ -84,7 +86,7 @@ class RidgePath(ABC):
         """Return, for each alpha, whether it is large enough to be above rounding errors."""
 
     def solve(self, alpha: float, *, warn: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on the points and the intercepts, for one alpha.
+        """Return the coefficients of `points` and the intercepts, for one alpha.
 
         This also sets `report`.  If `warn` is True, an inaccurate solution causes a warning.
         """
@@ -96,7 +98,10 @@ class RidgePath(ABC):
     def solve_each(
         self, alphas: np.ndarray, *, warn: bool = True
     ) -> tuple[np.ndarray, np.ndarray, Report]:
-        """Return coefficients, intercepts and the worst report, for one alpha per target."""
+        """Solve with a separate alpha for each target.
+
+        Returns the coefficients, the intercepts, and the report of the least accurate solution.
+        """
         return solve_per_target(alphas, lambda alpha: (*self.solve(alpha, warn=warn), self.report))
 
     @abstractmethod
@@ -105,7 +110,10 @@ class RidgePath(ABC):
 
     @abstractmethod
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield, for each alpha, the leave-one-out errors y_i - f_-i(x_i) - b_-i, shape (n, q)."""
+        """Yield the leave-one-out errors for each alpha, an array of shape (n, q).
+
+        The error of point i is y_i - f(x_i) - b, with f and b fitted without that point.
+        """
 
     @abstractmethod
     def gcv(self, alphas: np.ndarray) -> np.ndarray:
@@ -150,11 +158,11 @@ class ExactPath(RidgePath):
         watch = Stopwatch()
         self.points = gram.X
         self.sqrt_weights = np.ones(len(Y)) if weights is None else np.sqrt(weights)
-        # Subtract the mean, so that a large one costs no digits; it is added to b again.
+        # Centre the targets, because a large mean would cost digits; `_solve` adds it to b again.
         self._mean = np.average(Y, axis=0, weights=weights) if intercept else np.zeros(Y.shape[1])
         self.Y = Y - self._mean
-        # Tiny weights magnify rounding in the closed form, so the errors of these points are
-        # computed from their rows of K.
+        # For points of tiny weight, the closed form magnifies rounding errors.  Their
+        # leave-one-out errors are therefore computed from their rows of K.
         light = self.sqrt_weights < 1e-3 * np.median(self.sqrt_weights)
         self._light_points = np.flatnonzero(light)
         self._light_rows = gram.block(self._light_points, slice(None)) if light.any() else None
@@ -210,34 +218,41 @@ class ExactPath(RidgePath):
     def _solutions(
         self, alphas: np.ndarray
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Yield a, b, and with an intercept also u = C^-1 1, for each alpha."""
+        """Yield, for each alpha, the coefficients, the intercepts b, and u.
+
+        With an intercept, u = (K + alpha / w)^-1 1 is the solution for the constant target 1;
+        otherwise it is None.
+        """
         step = max(1, _MAX_SOLUTION_COLUMNS // self._rhs.shape[1])
         for start in range(0, len(alphas), step):
             for B in self._T.solve(self._rhs, alphas[start : start + step]):
                 yield self._solution(B)
 
     def _solution(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Return a, b and u from M^-1 S [Y, 1]."""
+        """Return the coefficients, b and u (see `_solutions`) from B.
+
+        B = (S K S + alpha)^-1 S [Y, 1] with S = diag(sqrt(weights)); the last column exists only
+        with an intercept.
+        """
         A = self.sqrt_weights[:, None] * B
         u = A[:, -1] if self._intercept else None
         return *solve_with_intercept(A[:, : self.Y.shape[1]], u, self.Y), u
 
 
 class _LandmarkPath(RidgePath):
-    """Base class: ridge regression on landmarks, from the moments of (phi(x), y)."""
+    """Base class: ridge regression on landmarks, from joint moments of features and targets."""
 
     phi: NystroemMap
     rows = 0  # number of points
 
     def _decompose(self, moments: Moments, intercept: bool, watch: Stopwatch) -> None:
-        """Decompose F^T W F; afterwards each alpha is cheap."""
+        """Compute the eigendecomposition of F^T W F, after which each alpha is cheap."""
         m, C, self._mean = len(self.phi), moments.comoment, moments.mean
         if not intercept:
             C = C + moments.weight * np.outer(self._mean, self._mean)
             self._mean = np.zeros(len(C))
-        self._constant = (
-            1.0 / moments.weight if intercept else 0.0
-        )  # contribution of b to h_i / w_i
+        # The contribution of the intercept to each leverage, divided by the weight of the point.
+        self._constant = 1.0 / moments.weight if intercept else 0.0
         s, self._V = eigh(C[:m, :m], check_finite=False)
         self._s, self._c = np.maximum(s, 0.0), self._V.T @ C[:m, m:]
         self._yy = C.diagonal()[m:]
@@ -265,38 +280,42 @@ class _LandmarkPath(RidgePath):
         return self.phi.expansion_coefficients(w), self._mean[m:] - self._mean[:m] @ w
 
     def objective(self, alpha: float) -> np.ndarray:
-        """Return the minimum of J for each target."""
+        """Return the minimum of the objective J for each target."""
         return self._yy - np.sum(np.square(self._c) / (self._s + alpha)[:, None], axis=0)
 
     def gcv(self, alphas: np.ndarray) -> np.ndarray:
         n, m, constant = self.rows, len(self.phi), self._constant > 0
         rss = np.array([self._rss(alpha) for alpha in alphas])
-        if np.any(rss < 1e-8 * self._yy):  # the difference has cancelled: sum the residuals
+        if np.any(rss < 1e-8 * self._yy):  # too small for a difference: sum the residuals
             rss = self._sum_squared_residuals(alphas)
-        # n - dof, in a form that does not cancel if dof is close to n.
+        # n minus the degrees of freedom, in a form without cancellation if both are close.
         free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
         out = np.full(rss.shape, np.inf)  # no degrees of freedom left
         np.divide(n * rss, np.square(free)[:, None], out=out, where=(free > 0)[:, None])
         return out
 
     def _rss(self, alpha: float) -> np.ndarray:
-        """Return sum w r^2 = min J - alpha |f|^2."""
+        """Return the weighted residual sum of squares of each target, min J - alpha |f|^2."""
         norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
         return self.objective(alpha) - alpha * norms.sum(axis=0)
 
     @abstractmethod
     def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
-        """Return the sum of w r^2 for each alpha, from the residuals of all points."""
+        """Return the weighted sum of squared residuals for each alpha, from all points."""
 
     def _errors(self, alphas: np.ndarray) -> _ErrorsFromFeatures:
-        """Return the object that computes the errors of single points for these alphas."""
+        """Return an object that computes the errors of individual points for these alphas."""
         (m, q), inverse = self._c.shape, 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
         # V^T w for all alphas and targets, so that one product gives all predictions.
         solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, len(alphas) * q)
         return _ErrorsFromFeatures(self._V, self._mean, inverse, solutions, self._constant)
 
     def variance(self, F: np.ndarray, alpha: float) -> np.ndarray:
-        """Return alpha phi^T (G + alpha)^-1 phi for each row phi of F, plus the term for b."""
+        """Return the unscaled posterior variance within the landmark span, for each row of F.
+
+        It is alpha phi^T (F^T W F + alpha)^-1 phi for the features phi of a point, plus a term for
+        the intercept.
+        """
         Z = (F - self._mean[: len(self.phi)]) @ self._V
         return np.asarray(alpha * (np.square(Z) @ (1.0 / (self._s + alpha)) + self._constant))
 
@@ -315,11 +334,14 @@ class _ErrorsFromFeatures(NamedTuple):
     constant: float
 
     def fitted(self, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return the errors of the fits on all points, shape (n_rows, n_alphas, n_targets)."""
+        """Return the residuals of the models fitted on all points.
+
+        The shape is (n_rows, n_alphas, n_targets).
+        """
         return self._residuals(self._rotate(F), Y)
 
     def leave_one_out(self, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the leave-one-out errors, of the same shape as `fitted`."""
+        """Return the leave-one-out errors, of shape (n_rows, n_alphas, n_targets)."""
         Z = self._rotate(F)
         gap = self._residuals(Z, Y)
         np.square(Z, out=Z)
@@ -351,8 +373,8 @@ class NystroemPath(_LandmarkPath):
     intercept : bool
         Whether to fit an intercept b.
     max_memory : int, str or None, default=None
-        Memory budget.  The features are stored for the leave-one-out errors if they fit into a
-        quarter of it; otherwise these errors take a second pass.
+        Memory budget.  If the features fit into a quarter of it, they are stored; otherwise the
+        leave-one-out errors need a second pass that computes them again.
     log : callable, optional
         Called with a progress message after each block of points.
 
@@ -364,7 +386,7 @@ class NystroemPath(_LandmarkPath):
     >>> from mercer.solvers import NystroemPath
     >>> X = np.linspace(0, 6, 30)[:, None]
     >>> path = NystroemPath(NystroemMap.on(RBF(), X), X, np.sin(X), intercept=False)
-    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)  # all points are landmarks: exact
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)  # exact, as all points are landmarks
     array([0.    , 0.0131])
     """
 
@@ -435,7 +457,7 @@ class BlockedPath(_LandmarkPath):
     """Ridge regression on landmarks for a path of alphas, out of core.
 
     The points are `Blocks` that carry their targets and weights.  One pass solves for every alpha.
-    A second pass computes the mean squares of the leave-one-out errors; the errors of single points
+    A second pass computes the mean squared leave-one-out errors.  The errors of individual points
     are not available.
 
     Parameters
@@ -505,7 +527,7 @@ class BlockedPath(_LandmarkPath):
 
 
 def _joint_moments(rows: BlockRows, phi: NystroemMap) -> Moments:
-    """Return the moments of (phi(x), y) over the points of a block."""
+    """Return the joint moments of the features and targets of a block of points."""
     Y, w = _targets_2d(rows), _weights(rows)
     moments = Moments.none(len(phi) + Y.shape[1])
     for part, F in phi.blocks(rows.X):
@@ -546,8 +568,8 @@ def solve_per_target(
 ) -> tuple[np.ndarray, np.ndarray, Report]:
     """Solve once for each distinct alpha, and combine the solutions for one alpha per target.
 
-    `solve(alpha)` returns coefficients, intercepts and report for all targets.  The result has the
-    same form, with the worst report.
+    `solve(alpha)` returns the coefficients, the intercepts and the report for all targets.  The
+    result has the same form; its report is that of the least accurate solution.
     """
     solutions = {alpha: solve(alpha) for alpha in np.unique(alphas).tolist()}
     parts = [solutions[alpha] for alpha in alphas.tolist()]

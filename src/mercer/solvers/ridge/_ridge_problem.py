@@ -4,8 +4,8 @@ The objective is
 
     J(f, b) = sum_i w_i (y_i - f(x_i) - b)^2 + alpha |f|^2
 
-`ExactRidge` minimises over all f in the RKHS, by solving (K + alpha / w) a = y.  `LandmarkRidge`
-restricts f to the span of landmarks.
+`ExactRidge` minimises over all f in the RKHS, by solving (K + diag(alpha / w)) a = y.
+`LandmarkRidge` restricts f to the span of landmarks.
 
 For every c > 0, f is also the posterior mean of a Gaussian process with covariance c k and noise
 variance c alpha / w.  The maximum likelihood estimate of c, min J / (alpha n), scales the
@@ -41,12 +41,12 @@ from ._sketched_cg import Krill
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
 
-_CROSS_KERNEL_BYTES = 2**25  # bytes of k(z, X) computed at a time for variances
+_CROSS_KERNEL_BYTES = 2**25  # bytes of k(Z, X) that `ExactRidge.variance` computes at a time
 
 
 @dataclass(eq=False)
 class _RidgeProblem:
-    """The regression problem: points, targets, and one alpha per target."""
+    """Data and settings of a ridge regression problem, with one alpha per target."""
 
     kernel: Kernel
     X: Any
@@ -107,7 +107,8 @@ class ExactRidge(_RidgeProblem):
     _kept: dict[float, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": {}, "log": None}  # factors are recomputed when needed
+        # Factorisations are large and are recomputed when needed.
+        return {**self.__dict__, "_kept": {}, "log": None}
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients, shape (n, q), and the intercepts, shape (q,)."""
@@ -121,7 +122,10 @@ class ExactRidge(_RidgeProblem):
         return A, b
 
     def leave_one_out(self) -> np.ndarray:
-        """Return the leave-one-out errors y_i - f_-i(x_i) - b_-i, of shape (n, q)."""
+        """Return the leave-one-out errors, of shape (n, q).
+
+        The error of point i is y_i - f(x_i) - b, with f and b fitted without that point.
+        """
         if len(self.Y) - self.intercept < 1:
             raise ValueError(
                 "leave-one-out with an intercept needs at least two points, got n_samples = 1"
@@ -133,17 +137,19 @@ class ExactRidge(_RidgeProblem):
         return errors
 
     def inverse(self, columns: Any = None) -> np.ndarray:
-        """Return columns of the matrix P with a = P y; all targets must have the same alpha."""
+        """Return columns of the matrix P that maps targets to dual coefficients, a = P y.
+
+        All targets must have the same alpha.
+        """
         (solution,) = self._solutions(keep=True)
         return solution.system.inverse(columns)
 
     def variance(self, Z: Any) -> np.ndarray:
-        """Return the predictive variance at each z, of shape (len(Z), q)."""
+        """Return the predictive variance at each point of Z, of shape (len(Z), q)."""
         variance = np.empty((length(Z), len(self.alphas)))
         variance[:] = self.kernel.diag(Z)[:, None]
-        block = min(
-            _CROSS_KERNEL_BYTES, budget_in_bytes(self.max_memory) // 32
-        )  # leave memory for the solve
+        # Use a small part of the memory budget, because the solve needs memory too.
+        block = min(_CROSS_KERNEL_BYTES, budget_in_bytes(self.max_memory) // 32)
         tiles, step = TiledGram(self.kernel, Z, self.X), max(1, block // (8 * length(self.X)))
         for solution in self._solutions(keep=True):
             self._require_definite(solution, "standard deviations")
@@ -151,7 +157,7 @@ class ExactRidge(_RidgeProblem):
                 rows = np.arange(start, min(start + step, len(variance)))
                 explained = solution.system.explained(tiles.rows(rows).T)
                 variance[np.ix_(rows, solution.columns)] -= explained[:, None]
-            # min J / alpha = (y - b)^T a
+            # The minimum of the objective J satisfies min J / alpha = (y - b)^T a.
             gap = self.Y[:, solution.columns] - solution.b
             scale = np.einsum("ic,ic->c", gap, solution.A)
             variance[:, solution.columns] *= np.maximum(scale, 0.0) / max(
@@ -161,14 +167,15 @@ class ExactRidge(_RidgeProblem):
 
     @staticmethod
     def _require_definite(solution: _AlphaSolution, what: str) -> None:
-        """Raise an error if K + alpha is not positive definite, which `what` requires.
+        """Raise an error if the system matrix is not positive definite.
 
-        A least-squares solution exists also for a singular or indefinite system.
+        `what` names the result that requires it.  The check is needed because a least-squares
+        solution also exists for a singular or indefinite system.
         """
         factor = solution.system.factor
         if factor.report.status is Status.SINGULAR:
             raise NotPositiveDefiniteError(
-                f"{what} need a positive definite system, but this one is singular: "
+                f"{what} need a positive definite system, but the system is singular: "
                 f"{factor.report.message}. Use a larger alpha"
             )
         if solution.least_squares:
@@ -177,8 +184,8 @@ class ExactRidge(_RidgeProblem):
             except NotPositiveDefiniteError as why:
                 raise NotPositiveDefiniteError(
                     f"{what} need a positive definite system ({why}). The usual cause is a kernel "
-                    f"that is not positive semidefinite, so that no Gaussian process has it as its "
-                    f"covariance"
+                    f"that is not positive semidefinite and thus cannot be the covariance of a "
+                    f"Gaussian process. Use a positive semidefinite kernel, or a larger alpha"
                 ) from None
 
     # ------------------------------------------------------------------ systems
@@ -186,8 +193,8 @@ class ExactRidge(_RidgeProblem):
     def _solutions(self, keep: bool = False) -> Iterator[_AlphaSolution]:
         """Yield the solution for each distinct alpha.
 
-        With `keep`, the factorisation is stored for later calls if there is only one alpha.
-        Several factorisations would take too much memory.
+        If `keep` is True and there is only one alpha, its factorisation is stored for later
+        calls.  Storing several factorisations would take too much memory.
         """
         distinct = sorted(set(self.alphas.tolist()))
         keep = keep and len(distinct) == 1
@@ -225,7 +232,7 @@ class ExactRidge(_RidgeProblem):
     ) -> _AlphaSolution:
         sqrt_weights, shift = None, np.asarray(alpha)
         if self.weights is not None and hasattr(K, "scaled"):
-            sqrt_weights = np.sqrt(self.weights)  # K is already S K S
+            sqrt_weights = np.sqrt(self.weights)  # K was already scaled by them on both sides
         elif self.weights is not None:
             with np.errstate(over="ignore"):
                 shift = alpha / self.weights
@@ -237,13 +244,13 @@ class ExactRidge(_RidgeProblem):
         factor = solver.factorize(K, shift, overwrite=overwrite)
         system = BorderedSystem(factor, sqrt_weights, intercept=self.intercept)
         Y, mean = self.Y[:, columns], np.zeros(len(columns))
-        if self.intercept:  # subtract the mean, so that a large one costs no digits
+        if self.intercept:  # centre the targets, because a large mean would cost digits
             mean = np.average(Y, axis=0, weights=self.weights)
         A, b = system.solve(Y - mean)
         return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))
 
     def _prepare_gram(self, n_alphas: int) -> Any:
-        """Choose the solver, and return K stored in the form that it needs."""
+        """Choose the solver, and return K in the form that the solver requires."""
         is_precomputed = isinstance(self.kernel, Precomputed)
         n, stored = length(self.X), None
         if is_precomputed:
@@ -266,10 +273,11 @@ class ExactRidge(_RidgeProblem):
 
     def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
         """Return S K S as a `DenseGram`, with S = diag(sqrt(weights))."""
-        # Cholesky overwrites K.  Eigenvectors, or a K for the next alpha, need a second array.
+        # Cholesky overwrites K.  A second array is needed for eigenvectors, or to keep K for
+        # the next alpha.
         n = length(self.X)
         copies = 1 + (n_alphas > 1 or isinstance(self.chosen, LeastSquares))
-        copies += stored is not None and self.weights is not None  # never overwrite user input
+        copies += stored is not None and self.weights is not None  # keep the user's array intact
         needed = 8 * n * n * copies + (self._tile_bytes(0) if stored is None else 0)
         check_budget(needed, self.max_memory, f"kernel ridge regression of {n} points")
         K: Any = stored
@@ -278,7 +286,7 @@ class ExactRidge(_RidgeProblem):
         return K if self.weights is None else K.scaled(np.sqrt(self.weights))
 
     def _tile_bytes(self, columns: int) -> int:
-        """Return the bytes of points and tiles needed while K is evaluated."""
+        """Return the bytes of temporary arrays needed while K is evaluated."""
         return working_bytes(self.kernel, self.X, None, columns, check_threads(None))
 
 
@@ -341,7 +349,7 @@ class LandmarkRidge(_RidgeProblem):
     chosen: str = "nystroem"
     report: Report | None = None
     points: Any = None
-    among: Any = None  # the sample from which landmarks are chosen, if X is Blocks
+    among: Any = None
     _path: NystroemPath | None = None
     _n: int = 0
 
@@ -349,7 +357,10 @@ class LandmarkRidge(_RidgeProblem):
         return {**self.__dict__, "log": None}
 
     def path(self) -> NystroemPath | BlockedPath:
-        """Choose the landmarks, and return the path that solves for any alpha after one pass."""
+        """Choose the landmarks, make one pass over the points, and return the path of solutions.
+
+        The returned object solves for any alpha without another pass.
+        """
         n = length(self.X)
         self.landmarks.require(n)
         m = self.landmarks.count(n)
@@ -372,11 +383,11 @@ class LandmarkRidge(_RidgeProblem):
         )
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients on `points`, shape (m, q), and the intercepts, shape (q,)."""
+        """Return the coefficients of the landmarks, shape (m, q), and intercepts, shape (q,)."""
         if np.any(self.alphas <= 0):
             raise ValueError(
                 f"a fit on landmarks needs alpha > 0, got {self.alphas.min():g}; without a ridge "
-                f"penalty the system is singular if two landmarks are close"
+                f"penalty the system is singular if two landmarks are close. Use a positive alpha"
             )
         if self.iterative:
             return self._solve_iteratively()
@@ -387,9 +398,9 @@ class LandmarkRidge(_RidgeProblem):
         return A, b
 
     def variance(self, Z: Any) -> np.ndarray:
-        """Return the predictive variance at each z, of shape (len(Z), q).
+        """Return the predictive variance at each point of Z, of shape (len(Z), q).
 
-        The part of k(z, z) that is outside the span of the landmarks counts fully as variance.
+        The part of k(z, z) that the landmarks do not explain counts fully as variance.
         """
         path = self._path
         if path is None:
@@ -409,10 +420,10 @@ class LandmarkRidge(_RidgeProblem):
         return out
 
     def _solve_iteratively(self) -> tuple[np.ndarray, np.ndarray]:
-        """Solve by `Krill`.
+        """Solve by sketched conjugate gradients (`Krill`).
 
-        With an intercept, the system is also solved for the constant target 1, and both solutions
-        are combined so that the weighted residuals sum to 0.
+        With an intercept, the system is also solved for the constant target 1.  The two solutions
+        are then combined so that the weighted residuals sum to 0.
         """
         n, q = self.Y.shape
         rhs = np.c_[self.Y, np.ones(n)] if self.intercept else self.Y
@@ -435,7 +446,7 @@ class LandmarkRidge(_RidgeProblem):
             return W[:, :-1] - W[:, -1:] * b, b, report
 
         A, b, self.report = solve_per_target(self.alphas, solve)
-        if self.report.status is Status.CONVERGED:  # exact only within the span of the landmarks
+        if self.report.status is Status.CONVERGED:  # only for f in the span of the landmarks
             self.report = replace(self.report, status=Status.APPROXIMATE)
         self._discard_data(len(self.Y))
         return A, b

@@ -3,15 +3,17 @@
     min over w   sum_i u_i (y_i - k_S(x_i)^T w)^2 + shift w^T K_SS w,      w = L^-T v,  K_SS = L L^T
     (F^T U F + shift) v = F^T U y,      F = K_nS L^-T,   U = diag(u)
 
-The normal equations are solved by conjugate gradients.  One pass over the points computes
-F^T U F v, and evaluates each row of K_nS once for both products.  The preconditioner is
-B^T B + shift with the sketch B = Phi U^1/2 F.  Phi is a sparse sign embedding of the n points in
-4 m dimensions with 8 entries +-1/sqrt(8) per point.  B^T B approximates F^T U F up to a small
-factor for any landmarks and any shift, so the number of passes is bounded.
+Here S is the set of m landmarks, K_nS the kernel matrix between the n points and S, k_S(x_i) its
+row i, and u_i the weight of point i.  The normal equations in the second line are solved by
+conjugate gradients.  One pass over the points computes F^T U F v and evaluates each row of K_nS
+only once.  The preconditioner is B^T B + shift with the sketch B = Phi U^1/2 F, where Phi is a
+sparse random sign matrix with 4 m rows and 8 entries +-1/sqrt(8) per point.  B^T B approximates
+F^T U F up to a small factor for any landmarks and any shift, so the number of passes is bounded.
 
 References
 ----------
-Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465; here in whitened coordinates.
+Díaz, Epperly, Frangella, Tropp and Webber, arXiv 2304.12465.  The method is used here in the
+coordinates v, in which the penalty is shift |v|^2.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ from ..linear import (
 __all__ = ["Krill"]
 
 _SKETCH_ROWS_PER_LANDMARK = 4  # more rows give a better preconditioner, but take more memory
-_ENTRIES_PER_POINT = 8  # nonzero entries of the embedding in each column
-_SUM_GROUPS = 8  # partial sums, added in a fixed order so that threads do not change the result
+_ENTRIES_PER_POINT = 8  # nonzero entries of the sparse sign matrix for each point
+_SUM_GROUPS = 8  # number of partial sums; a fixed number makes results independent of threads
 
 
 @entry_point
@@ -58,12 +60,13 @@ _SUM_GROUPS = 8  # partial sums, added in a fixed order so that threads do not c
 class Krill:
     """Ridge regression on many landmarks by sketched conjugate gradients (KRILL), in O(m^2) memory.
 
-    With m landmarks the solver takes m^3 operations and typically some tens of passes over K_nS; a
-    direct method takes n m^2 operations.  All targets are solved in the same passes.
+    With m landmarks, the solver takes O(m^3) operations and typically some tens of passes over
+    K_nS, the (n, m) kernel matrix between points and landmarks; a direct method takes O(n m^2)
+    operations.  All targets are solved in the same passes.
 
-    The reported residual is the gradient at the solution relative to that at 0, recomputed from the
-    points.  The entry `function` of the report's certificate is a bound on |f - f*|_H, the distance
-    from the exact minimiser in the norm that the shift penalises.
+    The reported residual is the norm of the gradient at the solution, relative to that at f = 0.
+    The entry "function" of the report's certificate is an upper bound on the distance |f - f*| in
+    the RKHS from the exact minimiser f*.
 
     Parameters
     ----------
@@ -72,7 +75,8 @@ class Krill:
     landmarks : str or points, default="auto"
         How to choose the landmarks, or the landmarks themselves; see `mercer.gram.Landmarks`.
     tol : float, default=1e-10
-        Tolerance of the relative residual.  If rounding prevents it, at most 1e-6 is accepted.
+        Tolerance for the relative residual.  If rounding errors prevent it, a residual of up to
+        1e-6 is accepted.
     max_iter : int, default=200
         Maximum number of passes over K_nS.
     random_state : int or None, default=None
@@ -103,7 +107,7 @@ class Krill:
         _ = self._landmark_choice  # raises if the method for choosing landmarks is unknown
 
     def workspace(self, n: int) -> int:
-        """Return the bytes needed: the sketch, K_SS, two factors and strips of rows."""
+        """Return the memory needed for n points, in bytes."""
         m = self._landmark_choice.count(n)
         rows = min(n, _SKETCH_ROWS_PER_LANDMARK * m)
         return 8 * (rows * m + 4 * m * m) + 2**27
@@ -119,12 +123,12 @@ class Krill:
         n_threads: int | None = None,
         log: Callable[[str], None] | None = None,
     ) -> tuple[Any, np.ndarray, Report]:
-        """Return the landmarks, the coefficients w on them, and the report.
+        """Solve the ridge regression; return the landmarks, their coefficients and the report.
 
         Parameters
         ----------
         kernel : Kernel
-            A kernel whose parameters are all numbers, not rules such as "median".
+            A kernel whose parameters are all numbers, not strings such as "median".
         X : points
         Y : ndarray of shape (n,) or (n, q)
             Targets.
@@ -153,7 +157,7 @@ class Krill:
         m = self._landmark_choice.count(n)
         check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
         phi = self._landmark_choice.map(kernel, X, n_threads)
-        if not len(phi):  # all landmarks have k(s, s) = 0, so f = 0
+        if not len(phi):  # no landmark is left, because k(s, s) = 0 for all of them
             report = Report(
                 repr(self), Status.APPROXIMATE, message="k(s, s) = 0 for every landmark, so f = 0"
             )
@@ -208,7 +212,11 @@ class Krill:
 
 
 class _Passes:
-    """Passes over the rows of F = K_nS L^-T, which is never stored."""
+    """Products with the feature matrix F = K_nS L^-T, which is recomputed in each pass.
+
+    K_nS is the kernel matrix between points and landmarks, L the Cholesky factor of the kernel
+    matrix of the landmarks, and U = diag(weights).
+    """
 
     def __init__(
         self, phi: NystroemMap, X: Any, weights: np.ndarray, n_threads: int | None
@@ -216,7 +224,7 @@ class _Passes:
         self.phi, self.X, self.weights, self.n_threads = phi, X, weights, n_threads
 
     def square(self, V: np.ndarray) -> np.ndarray:
-        """Return F^T U F V, reading each row of K_nS once."""
+        """Return F^T U F V, evaluating each row of K_nS once."""
         inner = np.ascontiguousarray(self._solve(V, trans="T"))
         return self._sum(lambda rows, T: T @ inner)
 
@@ -225,7 +233,7 @@ class _Passes:
         return self._sum(lambda rows, T: Y[rows])
 
     def sketch(self, rng: Any) -> np.ndarray:
-        """Return the sketch Phi U^1/2 F, or U^1/2 F itself if n <= 4 m."""
+        """Return the sketch Phi U^1/2 F with a random sign matrix Phi; for n <= 4 m, U^1/2 F."""
         m, n = len(self.phi), len(self.weights)
         dimension = min(_SKETCH_ROWS_PER_LANDMARK * m, n)
         root = np.sqrt(self.weights)
@@ -244,7 +252,10 @@ class _Passes:
         )
 
     def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return F^T U V, where values(rows, T) computes rows of V from the same rows T of K_nS."""
+        """Return F^T U V, where V is computed in blocks of rows.
+
+        `values(rows, T)` returns the given rows of V; T holds the same rows of K_nS.
+        """
         strips, m = self.phi._strips(slice(0, len(self.weights))), len(self.phi)
 
         def partial_sum(rows: slice) -> np.ndarray:
@@ -259,9 +270,12 @@ class _Passes:
 
 
 def _embedding(rng: Any, rows: int, points: int) -> Any:
-    """Return a sparse (rows, points) matrix with up to 8 entries +-1/sqrt(8) in each column."""
+    """Return a sparse random sign matrix of shape (rows, points).
+
+    Each column has 8 entries +-1/sqrt(8), or fewer if there are fewer rows.
+    """
     entries = min(_ENTRIES_PER_POINT, rows)
-    # Draw one row from each of 8 parts, so that the entries of a column never coincide.
+    # Draw one row from each of 8 ranges of rows, so that no two entries of a column coincide.
     parts = np.linspace(0, rows, entries + 1).astype(int)
     index = rng.integers(parts[:-1], parts[1:], size=(points, entries))
     signs = rng.choice((-1.0, 1.0), size=(points, entries)) / np.sqrt(entries)
@@ -286,7 +300,7 @@ def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.nda
 
 
 def _largest_eigenvalue(A: np.ndarray) -> float:
-    """Return an estimate of the largest eigenvalue of a positive semidefinite A (power method)."""
+    """Estimate the largest eigenvalue of a positive semidefinite A by the power method."""
     v, value = np.ones(len(A)), 0.0
     for _ in range(10):
         v = A @ v

@@ -2,8 +2,8 @@
 
     (K + m I)^-1 y = Q (T + m I)^-1 Q^T y,      T + m I = L D L^T,  L bidiagonal
 
-For each shift m, the solve with T costs O(n) once Q^T y is known.  The diagonal of the inverse
-takes one sweep over Q:
+Once Q^T y is known, the solve with T costs only O(n) for each shift m.  The diagonal of the inverse
+is computed in one sweep over the rows of Q:
 
     ((K + m I)^-1)_ii = sum_k (L^-1 Q^T)_ki^2 / D_k.
 
@@ -27,7 +27,7 @@ from ..linear import gram_to_array
 
 __all__ = ["Tridiagonal"]
 
-_SWEEP_ROWS = 256  # rows of Q per task of a sweep; with thirty shifts they stay in the cache
+_SWEEP_ROWS = 256  # rows of Q per parallel task; small enough for the cache with thirty shifts
 
 
 @entry_point
@@ -66,16 +66,15 @@ class Tridiagonal:
     def of(cls, gram: GramOperator, *, overwrite: bool = False) -> Self:
         """Decompose a symmetric Gram operator.
 
-        With `overwrite`, its array is overwritten.  A second array of the same size is needed
-        during the computation.
+        If `overwrite` is True, the array of `gram` is overwritten.  A second array of the same
+        size is needed during the computation in any case.
         """
         K = gram_to_array(gram, overwrite).astype(float, copy=False)
         n = len(K)
         if n == 1:
-            return cls(
-                np.ones((1, 1)), K[0].copy(), np.zeros(1)
-            )  # LAPACK needs an array of length >= 1
-        work = K.T if K.flags.c_contiguous else K  # the same by symmetry, in Fortran order
+            # The off-diagonal has one unused entry, because LAPACK rejects an empty array.
+            return cls(np.ones((1, 1)), K[0].copy(), np.zeros(1))
+        work = K.T if K.flags.c_contiguous else K  # K.T = K, but in Fortran order for LAPACK
         size, _ = lapack.dsytrd_lwork(n, lower=1)
         reflected, diagonal, off_diagonal, tau, _ = lapack.dsytrd(
             work, lower=1, lwork=int(size), overwrite_a=1
@@ -92,7 +91,7 @@ class Tridiagonal:
     def __len__(self) -> int:
         return len(self.diagonal)
 
-    # ------------------------------------------------------------------ one number per shift
+    # ------------------------------------------------------------------ scalar results per shift
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
@@ -100,7 +99,7 @@ class Tridiagonal:
         return np.asarray(eigvalsh_tridiagonal(self.diagonal, self.off_diagonal[: len(self) - 1]))
 
     def usable(self, shifts: Any) -> np.ndarray:
-        """Return, for each shift m, whether K + m I is positive definite by more than rounding."""
+        """Return, for each shift m, whether K + m I is numerically positive definite."""
         lowest, highest = self.eigenvalues[0], np.abs(self.eigenvalues).max()
         floor = len(self) * np.finfo(float).eps * highest
         return np.array([lowest + m > floor for m in shifts])
@@ -113,7 +112,7 @@ class Tridiagonal:
         """Return tr (K + m I)^-1 for each shift m."""
         return np.array([np.sum(1.0 / (self.eigenvalues + m)) for m in shifts])
 
-    # ------------------------------------------------------------------ vectors
+    # ------------------------------------------------------------------ vector results
 
     def solve(self, Y: np.ndarray, shifts: Any) -> np.ndarray:
         """Return (K + m I)^-1 Y for each shift m, of shape (n_shifts, n, n_columns)."""
@@ -152,9 +151,9 @@ class Tridiagonal:
             lowest, highest = self.eigenvalues[[0, -1]]
             raise NotPositiveDefiniteError(
                 f"K + {shift:g} I is not positive definite: the eigenvalues of K lie in "
-                f"[{lowest:.3g}, {highest:.3g}]. The usual cause is a shift below rounding "
-                f"({np.finfo(float).eps * highest * len(self):.1e}), or a kernel that is not "
-                f"positive semidefinite. Use larger alphas"
+                f"[{lowest:.3g}, {highest:.3g}]. The usual cause is a shift below the rounding "
+                f"error of K ({np.finfo(float).eps * highest * len(self):.1e}), or a kernel that "
+                f"is not positive semidefinite. Use larger alphas"
             )
         return D, L
 
@@ -163,7 +162,9 @@ class Tridiagonal:
 def _sweep(Qt: Any, D: Any, L: Any, y: Any, total: Any) -> None:
     """Add sum_k y_k^2 / D_jk to total_ji for each row i and shift j.
 
-    The y_k follow from the recurrence y_k = Q_ik - L_j,k-1 y_k-1.  `y` is the working array.
+    This gives the diagonal of (K + m_j I)^-1 from K = Q T Q^T and T + m_j I = L_j D_j L_j^T.  The
+    y_k follow from the recurrence y_k = Q_ik - L_j,k-1 y_k-1.  Qt is the transpose of Q, and `y` a
+    working array.
     """
     for k in range(Qt.shape[0]):
         column = Qt[k]

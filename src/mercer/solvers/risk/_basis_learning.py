@@ -4,8 +4,8 @@
 
 Variable projection (Golub & Pereyra 1973): L-BFGS moves only the m vectors Z, and the weights B are
 always optimal for the current vectors.  At the optimal weights dJ/dB = 0, so the gradient of J(Z)
-is the partial derivative in Z.  The same holds for the parameters of the kernel, which can be
-learned together with the vectors.
+is the partial derivative with respect to Z.  The same holds for the parameters of the kernel, which
+can be learned together with the vectors.
 
 Optimising Z and B jointly needs many times more steps, because the optimal weights for one Z are
 poor for the next.
@@ -30,10 +30,11 @@ from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ReducedExp
 
 __all__ = ["BasisLearningResult", "LearnedVectors"]
 
-_LBFGS_MEMORY = 20  # pairs of steps and gradient differences that L-BFGS stores
+_LBFGS_MEMORY = 20  # number of pairs of steps and gradient differences that L-BFGS stores
 # Convergence is measured over this many iterations, because single decreases are often small.
 _DECREASE_WINDOW = 10
-_INNER_TOL = 1e-3  # relative accuracy of the weights while the vectors move, in units of tol
+# While the vectors move, the weights are fitted to a relative accuracy of this times tol.
+_INNER_TOL = 1e-3
 
 
 class BasisLearningResult(NamedTuple):
@@ -52,10 +53,10 @@ class LearnedVectors:
     Parameters
     ----------
     max_iter : int, default=1000
-        Maximum number of L-BFGS iterations, each of a little more than one evaluation.  With 0 the
-        vectors stay at their initial values and only the weights are fitted.
+        Maximum number of L-BFGS iterations.  Each takes slightly more than one evaluation of the
+        objective.  With 0, the vectors keep their initial values and only the weights are fitted.
     tol : float, default=1e-3
-        Stop when ten iterations reduce the objective by less than this fraction of it.
+        Stop when the relative decrease of the objective in ten iterations is below `tol`.
     learn_kernel : bool, default=False
         Whether to learn the free parameters of the kernel too, within their bounds.
 
@@ -79,8 +80,8 @@ class LearnedVectors:
     def minimize(
         self, risk: ReducedExpansionRisk, Z: np.ndarray, log: Callable[[str], None] | None = None
     ) -> BasisLearningResult:
-        """Return the best vectors found from the initial vectors Z; never worse than Z itself."""
-        # Tiles run in parallel threads; with one BLAS thread each, results are reproducible.
+        """Learn the vectors, starting from Z; the result is never worse than Z."""
+        # Tiles run in parallel threads; with one BLAS thread in each, results are reproducible.
         with one_blas_thread:
             return self._minimize(risk, Z, log or (lambda text: None))
 
@@ -130,10 +131,10 @@ class _VectorSearch:
         self._last_fit, self._initial_value = self.best, self.best.value
 
     def run(self, max_iter: int) -> str:
-        """Move the vectors; return a warning text if not converged, else an empty text."""
+        """Run L-BFGS; return the warning text if it did not converge, otherwise an empty string."""
         Z = self.best.vectors
         rkhs_speed = self.risk.rkhs_speed(Z)
-        # A column that k ignores has gradient 0 and stays where it is, whatever its scale.
+        # The vectors do not move along a column that the kernel ignores, so its scale is arbitrary.
         self._column_scale = 1.0 / np.where(rkhs_speed > 1e-8 * rkhs_speed.max(), rkhs_speed, 1.0)
         self.log(f"{len(Z)} vectors at the start: objective {self._initial_value:.6g}")
         vector_bounds = [(_lower_bound(self.risk.kernel, Z), None)] * Z.size
@@ -152,7 +153,7 @@ class _VectorSearch:
             )
             n_taken = len(self.curve) - n_before
             remaining -= n_taken
-            # The line search failed soon after a restart: only rounding is left.
+            # The line search failed soon after a restart, because only rounding errors are left.
             if remaining and n_taken < _DECREASE_WINDOW:
                 return ""
         if self.relative_decrease() <= self.tol:
@@ -182,7 +183,7 @@ class _VectorSearch:
         risk = self.risk_with(kernel.with_theta(x[size:]) if self.learn_kernel else kernel)
         try:
             fit = risk.fit_weights(Z, self._last_fit, _INNER_TOL * self.tol)
-        except OverflowingKernelError:  # a step too far: the line search tries a shorter one
+        except OverflowingKernelError:  # the step was too long: the line search shortens it
             return np.inf, np.zeros_like(x)
         gradient = risk.vector_gradient(Z, fit.weights, fit.slopes) * self._column_scale
         theta_gradient = (
@@ -190,7 +191,7 @@ class _VectorSearch:
         )
         self._last_fit = fit
         self.best = min(self.best, fit, key=attrgetter("value"))
-        # Relative to the initial objective, so that a first step of length 1 suits any targets.
+        # Dividing by the initial objective makes the first step independent of the target scale.
         return fit.value / self._initial_value, self._pack(
             gradient, theta_gradient
         ) / self._initial_value
@@ -215,7 +216,7 @@ class _VectorSearch:
 
 
 def _lower_bound(kernel: Kernel, Z: np.ndarray) -> float | None:
-    """Return 0 for a kernel defined only on non-negative vectors, such as chi2, else None."""
+    """Return 0 for a kernel defined only on non-negative vectors, such as chi2, otherwise None."""
     try:
         kernel(-1.0 - np.abs(Z[:1]))
     except ValueError:

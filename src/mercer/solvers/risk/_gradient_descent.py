@@ -3,13 +3,15 @@
     R(f) = min over b of sum_i v_i loss(y_i, f(x_i) + b) + (mu / 2) |f|^2
     grad R = sum_i v_i loss'_i k(x_i, .) + mu f,      at the best b
 
-In whitened coordinates f = Phi w is isometric to w, so that descent in w is descent in f.
+Here v_i are sample weights and mu is the ridge penalty.  The solver works in whitened coordinates:
+the values of f at the points are F w, and |f| = |w|, so that descent in w is descent in f.
 
-The step 1 / L comes from a bound of the second derivatives, L = h |F^T diag(v) F| + mu with h = 1/4
-for two classes and 1/2 for more (Boehning 1992).  Nesterov's momentum follows from L / mu.
+The step size is 1 / L, where L = h |F^T diag(v) F| + mu is a bound on the second derivatives, with
+h = 1/4 for two classes and 1/2 for more (Boehning 1992).  Nesterov's momentum follows from L / mu.
 
-This takes about sqrt(L / mu) log(1 / tol) iterations: few for small C, very many for large C.  Each
-iteration makes two products with F and finds the intercept by Newton's method in q variables.
+The method takes about sqrt(L / mu) log(1 / tol) iterations: few with strong regularisation, very
+many with weak regularisation.  Each iteration multiplies by F and F^T, and finds the intercepts by
+Newton's method.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ class GradientDescent(RiskSolver):
     Parameters
     ----------
     tol : float, default=1e-10
-        Relative accuracy of the objective J: stop when the certified gap |g|^2 / (2 mu) to the
-        minimum is at most `tol` times J.
+        Relative accuracy of the objective J: stop when the certified bound |g|^2 / (2 mu) on the
+        distance of J to its minimum is at most `tol` times J.  g is the gradient and mu the ridge
+        penalty.
     max_iter : int, default=10000
         Maximum number of iterations.
 
@@ -59,9 +62,9 @@ class GradientDescent(RiskSolver):
 
     @staticmethod
     def workspace(n: int, m: int, q: int) -> int:
-        """Return the memory in bytes in addition to F.
+        """Return the memory in bytes that is needed in addition to the coordinates F.
 
-        Counts K and its factor, which exist before F does, and vectors of length n.
+        It counts K and its factor, which are needed to compute F, and vectors of length n.
         """
         return 16 * n * n + 160 * n * q
 
@@ -111,7 +114,10 @@ class GradientDescent(RiskSolver):
 
 
 def _largest_eigenvalue(F: np.ndarray, weights: np.ndarray) -> float:
-    """Return the largest eigenvalue of F^T diag(v) F, rounded up by 1 % so that it is a bound."""
+    """Return an upper bound on the largest eigenvalue of F^T diag(weights) F.
+
+    The eigenvalue is computed approximately and increased by 1 %.
+    """
     m = F.shape[1]
     if m < 3:
         return float(np.linalg.eigvalsh(F.T @ (weights[:, None] * F)).max(initial=0.0))

@@ -2,13 +2,14 @@
 
     H = sum_i v_i [F 1]_i^T (d^2 loss_i) [F 1]_i + mu I,      mu = 0 for the intercepts
 
-has q (m + 1) unknowns for m coordinates and q outputs.  There are three cases:
+[F 1]_i holds the m coordinates of point i and a 1 for the intercept, v_i is its weight, and mu is
+the ridge penalty.  H has q (m + 1) rows for q outputs.  There are three cases:
 
 - The loss does not couple the outputs: H is block diagonal, with one exact factor per output.
-- The loss couples the outputs (softmax): all outputs share one factor, made from the mean of their
-  second derivatives.  It is a preconditioner for CG.  The number of CG steps grows as the predicted
-  probabilities approach 0 and 1.
-- CG needs many steps and the joint H is small: the joint H is factored.
+- The loss couples the outputs (softmax): all outputs share one factor, computed from the mean of
+  their second derivatives, which preconditions conjugate gradients (CG).  The number of CG steps
+  grows as the predicted probabilities approach 0 and 1.
+- The loss couples the outputs, CG needs many steps and H is small: H is factored as a whole.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class BlockPreconditioner:
         if is_coupled(local):
             curvature = curvature.sum(axis=1, keepdims=True) / (curvature.shape[1] - 1)
         self.intercept = intercept
-        # Each slice lists the outputs that use one factor: one output, or all of them.
+        # Each slice selects the outputs that share a factor: a single output, or all of them.
         separate = curvature.shape[1] > 1
         self.output_slices = (
             [slice(c, c + 1) for c in range(curvature.shape[1])] if separate else [slice(None)]
@@ -47,7 +48,7 @@ class BlockPreconditioner:
         self.factors = [self._factor_block(F, d, shift) for d in curvature.T]
 
     def _factor_block(self, F: np.ndarray, d: np.ndarray, shift: float) -> _FactoredBlock:
-        # Without curvature the intercept is undetermined; an infinite total keeps it fixed.
+        # Without curvature, the intercept is undetermined; an infinite total leaves it unchanged.
         total = float(d.sum()) if d.sum() > np.finfo(float).tiny else np.inf
         mean = self.intercept * (F.T @ d) / total
         H = weighted_gram(F, d)
@@ -66,9 +67,10 @@ class BlockPreconditioner:
 
 
 class _FactoredBlock(NamedTuple):
-    """Cholesky factor L L^T = F^T D F + mu I of one block, with F centred.
+    """Cholesky factor L of one block of the Hessian, L L^T = F^T D F + mu I.
 
-    `mean` is the mean of the rows of F with weights D, and `total` is the trace of D.
+    F is centred here: `mean`, the mean of its rows with weights D, has been subtracted.  D is the
+    diagonal matrix of second derivatives, and `total` its trace.
     """
 
     L: np.ndarray
@@ -77,7 +79,7 @@ class _FactoredBlock(NamedTuple):
 
 
 class JointPreconditioner:
-    """Inverse of the joint Hessian of all outputs, with all their couplings.
+    """Inverse of the joint Hessian of all outputs, including the coupling between outputs.
 
     Calling it with the residuals r (m, q) of the weights and s (q,) of the intercepts applies the
     inverse.
@@ -96,7 +98,8 @@ class JointPreconditioner:
                 H[e * M : (e + 1) * M, c * M : (c + 1) * M] = A.T @ (weighted[:, e, None] * A)
         diagonal = H.diagonal().reshape(q, M).copy()
         diagonal[:, :m] += shift
-        # H is singular, because a constant added to all intercepts does not change a coupled loss.
+        # A constant added to all intercepts does not change the softmax loss, so H is singular.
+        # Slightly larger diagonal entries make it positive definite.
         diagonal[:, m:] *= 1.0 + 1e-8
         np.fill_diagonal(H, diagonal.ravel())
         self.L, self.intercept = _factor(H), intercept
@@ -116,9 +119,10 @@ def is_coupled(local: LocalLoss) -> bool:
 
 
 def _factor(H: np.ndarray) -> np.ndarray:
-    """Return the Cholesky factor of H, or of H + jitter if H is numerically indefinite.
+    """Return the Cholesky factor of H, with jitter on the diagonal if H is numerically indefinite.
 
-    Jitter does not change the solution: the factor is then a slightly worse preconditioner.
+    Jitter does not change the solution of the Newton step, because the factor is only a
+    preconditioner.
     """
     if not len(H):
         return H
@@ -142,19 +146,20 @@ def newton_direction(
 ) -> tuple[np.ndarray, Any, int]:
     """Solve H d = -gradient approximately by preconditioned conjugate gradients.
 
-    CG runs for all outputs together.  It stops in one of three cases, each of which leaves a
-    descent direction: the squared Newton decrement of the residual is small enough, the limit of
-    products is reached, or rounding has destroyed the curvature.
+    CG runs for all outputs together.  It stops if the residual is small enough, measured by its
+    squared Newton decrement, if `max_products` is reached, or if rounding makes the curvature along
+    the search direction non-positive.  The result is a descent direction in each case.
 
     Parameters
     ----------
     hessian_product : function
-        Maps a direction p to H p and to the values of p at the points.
+        Maps a direction p to H p and to the change of the predictions along p.
     precondition : function
         Applies an approximate inverse of H.
     gradient : ndarray
+        The gradient of the objective.
     relative_tol : function
-        Maps the initial squared decrement to the relative reduction at which CG stops.
+        Maps the initial squared decrement to the factor of reduction at which CG stops.
     max_products : int
         Maximum number of products with H.
 
@@ -163,7 +168,7 @@ def newton_direction(
     d : ndarray
         The direction.
     values : ndarray or 0.0
-        The values of d at the points; 0.0 if no product was made.
+        The change of the predictions along d; 0.0 if no product was made.
     products : int
         Number of products with H.
     """

@@ -5,8 +5,10 @@ The problem is the quadratic program
     min_{w, b}  sum_i c_i [above u_i + below v_i] + shift/2 |w|^2,      f = F w + b,
                 u_i >= y_i - f_i - epsilon,   v_i >= f_i - y_i - epsilon,   u, v >= 0
 
-For ordered outputs (quantiles that must not cross) there are also the constraints
-f_i1 <= f_i2 <= ... at every point.  The multipliers of the four inequalities combine into boxes,
+Here c_i are sample weights, F holds the whitened coordinates, and above, below and epsilon are the
+parameters of `PiecewiseQuadratic`.  For ordered outputs (quantiles that must not cross) there are
+also the constraints f_i1 <= f_i2 <= ... at every point.  The multipliers of the four inequalities
+combine into boxes,
 
     0 <= s_i <= c_i above,   0 <= t_i <= c_i below,      a = s - t = minus a slope of the loss,
 
@@ -44,11 +46,13 @@ from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, St
 
 __all__ = ["InteriorPoint"]
 
-_MAX_STALLED_STEPS = 10  # stop after this many steps without progress
-# If the complementarity products are below this times tol, the rest of the gap is rounding.
+_MAX_STALLED_STEPS = 10  # stop after this many consecutive steps without progress
+# If the complementarity products have fallen by this factor times tol, the remaining duality gap is
+# only rounding.
 _ROUNDING_PRODUCTS = 1e-3
-# Gaps are relative to the objective, or to this times the loss of the best constant predictions if
-# that is larger: otherwise a perfect fit, with an objective near 0, would never converge.
+# Gaps are relative to the objective, or to this fraction of the loss of the best constant
+# predictions if that is larger.  Otherwise a perfect fit, with an objective near 0, would never
+# converge.
 _MIN_OBJECTIVE_SCALE = 1e-4
 
 
@@ -59,19 +63,20 @@ class InteriorPoint(RiskSolver):
 
         min_{w, b}  sum_i c_i loss(y_i, (F w + b)_i) + shift/2 |w|^2
 
-    The `start` of `minimize` is ignored, because interior-point methods cannot use one.
+    The parameter `start` of `minimize` is ignored, because interior-point methods cannot use an
+    initial solution.
 
     Parameters
     ----------
     tol : float, default=1e-10
-        Stop when the duality gap is at most `tol` times the objective, or `tol` times 1e-4 of the
-        loss of the best constant predictions if that is larger.
+        Stop when the duality gap is at most `tol` times the objective.  If the objective is below
+        1e-4 times the loss of the best constant predictions, the latter is used instead.
     max_iter : int, default=100
         Maximum number of steps.
 
     Examples
     --------
-    Without features the result is the best constants, here two quantiles:
+    Without features, the result is the best constant predictions, here two quantiles:
 
     >>> import numpy as np
     >>> from mercer.solvers import InteriorPoint, Quantile, RegularisedRisk
@@ -90,7 +95,7 @@ class InteriorPoint(RiskSolver):
         self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
     ) -> RiskSearchResult:
         Y = risk.Y
-        # Centre the targets, because targets far from 0 would lose digits to rounding.
+        # Centre the targets, because rounding would cost digits if they are far from 0.
         offset = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
         problem = _BarrierProblem(replace(risk, Y=Y - offset))
         point = problem.start()
@@ -122,7 +127,7 @@ class InteriorPoint(RiskSolver):
                 f"the interior-point method stopped after {point.n_iter} steps with a duality gap "
                 f"of {best.gap:.1e}, which is {relative_gap:.1e} of the objective "
                 f"{best.value:.6g}, but tol={self.tol:g}; the usual cause is a penalty so small "
-                f"that it is lost in rounding. Raise alpha, or max_iter, or tol"
+                f"that rounding errors exceed it. Raise alpha, max_iter or tol"
             )
         m = risk.F.shape[1]
         b = best.B[m] + offset if risk.intercept else np.zeros(Y.shape[1])
@@ -131,24 +136,26 @@ class InteriorPoint(RiskSolver):
 
 
 class _Certificate(NamedTuple):
-    """Primal solution, dual variables and duality gap of a point of the iteration."""
+    """Primal solution, dual variables and duality gap of an iterate."""
 
     B: np.ndarray  # [w; b]
     a: np.ndarray
     value: float
     gap: float
     products: float  # sum of the complementarity products
-    crossing: float  # weighted sum by which ordered outputs still cross
+    crossing: float  # weighted sum of the amounts by which ordered outputs still cross
 
 
 class _BarrierProblem(BoxQP):
     """The quadratic program in the stacked variables s, -t and, for ordered outputs, z.
 
-    The complementarity products of a point have its weight as their target, so that a point of
-    weight 2 is equivalent to two points along the whole central path.
+    s and t are the multipliers of positive and negative residuals, and z those of the order
+    constraints.  The targets of the complementarity products are proportional to the sample weight,
+    so that a point of weight 2 is equivalent to two points along the whole central path.
     """
 
-    # Refine the predictor direction, because only the end point of the central path is returned.
+    # One step of iterative refinement of the predictor direction improves the final accuracy; only
+    # the end of the central path is returned.
     refined = 1
 
     def __init__(self, risk: RegularisedRisk) -> None:
@@ -180,7 +187,7 @@ class _BarrierProblem(BoxQP):
         )
 
     def stack(self, s: Any, t: Any, z: Any) -> np.ndarray:
-        """Return the values for s, t and (for ordered outputs) z in one vector."""
+        """Stack values for the variables s, t and (for ordered outputs) z in one vector."""
         n, q = self.Y.shape
         parts = [(s, q), (t, q), (z, q - 1)][: 2 + self.ordered]
         return np.concatenate([np.broadcast_to(x, (n, width)).ravel() for x, width in parts])
@@ -236,18 +243,18 @@ class _BarrierProblem(BoxQP):
         if self.ordered:
             crossing = float(np.sum(self.c * np.maximum(-np.diff(f, axis=1), 0.0)))
         if not self.constant_loss:
-            # Constants with a loss of 0 are the minimum; multipliers of 0 prove it.
+            # Constant predictions with a loss of 0 are the minimum, and multipliers of 0 prove it.
             return _Certificate(B, np.zeros_like(f), value, 0.0, point.products, crossing)
         a = self.by_output(self.variables(point.a, point.c))
         gap = abs(value - self.dual_objective(a, point))
         return _Certificate(B, a, value, gap, point.products, crossing)
 
     def dual_objective(self, a: np.ndarray, point: PrimalDualPoint) -> float:
-        """Return the dual objective, a lower bound on the primal one."""
+        """Return the dual objective, a lower bound on the minimum of the primal one."""
         (s, _, _), (S, t, _) = self.split(point.a), self.split(point.c)
         if self.intercept:
-            # The sum of a must be 0, and rounding violates that: correct it with the multipliers
-            # that are not at the boundary of their boxes.
+            # The entries of a must sum to 0, but rounding violates this.  Correct the sum with the
+            # multipliers that are not at the boundary of their boxes.
             slack = np.minimum(s, S)
             correction = slack * (
                 a.sum(axis=0) / np.maximum(slack.sum(axis=0), np.finfo(float).tiny)
@@ -261,7 +268,7 @@ class _BarrierProblem(BoxQP):
         return objective - 0.5 * float(np.sum(gradient**2 / self.ridge[: self.m]))
 
     def relative_gap(self, certificate: _Certificate) -> float:
-        """Return the duality gap, plus the crossing of ordered outputs, over the objective."""
+        """Return the duality gap plus the crossing of outputs, relative to the objective."""
         scale = max(
             certificate.value, _MIN_OBJECTIVE_SCALE * self.constant_loss, np.finfo(float).tiny
         )
@@ -270,9 +277,10 @@ class _BarrierProblem(BoxQP):
 
 @dataclass(frozen=True, eq=False)
 class _BlockTridiagonalFactor:
-    """Cholesky factor of a symmetric block-tridiagonal matrix of q x q blocks.
+    """Cholesky factor of a symmetric block-tridiagonal matrix, with one block row per output.
 
-    The blocks are G^T diag(h_k) G + diag(ridge) on the diagonal and -G^T diag(band_k) G next to it.
+    The diagonal block of output k is G^T diag(h_k) G + diag(ridge), and the block of outputs k
+    and k + 1 is -G^T diag(band_k) G.
     """
 
     diagonal: list[np.ndarray]
@@ -302,7 +310,7 @@ class _BlockTridiagonalFactor:
         return cls(diagonal, off_diagonal)
 
     def solve(self, R: np.ndarray) -> np.ndarray:
-        """Return the solution for the right-hand side R, whose column k belongs to block k."""
+        """Solve for the right-hand side R, whose column k belongs to output k."""
         X, q = R.copy(), R.shape[1]
         for k in range(q):
             if k and self.off_diagonal:

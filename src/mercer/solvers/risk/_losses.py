@@ -1,15 +1,15 @@
 """Loss functions with first and second derivatives.
 
-For Newton's method:
+A loss compares a prediction f with a target y.  Smooth losses, for Newton's method:
 
-    Squared             |y - f|^2                              y any numbers
-    Poisson             exp(f) - y f                           y >= 0, of mean exp(f)
+    Squared             |y - f|^2                              any y
+    Poisson             exp(f) - y f                           counts y >= 0 with mean exp(f)
     SquaredHinge        sum_c max(0, 1 - y_c f_c)^2            y_c = +1 or -1, one versus rest
     Logistic            log(1 + exp(-y f))                     y = +1 or -1
-    Softmax             log sum_c exp f_c - <y, f>             y the unit vector of the class
-    Given               value(y, f)                            a loss defined by the user
+    Softmax             log sum_c exp f_c - <y, f>             one-hot y
+    CustomLoss          value(y, f)                            a loss defined by the user
 
-For quadratic programs, because their slopes in r = y - f are bounded:
+Losses whose slopes in r = y - f are bounded, solved as quadratic programs:
 
     Huber               r^2 up to |r| = e, then 2 e |r| - e^2
     Absolute            |r|
@@ -47,22 +47,25 @@ __all__ = [
     "SquaredHinge",
 ]
 
-_DIFFERENCE_STEP = 1e-5  # step of the finite differences that check a user-defined gradient
+_DIFFERENCE_STEP = 1e-5  # step of the finite differences that check user-defined derivatives
 
 
 class LocalLoss(NamedTuple):
     """Values and derivatives of a loss at the predictions F."""
 
     values: np.ndarray  # the loss of each point, (n,)
-    slopes: np.ndarray  # first derivatives, (n, q)
-    diagonal: np.ndarray  # diagonal of the second derivatives, (n, q), or (n, 1) if all are equal
-    times: Callable[[np.ndarray], np.ndarray]  # V (n, q) -> second derivatives times V
+    slopes: np.ndarray  # first derivatives with respect to F, (n, q)
+    # Second derivative with respect to each output, (n, q); (n, 1) if equal for all outputs.
+    diagonal: np.ndarray
+    # Maps V (n, q) to the matrix of second derivatives of each point times its row of V.
+    times: Callable[[np.ndarray], np.ndarray]
 
 
 class Loss(ABC):
     """Base class of losses; calling one with predictions F and targets Y evaluates it.
 
-    F and Y have shape (n, q).  The result has the values, slopes and second derivatives.
+    F and Y have shape (n, q) for n points and q outputs.  The result is a `LocalLoss` with the
+    values, slopes and second derivatives.
 
     Examples
     --------
@@ -118,7 +121,7 @@ class Poisson(Loss):
 class SquaredHinge(Loss):
     """Squared hinge loss, sum_c max(0, 1 - y_c f_c)^2 for y_c = +1 or -1.
 
-    Its slope is continuous; its second derivative is not.
+    Its slope is continuous, but its second derivative is not.
 
     Examples
     --------
@@ -182,9 +185,10 @@ class PiecewiseQuadratic(Loss):
         h(r - epsilon, above) + h(-r - epsilon, below),
         h(t, c) = 0 for t <= 0,   t^2 / (2 bend) up to t = bend c,   c t - bend c^2 / 2 beyond
 
-    It is 0 for |r| <= epsilon, then quadratic, then linear with the slopes `above` and `below`.
-    For bend = 0 it is piecewise linear.  Newton's method cannot use such losses, because their
-    slopes or second derivatives jump; `InteriorPoint` solves them as quadratic programs.
+    It is 0 for |r| <= epsilon, then quadratic, then linear with slope `above` (positive r) or
+    `below` (negative r).  For bend = 0 it is piecewise linear.  Newton's method cannot minimise
+    such losses, because their slopes or second derivatives are discontinuous; `InteriorPoint`
+    solves them as quadratic programs.
 
     Attributes
     ----------
@@ -193,13 +197,13 @@ class PiecewiseQuadratic(Loss):
     epsilon : float
         Half the width of the tube in which the loss is 0.
     bend : float
-        Inverse curvature of the quadratic pieces; 0 for none.
+        Inverse of the second derivative of the quadratic pieces; 0 if there are none.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.solvers import PiecewiseQuadratic
-    >>> loss = PiecewiseQuadratic(above=1.0, below=2.0)  # a residual of -1 costs twice that of 1
+    >>> loss = PiecewiseQuadratic(above=1.0, below=2.0)  # r = -1 costs twice as much as r = 1
     >>> loss(np.array([[0.0], [0.0]]), np.array([[1.0], [-1.0]])).values
     array([1., 2.])
     """
@@ -210,7 +214,7 @@ class PiecewiseQuadratic(Loss):
         self.epsilon, self.bend = float(epsilon), float(bend)
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
-        """Return the values and derivatives; at a kink the slope is the mean of both sides."""
+        """Return the values and derivatives; at a kink, the slope is the mean of both slopes."""
         residual = Y - F
         values, slopes, second = np.zeros(len(F)), np.zeros_like(F), np.zeros_like(F)
         for sign, max_slope in ((1.0, self.above), (-1.0, self.below)):
@@ -229,7 +233,8 @@ class PiecewiseQuadratic(Loss):
 class Quantile(PiecewiseQuadratic):
     """Quantile (pinball) loss, q max(r, 0) + (1 - q) max(-r, 0) with r = y - f.
 
-    The best constant is the quantile q of y.  If q is a list, there is one output for each entry.
+    The constant prediction that minimises it is the q-quantile of y.  If q is a list, there is one
+    output for each entry.
 
     Examples
     --------
@@ -301,8 +306,8 @@ class CustomLoss(Loss):
     """User-defined loss: an object with value(y, f), gradient(y, f) and curvature(y, f).
 
     Each method is called once per output with two read-only arrays of shape (n,).  It returns an
-    array of the same shape: the loss, its first, and its second derivative in f.  Where the loss
-    is not defined, its value may be inf or nan; the solver takes no step to such points.
+    array of the same shape: the loss, its first derivative and its second derivative with respect
+    to f.  Where the loss is not defined, its value may be inf or nan; the solver avoids such f.
 
     Examples
     --------
@@ -341,10 +346,10 @@ class CustomLoss(Loss):
             i, c = np.argwhere((second == lowest) & is_defined[:, None])[0]
             raise ValueError(
                 f"the curvature of {self.loss!r} is {lowest:.3g} < 0 at y = {Y[i, c]:.6g}, "
-                f"f = {F[i, c]:.6g}: the loss is not convex, and may have many minima. Use a "
+                f"f = {F[i, c]:.6g}: the loss is not convex, so it may have many minima. Use a "
                 f"convex loss, or check the sign of its curvature"
             )
-        # If an output has no curvature anywhere, use |slope| to set the scale of Newton steps.
+        # If the curvature of an output is 0 at all points, Newton steps are scaled by |slope|.
         no_curvature = ~(second > 0).any(axis=0)
         second[:, no_curvature] = np.abs(slopes[:, no_curvature])
         return LocalLoss(values, slopes, second, lambda V: second * V)
@@ -362,7 +367,7 @@ class CustomLoss(Loss):
                 )
         for level in (0.0, 1.0):
             F = np.full(Y.shape, level)
-            with np.errstate(invalid="ignore"):  # inf - inf, outside the domain of the loss
+            with np.errstate(invalid="ignore"):  # inf - inf occurs outside the domain of the loss
                 difference = self._evaluate("value", F + _DIFFERENCE_STEP, Y) - self._evaluate(
                     "value", F - _DIFFERENCE_STEP, Y
                 )
@@ -370,7 +375,7 @@ class CustomLoss(Loss):
                 difference / (2.0 * _DIFFERENCE_STEP),
                 self._evaluate("gradient", F, Y),
             )
-            # Next to a kink of the gradient, the difference mixes the slopes of both sides.
+            # Next to a kink of the gradient, the finite difference mixes the slopes of both sides.
             tolerance = 1e-4 * (1.0 + np.abs(expected)) + 2.0 * _DIFFERENCE_STEP * np.abs(
                 self._evaluate("curvature", F, Y)
             )
@@ -381,13 +386,13 @@ class CustomLoss(Loss):
                 raise ValueError(
                     f"the gradient of {self.loss!r} is {slopes[i, c]:.6g} at y = {Y[i, c]:.6g}, "
                     f"f = {level:g}, but finite differences of its value give "
-                    f"{expected[i, c]:.6g}; it must be the derivative in f, the second argument, "
-                    f"of a smooth loss"
+                    f"{expected[i, c]:.6g}; the loss must be smooth, and its gradient must be the "
+                    f"derivative with respect to f, the second argument"
                 )
             self._check_curvature(F, Y)
 
     def _check_curvature(self, F: np.ndarray, Y: np.ndarray) -> None:
-        """Warn if the curvature is not, within a factor of 2, the derivative of the gradient."""
+        """Warn if the curvature is not the derivative of the gradient, within a factor of 2."""
         slopes, curvature = self._evaluate("gradient", F, Y), self._evaluate("curvature", F, Y)
         one_sided = [
             (self._evaluate("gradient", F + h, Y) - slopes) / h
@@ -404,7 +409,7 @@ class CustomLoss(Loss):
                 f"the curvature of {self.loss!r} is {curvature[i, c]:.6g} at y = {Y[i, c]:.6g}, "
                 f"f = {F[i, c]:g}, but finite differences of its gradient give {high[i, c]:.6g}; "
                 f"Newton's method may take many steps, or stop early. The curvature must be the "
-                f"second derivative in f"
+                f"second derivative with respect to f"
             )
 
     def _evaluate(self, name: str, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -412,8 +417,8 @@ class CustomLoss(Loss):
         out = np.empty(F.shape)
         for c in range(F.shape[1]):
             y, f = Y[:, c], F[:, c]
-            y.flags.writeable = f.flags.writeable = False  # affects only these two views
-            with np.errstate(all="ignore"):  # the callers check for values that are not finite
+            y.flags.writeable = f.flags.writeable = False  # F and Y themselves stay writeable
+            with np.errstate(all="ignore"):  # callers check for values that are not finite
                 values = np.asarray(getattr(self.loss, name)(y, f), dtype=float)
             if values.shape not in ((), (len(F),)):
                 raise ValueError(

@@ -1,6 +1,9 @@
 """Newton's method for a smooth convex risk in whitened coordinates.
 
-    J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        w (m, q),  b (q,)
+    J(w, b) = sum_i v_i loss(y_i, (F w + b)_i) + (mu / 2) |w|^2,        w (m, q),  b (q,)
+
+F holds the whitened coordinates of the points, v_i are sample weights, and mu is the ridge penalty,
+also called shift.
 
 Linear systems.  Each step factors the Hessian of each output separately,
 
@@ -8,14 +11,14 @@ Linear systems.  Each step factors the Hessian of each output separately,
 
 If the loss couples the outputs (Softmax), it factors one H with the mean of the D_c instead, and
 uses it as a preconditioner for conjugate gradients on the coupled system.  This needs one factor
-instead of q, and fewer CG steps than Boehning's bound H = F^T diag(v / 2) F + mu I, especially if
-the predicted probabilities are close to 0 and 1.  If CG still takes many steps and the joint
-system is small, the joint system is factored.  The intercept is eliminated: the free variable is
-b_c + (mean of F under D_c) . w_c.
+instead of q.  CG takes fewer steps than with Boehning's bound H = F^T diag(v / 2) F + mu I,
+especially if the predicted probabilities are close to 0 and 1.  If CG still takes many steps and
+the joint system is small, the joint system is factored.  The intercept is eliminated by centring F
+with the weights D_c.
 
-Reuse of factors.  A factor costs n m^2 operations, so each is used several times.  After a step
-come a few corrections: Newton steps at the new point whose systems are solved by CG with the old
-factor as preconditioner (Shamanskii 1967).
+Reuse of factors.  A factor costs n m^2 operations, so each is used several times.  Each step is
+followed by a few corrections: Newton steps at the new point, computed by CG with the old factor as
+preconditioner (Shamanskii 1967).
 
 Line search.  Along each direction the solver searches for the minimum, not only for a decrease, at
 a cost of O(n q) per evaluation.  If the classes are separable the minimum is far away, and a full
@@ -51,11 +54,11 @@ class _NewtonTuning:
 
     # If a step takes more CG products than this, the next coupled system is factored jointly.
     joint_after_products: float = 50
-    # Limit of CG products per step; a safeguard, far above what is needed in practice.
+    # Maximum number of CG products per step, far above what is needed in practice.
     max_products: int = 500
     # Maximum number of corrections that reuse one factor.
     max_corrections: int = 5
-    # Limit of CG products per correction, unless the step before it took more.
+    # Maximum number of CG products per correction, unless the step before it took more.
     correction_products: int = 8
 
 
@@ -70,16 +73,17 @@ class Newton(RiskSolver):
     Parameters
     ----------
     tol : float, default=1e-10
-        Relative accuracy of the objective J: stop when the certified gap |g|^2 / (2 mu) to the
-        minimum is at most `tol` times J.  If rounding prevents that, a relative gap of 1e-6 is
-        accepted.
+        Relative accuracy of the objective J: stop when the certified bound |g|^2 / (2 mu) on the
+        distance of J to its minimum is at most `tol` times J.  g is the gradient and mu the ridge
+        penalty.  If rounding prevents that, a relative gap of 1e-6 is accepted.
     max_iter : int, default=100
         Maximum number of steps, each with one factorisation, over all stages of a path.  The
         corrections that reuse a factor (at most five per step) do not count; the report lists
         their number.
     path : float, optional
-        Factor between 0 and 1 by which the shift decreases from stage to stage.  By default, and
-        whenever a start is passed to `minimize`, the solver uses the final shift at once.
+        If given, the problem is solved in stages with decreasing ridge penalties.  The value is the
+        factor between 0 and 1 by which the penalty decreases from stage to stage.  By default, and
+        whenever a start is passed to `minimize`, the solver uses the final penalty at once.
     joint : int, default=2500
         A coupled system with at most this many unknowns is factored jointly if CG takes many
         steps.  This needs memory for two square matrices of that size.
@@ -105,9 +109,10 @@ class Newton(RiskSolver):
 
     @staticmethod
     def workspace(n: int, m: int, q: int) -> int:
-        """Return the memory in bytes in addition to F, with one factor.
+        """Return the memory in bytes that is needed in addition to the coordinates F.
 
-        Counts H and two copies, a block of rows of F, and vectors of length n.
+        It counts the Hessian of one output and two copies, a block of rows of F, and vectors of
+        length n.
         """
         return 8 * (3 * m * m + min(n, 2048) * m) + 160 * n * q
 
@@ -145,11 +150,14 @@ class _NewtonRun:
         self.decrement, self.stalled = np.inf, False
 
     def descend(self, risk: RegularisedRisk, state: State, final: bool) -> State:
-        """Return the state at which J has converged, or where rounding or max_iter stops it."""
+        """Take Newton steps until J has converged, or until rounding or max_iter stops progress.
+
+        If `final` is False, stop once Newton's method converges fast, for a stage of a path.
+        """
         tol, joint, last_gap = self.newton.tol, self.newton.joint, np.inf
         state = risk.evaluate(state.w, state.b, state.f)
         while self.steps < self.newton.max_iter:
-            factor = None  # free the old factor first, because two need twice the memory
+            factor = None  # free the memory of the old factor first
             factor = risk.preconditioner(
                 state, joint if self.max_cg_products > _TUNING.joint_after_products else 0
             )
@@ -177,7 +185,8 @@ class _NewtonRun:
                 gap = risk.gap(exact)
                 if gap <= risk.gap_tolerance(exact, tol):
                     return exact
-                # No progress: with a new factor this is rounding, else the factor may be too old.
+                # No progress: if the factor is new, rounding is the cause; otherwise the factor
+                # may be too old.
                 if not gap <= 0.5 * last_gap:
                     self.stalled = correction == 0
                     break

@@ -1,6 +1,6 @@
 """Out-of-core Newton method for a smooth risk: each step is one pass over the blocks of points.
 
-    J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        F = phi(X) is not stored
+    J(w, b) = sum_i v_i loss(y_i, (F w + b)_i) + (mu / 2) |w|^2,      F = phi(X) is not stored
 
 A pass computes J and its first and second derivatives at (w, b).  These are sums over rows, so the
 results of the blocks are added.  The features are recomputed in every pass.
@@ -9,8 +9,9 @@ The same pass also evaluates the losses at many lengths of the step that led to 
 step is far from the minimum along its direction, the best of these lengths is used, which costs one
 more pass.
 
-Certificate.  As for `Newton`, |dJ/dw|^2 / (2 mu) bounds J - min J if the intercept is optimal.  A
-bound on the possible gain from a better intercept, g_b^T H_bb^-1 g_b, is added.
+Certificate.  As for `Newton`, |dJ/dw|^2 / (2 mu) bounds J - min J if the intercept is optimal.  The
+possible gain from a better intercept, g_b^T H_bb^-1 g_b, is added, where g_b and H_bb are the
+gradient and Hessian with respect to b.
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from ._regularised_risk import Minimum
 
 __all__ = ["OutOfCoreNewton", "OutOfCoreRisk"]
 
-# Trial lengths of a step, relative to the full Newton step: from 2^-12 to 2^6, finer from 1/4 on.
+# Trial lengths of a step, relative to the full Newton step: from 2^-12 to 2^6, finer above 1/4.
 _STEP_LENGTHS = 2.0 ** np.concatenate([np.arange(-12.0, -2.0), np.arange(-2.0, 6.5, 0.5)])
-# A full step is accepted if the slope along it fell to this fraction of the initial slope.
+# A full step is accepted if the slope at its end is at most this fraction of the initial slope.
 _SLOPE_REDUCTION = 0.1
 _ROUNDING = 1e-12  # relative difference of J that rounding can cause between two passes
-_EXCUSED_GAP = 1e-6  # relative gap that is accepted without a warning once rounding stops progress
+# If rounding stops progress, a relative gap of at most this is accepted without a warning.
+_EXCUSED_GAP = 1e-6
 _TINY = float(np.finfo(float).tiny)
 
 # Maps the rows of a block to their targets (n, q) and weights (n,).
@@ -90,7 +92,8 @@ class OutOfCoreRisk:
     ) -> RiskSums:
         """Return the sums over all rows at (w, b), in one pass.
 
-        If `step` is the step that led to (w, b), the losses at other lengths of it are included.
+        If `step`, the step that led to (w, b), is given, the losses at other lengths of this step
+        are computed too.
         """
         shared = (self.phi, self.coding, self.loss, w, b, step)
         total: RiskSums = self.blocks.reduce(_block_sums, RiskSums.merge, *shared, log=log)
@@ -103,19 +106,20 @@ class OutOfCoreRisk:
 
 @dataclass(frozen=True, eq=False)
 class RiskSums:
-    """Sums over rows: losses, derivatives with respect to [w; b], and the Nyström error."""
+    """Sums over points: losses, derivatives with respect to [w; b], and the Nyström error."""
 
     value: float
     gradient: np.ndarray  # (m + 1, q)
     hessian: np.ndarray  # ((m + 1) q, (m + 1) q), one block of m + 1 rows per output
-    residual_bound: np.ndarray  # sum_i sqrt(k(x, x) - |phi|^2) |slope|, (q,)
-    residual_trace: float  # sum_i k(x, x) - |phi|^2, the trace that the landmarks do not explain
-    trace: float  # sum_i k(x, x)
-    rows: int  # number of rows with positive weight
+    residual_bound: np.ndarray  # sum_i sqrt(k(x_i, x_i) - |phi(x_i)|^2) |slope_i|, (q,)
+    # sum_i k(x_i, x_i) - |phi(x_i)|^2, the part of the trace that the landmarks do not explain.
+    residual_trace: float
+    trace: float  # sum_i k(x_i, x_i)
+    rows: int  # number of points with positive weight
     along: np.ndarray  # the losses at all trial lengths of a step
 
     def merge(self, other: RiskSums) -> Self:
-        """Return the sums over the rows of both."""
+        """Return the sums over the points of both objects."""
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
@@ -211,14 +215,14 @@ class OutOfCoreNewton:
 
     @staticmethod
     def workspace(m: int, q: int) -> int:
-        """Return the memory in bytes of H, of a second H that is added to it, and of a factor."""
+        """Return the memory in bytes for m landmarks and q outputs: Hessians and a factor."""
         return 32 * ((m + 1) * q) ** 2
 
     @one_blas_thread
     def minimize(
         self, risk: OutOfCoreRisk, log: Callable[[str], None] | None = None, max_memory: Any = None
     ) -> tuple[Minimum, RiskSums]:
-        """Return the minimum of J, and the sums over the rows at the last point evaluated."""
+        """Return the minimum of the risk, and the sums over the points at the last evaluation."""
         m, q = len(risk.phi), risk.outputs
         check_budget(
             self.workspace(m, q), max_memory, f"second derivatives of {q} outputs, rank={m} each,"
@@ -238,7 +242,7 @@ class OutOfCoreNewton:
                     )
                 )
             if gap <= max(self.tol, _ROUNDING) * abs(value):
-                # One more step needs no pass, and reduces the gap to about its square.
+                # The last step needs no further pass, and reduces the gap to about its square.
                 w, b = w + d[:-1], b + d[-1]
                 break
             if step == self.max_iter or (
@@ -276,7 +280,7 @@ class OutOfCoreNewton:
     def _derivatives(
         risk: OutOfCoreRisk, sums: RiskSums, w: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the gradient and the Hessian of J, the latter made positive definite."""
+        """Return the gradient and the Hessian of J; the Hessian is made positive definite."""
         (m, q), g, H = w.shape, sums.gradient.copy(), sums.hessian.copy()
         g[:m] += risk.shift * w
         index = np.arange(len(H)).reshape(q, m + 1)
@@ -286,7 +290,7 @@ class OutOfCoreNewton:
             g[m] = 0.0
             H[intercepts], H[:, intercepts] = 0.0, 0.0
             H[intercepts, intercepts] = 1.0
-        elif q > 1:  # H is singular: softmax ignores a constant added to all outputs
+        elif q > 1:  # softmax ignores a constant added to all outputs, so H would be singular
             H[np.ix_(intercepts, intercepts)] += H[intercepts, intercepts].mean()
         return g, H
 
@@ -311,7 +315,8 @@ class OutOfCoreNewton:
     ) -> tuple[np.ndarray, np.ndarray, RiskSums, int]:
         """Return the new w, b, their sums, and the number of passes that the step took.
 
-        The length is 1 if that is near the minimum along d, else the best of the trial lengths.
+        The full step d is taken if it ends near the minimum along d; otherwise the best of the
+        trial lengths is used.
         """
         w_full, b_full = w + d[:-1], b + d[-1]
         sums = risk.evaluate(w_full, b_full, d)

@@ -7,7 +7,7 @@ to all k(x_i, .) changes no f(x_i) and only increases the norm.  In whitened coo
 with |f| = |w|, so this is a problem in R^m.  The method depends on the loss and on the penalty:
 
     loss        smooth: Newton's method             bounded slope: interior point
-    penalty     g(t) = t^2: one ridge problem       other g: search for an equivalent ridge
+    penalty     g(t) = t^2: one ridge problem       other g: search for an equivalent ridge problem
 
 At the minimum  R'(f) + alpha g'(|f|) f / |f| = 0.  The minimiser f_mu of the ridge problem
 R(f) + mu/2 |f|^2  satisfies the same equation if
@@ -56,8 +56,8 @@ class _NormPenaltyTuning:
 
     # Warn if the stationarity residual, relative to alpha g', is larger than this.
     stationarity_tol: float = 1e-4
-    # Relative increase of the objective that is accepted when w is recomputed from the dual
-    # coefficients; it is caused by rounding in the product with K.
+    # The dual coefficients are returned only if recomputing w from them increases the objective by
+    # at most this fraction; the increase is caused by rounding.
     dual_rounding: float = 1e-10
     # Finite value that stands for an infinite logarithm, because `brentq` needs finite numbers.
     infinite_log: float = 50.0
@@ -65,7 +65,8 @@ class _NormPenaltyTuning:
     log_shift_step: float = float(np.log(10.0))
     # Number of trial shifts before the search for a bracket stops.
     max_shifts: int = 25
-    # f = 0 is accepted as the minimum if the lower bound is below it by at most this times R(0).
+    # f = 0 is accepted as the minimum if its objective exceeds the lower bound by at most this
+    # times R(0).
     zero_tol: float = 1e-8
 
 
@@ -104,9 +105,10 @@ class NormPenaltySolver:
 
     @staticmethod
     def workspace(n: int, m: int, q: int) -> int:
-        """Return the memory in bytes for q functions.
+        """Return the memory in bytes for n points, m coordinates and q outputs.
 
-        Counts F and two arrays of its shape, the linear systems, and the values at the points.
+        It counts the coordinates F and two arrays of the same shape, the linear systems, and the
+        values at the points.
         """
         return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
 
@@ -126,7 +128,7 @@ class NormPenaltySolver:
         if t > 0:
             penalty.check(t)
             dual, loss_slope = solution.dual / shift, shift * t
-        else:  # f = 0: the coefficients are 0, also if a kink of the loss allows other slopes
+        else:  # f = 0, so the coefficients are 0, even if a kink of the loss allows other slopes
             dual, loss_slope = np.zeros_like(solution.dual), risk.loss_slope(solution.dual)
         penalty_slope = penalty.slope(t)
         stationarity = _stationarity(risk, solution, penalty_slope)
@@ -139,8 +141,8 @@ class NormPenaltySolver:
             warn_caller(
                 f"at |f| = {t:.6g} the slope of the losses in the norm is {loss_slope:.6g}, but "
                 f"the slope of the penalty {penalty.name} is {penalty_slope:.6g}; at a minimum "
-                f"they are equal. The usual cause is a penalty that is flat, or so small that it "
-                f"is lost in rounding. Raise alpha, or lower tol",
+                f"they are equal. The usual cause is a penalty that is flat, or so small that "
+                f"rounding errors exceed it. Raise alpha, or lower tol",
                 ConvergenceWarning,
             )
         objective = risk.losses(W, b) + penalty.value(t)
@@ -175,7 +177,8 @@ def _stationarity(risk: RegularisedRisk, solution: Minimum, penalty_slope: float
             np.linalg.norm(risk.F.T @ solution.dual - (penalty_slope / t) * solution.weights)
         )
         return gradient_norm / max(penalty_slope, _TINY)
-    # If alpha g'(0) is 0, the slope of the losses is only rounding: compare with its terms.
+    # If alpha g'(0) is 0, the slope of the losses at the minimum is only rounding: compare it with
+    # the size of its terms.
     scale = penalty_slope or float(np.linalg.norm(risk.F) * np.linalg.norm(solution.dual))
     return max(risk.loss_slope(solution.dual) - penalty_slope, 0.0) / max(scale, _TINY)
 
@@ -222,7 +225,10 @@ class _ShiftSearch:
         return Newton(*options).minimize(risk, initial, self.log, warn=warn)
 
     def find_crossing(self) -> tuple[Minimum, float]:
-        """Return the minimum at which both slopes agree best, and its shift (inf for f = 0)."""
+        """Find the ridge penalty at which the slopes of the losses and of the penalty agree.
+
+        Returns the minimum and this ridge penalty, which is inf if the minimum is f = 0.
+        """
         x = float(np.log(self.penalty.slope(1.0) or self.penalty.alpha))
         direction = -np.sign(self.log_slope_excess(x))
         for _ in range(_TUNING.max_shifts * int(abs(direction))):
@@ -236,7 +242,7 @@ class _ShiftSearch:
         return self.solution_at(x), float(np.exp(x))
 
     def solution_at(self, x: float) -> Minimum:
-        """Return the ridge solution for mu = exp(x), warm-started from the nearest one solved."""
+        """Return the ridge solution for mu = exp(x), starting from the nearest known solution."""
         if x not in self.solutions:
             nearest = min(self.solutions, key=lambda other: abs(other - x), default=None)
             start = None if nearest is None else self.solutions[nearest]
@@ -251,7 +257,7 @@ class _ShiftSearch:
         return solution._replace(weights=np.zeros(shape))
 
     def log_slope_excess(self, x: float) -> float:
-        """Return log(mu |f|) - log(alpha g'(|f|)), whose root is the minimum."""
+        """Return log(mu |f|) - log(alpha g'(|f|)) for mu = exp(x), which is 0 at the minimum."""
         t = self.solution_at(x).norm
         loss_slope, penalty_slope = float(np.exp(x)) * t, self.penalty.slope(t)
         if not loss_slope or not penalty_slope:
@@ -261,9 +267,10 @@ class _ShiftSearch:
         )
 
     def certify_zero(self, x: float) -> Minimum | None:
-        """Return the solution f = 0 if it is proved to be the minimum, else None.
+        """Return the solution f = 0 if it is proved to be the minimum, otherwise None.
 
-        The proof uses the slope of the losses at 0, or else their tangent at mu = exp(x).
+        The proof uses the slope of the losses at 0.  If that does not suffice, it uses the tangent
+        of the losses at the ridge solution for mu = exp(x).
         """
         slope_at_zero = self.penalty.slope(0.0)
         if not slope_at_zero > 0.0:

@@ -20,9 +20,9 @@ class Penalty:
     g, dg : function
         The penalty and its derivative, functions of a float t >= 0.
     alpha : float
-        Factor of g.
+        Factor by which g is multiplied.
     name : str
-        Name for messages.
+        Name of the penalty in messages.
 
     Examples
     --------
@@ -40,13 +40,15 @@ class Penalty:
 
     @classmethod
     def of(cls, penalty: Any, alpha: float) -> Penalty:
-        """Return the penalty for a specification.
+        """Create a penalty from its name, from a pair of functions or from an object.
 
         Parameters
         ----------
         penalty : {"ridge", "norm"}, pair of functions (g, dg), or object
-            "ridge" is t^2 and "norm" is t.  An object must have the methods value and derivative.
+            "ridge" is g(t) = t^2 and "norm" is g(t) = t.  An object must have the methods
+            value(t) and derivative(t).
         alpha : float
+            Factor by which g is multiplied.
         """
         if isinstance(penalty, str):
             g, dg = _PENALTIES[penalty]
@@ -71,7 +73,7 @@ class Penalty:
         if not (np.isfinite(slope) and slope >= 0):
             raise ValueError(
                 f"the derivative of the penalty {self.name} is {slope:g} at |f| = {t:.6g}, but a "
-                f"penalty must increase with the norm: its derivative must be finite and not "
+                f"penalty must not decrease with the norm: its derivative must be finite and not "
                 f"negative"
             )
         return self.alpha * slope
@@ -89,8 +91,8 @@ class Penalty:
         ):
             raise ValueError(
                 f"the derivative of the penalty {self.name} is {derivative:.6g} at |f| = {t:.6g}, "
-                f"but finite differences of its value give {expected:.6g}; pass (g, dg) with "
-                f"dg = g'"
+                f"but finite differences of its value give {expected:.6g}; pass a pair (g, dg) in "
+                f"which dg is the derivative of g"
             )
 
 

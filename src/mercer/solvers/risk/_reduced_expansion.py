@@ -2,9 +2,9 @@
 
     J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2,        |f|^2 = tr(B^T K_zz B)
 
-For fixed vectors Z the risk is convex in the weights B (the intercept c is the last row of B and is
-not penalised).  Newton's method finds the weights.  Its linear systems are solved by conjugate
-gradients, preconditioned by the Hessian of each output,
+For fixed vectors Z with rows z_j, the risk is convex in the weights B with rows b_j.  (The last row
+of B is the intercept, which is not penalised.)  Newton's method finds the weights.  Its linear
+systems are solved by conjugate gradients (CG), preconditioned by the Hessian H_c of each output c,
 
     H_c = [K_xz 1]^T W_c [K_xz 1] + 2 alpha K_zz,       W_c = diag(w_i d^2 loss_i / df_c(x_i)^2).
 
@@ -46,18 +46,18 @@ __all__ = ["ExpansionFit", "OverflowingKernelError", "ReducedExpansionRisk"]
 class _ReducedExpansionTuning:
     """Numerical constants of the risk of a reduced expansion."""
 
-    # Bytes of k(X, Z) that are evaluated at a time; they fit into the second-level cache.
+    # Size in bytes of the blocks of k(X, Z); a block fits into the second-level cache.
     block_bytes: int = 2**20
     # Sums over rows are split into this many parts, which are added in a fixed order.
     n_partial_sums: int = 8
-    # Safeguards, far above what is needed in practice: Newton steps, CG steps, step halvings.
+    # Limits for Newton steps, CG steps and step halvings; far above what is needed in practice.
     max_newton_steps: int = 100
     max_cg_steps: int = 200
     max_halvings: int = 40
-    # Number of vectors, and of finite differences at them, used to estimate the column scales.
+    # `rkhs_speed` uses at most this many vectors, and this many random directions for many columns.
     n_scale_vectors: int = 10
     n_scale_moves: int = 32
-    # The preconditioner is recomputed if CG took more steps than this.
+    # The preconditioner is recomputed if the last Newton step took more CG steps than this.
     max_stale_cg_steps: int = 4
 
 
@@ -76,19 +76,19 @@ class ExpansionFit(NamedTuple):
     vectors: np.ndarray
     weights: np.ndarray
     intercept: np.ndarray
-    slopes: np.ndarray  # w_i dloss_i / df(x_i), used to compute gradients
+    slopes: np.ndarray  # weighted slopes of the losses at the points, used to compute gradients
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedExpansionRisk:
-    """Regularised risk of an expansion in few vectors z_j, which need not be training points.
+    """Regularised risk of a kernel expansion on a few vectors, which need not be training points.
 
         J(Z, B) = sum_i w_i loss(y_i, f(x_i)) + alpha |f|^2,    f = sum_j b_j k(z_j, .) + c
 
     Parameters
     ----------
     kernel : Kernel
-        The kernel, with all parameters resolved.
+        A kernel whose parameters are all numbers.
     X : ndarray or CSR array of shape (n, d)
         Training points, float64.
     Y : ndarray of shape (n, q)
@@ -128,7 +128,10 @@ class ReducedExpansionRisk:
     # ------------------------------------------------------------------ derivatives
 
     def value(self, Z: np.ndarray, B: np.ndarray) -> float:
-        """Return J for weights B of shape (m, q), or (m + 1, q) with the intercept as last row."""
+        """Return the risk J for vectors Z and weights B.
+
+        B has shape (m, q), or (m + 1, q) with the intercept as its last row.
+        """
         values = self.loss(_Columns(self, Z).times(B), self.Y).values
         return float(self.weights @ values) + self._penalty(self.kernel(Z), B)
 
@@ -141,7 +144,7 @@ class ReducedExpansionRisk:
         )
 
     def vector_gradient(self, Z: np.ndarray, B: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return dJ/dZ for the slopes G = w_i dloss_i / df(x_i)."""
+        """Return dJ/dZ, given the weighted slopes G of the losses at the points."""
 
         def block_gradient(rows: slice) -> np.ndarray:
             return self.kernel.input_gradient(Z, take(self.X, rows), B @ G[rows].T)
@@ -153,7 +156,10 @@ class ReducedExpansionRisk:
         )
 
     def theta_gradient(self, Z: np.ndarray, B: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """Return dJ/dtheta, where theta holds the logarithms of the free kernel parameters."""
+        """Return dJ/dtheta, given the weighted slopes G of the losses at the points.
+
+        theta holds the logarithms of the free kernel parameters.
+        """
 
         def block_gradient(rows: slice) -> np.ndarray:
             return self.kernel.pullback(Z, take(self.X, rows), B @ G[rows].T)
@@ -165,11 +171,12 @@ class ReducedExpansionRisk:
         )
 
     def rkhs_speed(self, Z: np.ndarray) -> np.ndarray:
-        """Return the norm of dk(z, .)/dz_c in the RKHS for each column c, averaged over vectors.
+        """Return how fast k(z, .) moves in the RKHS if a column c of z changes, averaged over Z.
 
-        |dk(z, .)/dz_c|^2 = d^2 k(z, z') / dz_c dz'_c at z' = z is computed by finite differences in
-        z'.  If there are many columns, all are changed at once with random signs, so that the
-        mixed terms cancel on average.
+        The result has one entry |dk(z, .)/dz_c| per column.  Its square,
+        d^2 k(z, z') / dz_c dz'_c at z' = z, is computed by finite differences in z'.  If there are
+        many columns, all are changed at once with random signs, so that the mixed terms cancel on
+        average.
         """
         Z = Z[:: -(-len(Z) // _TUNING.n_scale_vectors)]
         d, rng = Z.shape[1], np.random.default_rng(0)
@@ -205,7 +212,7 @@ class ReducedExpansionRisk:
     def fit_weights(
         self, Z: np.ndarray, start: ExpansionFit | None = None, accuracy: float = 1e-13
     ) -> ExpansionFit:
-        """Return the weights that minimise J for these vectors.
+        """Return the weights and intercept that minimise the risk for the vectors Z.
 
         Parameters
         ----------
@@ -214,7 +221,8 @@ class ReducedExpansionRisk:
         start : ExpansionFit, optional
             Initial weights; 0 by default.
         accuracy : float, default=1e-13
-            Newton's method stops if the expected decrease of J is below `accuracy` times J.
+            Newton's method stops if the expected decrease of the risk is below `accuracy` times
+            the risk.
         """
         columns, K = _Columns(self, Z), self.kernel(Z)
         B = np.zeros((len(Z) + self.intercept, self.Y.shape[1]))
@@ -249,7 +257,7 @@ class ReducedExpansionRisk:
                 if trial_value <= value - 1e-4 * length * expected_decrease:
                     break
                 length *= 0.5
-            else:  # no step length decreases J: only rounding is left
+            else:  # no step length decreases J, because only rounding errors are left
                 break
             B, F, local, value = B + length * D, F + length * change, trial, trial_value
         return ExpansionFit(
@@ -257,13 +265,16 @@ class ReducedExpansionRisk:
         )
 
     def _whitener(self, columns: _Columns, K: np.ndarray, local: LocalLoss) -> np.ndarray:
-        """Return T_c with T_c^T H_c T_c = I, for eigenvalues above rounding, (q, m, m)."""
+        """Return matrices T_c that whiten the Hessian H_c of each output, T_c^T H_c T_c = I.
+
+        Directions whose eigenvalue is only rounding error are set to 0.
+        """
         H = columns.weighted_normal_matrix(self.weights[:, None] * local.diagonal)
         H[:, : len(K), : len(K)] += 2.0 * self.alpha * K
         if not np.isfinite(H.sum()):
             raise OverflowingKernelError(
-                f"k(x, z) is not finite; the usual cause is a kernel that overflows on these "
-                f"points: {self.kernel}. Scale the features"
+                f"k(x, z) is not finite for some training point x and vector z. The usual cause is "
+                f"that the kernel {self.kernel} overflows on these points. Scale the features"
             )
         values, Q = np.linalg.eigh(H)
         if np.any(values[:, 0] < -1e-8 * np.abs(values).max(axis=1)):
@@ -284,7 +295,7 @@ class ReducedExpansionRisk:
     def _hessian_product(
         self, columns: _Columns, K: np.ndarray, local: LocalLoss, T: np.ndarray, C: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return T^T H T C, the whitened Hessian times C, and the values of T C at the points."""
+        """Return the whitened Hessian T^T H T times C, and the change of f for the weights T C."""
         V = _per_output(T, C)
         change = columns.times(V)
         product = columns.adjoint(
@@ -299,7 +310,7 @@ class ReducedExpansionRisk:
         return self.kernel.prepare(self.X)
 
     def row_blocks(self, m: int) -> list[slice]:
-        """Return slices of the n rows; their size depends only on m."""
+        """Return slices that split the points into blocks, whose size depends only on m."""
         n = len(self.Y)
         size = int(np.clip(_TUNING.block_bytes // (8 * m), 64, 4096))
         return [slice(i, min(i + size, n)) for i in range(0, n, size)]
@@ -314,8 +325,8 @@ class ReducedExpansionRisk:
 class _Columns:
     """The matrix [k(X, Z) 1] as an operator.
 
-    It is stored if it fits into the memory budget, otherwise its rows are recomputed block by
-    block.  The column of ones belongs to the intercept; products with m rows omit it.
+    It is stored if it fits into the memory budget; otherwise its rows are recomputed block by
+    block.  The column of ones belongs to the intercept, and is omitted if there is none.
     """
 
     def __init__(self, risk: ReducedExpansionRisk, Z: np.ndarray) -> None:
@@ -331,14 +342,14 @@ class _Columns:
             self._stored = stored
 
     def tile(self, rows: slice) -> np.ndarray:
-        """Return k(X, Z) for some rows."""
+        """Return the given rows of k(X, Z)."""
         if self._stored is not None:
             return self._stored[rows]
         P = self._P[rows]
         return self.risk.kernel.tile(P, self._Q, np.empty((len(P), self.m)))
 
     def times(self, B: np.ndarray) -> np.ndarray:
-        """Return [K 1] B."""
+        """Return [k(X, Z) 1] B; if B has only m rows, the intercept is 0."""
         out = np.empty((len(self._P), B.shape[1]))
 
         def strip(rows: slice) -> None:
@@ -349,13 +360,13 @@ class _Columns:
         return out
 
     def adjoint(self, G: np.ndarray) -> np.ndarray:
-        """Return [K 1]^T G, without the last row if there is no intercept."""
+        """Return [k(X, Z) 1]^T G, without the last row if there is no intercept."""
         cost = (self._entry_cost + G.shape[1]) * len(G) * self.m
         out = self.risk._sum_over_rows(lambda rows: self.tile(rows).T @ G[rows], self.m, cost)
         return np.vstack([out, G.sum(axis=0)]) if self.risk.intercept else out
 
     def weighted_normal_matrix(self, W: np.ndarray) -> np.ndarray:
-        """Return [K 1]^T diag(W_c) [K 1] for each column of W."""
+        """Return [k(X, Z) 1]^T diag(W_c) [k(X, Z) 1] for each column W_c of W."""
         root, size = np.sqrt(W), self.m + self.risk.intercept
 
         def strip(rows: slice) -> np.ndarray:
@@ -364,7 +375,7 @@ class _Columns:
                 A = np.hstack([A, np.ones((len(A), 1))])
             out = np.empty((W.shape[1], size, size))
             for c, r in enumerate(root[rows].T):
-                weighted = A[r > 0] * r[r > 0, None]  # the hinge loss has few rows with r > 0
+                weighted = A[r > 0] * r[r > 0, None]  # skip points without curvature
                 np.matmul(weighted.T, weighted, out=out[c])
             return out
 
@@ -374,7 +385,7 @@ class _Columns:
 
     @property
     def _entry_cost(self) -> float:
-        """The cost of one entry of K in multiplications; 0 if K is stored."""
+        """The cost of evaluating one entry of k(X, Z), in multiplications; 0 if it is stored."""
         return 0.0 if self._stored is not None else ENTRY_WORK
 
     def _run_over_rows(self, task: Callable[[slice], Any], cost: float) -> None:
@@ -387,7 +398,7 @@ def _per_output(T: np.ndarray, C: np.ndarray) -> np.ndarray:
 
 
 def _identity(R: np.ndarray) -> np.ndarray:
-    """Return R unchanged; the preconditioner in whitened coordinates."""
+    """Return R unchanged: in whitened coordinates, CG needs no preconditioner."""
     return R
 
 

@@ -1,6 +1,9 @@
 """The regularised convex risk in whitened coordinates, and the base class of its solvers.
 
-    J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2,        w (m, q),  b (q,)
+    J(w, b) = sum_i v_i loss(y_i, (F w + b)_i) + (mu / 2) |w|^2,        w (m, q),  b (q,)
+
+F holds the whitened coordinates of the points, v_i are sample weights and mu is the ridge penalty,
+called `shift` in the code.
 
 This module defines the problem and the result type that all risk solvers share.  For smooth losses
 it also provides derivatives, Newton steps and line searches.
@@ -29,15 +32,15 @@ __all__ = ["Minimum", "RegularisedRisk", "RiskSearchResult", "RiskSolver", "Star
 class _LineSearchTuning:
     """Numerical constants of the line search and of the stopping rule."""
 
-    # Limit of evaluations of J along one step, and of Newton steps for the intercept.
+    # Maximum number of evaluations of J in a line search, and of Newton steps for the intercept.
     max_evaluations: int = 30
-    # The line search stops if the slope falls to this fraction of its initial value.
+    # The line search stops once the slope has fallen to this fraction of its initial value.
     slope_reduction: float = 0.1
-    # Longest step, in units of the Newton step.
+    # Maximum length of a step, in units of the Newton step.
     longest_step: float = 64.0
     # Relative difference that rounding can cause between two evaluations of J.
     rounding: float = 1e-12
-    # Relative gap that is accepted if rounding prevents a smaller one.
+    # Relative gap to the minimum that is accepted if rounding prevents a smaller one.
     excused_gap: float = 1e-6
 
 
@@ -49,7 +52,7 @@ Start = tuple[np.ndarray, np.ndarray]  # initial w and b
 
 
 class State(NamedTuple):
-    """A point (w, b), its values f = F w + b, the loss at f, and the objective J."""
+    """A point (w, b) of the search, its predictions f, the loss at f and the objective."""
 
     w: np.ndarray
     b: np.ndarray
@@ -59,21 +62,22 @@ class State(NamedTuple):
 
 
 class NewtonStep(NamedTuple):
-    """A Newton direction in w, b and f, its decrement, and the number of CG products."""
+    """A Newton step: its components in w, b and f, the decrement, and the cost of computing it."""
 
     w: np.ndarray
     b: np.ndarray
     f: np.ndarray
-    decrease: float  # -gradient . step, the squared Newton decrement
-    products: int
+    decrease: float  # squared Newton decrement, minus the product of gradient and step
+    products: int  # number of Hessian products that conjugate gradients took
 
 
 class Minimum(NamedTuple):
     """The minimum of a regularised risk: f = F weights + intercept at the points.
 
-    `dual` (n, q) holds minus the weighted slopes of the losses, so that mu weights = F^T dual.  The
-    coefficients of the representer theorem are dual / mu.  `dual` is None if rounding makes it
-    useless.
+    F holds the whitened coordinates of the points, and mu is the ridge penalty.  `dual` (n, q)
+    holds minus the weighted slopes of the losses, so that mu weights = F^T dual.  The coefficients
+    of the kernel expansion of f on the training points are dual / mu.  `dual` is None if rounding
+    makes it useless.
 
     Examples
     --------
@@ -108,7 +112,7 @@ class Minimum(NamedTuple):
 
 
 class RiskSearchResult(NamedTuple):
-    """Raw result of a risk solver: w, b, dual, J, and the entries of its report."""
+    """Raw result of a risk solver: the solution, the objective, and the entries of its report."""
 
     w: np.ndarray
     b: np.ndarray
@@ -118,7 +122,7 @@ class RiskSearchResult(NamedTuple):
     residual: float
     certificate: dict[str, Any]
     failure: str = ""  # warning text if the solver did not converge
-    note: str = ""  # further text for the report
+    note: str = ""  # remark for the message of the report
 
 
 class RiskSolver(ABC):
@@ -132,7 +136,7 @@ class RiskSolver(ABC):
         *,
         warn: bool = True,
     ) -> Minimum:
-        """Return the minimum of J.
+        """Minimise the regularised risk.
 
         Parameters
         ----------
@@ -141,10 +145,9 @@ class RiskSolver(ABC):
         start : tuple (w, b), optional
             Initial point; 0 by default.
         log : function, optional
-            Called with a text to report progress.
+            Called with progress messages.
         warn : bool, default=True
-            Whether to warn if the solver did not converge.  The report contains the status in any
-            case.
+            Whether to warn if the solver did not converge.  The report always contains the status.
 
         Returns
         -------
@@ -175,7 +178,7 @@ class RiskSolver(ABC):
 class RegularisedRisk:
     """A convex loss with a ridge penalty, in whitened coordinates.
 
-        J(w, b) = sum_i v_i loss(y_i, F w + b)_i + (mu / 2) |w|^2
+        J(w, b) = sum_i v_i loss(y_i, (F w + b)_i) + (mu / 2) |w|^2
 
     Parameters
     ----------
@@ -189,9 +192,10 @@ class RegularisedRisk:
     shift : float, default=1.0
         Ridge penalty mu, positive.
     intercept : bool, default=True
-        Whether to fit the intercept b; else it is 0.
+        Whether to fit the intercept b; otherwise it is 0.
     ordered : bool, default=False
-        Whether the outputs must not cross at any training point.  Only for losses of bounded slope.
+        Whether to constrain the outputs to be in ascending order at every training point.  Only for
+        losses of bounded slope.
 
     Examples
     --------
@@ -216,11 +220,11 @@ class RegularisedRisk:
             raise ValueError(f"shift must be positive and finite, got {self.shift!r}")
 
     def losses(self, w: np.ndarray, b: np.ndarray) -> float:
-        """Return sum_i v_i loss_i."""
+        """Return the weighted sum of the losses at (w, b)."""
         return float(self.weights @ self.loss(self.F @ w + b, self.Y).values)
 
     def dual(self, w: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Return minus the weighted slopes of the losses."""
+        """Return minus the weighted slopes of the losses at (w, b), of shape (n, q)."""
         return -self.weights[:, None] * self.loss(self.F @ w + b, self.Y).slopes
 
     def loss_slope(self, dual: np.ndarray) -> float:
@@ -228,11 +232,11 @@ class RegularisedRisk:
         return float(np.linalg.norm(self.F.T @ dual))
 
     def solution(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return w, b, the dual and J of a state."""
+        """Return w, b, the dual coefficients and the objective of a state."""
         return state.w, state.b, self.dual(state.w, state.b), state.value
 
     def initial_state(self, start: Start | None) -> State:
-        """Return the state at `start`, or at 0 if that has the smaller objective."""
+        """Return the state at `start`, or at 0 if the objective is smaller there."""
         m, q = self.F.shape[1], self.Y.shape[1]
         origin = self.evaluate(np.zeros((m, q)), np.zeros(q), np.zeros(self.Y.shape))
         if start is None:
@@ -244,13 +248,13 @@ class RegularisedRisk:
 
     def evaluate(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
         """Return the state at (w, b), given its values f = F w + b."""
-        with np.errstate(over="ignore", invalid="ignore"):  # J is inf if a step is too long
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is too long gives inf
             local = self.loss(f, self.Y)
             value = float(self.weights @ local.values) + 0.5 * self.shift * float(np.sum(w * w))
         return State(w, b, f, local, value if np.isfinite(value) else np.inf)
 
     def gradient(self, state: State) -> tuple[np.ndarray, np.ndarray]:
-        """Return dJ/dw and dJ/db, which is 0 without an intercept."""
+        """Return dJ/dw and dJ/db; the latter is 0 without an intercept."""
         slopes = self.weights[:, None] * state.local.slopes
         return self.F.T @ slopes + self.shift * state.w, self.intercept * slopes.sum(axis=0)
 
@@ -260,10 +264,11 @@ class RegularisedRisk:
             return 0.5 * float(np.sum(np.square(self.gradient(state)[0] / np.sqrt(self.shift))))
 
     def gap_tolerance(self, state: State, tol: float) -> float:
-        """Return the gap at which a solver stops: tol J, or the gap that rounding causes.
+        """Return the gap to the minimum of J at which a solver stops.
 
-        The latter applies only if J is then still accurate to six digits, or if J is negligible
-        compared with its value at f = 0.
+        It is tol J, or the gap that rounding causes if that is larger.  The latter is used only if
+        J is then still accurate to six digits, or if J is negligible compared with its value at
+        f = 0.
         """
         local = state.local
         rounding = (
@@ -282,7 +287,10 @@ class RegularisedRisk:
         )
 
     def residual(self, state: State) -> float:
-        """Return dJ/dw relative to its two terms, loss and ridge, which cancel at the minimum."""
+        """Return the largest entry of dJ/dw, relative to its loss and ridge terms.
+
+        The two terms cancel at the minimum.
+        """
         g, ridge = self.gradient(state)[0], self.shift * state.w
         scale = max(np.abs(part).max(initial=0.0) for part in (ridge, g - ridge))
         return float(np.abs(g).max(initial=0.0) / scale) if scale > 0 else 0.0
@@ -290,7 +298,11 @@ class RegularisedRisk:
     # ------------------------------------------------------------------ path of shifts
 
     def shift_path(self, state: State, factor: float | None) -> list[float]:
-        """Return decreasing shifts that end with mu; the first one dominates the loss."""
+        """Return decreasing ridge penalties that end with `shift`.
+
+        Each is `factor` times the previous one.  The first is so large that it dominates the loss.
+        If `factor` is None, the list contains only `shift`.
+        """
         if factor is None:
             return [self.shift]
         curvature = self.weights * state.local.diagonal.max(axis=1)
@@ -301,7 +313,10 @@ class RegularisedRisk:
 
     @property
     def newton_region(self) -> float:
-        """Half the squared Newton decrement below which Newton's method is fast (log-losses)."""
+        """Half the squared Newton decrement below which Newton's method converges fast.
+
+        It holds for the logistic and softmax losses.
+        """
         return 0.5 * self.shift / max(float(self._squared_norms.max(initial=0.0)), _TINY)
 
     @cached_property
@@ -311,7 +326,11 @@ class RegularisedRisk:
     # ------------------------------------------------------------------ Newton step
 
     def preconditioner(self, state: State, joint: int) -> BlockPreconditioner | JointPreconditioner:
-        """Return a factorised Hessian: joint if coupled and of at most `joint` unknowns."""
+        """Return a factorisation of the Hessian at a state.
+
+        All outputs are factored jointly if the loss couples them and there are at most `joint`
+        unknowns; otherwise each output is factored separately.
+        """
         size = (self.F.shape[1] + 1) * self.Y.shape[1]
         preconditioner = (
             JointPreconditioner
@@ -326,10 +345,10 @@ class RegularisedRisk:
         preconditioner: BlockPreconditioner | JointPreconditioner,
         max_products: int,
     ) -> NewtonStep:
-        """Return the Newton step, solved by CG.
+        """Return the Newton step at a state, computed by conjugate gradients.
 
-        If CG reaches `max_products` first, the result is less accurate but still a descent
-        direction.
+        If they stop after `max_products` Hessian products, the step is less accurate but still a
+        descent direction.
         """
 
         def hessian_product(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -339,8 +358,8 @@ class RegularisedRisk:
             return np.vstack([gradient, self.intercept * weighted.sum(axis=0)]), change
 
         def relative_tol(decrement: float) -> float:
-            # Low accuracy suffices far from the minimum; near it, a high one keeps the fast
-            # convergence of Newton's method.
+            # Far from the minimum, low accuracy suffices; near it, high accuracy preserves the
+            # fast convergence of Newton's method.
             return float(np.clip(decrement / max(abs(state.value), 1e-300), 1e-10, 1e-2))
 
         g = np.vstack(self.gradient(state))
@@ -355,10 +374,10 @@ class RegularisedRisk:
         return NewtonStep(d[:-1], d[-1], f, -float(np.sum(g * d)), products)
 
     def line_search(self, state: State, step: NewtonStep) -> tuple[State, float]:
-        """Return the state near the minimum along a step, and the length of the step.
+        """Return the state near the minimum of J along a step, and the length of the step.
 
-        The length is 0 if J does not decrease.  The slope along the step increases with the
-        length, and its root is the minimum.  A bracketed Newton iteration in one variable finds it.
+        The length is 0 if J does not decrease.  J is convex, so its slope along the step increases
+        with the length and is 0 at the minimum.  A bracketed Newton iteration finds this zero.
         """
         initial_slope, rounding = -step.decrease, _TUNING.rounding * abs(state.value)
         low, high, trial_length = 0.0, _TUNING.longest_step, 1.0
@@ -376,7 +395,7 @@ class RegularisedRisk:
                 continue
             slope, curvature = self._directional_derivatives(trial, step)
             if abs(slope) <= -_TUNING.slope_reduction * initial_slope:
-                # Near the minimum, slopes are accurate where differences of J are only rounding.
+                # Near the minimum, differences of J are only rounding, but slopes are accurate.
                 if trial.value <= best.value + rounding:
                     best, length = trial, trial_length
                 break
@@ -384,7 +403,7 @@ class RegularisedRisk:
                 break
             low, high = (trial_length, high) if slope < 0 else (low, trial_length)
             trial_length = trial_length - slope / curvature if curvature > 0 else np.inf
-            # Uphill of an exponential loss, Newton's method would be slow: bisect instead.
+            # If J increased, bisect: for an exponential loss, Newton's method would be slow.
             if trial.value > state.value:
                 trial_length = 0.5 * (low + high)
             elif not low < trial_length < high:
@@ -413,7 +432,8 @@ class RegularisedRisk:
             if np.all(np.abs(gradient) <= 1e-14 * (self.weights @ np.abs(state.local.slopes))):
                 break
             hessian = np.column_stack([self.weights @ state.local.times(e) for e in units])
-            # Scale the system, so that classes of small weight are not cut off as rounding.
+            # Scale the system, so that `lstsq` does not discard classes of small weight as
+            # rounding errors.
             scale = np.sqrt(np.where(hessian.diagonal() > _TINY, hessian.diagonal(), np.inf))
             step = (
                 -np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=1e-10)[0]

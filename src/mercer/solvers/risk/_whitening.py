@@ -8,9 +8,9 @@ only rounding, the pivots span the images of all points.  By the representer the
 over w is then the minimiser over f.  With landmarks instead of pivots this is the Nyström
 approximation.
 
-The residual R = K - F F^T bounds the error of a minimum of sum_i loss_i + |f|^2 / 2 over w.  With
-a_i the slopes of the losses at this minimum, duality bounds the difference to the exact minimum by
-a^T R a / 2 <= (sum_i |a_i| sqrt(R_ii))^2 / 2.
+The residual R = K - F F^T also bounds the error of the approximation.  Let a_i be the slopes of the
+losses at the minimum of sum_i loss_i + |f|^2 / 2 over w.  By duality, this minimum exceeds the
+exact one over all f by at most a^T R a / 2 <= (sum_i |a_i| sqrt(R_ii))^2 / 2.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 class WhitenedCoordinates:
     """Whitened coordinates F with F F^T = K, exactly or approximately.
 
-    `coefficients` converts weights w of the coordinates to coefficients of an expansion.  Create
-    objects with `Whitened.exact` or `Whitened.nystroem`.
+    A function with weights w has the values F w at the points and the RKHS norm |w|.  The method
+    `coefficients` converts w to the coefficients of a kernel expansion.  Create objects with
+    `WhitenedCoordinates.exact` or `WhitenedCoordinates.nystroem`.
 
     Attributes
     ----------
@@ -60,13 +61,13 @@ class WhitenedCoordinates:
     factor : ndarray of shape (m, m)
         Lower triangular Cholesky factor L of the kernel matrix of `points`.
     residual_diagonal : ndarray of shape (n,)
-        The diagonal of K - F F^T; only rounding if exact.
+        The diagonal of K - F F^T; only rounding errors if F is exact.
     residual : float
         The sum of `residual_diagonal` relative to the trace of K.
     approximate : bool
         Whether F comes from landmarks.
     message : str
-        How F was computed, for reports.
+        Description of how F was computed, for reports.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class WhitenedCoordinates:
     def nystroem(
         cls, kernel: Kernel, X: Any, landmarks: Landmarks | None = None, *, max_memory: Any = None
     ) -> Self:
-        """Return coordinates from the projection on the span of landmarks."""
+        """Return approximate coordinates, from the projection on the span of landmarks."""
         landmarks, n = landmarks or Landmarks(), length(X)
         m = landmarks.count(n)
         text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
@@ -144,20 +145,26 @@ class WhitenedCoordinates:
     def approximation_bound(self, A: np.ndarray) -> float:
         """Return an upper bound on tr(A^T (K - F F^T) A) / 2 for A of shape (n, q).
 
-        If A holds the slopes of the losses at the minimum over w, this bounds by how much the
-        minimum over all f is lower.
+        If A holds the slopes of the losses at the minimum over w, this bounds how much lower the
+        minimum over all f in the RKHS can be.
         """
         return 0.5 * float(np.square(np.sqrt(self.residual_diagonal) @ np.abs(A)).sum())
 
     def coefficients(self, W: np.ndarray) -> np.ndarray:
-        """Return L^-T W, the coefficients of the functions Phi W on `points`."""
+        """Convert weights W of the coordinates to coefficients of a kernel expansion on `points`.
+
+        The result is L^-T W with the Cholesky factor L.
+        """
         W = np.asarray(W, dtype=float)
         if W.shape[:1] != (len(self.factor),):
             raise ValueError(f"W has shape {W.shape}, but there are {len(self.factor)} coordinates")
         return solve_triangular(self.factor, W, trans="T", lower=True) if W.size else W.copy()
 
     def project(self, values: np.ndarray) -> np.ndarray:
-        """Return L^-1 f(points), the weights w of the projection of f, given f at `points`."""
+        """Return the weights w of the projection of a function f, given its values at `points`.
+
+        The result is L^-1 f(points) with the Cholesky factor L.
+        """
         values = np.asarray(values, dtype=float)
         return solve_triangular(self.factor, values, lower=True) if values.size else values.copy()
 
@@ -200,15 +207,16 @@ def whiten(
     exact : str
         Name of the exact solver.
     what : str
-        Description of the problem for error messages.
+        Description of the problem in error messages.
     ordered : bool, default=False
-        Whether the outputs are ordered, which allows fewer points for "auto".
+        Whether the outputs are constrained to be in ascending order, which is more expensive; the
+        limit of points for "auto" is then lower.
     max_memory : int, str or None
         Memory budget.
 
     Returns
     -------
-    Whitened
+    WhitenedCoordinates
 
     Examples
     --------
@@ -244,7 +252,7 @@ def whiten(
     text = (
         f"{n} points are too many for solver='auto' to be exact, because of their number or the "
         f"memory budget; {phi.message}. Use solver={exact!r} for the exact solution, or "
-        f"solver='nystroem' to select this approximation without a warning"
+        f"solver='nystroem' to use this approximation without a warning"
     )
     warn_caller(text)
     return replace(phi, message=text)
@@ -256,13 +264,13 @@ def _pivoted_cholesky(
     """Return F with K = F F^T, the pivots, and the diagonal of the residual; overwrites K."""
     n, diagonal = len(K), K.diagonal().copy()
     probe = np.where(np.random.default_rng(0).random(n) < 0.5, -1.0, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # checked below
+    with np.errstate(over="ignore", invalid="ignore"):  # the next line checks for overflow
         product = K @ probe
     if not np.all(np.isfinite(product)):
         raise not_finite_error(kernel)
     largest = float(np.abs(diagonal).max(initial=0.0))
-    # Scale K to a diagonal of about 1, so that points of small k(x, x) are not dropped as rounding.
-    # Scaling by powers of 2 is exact.
+    # Scale K so that its diagonal is about 1; otherwise points with a small k(x, x) would be
+    # discarded as rounding errors.  Scaling by powers of 2 is exact.
     scale = np.exp2(np.round(0.5 * np.log2(np.maximum(diagonal, _EPS * largest or 1.0))))
     K /= scale
     K /= scale[:, None]
@@ -275,8 +283,8 @@ def _pivoted_cholesky(
         F[pivot, j + 1 :] = 0.0
     F *= scale[:, None]
     residual_diagonal = diagonal - np.einsum("ij,ij->i", F, F)
-    # An entry c next to a zero diagonal means eigenvalues +c and -c.  The diagonal of the residual
-    # does not show them, but the product of K with random signs does.
+    # A residual with zero diagonal but nonzero off-diagonal entries c has eigenvalues +c and -c.
+    # Its diagonal does not show them, but its product with a vector of random signs does.
     excess = np.abs(product - F @ (F.T @ probe)).max() - max(float(residual_diagonal.sum()), 0.0)
     lowest = min(float(residual_diagonal.min()), -excess / n)
     if lowest < -negative_tol * largest:
@@ -285,5 +293,5 @@ def _pivoted_cholesky(
             f"{lowest:.3g}, and k(x, x) is up to {largest:.3g}: {kernel} is not positive "
             f"semidefinite on these points; choose a Mercer kernel"
         )
-    # k(x, x) itself is rounded, so a residual below half a unit in its last place means nothing.
+    # k(x, x) itself is rounded, so a residual is at least half a unit in its last place.
     return F, order[:rank], np.maximum(residual_diagonal, 0.5 * _EPS * diagonal)

@@ -1,4 +1,4 @@
-"""Dual problems of support vector machines, and solvers on rows of K or on features."""
+"""Dual problems of support vector machines, and solvers that use rows of K or explicit features."""
 
 from ._dual_problem import Dual, DualSolution
 

@@ -1,15 +1,16 @@
 """Support vector machines by block-wise sequential minimal optimisation (SMO).
 
-    repeat  W: add the variables that violate the optimality conditions most
-            v_W by SMO on the block K[W, W]                     compiled, in the cache
+    repeat  add the variables that violate the optimality conditions most to the working set W
+            optimise v_W by SMO on the block K[W, W]            compiled, in the cache
             f += K[:, W] dv_W                                   rows of K, read once
     until   max g over v > lower  -  min g over v < upper  <= tol
 
-LIBSVM moves two variables and then updates all n values of f.  Here, thousands of steps stay inside
-a block that fits in the processor cache, and only their sum is applied to all points.  Rows of K
-are evaluated many at a time and cached in float32 (`KernelRows`), but f is in float64.  Before the
-end, f is recomputed with K in float64 wherever the float32 error could affect the result; this
-error is bounded by that of the kernel, times the sum of all |dv|.
+Here v are the dual variables, f = K v, and g is the gradient.  LIBSVM changes two variables and
+then updates all n values of f.  In contrast, thousands of steps are taken here inside a block that
+fits in the processor cache, and only their sum is applied to all points.  Rows of K
+are evaluated many at a time and cached in float32 (`KernelRows`), but f is in float64.  At the end,
+f is recomputed with K in float64 wherever the error of float32 could affect the result.  This error
+is bounded by the rounding error of an entry of K times the sum of all |dv|.
 
 If K is too large for the row cache, points whose variables are at the correct bound are left out
 temporarily (shrinking): rows without their columns take less memory and time.  Afterwards, f is
@@ -42,31 +43,33 @@ __all__ = ["BlockSMO", "DualProgress", "ProgressCallback"]
 class _SMOTuning:
     """Tuning constants of block SMO."""
 
-    # Up to this many variables form a single block, for which all of K is stored.
+    # A problem with at most this many variables is a single block, for which all of K is stored.
     max_single_block: int = 2200
-    # Fraction of the initial violation of a block at which the next block is chosen.
+    # The next block is chosen when the violation of a block has fallen to this fraction.
     block_accuracy: float = 0.1
-    # Steps per variable of a block after which the next block is chosen.
+    # The next block is chosen after at most this many steps per variable of the block.
     steps_per_variable: int = 100
-    # Steps per variable before the free variables of a single block are first solved for jointly.
+    # In a single block, the equations of all free variables are first solved after this many steps
+    # per variable.
     steps_per_refinement: int = 10
-    # Steps between two progress reports; an interrupt takes effect only then.
+    # Largest number of steps between two progress reports; an interrupt takes effect only then.
     steps_per_report: int = 100_000
-    # Refinements of a converged small problem towards full precision.
+    # A converged small problem is refined to full precision in at most this many rounds.
     max_refinements: int = 5
-    # Smallest step limit of max_iter=-1.
+    # With max_iter=-1, at least this many steps are allowed.
     min_step_limit: int = 10**7
-    # Progress reports before a search without progress may be given up.
+    # A search without progress may be given up after this many progress reports.
     min_reports: int = 10
     # The search is given up if all remaining steps would reduce the gap by less than this fraction.
     min_relative_gain: float = 0.1
-    # Violation, relative to the gradient, at which a small problem is not refined further.
+    # A small problem is not refined further if its violation, relative to the gradient, is at most
+    # this.
     exact_violation: float = 1e-11
-    # Blocks between two attempts to leave points out.
+    # Number of blocks between two attempts to leave points out (shrinking).
     blocks_per_shrinking: int = 20
     # Points are left out only if at most this fraction of them is active.
     max_active_fraction: float = 0.5
-    # Error of f, relative to tol, up to which f is not recomputed.
+    # f is not recomputed if its error, relative to tol, is at most this.
     harmless_error: float = 1e-3
 
 
@@ -83,7 +86,7 @@ class DualProgress(NamedTuple):
     seconds : float
         Elapsed time.
     violation : float
-        Violation of the optimality conditions.
+        The violation of the optimality conditions.
     objective : float
         The dual objective, which is maximised.
 
@@ -112,15 +115,17 @@ class BlockSMO:
     ----------
     tol : float, default=1e-3
         Stop when no pair of variables violates the optimality conditions by more than this, in
-        units of f.  Rounding may hide a violation of at most ten times this value.  The search
-        ends earlier only because of `max_iter`, or because rounding prevents further steps.
+        units of f.  If rounding errors could exceed ten times this value, the solution is reported
+        as not converged.  The search ends earlier only because of `max_iter`, or because rounding
+        prevents further steps.
     max_iter : int, default=-1
-        Largest number of steps, each of which moves two variables.  -1 allows 10^7 steps, or 100
-        per point if that is more.  It also ends a search without progress: after at least 10^6
-        steps, if the later half of them has halved neither the violation nor the duality gap, and
-        all remaining steps would at this rate reduce the gap by less than a tenth.
+        Maximum number of steps, each of which changes two variables.  -1 allows 10^7 steps, or 100
+        per point if that is more, and also ends a search without progress.  This happens after at
+        least 10^6 steps, if the second half of them has halved neither the violation nor the
+        duality gap, and all remaining steps would reduce the gap by less than a tenth at this
+        rate.
     shrinking : bool, default=True
-        Leave out points temporarily if not all of K fits in the row cache.
+        Whether points are left out temporarily if not all of K fits in the row cache.
 
     Examples
     --------
@@ -147,7 +152,7 @@ class BlockSMO:
     ) -> DualSolution:
         """Return the minimum of a dual problem.
 
-        No warning is issued: the report of the solution contains the status.
+        No warning is issued if it does not converge; see the status in the report.
 
         Parameters
         ----------
@@ -184,7 +189,7 @@ class BlockSMO:
         view: Callable[[int], RowsView],
         follow: Callable[[int], ProgressCallback] | None = None,
     ) -> DualSolutions:
-        """Return the minima of several dual problems; small ones are solved together.
+        """Return the minima of several dual problems; small problems are solved together.
 
         Parameters
         ----------
@@ -192,9 +197,9 @@ class BlockSMO:
             The rows of K of the whole sample.
         duals : Duals
         view : callable
-            Function p -> RowsView with the rows and columns of the points of problem p.
+            Function that returns a RowsView with the rows and columns of the points of problem p.
         follow : callable, optional
-            Function p -> progress callback of problem p, or None.
+            Function that returns the progress callback of problem p, or None.
 
         Returns
         -------
@@ -272,19 +277,19 @@ class _SMOState:
         )
         self.v = dual.start.copy()
         self.f = view.product(dual.coefficients(self.v))
-        self.drift = 0.0  # the sum of |dv| since f was computed exactly
+        self.drift = 0.0  # the sum of |change of v| since f was computed with K in float64
         self.steps = self.negative_steps = 0
         self.reason_given_up = ""  # the reason, if the search was given up
         self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, objective
         self.curvature = 0.0
         self.K = np.empty((0, 0))  # the full matrix, for a small problem
-        # Objective, v and f at the start of a search over a subset of the points.
+        # For a search over a subset of the points: the objective, v and f at its start.
         self.subset_origin: tuple[float, np.ndarray, np.ndarray] | None = None
 
     def subset_search(self, subset: np.ndarray, members: np.ndarray) -> _SMOState:
         """Return a search over a subset of the points, with all other variables fixed.
 
-        `members` are the variables of these points.
+        `members` are the indices of the variables of these points.
         """
         dual = self.dual
         view = self.view.subset(subset)
@@ -305,7 +310,7 @@ class _SMOState:
         return search
 
     def continue_from(self, v: np.ndarray, batch: BatchedSMO | StreamedSMO, p: int) -> DualSolution:
-        """Return the minimum, starting from the unfinished result of a batch for problem p."""
+        """Return the minimum of problem p, starting from the unfinished result of a batch."""
         self.v = v.copy()
         self.f = self.view.product(self.dual.coefficients(v))
         self.steps, self.negative_steps = int(batch.steps[p]), int(batch.negative_steps[p])
@@ -316,7 +321,10 @@ class _SMOState:
     # ------------------------------------------------------------------ small problems
 
     def solve_whole(self) -> None:
-        """Solve a small problem with the full K; to full precision if K is in float64."""
+        """Solve a small problem with the full K.
+
+        If K is in float64, the problem is solved to full precision.
+        """
         dual = self.dual
         self.K = K = self.view.matrix()
         if not np.array_equal(dual.points, np.arange(dual.n)):
@@ -332,9 +340,9 @@ class _SMOState:
                 break
 
     def _refine(self, K: np.ndarray, violation: float) -> None:
-        """Refine the solution from tol to full precision.
+        """Refine a solution of accuracy `tol` to full precision.
 
-        This may take about as many steps as the solution to tol did.
+        The number of steps is limited to about that of the solution to `tol`.
         """
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
@@ -351,10 +359,10 @@ class _SMOState:
                 violation = self._take_steps(K, max(0.01 * best[0], goal))
                 best = min(best, (violation, self.v), key=lambda result: result[0])
         self.limit = limit
-        self._set_variables(best[1])  # the last one may be worse, because the violation can grow
+        self._set_variables(best[1])  # the last v may be worse than the best one
 
     def _refined_variables(self, K: np.ndarray) -> np.ndarray:
-        """Return v with its free variables moved to where their gradients are equal."""
+        """Return v after changing its free variables such that their gradients become equal."""
         dual = self.dual
         starts = np.append(dual.starts, len(dual))[:3]
         programs = QPBatch(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
@@ -363,8 +371,8 @@ class _SMOState:
     def _take_steps(self, K: np.ndarray, accuracy: float) -> float:
         """Take steps until the violation is at most `accuracy`, or the step limit is reached.
 
-        Steps of two variables zigzag in a narrow valley.  Therefore, from time to time the minimum
-        over all free variables is computed, and used if its objective is better.
+        SMO steps converge slowly if the problem is badly conditioned.  Therefore, from time to time
+        the minimum over all free variables is computed, and used if its objective is better.
         """
         dual, max_steps = self.dual, _TUNING.steps_per_refinement * len(self.dual)
         box = dual.lower, dual.upper, dual.starts
@@ -404,7 +412,7 @@ class _SMOState:
         """Solve a large problem, one working set at a time."""
         dual, view = self.dual, self.view
         working = WorkingSet(view, dual)
-        # Solve to tol / 2, because the final check considers all free variables.
+        # Solve to tol / 2, because the violation grows slightly when f is recomputed at the end.
         tol, max_block_steps = 0.5 * self.tol, _TUNING.steps_per_variable * working.size
         checked, rounds = False, 0
         while True:
@@ -462,7 +470,10 @@ class _SMOState:
             checked = False
 
     def _shrink(self, g: np.ndarray, working: WorkingSet) -> bool:
-        """Solve for the active points only, if they are few; return whether that was done."""
+        """Solve for the active points only, if they are few, and return whether that was done.
+
+        A point is inactive if its variables are at the correct bound.
+        """
         dual, view = self.dual, self.view
         if not (self.solver.shrinking and view.capacity < dual.n):
             return False
@@ -495,8 +506,8 @@ class _SMOState:
     def _refresh(self) -> bool:
         """Recompute f with K in float64 where its error could affect the certificate.
 
-        These are the support vectors, which determine both objectives, and the points whose g is
-        within the error of the largest violation.  Returns whether f was recomputed.
+        These are the support vectors, which determine both objectives, and the points that may have
+        the largest violation, given the error of f.  Returns whether f was recomputed.
         """
         if self.subset_origin is not None:  # the search over all points recomputes f
             return False
@@ -524,7 +535,7 @@ class _SMOState:
         if not np.isfinite(g).all():
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: values of f overflow. The "
-                "usual cause is huge features or kernel values; scale the features"
+                "usual cause is huge features or kernel values. Scale the features"
             )
         steps, violation, curvature, negative_steps = solve_block(K, g, *rest)
         self.steps += steps
@@ -564,13 +575,13 @@ class _SMOState:
         gap = min(entry[2] for entry in later)
         if gain < _TUNING.min_relative_gain * gap:
             self.reason_given_up = (
-                f"given up for lack of progress: at this rate, all {self.limit} steps that "
-                f"max_iter=-1 allows would reduce the gap of {gap:.1e} by {gain:.1e}"
+                f"because of a lack of progress: at this rate, the remaining steps up to the "
+                f"limit of {self.limit} would reduce the gap of {gap:.1e} by only {gain:.1e}"
             )
             self.limit = self.steps
 
     def _objective(self) -> float:
-        """Return the dual objective; also in a search over a subset, that of all points."""
+        """Return the dual objective of all points, also during a search over a subset."""
         if self.subset_origin is None:
             return self.dual.objective(self.v, self.f)
         objective, v, f = self.subset_origin
@@ -586,9 +597,9 @@ class _SMOState:
         if not violation <= self.tol:
             status = Status.NOT_CONVERGED
             reason = (
-                "the limit of max_iter" if self.steps >= self.limit else "the limit of rounding"
+                "because of max_iter" if self.steps >= self.limit else "because of rounding errors"
             )
-            message = f"stopped after {self.steps} steps, {self.reason_given_up or reason}"
+            message = f"stopped after {self.steps} steps {self.reason_given_up or reason}"
         seconds, name = self.watch.seconds, repr(self.solver)
         report = Report(name, status, self.steps, violation, seconds, message)
         entries, hits, requests = self.view.counts

@@ -4,13 +4,13 @@
 
 for K = F F^T, where F has n rows and m columns.  `InteriorPointQP` takes about 20 steps of O(n m^2)
 each, whatever C is.  The crossover `find_vertex` then determines which variables are at their
-bounds; at most m + 2 of them are not.  If no vertex solution is found, `BlockSMO` continues.
+bounds; at most m + 2 of them are not.  If this does not give a solution, `BlockSMO` continues.
 
 An F with more columns than rows is replaced by R^T of the QR factorisation F^T = Q R, which has
 the same K and n columns.
 
-The accuracy of f = K v is limited by the rounding of v, because v is the result.  Scaling F by s is
-equivalent to scaling C by s^2: for columns of size 10^8 and C = 1, the sum F^T v loses 16 digits,
+The result v is rounded to float64, which limits the accuracy of f = K v.  Scaling F by s has the
+same effect as scaling C by s^2.  For columns of size 10^8 and C = 1, the sum F^T v loses 16 digits,
 so that no v in float64 gives the right f.
 """
 
@@ -40,23 +40,25 @@ __all__ = ["BoxInterior"]
 class _InteriorTuning:
     """Tuning constants of the interior-point method."""
 
-    # Steps without progress that end the iteration; with infinite boxes, the first ones make none.
+    # The iteration ends after this many steps without progress.  With infinite bounds, the first
+    # steps may make no progress.
     max_stalled_steps: int = 15
-    # Attempts to find a vertex, each at an error a thousand times smaller than the previous one.
+    # Maximum number of attempts to find a vertex.  The next attempt is made when the error is a
+    # thousand times smaller.
     max_vertex_attempts: int = 6
-    # SMO steps allowed for each step of max_iter: the first value, and one more for every
+    # SMO may take this many steps for each step of max_iter, plus one for every
     # `variables_per_smo_step` variables.
     smo_steps_per_step: int = 100
     variables_per_smo_step: int = 200
     # Smallest cache for rows of K, in bytes.
     min_cache_bytes: int = 2**24
-    # Numbers that a step allocates for each variable.
+    # A step allocates this many numbers for each variable.
     numbers_per_variable: int = 40
     # Size of a block of rows of F in extended precision, in bytes.
     block_bytes: int = 2**24
     # Steps assumed by the cost model; most problems take 12 to 25.
     expected_steps: int = 20
-    # An F^T v below this, relative to |v| |F|, counts as 0.
+    # F^T v counts as 0 if its norm, relative to |v| |F|, is below this.
     zero_tolerance: float = 1e-6
 
 
@@ -74,8 +76,8 @@ class BoxInterior:
     ----------
     tol : float, default=1e-3
         Violation of the optimality conditions at which the solver stops, in units of the gradient;
-        see `Dual.violation`.  Rounding may hide at most ten times this value: if it could hide
-        more, the violation is computed in extended precision.
+        see `Dual.violation`.  If rounding errors could exceed ten times this value, the violation
+        is computed in extended precision.
     max_iter : int, default=200
         Largest number of interior-point steps.  If the violation is still above `tol`, SMO
         continues with at most 100 steps, plus one for every 200 variables, per step of `max_iter`.
@@ -102,7 +104,7 @@ class BoxInterior:
 
     @staticmethod
     def workspace(n: int, m: int, variables: int) -> int:
-        """Return the bytes needed in addition to F."""
+        """Return the memory in bytes that the solver needs in addition to F."""
         reduced = n * m + 2 * n * n if m > n else 0
         numbers = (
             2 * _equations(n, m, variables) ** 2
@@ -118,11 +120,11 @@ class BoxInterior:
         step = Cost(products=2.0 * n * m * m, factors=m**3 / 3.0, read=8.0 * n * 120, calls=20)
         return _TUNING.expected_steps * step
 
-    @np.errstate(all="ignore")  # values that are not finite end the iteration, and are reported
+    @np.errstate(all="ignore")  # a value that is not finite ends the iteration, and is reported
     def minimize(self, F: np.ndarray, dual: Dual, follow: ProgressCallback = None) -> DualSolution:
         """Return the minimum of a dual problem for K = F F^T.
 
-        No warning is issued: the report of the solution contains the status.
+        No warning is issued if it does not converge; see the status in the report.
 
         Parameters
         ----------
@@ -142,7 +144,7 @@ class BoxInterior:
             self.workspace(n, m, len(dual)),
             self.max_memory,
             f"the interior-point method for {n} rows of {m} columns, which solves up to "
-            f"{_equations(n, m, len(dual))} equations (solver='smo' needs none),",
+            f"{_equations(n, m, len(dual))} equations (solver='smo' does not solve equations),",
         )
         if m > n:
             F = np.ascontiguousarray(np.transpose(np.linalg.qr(F.T, mode="r")))
@@ -205,7 +207,7 @@ class BoxInterior:
     def _continue_with_smo(
         self, F: np.ndarray, dual: Dual, follow: ProgressCallback
     ) -> DualSolution:
-        """Continue with SMO from the start of `dual`."""
+        """Solve the problem by SMO, starting from `dual.start`."""
         X = F if F.shape[1] else np.zeros((len(F), 1))
         max_steps = self.max_iter * (
             _TUNING.smo_steps_per_step + len(dual) // _TUNING.variables_per_smo_step
@@ -220,18 +222,18 @@ class BoxInterior:
             largest = np.abs(F).max(initial=0.0)
             return (
                 f"values of f are not finite, or may overflow, for features of up to {largest:.1e} "
-                f"and a C of up to {_width(dual).max():.1e}. Scale the columns, or lower C"
+                f"and a C of up to {_width(dual).max():.1e}. Scale the features, or decrease C"
             )
         return (
             f"the violation is {vertex.violation:.1e}, above tol={self.tol:g}, for gradients of up "
-            f"to {np.abs(vertex.g).max():.1e}; the usual cause is columns that are far from size "
-            f"1, or a huge C, for which rounding of v alone has this effect. Scale the columns, or "
-            f"lower C, or raise tol or max_iter"
+            f"to {np.abs(vertex.g).max():.1e}. The usual cause is features far larger than 1, or a "
+            f"huge C, so that the rounding of v alone causes this violation. Scale the features, "
+            f"decrease C, or increase tol or max_iter"
         )
 
 
 def _reliable_violation(F: np.ndarray, dual: Dual, vertex: VertexSolution, tol: float) -> float:
-    """Return the violation, recomputed in extended precision if rounding may hide much of it."""
+    """Return the violation; it is recomputed in extended precision if rounding may hide it."""
     v, largest = vertex.v, float(squared_row_norms(F).max(initial=0.0))
     if not np.isfinite(vertex.violation) or dual.hidden_violation(v, largest, tol) < 0.0:
         return vertex.violation
@@ -248,7 +250,7 @@ def _reliable_violation(F: np.ndarray, dual: Dual, vertex: VertexSolution, tol: 
 def _continued_progress(
     follow: ProgressCallback, point: PrimalDualPoint, watch: Stopwatch
 ) -> ProgressCallback:
-    """Return a progress callback for SMO that continues the step count of the interior point."""
+    """Return a progress callback for SMO; its steps and time include the interior-point method."""
     if follow is None:
         return None
     return lambda progress: follow(
@@ -257,7 +259,7 @@ def _continued_progress(
 
 
 def _equations(n: int, m: int, variables: int) -> int:
-    """Return the largest number of equations of the crossover, for free variables, w and b."""
+    """Return the largest number of equations that the crossover may have to solve."""
     columns = min(n, m) + 2
     return columns + min(2 * columns, variables)
 
@@ -267,14 +269,17 @@ def _width(dual: Dual) -> np.ndarray:
 
 
 def _overflows(F: np.ndarray, dual: Dual) -> bool:
-    """Whether K v may overflow for some v in the box; infinite widths count as 1."""
+    """Whether K v may overflow for some v between the bounds; infinite widths count as 1."""
     width = _width(dual)
     total = np.where(np.isinf(width), 1.0, width).sum()
     return not np.isfinite(squared_row_norms(F).max(initial=0.0) * total)
 
 
 def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
-    """Whether the problem is unbounded along v: in infinite boxes, F^T v = 0 and q^T v < 0."""
+    """Whether the objective decreases without limit along v: F^T v = 0 and q^T v < 0.
+
+    Only variables with an infinite bound are considered.
+    """
     d = np.where(np.isinf(_width(dual)), v, 0.0)
     largest = np.abs(d).max(initial=0.0)
     if not largest > 0:
@@ -291,7 +296,7 @@ def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
 
 
 def _unbounded_message(dual: Dual, v: np.ndarray) -> str:
-    """Return the message for an unbounded problem."""
+    """Return the message for a problem whose objective has no minimum."""
     cause = "the classes overlap: no hard margin exists; choose a finite C"
     if len(dual) > dual.n:  # regression has two variables for each point
         cause = "no f is within epsilon of all targets; choose a finite C, or raise epsilon"

@@ -1,15 +1,15 @@
-"""Crossover from an interior point of a `Dual` to a vertex solution, with variables at bounds.
+"""Crossover from an interior point of a `Dual` to a solution with variables exactly at bounds.
 
-The interior-point method ends with every variable near a bound, or between its bounds.  Once the
-set S of free variables is known, and N is the set of variables at bounds, v and the multipliers -b
-solve linear equations,
+The interior-point method ends with every variable either near a bound, or between its bounds.  Let
+S be the set of free variables, and N the set of variables at bounds.  If these sets are known, v
+and the multipliers -b are the solution of the linear equations
 
     F_S F_S^T v_S + A b = -q_S - F_S F_N^T v_N,     A^T v_S = required sums - A_N^T v_N,
 
 where A assigns variables to groups.  They are solved as a system in (dw, b, dv) with dw = F_S^T dv,
-so that F_S F_S^T is never formed.  A variable that leaves its box is set to its bound, one whose
-gradient has the wrong sign becomes free, and the equations are solved again (a primal-dual active
-set method).
+so that F_S F_S^T is never formed.  A variable that exceeds a bound is set to it, a variable at a
+bound whose gradient has the wrong sign becomes free, and the equations are solved again (a
+primal-dual active set method).
 
 More than m variables can be free only if their rows of F are linearly dependent.  Then v can move
 along a direction d with F_S^T d = 0 and A^T d = 0, which changes neither F^T v nor the sums, until
@@ -34,19 +34,22 @@ __all__ = ["VertexSolution", "better_of", "evaluate_at", "find_vertex"]
 class _CrossoverTuning:
     """Tuning constants of the crossover."""
 
-    # Rounds of the active set method.
+    # Maximum number of rounds of the active set method.
     max_rounds: int = 30
-    # Violation, relative to tol, at which a vertex is not improved further.
+    # A vertex is not improved further if its violation, relative to tol, is at most this.
     exact_violation: float = 1e-6
-    # A pivot below this, relative to the largest one, means linearly dependent rows.
+    # Rows count as linearly dependent if a pivot, relative to the largest one, is below this.
     dependent_pivot: float = 1e-10
-    # A slope of the objective along d below this, relative to |q|^T |d|, counts as 0.
+    # The slope q^T d of the objective in a direction d counts as 0 if it is below this, relative to
+    # |q|^T |d|.
     flat_slope: float = 1e-9
-    # Relative to the largest K_ii: added to the system, so that dependent rows are solvable.
+    # This times the largest K_ii is added to the diagonal, so that the system can be solved even if
+    # rows are linearly dependent.
     damping: float = 1e-13
     # Assumed relative rounding error of v, and of sums of v.
     rounding: float = 2.0**-44
-    # Free variables in addition to 4 (m + groups); moving more of them to bounds takes too long.
+    # Free variables are not moved to bounds if there are more than 4 (m + groups) plus this many,
+    # because that would take too long.
     max_extra_free: int = 2000
 
 
@@ -67,7 +70,7 @@ class VertexSolution(NamedTuple):
 
 
 def evaluate_at(F: np.ndarray, dual: Dual, v: np.ndarray) -> VertexSolution:
-    """Evaluate v, after restoring its box and its sums."""
+    """Evaluate v, after correcting it to satisfy the bounds and the sums."""
     v = _restore_sums(dual, v)
     w = rmatvec(F, dual.coefficients(v))
     f = matvec(F, w)
@@ -80,14 +83,17 @@ def evaluate_at(F: np.ndarray, dual: Dual, v: np.ndarray) -> VertexSolution:
 
 
 def find_vertex(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> VertexSolution:
-    """Return the best vertex found from v, whose variables at bounds are an initial guess."""
+    """Return the best vertex found.
+
+    The variables of v that are at bounds are the initial guess.
+    """
     best = current = evaluate_at(F, dual, _drop_dependent(F, dual, v))
     release = False
     for _ in range(_TUNING.max_rounds):
         if best.violation <= _TUNING.exact_violation * tol:
             break
         free = dual.free(current.v)
-        if release:  # the equations hold, so that variables at a wrong bound become free
+        if release:  # all equations hold: variables at the wrong bound become free
             max_released = F.shape[1] + dual.n_groups - free.sum()
             free |= _at_wrong_bound(dual, current, _TUNING.exact_violation * tol, max_released)
         v_solved = _solve_free(F, dual, current, np.flatnonzero(free))
@@ -101,9 +107,10 @@ def find_vertex(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> VertexS
 
 
 def better_of(one: VertexSolution, other: VertexSolution, tol: float) -> VertexSolution:
-    """Return the one with the smaller violation if that is at most tol, else with the better value.
+    """Return the better of two solutions.
 
-    The primal objective is compared first: it measures f itself, even if v is far from a minimum.
+    If a violation is at most `tol`, the smaller violation is better.  Otherwise the smaller primal
+    objective is better, which measures f itself, even if v is far from a minimum.
     """
     if min(one.violation, other.violation) <= tol:
         return one if one.violation <= other.violation else other
@@ -111,7 +118,7 @@ def better_of(one: VertexSolution, other: VertexSolution, tol: float) -> VertexS
 
 
 def _at_wrong_bound(dual: Dual, current: VertexSolution, tol: float, max_count: int) -> np.ndarray:
-    """Return a mask of the variables, at most `max_count`, that should leave their bounds."""
+    """Return a mask of at most `max_count` variables that should leave their bounds."""
     v, g = current.v, current.g
     difference = g - dual.multipliers(v, g)[dual.groups]
     wrong = np.where(v <= dual.lower, -difference, np.where(v >= dual.upper, difference, 0.0))
@@ -124,7 +131,10 @@ def _at_wrong_bound(dual: Dual, current: VertexSolution, tol: float, max_count: 
 
 
 def _restore_sums(dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v in the box with the required sums, changed where the bounds are farthest."""
+    """Return v, changed to satisfy the bounds and the required sums.
+
+    Variables that are far from their bounds are changed first.
+    """
     v = np.clip(v, dual.lower, dual.upper)
     for k in range(dual.n_groups):
         members = np.flatnonzero(dual.groups == k)
@@ -149,7 +159,7 @@ def _solve_free(
 ) -> np.ndarray | None:
     """Return v after solving the equations of the free variables S, clipped to the box.
 
-    None if the equations cannot be solved.
+    Returns None if the equations cannot be solved.
     """
     v, g = current.v, current.g
     m, K = F.shape[1], dual.n_groups
@@ -184,13 +194,19 @@ def _solve_free(
 
 
 def _powers_of_two(G: np.ndarray) -> np.ndarray:
-    """Return 1 / size of each column, rounded to a power of 2, so that scaling is exact."""
+    """Return 1 / (largest entry) of each column, rounded to a power of 2.
+
+    Scaling by powers of 2 causes no rounding errors.
+    """
     size = np.abs(G).max(axis=0, initial=0.0)
     return np.exp2(-np.rint(np.log2(np.where(size > 0, size, 1.0))))
 
 
 def _drop_dependent(F: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v with the same F^T v and sums, but linearly independent rows of free variables."""
+    """Return v with free variables moved to bounds until their rows of F are independent.
+
+    F^T v and the sums do not change.
+    """
     remaining = np.flatnonzero(dual.free(v))
     rank = F.shape[1] + dual.n_groups
     extra = max(64, rank // 4)
@@ -205,13 +221,16 @@ def _drop_dependent(F: np.ndarray, dual: Dual, v: np.ndarray) -> np.ndarray:
         G = np.column_stack([G * _powers_of_two(G), np.eye(dual.n_groups)[dual.groups[chunk]]])
         _move_to_bounds(G, v, chunk, dual)
         free = chunk[dual.free(v)[chunk]]
-        if len(free) > rank + extra // 2:  # in infinite boxes, variables reach no bound
+        if len(free) > rank + extra // 2:  # with infinite bounds, variables may never reach a bound
             break
     return v
 
 
 def _move_to_bounds(G: np.ndarray, v: np.ndarray, variables: np.ndarray, dual: Dual) -> None:
-    """Move v_T along each direction d with G^T d = 0 until a variable reaches a bound."""
+    """Move v along each direction d with G^T d = 0 until a variable reaches a bound.
+
+    Only the given variables change, in place; each of them has a row of G.
+    """
     Q, R, _ = qr(G, mode="full", pivoting=True, check_finite=False)
     pivots = np.abs(np.diagonal(R))
     null_space = Q[
@@ -227,7 +246,7 @@ def _move_to_bounds(G: np.ndarray, v: np.ndarray, variables: np.ndarray, dual: D
                 d > 0, (v_T - lower) / d, np.where(d < 0, (v_T - upper) / d, np.inf)
             )
         i, j = int(np.argmin(forward)), int(np.argmin(backward))
-        slope = float(q @ d)  # of the objective; F^T d = 0, so that 1/2 |F^T v|^2 does not change
+        slope = float(q @ d)  # slope of the objective: 1/2 |F^T v|^2 does not change along d
         if abs(slope) <= _TUNING.flat_slope * float(np.abs(q) @ np.abs(d)):
             slope = forward[i] - backward[j]
         first_hit, size = (i, forward[i]) if slope <= 0 else (j, -backward[j])
@@ -237,11 +256,11 @@ def _move_to_bounds(G: np.ndarray, v: np.ndarray, variables: np.ndarray, dual: D
         step = size * d
         v_T, tolerance = v_T + step, _TUNING.rounding * (np.abs(v_T) + np.abs(step))
         tolerance[first_hit] = np.inf if step[first_hit] else 0.0
-        # Variables that reach their bounds at the same time up to rounding are set to them.
+        # Variables that reach their bounds at the same time, up to rounding, are set to the bounds.
         v_T = np.where((step < 0) & (v_T - lower <= tolerance), lower, v_T)
         v_T = np.where((step > 0) & (upper - v_T <= tolerance), upper, v_T)
         v[variables] = np.clip(v_T, lower, upper)
-        # A Householder reflection of the basis: only its last vector then moves this variable.
+        # After a Householder reflection of the basis, only its last vector changes this variable.
         u = null_space[first_hit].copy()
         u[-1] += np.copysign(np.linalg.norm(u), u[-1])
         null_space = null_space - np.outer(null_space @ u, (2.0 / (u @ u)) * u)

@@ -1,10 +1,10 @@
-"""The dual problems of support vector machines, all as one box-constrained quadratic program.
+"""The dual problems of support vector machines, in one form: a box-constrained quadratic program.
 
     min_v  1/2 v^T K v + q^T v,     lower <= v <= upper,     the sum of v in each group is fixed
 
-The variable v_s belongs to the point p_s, and K_st = k(x_{p_s}, x_{p_t}).  The solution is the
-function f = sum_s v_s k(x_{p_s}, .).  Class labels appear in the boxes and not in K: a point of
-class -1 has v <= 0.
+The variable v_s belongs to the point with index p_s, and K_st = k(x_{p_s}, x_{p_t}).  The solution
+is the function f = sum_s v_s k(x_{p_s}, .).  Class labels determine the bounds and do not appear in
+K: a point of class -1 has v <= 0.
 
 =============  ==========================  ===========  ==================  ====================
                box                         q            groups              sum
@@ -38,7 +38,7 @@ from .._report import Report
 
 __all__ = ["MAX_HIDDEN_VIOLATION", "Dual", "DualSolution", "Duals", "fill_in_order"]
 
-# A solution counts as converged only if rounding hides a violation of at most this times tol.
+# A solution counts as converged only if rounding errors of the violation are at most 10 tol.
 MAX_HIDDEN_VIOLATION = 10.0
 
 
@@ -54,25 +54,26 @@ class DualSolution(NamedTuple):
     """
 
     variables: np.ndarray  # v
-    at_bound: np.ndarray  # support vectors all of whose variables are at a bound
+    at_bound: np.ndarray  # mask of the support vectors whose variables are all at a bound
     coefficients: np.ndarray  # one for each point: f = sum_i coefficients_i k(x_i, .)
     values: np.ndarray  # f at the points, in float64
-    multipliers: np.ndarray  # m, one for each group; the intercept is minus their mean
+    multipliers: np.ndarray  # one for each group; the intercept is minus their mean
     report: Report
 
 
 @dataclass(frozen=True, eq=False)
 class Dual:
-    """The dual problem of one support vector machine; see the module docstring.
+    """The dual problem of one support vector machine.
 
-    Create it with one of the class methods.
+    It is min 1/2 v^T K v + q^T v for lower <= v <= upper, where the variables v belong to one or
+    two groups, and the sum of v in each group is fixed.  Create it with one of the class methods.
 
     Parameters
     ----------
     n : int
         Number of points.
     points : ndarray of int
-        p_s, the point that each variable belongs to.
+        The index of the point that each variable belongs to.
     linear : ndarray
         The linear term q.
     lower, upper : ndarray
@@ -80,14 +81,14 @@ class Dual:
     groups : ndarray of int
         The group of each variable, 0 or 1, in ascending order.
     start : ndarray
-        A feasible v; its sums over the groups are the required ones.
+        A feasible v.  Its sums over the groups are the fixed sums.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.solvers.svm import Dual
     >>> dual = Dual.classify(np.array([1.0, -1.0]), np.array([10.0, 10.0]))
-    >>> dual.gap(np.zeros(2), np.zeros(2))  # K v = 0: both losses are 1, weighted by C
+    >>> dual.gap(np.zeros(2), np.zeros(2))  # f = 0: both losses are 1, weighted by C = 10
     20.0
     """
 
@@ -123,10 +124,10 @@ class Dual:
         weights : ndarray
             Sample weights.
         nu : float or ndarray
-            One value for each problem.
+            The parameter nu; an array has one value for each problem.
         ends : ndarray of int, optional
-            Creates several problems side by side, as in `Duals`: the index of the first point of
-            each, followed by the number of points.
+            If given, several problems are concatenated, as in `Duals`: the index of the first point
+            of each problem, followed by the number of points.
         """
         ends = np.array([0, len(signs)] if ends is None else ends)
         group_numbers = np.repeat(2 * np.arange(len(ends) - 1), np.diff(ends)) + (signs < 0)
@@ -155,7 +156,7 @@ class Dual:
 
     @classmethod
     def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
-        """Dual of nu-SVR, where epsilon is such that a fraction nu of the points lie outside."""
+        """Dual of nu-SVR: epsilon is such that at most a fraction nu of the points lie outside."""
         dual = cls.regress(y, C, 0.0)
         start = fill_in_order(C, 0.5 * nu * C.sum())
         groups = np.repeat(np.arange(2), len(y))
@@ -163,7 +164,7 @@ class Dual:
 
     @classmethod
     def one_class(cls, weights: np.ndarray, nu: float) -> Self:
-        """Dual of the one-class SVM: a fraction nu of the weight may lie outside {f >= m}."""
+        """Dual of the one-class SVM: at most a fraction nu of the weight lies outside {f >= m}."""
         n = len(weights)
         start = fill_in_order(weights, nu * weights.sum())
         return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
@@ -179,7 +180,7 @@ class Dual:
         return np.bincount(self.points, v, minlength=self.n)
 
     def gradient(self, values: np.ndarray) -> np.ndarray:
-        """Return g = K v + q, from the values f = K v at the points."""
+        """Return the gradient g = K v + q, from the values of f at the points."""
         return values[self.points] + self.linear
 
     def objective(self, v: np.ndarray, values: np.ndarray) -> float:
@@ -187,18 +188,18 @@ class Dual:
         return float(-v @ (0.5 * values[self.points] + self.linear))
 
     def violation(self, v: np.ndarray, g: np.ndarray) -> float:
-        """Return the largest violation of the optimality conditions over the groups.
+        """Return the violation of the optimality conditions, the largest over the groups.
 
-        It is max g over v > lower, minus min g over v < upper, and at most 0 at a minimum.  The
-        parameter `tol` of the solvers bounds it.
+        In each group, it is the largest gradient g of variables v > lower, minus the smallest g of
+        variables v < upper.  At a minimum it is at most 0.  Solvers stop when it is at most `tol`.
         """
         return max(low - up for _, low, up in self.multiplier_bounds(v, g))
 
     def multipliers(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """Return the multiplier m of each group.
+        """Return the multiplier of each group.
 
-        It is the mean of g over the free variables, or the middle of the admissible interval if no
-        variable is free.
+        It is the mean of the gradient g over the free variables (those between their bounds), or
+        the middle of the admissible interval if no variable is free.
         """
         out = []
         for members, low, up in self.multiplier_bounds(v, g):
@@ -227,7 +228,7 @@ class Dual:
             return np.where(
                 difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
             )
-        # In an infinite box, differences that are 0 up to rounding must not be multiplied by inf.
+        # With infinite bounds, differences that are 0 up to rounding must not be multiplied by inf.
         tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
         difference[np.isinf(self.upper - self.lower) & (np.abs(difference) <= tiny)] = 0.0
         with np.errstate(invalid="ignore"):  # 0 * inf, replaced below
@@ -239,10 +240,10 @@ class Dual:
 
     @staticmethod
     def hidden_violation(v: np.ndarray, largest: float, tol: float) -> float:
-        """Return how much of the violation rounding of f may hide, or -inf if that is acceptable.
+        """Return the largest violation that rounding errors of f may hide.
 
-        The terms of f have rounding errors of a few eps times the `largest` k(x, x), times |v|.
-        Up to ten times `tol` is acceptable.
+        It is 4 eps times the largest k(x, x), which is the argument `largest`, times the sum of
+        |v|.  If it is at most ten times `tol`, it is acceptable, and -inf is returned.
         """
         rounding = float(4.0 * np.finfo(float).eps * largest * np.abs(v).sum())
         return rounding if rounding > MAX_HIDDEN_VIOLATION * tol else -np.inf
@@ -261,9 +262,9 @@ class Dual:
         report: Report,
         details: dict[str, Any],
     ) -> DualSolution:
-        """Return the solution with its certificate.
+        """Return the solution, with the certificate in its report.
 
-        `details` contains further entries of the certificate, such as the work of the solver.
+        `details` contains additional entries of the certificate, such as operation counts.
         """
         m = self.multipliers(v, self.gradient(values))
         gap, objective = self.gap(v, values, m), self.objective(v, values)
@@ -297,10 +298,10 @@ class Dual:
     def multiplier_bounds(
         self, v: np.ndarray, g: np.ndarray
     ) -> list[tuple[np.ndarray, float, float]]:
-        """Return the members of each group, and the interval of admissible multipliers m.
+        """Return the members of each group, and the interval of admissible multipliers.
 
-        Each item is (mask of the members, lower end, upper end).  The violation of the group is
-        the lower minus the upper end.
+        Each item is (mask of the members, lower end, upper end).  If the lower end exceeds the
+        upper end, no multiplier is admissible; the difference is the violation of the group.
         """
         out = []
         for k in range(self.n_groups):
@@ -313,7 +314,7 @@ class Dual:
 
 @dataclass(frozen=True, eq=False)
 class Duals:
-    """Several dual problems on subsets of one sample, concatenated.
+    """Several dual problems on subsets of the same sample, stored as one concatenated problem.
 
     Parameters
     ----------
@@ -370,11 +371,11 @@ class Duals:
         return replace(self, all=replace(self.all, start=start))
 
     def class_pairs(self, ends: np.ndarray) -> np.ndarray | None:
-        """Return the pair of classes of each problem, of shape (problems, 2).
+        """Return the two classes of each problem, as an array of shape (problems, 2).
 
-        None unless each problem has exactly one variable for each point of two classes, in the
-        order of the sample.  `ends` contains the index of the first point of each class in the
-        sample, followed by the number of points.
+        Each problem must have exactly one variable for each point of two classes, in the order of
+        the sample; otherwise, None is returned.  `ends` contains the index of the first point of
+        each class in the sample, followed by the number of points.
         """
         rows, sizes = self.rows, np.diff(ends)
         first_and_last = np.stack([rows[self.ends[:-1]], rows[self.ends[1:] - 1]], axis=1)
@@ -393,7 +394,7 @@ class Duals:
 
     @property
     def starts(self) -> np.ndarray:
-        """The first variables of both groups of each problem, and the number of variables.
+        """The first variables of both groups of each problem, then the number of variables.
 
         The second group of a problem may be empty.
         """
@@ -407,7 +408,7 @@ _ARRAY_FIELDS = ("points", "linear", "lower", "upper", "groups", "start")
 
 
 def _boxes(signs: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds: [0, C_i] for class +1, [-C_i, 0] for class -1."""
+    """Return the lower and upper bounds: [0, C_i] for class +1, [-C_i, 0] for class -1."""
     return np.where(signs < 0, -C, 0.0), np.where(signs > 0, C, 0.0)
 
 
@@ -416,7 +417,7 @@ def _zeros(n: int) -> np.ndarray:
 
 
 def fill_in_order(room: np.ndarray, total: Any, sizes: Any = None) -> np.ndarray:
-    """Return v with 0 <= v <= room and this total, filled from the front.
+    """Return v with 0 <= v <= room and the sum `total`: the first entries equal `room`.
 
     With `sizes`, v is split into consecutive parts of these sizes, and `total` has one value for
     each part.
@@ -424,7 +425,8 @@ def fill_in_order(room: np.ndarray, total: Any, sizes: Any = None) -> np.ndarray
     if sizes is None or len(sizes) == 1:
         before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
         return np.clip(total - before, 0.0, room)
-    # Cumulative sums run over all parts, so that differences within a part need extended precision.
+    # The cumulative sums run over all parts.  Their differences within a part lose digits, so that
+    # extended precision is needed.
     sums = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(room, dtype=np.longdouble)])
     begins = np.cumsum(sizes) - sizes
     before = (sums[:-1] - np.repeat(sums[begins], sizes)).astype(float)

@@ -1,6 +1,6 @@
-"""Solutions and reports of many dual problems, stored as columns.
+"""Solutions and reports of many dual problems, with one array for each field.
 
-The object of a single solution or report is created when it is accessed.
+The object for a single solution or report is created only when it is accessed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reports(Sequence[Report]):
 
     @classmethod
     def of(cls, reports: Sequence[Report]) -> Self:
-        """Collect reports of the same solver."""
+        """Create the sequence from reports of the same solver."""
         names = reports[0].certificate
         return cls(
             reports[0].solver,
@@ -55,7 +55,7 @@ class Reports(Sequence[Report]):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Names instead of members of the Enum, as in Report.__getstate__.
+        # Store the names of the statuses, as Report.__getstate__ does.
         return {**self.__dict__, "status": [status.name for status in self.status]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -84,7 +84,7 @@ class Reports(Sequence[Report]):
 
     @property
     def failed(self) -> list[int]:
-        """Indices of the reports of solvers that did not converge."""
+        """Indices of the reports whose status is NOT_CONVERGED."""
         if Status.NOT_CONVERGED not in self.status:
             return []
         return [p for p, status in enumerate(self.status) if status is Status.NOT_CONVERGED]
@@ -105,7 +105,7 @@ class DualSolutions(Sequence[DualSolution]):
 
     @classmethod
     def of(cls, solutions: Iterable[DualSolution], duals: Duals) -> Self:
-        """Concatenate solutions."""
+        """Concatenate the solutions of all problems."""
         v, at_bound, coefficients, values, multipliers, reports = zip(*solutions, strict=True)
         return cls(
             duals.ends,
@@ -127,7 +127,9 @@ class DualSolutions(Sequence[DualSolution]):
         multipliers: np.ndarray,
         reports: Reports,
     ) -> Self:
-        """Return solutions with the certificates of `Dual.solution`, computed for all at once.
+        """Create the solutions, and compute the certificates of all problems at once.
+
+        The certificates have the same entries as those of `Dual.solution`.
 
         Parameters
         ----------
@@ -137,7 +139,7 @@ class DualSolutions(Sequence[DualSolution]):
         multipliers : ndarray of shape (problems, 2)
             The multipliers of both groups of each problem.
         reports : Reports
-            Their residuals are the violations; the certificates are added.
+            The reports, whose residuals are the violations.  The certificates are added to them.
         """
         d, ends, point_ends = duals.all, duals.ends, duals.point_ends
         begins, point_begins, violation = ends[:-1], point_ends[:-1], reports.residual

@@ -2,14 +2,15 @@
 
     min_v  1/2 |F^T v|^2 + q^T v,     lower <= v <= upper,     the sum of v in each group is fixed
 
-With w = F^T v, multipliers -b of the sums, and u = (w, b), the linear system of a step is
+Let w = F^T v, let -b be the multipliers of the fixed sums, u = (w, b), and H the diagonal matrix of
+weights of the interior-point method.  The matrix of the linear system of a step,
 
     [ F^T H F + I   F^T H A ]
     [   A^T H F     A^T H A ],       A_sk = 1 if v_s is in group k,
 
-and takes O(n m^2) operations for n rows and m columns, without a copy of F (Fine & Scheinberg
-2001).  The scale of the columns does not matter, because scaling by powers of two does not change
-the rounding of a Cholesky factorisation.
+is computed in O(n m^2) operations for n rows and m columns, without a copy of F (Fine & Scheinberg
+2001).  The scale of the columns does not matter: if columns are multiplied by powers of two, the
+rounding errors of a Cholesky factorisation do not change.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ._dual_problem import Dual
 
 __all__ = ["InteriorPointQP"]
 
-# A vertex is searched for once the error is below the first value times tol, and the products are
-# below the second value times the objective.
+# The crossover to a vertex starts when the error is below the first value times tol, and the sum of
+# the products (multiplier times distance from the bound) below the second times the objective.
 _MAX_RELATIVE_ERROR, _MAX_RELATIVE_PRODUCTS = 1e-3, 1e-8
 _RELATIVE_ROUNDING = 2.0**-50  # assumed relative rounding error of a term of K v
 _TINY = float(np.finfo(float).tiny)
@@ -36,8 +37,9 @@ _TINY = float(np.finfo(float).tiny)
 class InteriorPointQP(BoxQP):
     """The interior-point method on a `Dual` with K = F F^T, and the crossover to a vertex.
 
-    Variables that their box or group determines are treated as constants.  F is centred on the fly:
-    because the sums of v are fixed, centring changes only b and the linear term.
+    Variables that can have only one value, given their bounds or the sum of their group, are
+    treated as constants.  The mean of F is subtracted in products with F: because the sums of v are
+    fixed, this changes only the intercept and the linear term.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ class InteriorPointQP(BoxQP):
 
         self.row_squares = squared_row_norms(
             F
-        )  # K_ii; `centred_squares` are those of the centred F
+        )  # the diagonal of K; `centred_squares` is that for the centred F
         self.centred_squares = (
             self.row_squares - matvec(F, 2.0 * self.centre) + self.centre @ self.centre
         )
@@ -76,7 +78,7 @@ class InteriorPointQP(BoxQP):
         self.box_width = np.where(np.isfinite(width), width, self._default_width())
 
     def _default_width(self) -> float:
-        """Return the width that stands for an infinite one: an estimate of the largest variable."""
+        """Return the width that replaces an infinite one: an estimate of the largest variable."""
         size = (
             float(self.centred_squares[self.points].mean()) if len(self.variable_indices) else 0.0
         )
@@ -97,7 +99,7 @@ class InteriorPointQP(BoxQP):
 
     def primal_residual(self, point: PrimalDualPoint) -> np.ndarray:
         residual = super().primal_residual(point)
-        # The sums are recomputed from v, because adding up steps loses digits.
+        # The sums are recomputed from v, because rounding errors accumulate over the steps.
         residual[self.m :] = (
             self.sum_by_group(self.variables(point.a, point.c)) - self.sums[self.m :]
         )
@@ -131,18 +133,18 @@ class InteriorPointQP(BoxQP):
     def initial_iterate(self) -> PrimalDualPoint:
         """Return an iterate with the required sums.
 
-        All variables of a group have the same relative position in their boxes.
+        All variables of a group have the same relative position between their bounds.
         """
         ends = np.where(self.below, self.lower, self.upper - self.box_width)
         missing = self.sums[self.m :] - self.sum_by_group(ends)
         position = missing / np.maximum(self.sum_by_group(self.box_width), _TINY)
-        # In infinite boxes, any relative position is feasible.
+        # With infinite bounds, any relative position is feasible.
         position = np.clip(position, 0.01, 0.99)[self.groups]
         a = np.where(self.below, position * self.box_width, 1.0)
         c = np.where(self.above, (1.0 - position) * self.box_width, 1.0)
         v = self.variables(a, c)
         pull = self.pulled(v)
-        # If the sums are 0, all multiples of v are feasible; w belongs to the best multiple.
+        # If the sums are 0, all multiples of v are feasible.  Use w = F^T v of the best multiple.
         size, best = float(pull[: self.m] @ pull[: self.m]), -float(self.linear @ v)
         multiple = min(max(best / size, 0.0), 1.0) if size and not self.sums.any() else 1.0
         u = multiple * pull
@@ -167,12 +169,19 @@ class InteriorPointQP(BoxQP):
         return 0.5 * float(w @ w) + float(self.linear @ v) + self.constant_term
 
     def error(self, point: PrimalDualPoint) -> float:
-        """Return the largest product divided by the width of its box, in units of the gradient."""
+        """Return the error of the iterate, in units of the gradient.
+
+        It is the largest product of a multiplier and the distance of v from the bound, divided by
+        the distance between the bounds.
+        """
         largest = np.maximum(point.a * point.z, point.c * point.y)
         return float((largest / self.box_width).max(initial=0.0))
 
     def decreased(self, before: PrimalDualPoint, after: PrimalDualPoint) -> bool:
-        """Whether the products, or the difference of w and F^T v, decreased by at least 10 %."""
+        """Whether a step made progress.
+
+        The sum of the products, or the difference of w and F^T v, must decrease by 10 % or more.
+        """
         differences = [
             np.linalg.norm(self.primal_residual(point)[: self.m]) for point in (before, after)
         ]
@@ -191,7 +200,7 @@ class InteriorPointQP(BoxQP):
         )
 
     def is_limited_by_rounding(self, vertex: VertexSolution) -> bool:
-        """Whether rounding of v alone explains the violation."""
+        """Whether the rounding of v alone can cause the violation."""
         return vertex.violation <= self._rounding_error(vertex.v[self.variable_indices])
 
     def is_near_vertex(self, point: PrimalDualPoint, tol: float) -> bool:
@@ -213,12 +222,12 @@ class InteriorPointQP(BoxQP):
         return _RELATIVE_ROUNDING * float(longest_row * np.linalg.norm(sizes))
 
     def vertex(self, point: PrimalDualPoint, tol: float) -> VertexSolution:
-        """Return the vertex that the products indicate, found by crossover."""
+        """Return a solution with variables exactly at their bounds, found by crossover."""
         v = self.determined.copy()
         v_variable = self.variables(point.a, point.c)
-        # A variable is at a bound if its distance to the bound goes to 0, and not its multiplier.
-        # They are compared in units of the gradient, which changes by K_ii if v changes by 1, and
-        # by its own size over the width of the box.
+        # A variable is at a bound if its distance to the bound goes to 0, and its multiplier does
+        # not.  To compare the two, the distance is multiplied by an estimate of the derivative of
+        # the gradient: K_ii, or the size of the gradient divided by the width of the box.
         f = point.image - point.u[self.m :][self.groups]
         gradient_size = max(self.gradient_scale, float(np.abs(f).max(initial=0.0)))
         gradient_unit = np.maximum(
@@ -232,7 +241,11 @@ class InteriorPointQP(BoxQP):
 
 
 def _determined_variables(dual: Dual) -> np.ndarray:
-    """Return the values of variables that their box or group determines, NaN for others."""
+    """Return the values of variables that can have only one value, and NaN for the others.
+
+    The value is determined by equal bounds, or by a sum of the group that is the smallest or
+    largest possible one.
+    """
     determined = np.where(dual.upper > dual.lower, np.nan, dual.lower)
     for k in range(dual.n_groups):
         members = dual.groups == k

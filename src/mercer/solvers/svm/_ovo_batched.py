@@ -3,7 +3,8 @@
 Two stages alternate:
 
     1. SMO steps for each program in turn.
-    2. g = K v + q is recomputed, and v refined by the linear equations of its free variables.
+    2. The gradient g = K v + q is recomputed, and v refined by solving the linear equations of its
+       free variables.
 
 A program that needs many more steps than the others is left unfinished; the caller continues it
 separately.
@@ -27,13 +28,13 @@ __all__ = ["BatchedSMO"]
 class _BatchedTuning:
     """Tuning constants of batched SMO."""
 
-    # SMO steps per program in one compiled call, which cannot be interrupted.
+    # Maximum number of SMO steps per program in one compiled call, which cannot be interrupted.
     steps_per_call: int = 10_000
-    # Rounds of SMO steps and refinement.
+    # Maximum number of rounds; each consists of SMO steps and a refinement.
     max_rounds: int = 2
-    # Violation, relative to the gradient, at which a program is not refined further.
+    # A program is not refined further if its violation, relative to the gradient, is at most this.
     exact_violation: float = 1e-11
-    # Up to this many programs are refined by NumPy and LAPACK, more by compiled code.
+    # At most this many programs are refined by NumPy and LAPACK; more are refined by compiled code.
     max_numpy_programs: int = 16
     # Up to this many free variables, all programs are refined in one system of equations.
     max_joint_free: int = 128
@@ -50,14 +51,14 @@ class BatchedSMO:
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        In float64.
+        The kernel matrix, in float64.
     programs : QPBatch
     start : ndarray
         A feasible start of all variables.
     tol : float
         Violation at which SMO stops.
     max_iter : int
-        Largest number of steps per program; -1 for the limit of one call.
+        Maximum number of steps per program; -1 for 10 000, the limit of one call.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ class BatchedSMO:
             self._advance(unrefined, goal, int((limit - self.steps)[unrefined].max()))
 
     def _advance(self, selected: np.ndarray, goal: float, max_steps: int) -> None:
-        """Take SMO steps in the selected programs and refine them; discard what is not better."""
+        """Take SMO steps in the selected programs and refine them; keep results that are better."""
         all_indices: Any = slice(None)  # faster than an array of all indices
         programs, indices, selected = (
             (self.programs, all_indices, all_indices)
@@ -148,7 +149,9 @@ class BatchedSMO:
     def _refine(
         self, programs: QPBatch, v: np.ndarray, g: np.ndarray, violation: Any, negative_steps: Any
     ) -> np.ndarray:
-        """Recompute g and refine v, in place; return violations and multipliers, (programs, 3).
+        """Recompute g and refine v, in place; return the violations and multipliers.
+
+        The result has shape (programs, 3): the violation, and the multipliers of both groups.
 
         `violation` is the violation of v.  Programs with negative curvature, where
         `negative_steps` is not 0, are not refined.
@@ -190,7 +193,7 @@ class BatchedSMO:
 
 
 def _batches(programs: QPBatch, v: np.ndarray, selected: np.ndarray) -> list[np.ndarray]:
-    """Return masks of the programs that are refined in one system of equations."""
+    """Return masks of programs; those of one mask are refined in one system of equations."""
     free = (v > programs.lower) & (v < programs.upper)
     if len(programs) == 1 or np.count_nonzero(free) <= _TUNING.max_joint_free:
         return [selected]

@@ -1,7 +1,7 @@
-"""SMO for many pairs of classes whose common K is too large to store: one pair at a time.
+"""SMO for all pairs of classes, one pair at a time, if K of all points is too large to store.
 
-    K of a pair  =  k(X_a, X_a)   k(X_a, X_b)        the diagonal blocks serve many pairs,
-                                  k(X_b, X_b)        the other block only this pair
+    K of a pair  =  k(X_a, X_a)   k(X_a, X_b)        the diagonal blocks are used for many pairs,
+                                  k(X_b, X_b)        the other block only for this pair
 
 A step reads only few rows of K, and a row is assembled from these blocks when it is first needed.
 Pairs are distributed over threads; the results do not depend on the number of threads.
@@ -21,13 +21,14 @@ from ._smo_steps import take_steps
 
 __all__ = ["StreamedSMO"]
 
-_STEPS_PER_CALL = 10_000  # SMO steps per pair in one compiled call, which cannot be interrupted
-# SMO solves to this fraction of tol, because the final check considers all free variables.
+# Maximum number of SMO steps per pair in one compiled call, which cannot be interrupted.
+_STEPS_PER_CALL = 10_000
+# SMO stops at this fraction of tol, because the violation may be larger when g is recomputed.
 _TOL_FRACTION = 0.5
 
 
 class StreamedSMO:
-    """Solve several two-class programs to tol, one pair of classes at a time.
+    """Solve several two-class quadratic programs to accuracy `tol`, one at a time.
 
     The programs are solved on construction.  A program that needs more steps than one call allows
     is left unfinished.  The attributes are those of `BatchedSMO`.
@@ -39,7 +40,7 @@ class StreamedSMO:
         The two classes of each program, which has one variable for each of their points, in this
         order.
     concurrent_pairs : int
-        The largest number of threads for which memory suffices; each needs its own K of a pair.
+        The largest number of threads for which memory suffices; each thread stores the K of a pair.
     programs, start, tol, max_iter
         As for `BatchedSMO`.
     """
@@ -153,7 +154,7 @@ def minimize_pair(
 
 @jit()
 def copy_row(A: Any, B: Any, T: Any, a: int, inner: Any, known: Any) -> None:
-    """Copy row a of K from its blocks to `inner`, unless it is there already."""
+    """Copy row a of K from its blocks A, B and T to `inner`, unless it is there already."""
     row, split = inner[a], len(A)
     if known[a] == 0.0:
         known[a] = 1.0

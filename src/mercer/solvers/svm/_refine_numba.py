@@ -1,8 +1,9 @@
 """Refinement of the solutions of many small dual problems to full precision, compiled.
 
 SMO ends close to a minimum, with few variables strictly between their bounds.  If the set of these
-free variables is the right one, the optimality conditions are linear equations.  The first free
-variable p of a group is eliminated, because the sum of the group is fixed:
+free variables is that of the minimum, the optimality conditions are linear equations.  With the
+gradient g, and after elimination of the first free variable p of a group, whose sum is fixed, they
+are
 
     sum_b R_ab d_b = g_p - g_a,     R_ab = K_ab - K_ap - K_pb + K_pp,     d_p = -sum_b d_b,
 
@@ -22,8 +23,8 @@ from ..._core import fmax, fmin, jit
 
 __all__ = ["MAX_FREE", "refine_numba"]
 
-MAX_FREE = 160  # free variables; a problem with more of them is not refined here
-_MAX_ROUNDS = 110  # solves per problem; each but the last ends when a variable reaches a bound
+MAX_FREE = 160  # a problem with more free variables than this is not refined
+_MAX_ROUNDS = 110  # linear solves per problem; a new one follows when a variable reaches a bound
 _DEPENDENT_PIVOT = 1e-12  # relative to the diagonal entry: a smaller pivot means linear dependence
 
 
@@ -43,9 +44,9 @@ def refine_numba(
     free: Any,
     results: Any,
 ) -> None:
-    """Compute g = K v + q, and refine v where that reduces the violation.
+    """Compute the gradients g = K v + q, and refine v where that reduces the violation.
 
-    The refined v has equal gradients of the free variables in each group.
+    After refinement, all free variables of a group have equal gradients.
 
     Parameters
     ----------
@@ -60,12 +61,13 @@ def refine_numba(
     v, g : ndarray
         Overwritten: the variables, and their gradients.
     exact : float
-        A violation of at most this, relative to the largest gradient, is not refined.
+        A problem is not refined if its violation, relative to the largest gradient, is at most
+        this.
     R, work, free : ndarray
         Workspace.
     results : ndarray of shape (problems, 3)
         On return, the violation and the multipliers of both groups.  On entry, the first column
-        contains the largest violation that is refined.
+        contains a limit: problems with a larger violation are not refined.
     """
     d, old_v, old_g = work[0], work[1], work[2]
     for p in range(len(results)):
@@ -123,7 +125,7 @@ def refine_numba(
             for a in range(first, last):
                 old_v[a - first], old_g[a - first] = v[a], g[a]
             for _ in range(_MAX_ROUNDS):
-                # The first free variable of each group is eliminated (p): its row of R is empty.
+                # The first free variable of each group is eliminated: its row of R is 0.
                 second = 0
                 while second < n_free and free[second] < middle:
                     second += 1

@@ -1,13 +1,13 @@
 """Refinement of the solutions of small dual problems to full precision, with LAPACK.
 
 SMO ends close to the minimum, with few variables strictly between their bounds.  If the set F of
-these free variables is the right one, the optimality conditions are linear:
+these free variables is that of the minimum, the optimality conditions are linear:
 
     K_FF d + g_F = m  in each group,     sum of d in each group = 0,
 
-for the change d of v and the multipliers m.  A variable that reaches a bound stays there, and the
-equations of the remaining ones are solved again with the same factorisation.  Programs with few
-free variables are solved together, as one system.
+for the gradient g, the change d of v and the multipliers m.  A variable that reaches a bound stays
+there, and the equations of the remaining ones are solved again with the same factorisation.
+Programs with few free variables are solved together, as one system.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ __all__ = ["QPBatch", "refine_numpy"]
 class _RefinementTuning:
     """Tuning constants of the refinement."""
 
-    # Solves of the linear equations; each but the last ends when a variable reaches a bound.
+    # Maximum number of linear solves; a new one follows when a variable reaches a bound.
     max_rounds: int = 10
-    # Relative residual of a linear solve above which the matrix is treated as singular.
+    # The matrix is treated as singular if the relative residual of a linear solve exceeds this.
     max_residual: float = 1e-9
-    # One product with all of K is used instead of one per program, unless it multiplies more than
-    # this many entries of K that are not needed for each one that is.
+    # One product with all of K replaces a product for each program, unless it takes more than this
+    # many times as many multiplications.
     max_wasted_products: int = 8
-    # With at most this many free variables, rounds are cheap: each variable may reach a bound.
+    # With at most this many free variables, linear solves are cheap, and one more is allowed for
+    # each of them.
     max_cheap_free: int = 100
 
 
@@ -116,7 +117,10 @@ class QPBatch:
         return nonempty, self.starts[nonempty]
 
     def kkt_residuals(self, v: np.ndarray, g: np.ndarray) -> np.ndarray:
-        """Return the violation and both multipliers of each program, of shape (programs, 3)."""
+        """Return the violation and the multipliers of both groups of each program.
+
+        The result has shape (programs, 3).
+        """
         results = np.zeros((len(self), 3))
         nonempty, first_variables = self.nonempty_groups
         can_decrease, can_increase = v > self.lower, v < self.upper
@@ -143,10 +147,10 @@ class QPBatch:
 def refine_numpy(
     K: np.ndarray, programs: QPBatch, v: np.ndarray, g: np.ndarray, selected: np.ndarray
 ) -> np.ndarray:
-    """Return v with its free variables moved to where their gradients are equal.
+    """Return v after changing its free variables such that their gradients become equal.
 
-    `selected` is a mask of the programs that are refined.  The result is not always better, so that
-    the caller has to compare the violations.
+    `selected` is a mask of the programs to refine.  The result is not always better: the caller has
+    to compare the violations.
     """
     v, g, lower, upper = v.copy(), g.copy(), programs.lower, programs.upper
     is_free = (v > lower) & (v < upper)
@@ -192,7 +196,7 @@ class _FaceEquations:
     """The linear equations for the change d of the free variables.
 
     In each group, the entries of A d + g are equal, and d sums to 0.  The system S of these
-    equations is factorised once.  Variables H that were fixed later, d_H = 0, are handled by a
+    equations is factorised once.  Fixing variables H later, such that d_H = 0, needs only a
     correction x of the right-hand side: S (d, m) = (-g, 0) + x, where x is zero outside H and
     (S^-1)_HH x_H = (S^-1 (g, 0))_H.
     """
@@ -203,7 +207,7 @@ class _FaceEquations:
         q = len(ends) - 1
         self.system = system = np.zeros((f + q, f + q))
         system[:f, :f] = A
-        # The equations of the sums are scaled to the size of K, to be solved as accurately.
+        # The equations of the sums are scaled to the size of K, so that they are as accurate.
         scale = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
         for k, (first, last) in enumerate(pairwise(ends), start=f):
             system[first:last, k] = system[k, first:last] = scale
@@ -213,7 +217,10 @@ class _FaceEquations:
         self.fixed, self.columns = np.empty(0, dtype=np.intp), np.empty((f + q, 0))
 
     def direction(self, g: np.ndarray) -> np.ndarray:
-        """Return d, by slower least squares of minimum norm if the system is singular."""
+        """Return the change d of the free variables with gradients g.
+
+        If the system is singular, d is the minimum-norm least-squares solution, which is slower.
+        """
         right = np.zeros(len(self.system))
         right[: self.f] = -g
         if not self.singular:

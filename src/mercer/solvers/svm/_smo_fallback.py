@@ -1,9 +1,8 @@
-"""A linear SVM by SMO first, and by an interior-point method if SMO takes too long.
+"""Solve a linear SVM by SMO, and by an interior-point method if SMO takes too long.
 
 If few points are support vectors, `BlockSMO` needs only a few rows of K; if classes overlap, it may
-take a million steps.  Which is the case cannot be known in advance.  The cost of `BoxInterior` can
-be predicted.  SMO may spend about a seventh of it, in entries of K and in steps, or all of it if K
-is a single block.
+take a million steps.  This cannot be predicted, but the cost of `BoxInterior` can.  SMO may spend
+about a seventh of that cost on entries of K and steps, or all of it if K is a single block.
 """
 
 from __future__ import annotations
@@ -32,9 +31,10 @@ class _RelayTuning:
     # SMO is tried only if it can afford this many rows of K and this many steps.
     min_rows: int = 512
     min_steps: int = 1000
-    # Up to this many points, all of K is cheap, and the budget of SMO is not limited.
+    # Up to this many points, evaluating all of K is cheap, and SMO has no limit.
     max_unlimited_points: int = 500
-    # Up to this many points, K is a single block, and SMO may spend as much as the interior point.
+    # Up to this many points, K is a single block, and SMO may spend as much as the interior-point
+    # method.
     max_single_block_points: int = 1600
 
 
@@ -48,7 +48,7 @@ class SMOThenInteriorPoint:
     """Solve a `Dual` for K = F F^T by SMO, or by an interior-point method if SMO takes too long.
 
     The decision depends only on operation counts, never on elapsed time, so that it is
-    reproducible.  The report contains the number of SMO steps that were given up.
+    reproducible.  If SMO was given up, the report contains the number of its steps.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class SMOThenInteriorPoint:
         except _BudgetExceeded as stopped:
             steps = stopped.args[0]
         found = self.inside.minimize(F, dual, follow)
-        note = f"{steps} SMO steps were given up for the interior-point method"
+        note = f"{steps} SMO steps were given up in favour of the interior-point method"
         message = "; ".join(filter(None, [note, found.report.message]))
         return found._replace(report=replace(found.report, message=message))
 

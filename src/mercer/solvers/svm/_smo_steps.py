@@ -1,6 +1,7 @@
 """Sequential minimal optimisation (SMO) inside a working set whose block of K is in memory.
 
-Two variables of a group move by t in opposite directions, so that their sum does not change:
+In each step, two variables v_i and v_j of a group change by t and -t, so that their sum does not
+change.  With the gradient g, they are chosen as follows:
 
     i = argmin g over v < upper,     j = argmax (g_j - g_i)^2 / c_ij  over v > lower, g_j > g_i,
     c_ij = K_ii + K_jj - 2 K_ij,     t = min((g_j - g_i) / c_ij, upper_i - v_i, v_j - lower_j)
@@ -9,7 +10,7 @@ and g += t (K_i - K_j).  The choice of j maximises the decrease of the objective
 working set selection, Fan, Chen & Lin 2005).
 
 A step takes two passes over the working set: the first updates g and finds i, the second finds j.
-Variables that cannot move are excluded by adding infinity to g.  Both passes first find the
+Variables that are at their bound are excluded by adding infinity to g.  Both passes first find the
 extreme value of each run of 32 entries, with vector instructions, and then its index within the
 best run.  Among equal values the last one is taken, as in LIBSVM.
 
@@ -30,10 +31,11 @@ from ...gram import add_weighted_rows
 
 __all__ = ["solve_block", "take_steps"]
 
-_RUN = 32  # entries per run of the vectorised search for an extreme value
+_RUN = 32  # the vectorised search for an extreme value processes runs of this many entries
 _MAX_ALWAYS_ACTIVE = 640  # up to this many variables, all take part in every round
-_STEPS_PER_ROUND = 256  # smallest number of steps between two choices of the active variables
-_MAX_ACTIVE_AT_BOUND = 128  # active variables at the lower, and at the upper bound of each group
+_STEPS_PER_ROUND = 256  # the active variables are chosen again after at least this many steps
+# Maximum number of active variables at the lower bound, and at the upper bound, of each group.
+_MAX_ACTIVE_AT_BOUND = 128
 _LEAST_CURVATURE = 1e-12  # relative to the diagonal of K; replaces a smaller or negative c_ij
 
 
@@ -50,8 +52,9 @@ def solve_block(
 ) -> tuple[int, float, float, int]:
     """Minimise over the variables of a working set.
 
-    Steps are taken until the violation is at most `accuracy`, or at most `fraction` times the
-    initial violation.
+    SMO steps are taken until the violation is at most `accuracy`, or at most `fraction` times the
+    initial violation.  The curvature of a step that changes v_i and v_j is
+    c_ij = K_ii + K_jj - 2 K_ij.
 
     Parameters
     ----------
@@ -162,7 +165,9 @@ def run_steps(
 ) -> np.ndarray:
     """Take SMO steps for one or several problems.
 
-    Each problem has two groups, the second of which may be empty.
+    Each problem has two groups of variables, the second of which may be empty.  The parameters are
+    those of `take_steps`, which is called with suitable workspace.  The curvature of a step that
+    changes v_i and v_j is c_ij = K_ii + K_jj - 2 K_ij.
 
     Returns
     -------
@@ -175,7 +180,7 @@ def run_steps(
     max_size = int(np.max(starts[2::2] - starts[:-2:2]))
     is_whole = len(K) == len(points) == max_size and K.flags.writeable and K.flags.c_contiguous
     if is_whole and np.array_equal(points, np.arange(max_size)):
-        inner = K  # copied onto itself, which is faster than allocating memory
+        inner = K  # `take_steps` copies K onto itself, which is faster than allocating memory
     else:
         inner = np.empty((max_size, max_size), dtype=K.dtype)
     work = np.empty((5, max_size))
@@ -219,7 +224,8 @@ def take_steps(
     goal : float
     max_steps : int
     rounding : float
-        c_ij is counted as negative if it is below minus this times the diagonal of K.
+        The curvature c_ij = K_ii + K_jj - 2 K_ij counts as negative if it is below
+        -rounding (|K_ii| + |K_jj|).
     inner : ndarray
         Workspace for the block of K of a problem.
     work : ndarray of shape (5, size)
@@ -228,14 +234,14 @@ def take_steps(
     results : ndarray of shape (problems, 4)
         Updated; see `run_steps`.
     begins : bool
-        Whether `inner` and `work` are filled from K first.  If False, for a single problem, the
-        caller has filled `work`, and may fill rows of `inner` on demand.
+        If True, `inner` and `work` are first filled from K.  If False, there is a single problem,
+        the caller has filled `work`, and fills rows of `inner` when they are needed.
 
     Returns
     -------
     row : int
-        The number of a row of `inner` that is needed but not known: the caller fills it, and calls
-        again.  -1 if all problems are finished.
+        The index of a row of `inner` that is needed but not filled: the caller has to fill it and
+        call the function again.  -1 if all problems are finished.
     """
     G, blocked_up, blocked_down, diagonal, known = work[0], work[1], work[2], work[3], work[4]
     for p in range(len(results)):

@@ -12,8 +12,8 @@ from ._dual_problem import Dual
 
 __all__ = ["WorkingSet"]
 
-_MAX_VARIABLES = 2048  # variables; their block takes 16 MiB in float32
-# Memory in units of the block: the block itself, and rows of new variables before they are copied.
+_MAX_VARIABLES = 2048  # largest size of the working set; its block takes 16 MiB in float32
+# Memory relative to the block: the block itself, and rows of new variables before they are copied.
 _MEMORY_FACTOR = 1.5
 _MAX_NEW_VARIABLES = 512  # largest number of variables that are exchanged at a time
 
@@ -21,15 +21,16 @@ _MAX_NEW_VARIABLES = 512  # largest number of variables that are exchanged at a 
 class WorkingSet:
     """The variables W of the current block, and the matrix K[W, W].
 
-    Each variable has a slot, a row and column of the block.  A new variable replaces one that is at
-    its correct bound, or else any other; among several, the one that has been in the set longest.
-    Therefore, only the rows and columns of new variables are evaluated.
+    Each variable has a slot: a row and the same column of the block.  A new variable takes the slot
+    of another one, preferably one at its correct bound, and among several that which has been in
+    the set longest.  Only the rows and columns of new variables are evaluated.
 
     Attributes
     ----------
     W : ndarray of int of shape (size,)
         The variable in each slot; -1 for an empty slot.
     K : ndarray of shape (size, size)
+        The block of K of these variables.
     starts : ndarray of int
         The first slot of each group, followed by the number of slots.
     """
@@ -87,7 +88,7 @@ class WorkingSet:
     def _slots_in_order(
         self, k: int, violates: np.ndarray, group: slice, g: np.ndarray, v: np.ndarray
     ) -> np.ndarray:
-        """Return the slots of a group, in the order in which they may be reassigned."""
+        """Return the slots of a group, in the order in which new variables may take them."""
         first_slot, last = self.starts[k], self.starts[k + 1]
         W, entered = self.W[first_slot:last], self._entered[first_slot:last].astype(float)
         occupied = W >= 0
@@ -96,7 +97,8 @@ class WorkingSet:
             self.dual.free(v)[members] | violates[members - group.start]
         )
         order = np.argsort(entered, kind="stable")
-        # The pair that violates most is reassigned last: without it, no step might be possible.
+        # The pair of variables with the largest violation is replaced last: without it, there might
+        # be no possible step.
         g_increasing = np.where(v[members] < self.dual.upper[members], g[members], np.inf)
         g_decreasing = np.where(v[members] > self.dual.lower[members], g[members], -np.inf)
         if not len(members):

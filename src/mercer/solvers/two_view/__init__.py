@@ -1,4 +1,4 @@
-"""Kernel CCA and PLS: directions in which two views of the same points vary together."""
+"""Kernel CCA and PLS: functions of two views of the same points that vary together."""
 
 from ._cca_solver import CanonicalCorrelations
 from ._pls_solver import PartialLeastSquares

@@ -2,14 +2,16 @@
 
     max  cov(f(x), g(y))      with      |f| = |g| = 1
 
-In whitened coordinates f = Phi w, g = Psi v the solution is the largest singular value of M = C_xy.
-Before the next pair is computed, the views are deflated (Rosipal and Trejo 2001).  Let P be the
-projection on the previous scores t of x, and Q the projection on
+Let F and G be whitened coordinates of the views, centred, and M = F^T G their covariance.  The
+solution is the pair of singular vectors of the largest singular value of M.  Before the next pair
+is computed, the views are deflated (Rosipal and Trejo 2001).  Let P be the projection on the
+previous scores t of x, and Q the projection on
 
     mode "regression": the same t          mode "canonical": the previous scores of y.
 
-Then F becomes (1 - P) F, G becomes (1 - Q) G, and M becomes F^T (1 - P) (1 - Q) G.  This is a
-change of rank one or three, so that neither K nor F is modified.  Scores of x are uncorrelated.
+Then F becomes (1 - P) F, G becomes (1 - Q) G, and M becomes F^T (1 - P) (1 - Q) G.  For each pair,
+this changes M by a matrix of low rank, so that neither K nor F need be modified.  The scores of x
+are uncorrelated.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ __all__ = ["PartialLeastSquares"]
 @entry_point
 @dataclass(frozen=True)
 class PartialLeastSquares:
-    """Kernel PLS: find pairs of directions with the largest covariance, one after the other.
+    """Kernel PLS: find pairs of functions with the largest covariance, one after the other.
 
     Parameters
     ----------
     n_components : int, default=2
         Number of pairs.
     mode : {"regression", "canonical"}, default="regression"
-        How y is deflated after each pair: by its regression on the score of x, or on the score
-        of y.
+        After each pair, a component of y is removed: its regression on the score of x
+        ("regression"), or on the score of y ("canonical").
 
     Examples
     --------
@@ -58,7 +60,9 @@ class PartialLeastSquares:
 
     @staticmethod
     def workspace(n: int, m: int, m_y: int, k: int) -> int:
-        """Return the memory in bytes for covariances, their squares and scores.
+        """Return the memory in bytes for the covariances, their squares and the scores.
+
+        The views have n points with m and m_y coordinates, and k components are computed.
 
         The coordinates of the two views are not included.
         """
@@ -67,8 +71,9 @@ class PartialLeastSquares:
     def relate(self, x: View, y: View) -> TwoViewResult:
         """Return the directions and their covariances.
 
-        The scores are (F - mean) times the directions.  The directions of y are singular vectors
-        of M in the regression mode.  In the canonical mode they are corrected for the deflation.
+        The scores are (F - mean) times the directions, where F are the coordinates of a view.  In
+        the regression mode, the directions of y are singular vectors of the deflated covariance
+        matrix; in the canonical mode, they are corrected for the deflation.
         """
         watch, k, deflate_both = Stopwatch(), self.n_components, self.mode == "canonical"
         check_views(x, y)
@@ -93,8 +98,8 @@ class PartialLeastSquares:
         status, message = status_of(Status.DIRECT, "", residual)
         if n_found < k:
             message = (
-                f"only {n_found} of n_components={k} components exist: after them there is no "
-                f"covariance left between the views. Use a smaller n_components"
+                f"only {n_found} of n_components={k} components exist: after these, no covariance "
+                f"between the views remains. Use a smaller n_components"
             )
         if message:
             warn_caller(message)
@@ -104,7 +109,7 @@ class PartialLeastSquares:
         return TwoViewResult.of(x, y, U * signs, V * signs, values=values[:n_found], report=report)
 
     def _check(self, x: View, y: View) -> None:
-        """Raise ValueError if n_components exceeds the rank that the views can have."""
+        """Raise ValueError if n_components exceeds the largest possible number of components."""
         n, k = x.F.shape[0], self.n_components
         max_components = min(n - 1, x.F.shape[1], y.F.shape[1] if self.mode == "canonical" else n)
         if k > max_components:
@@ -120,18 +125,21 @@ class _DeflatedView:
     def __init__(self, view: View) -> None:
         self.view = view
         self.directions: list[np.ndarray] = []
-        self.scores: list[np.ndarray] = []  # unit variance, uncorrelated
-        self.scales: list[float] = []  # standard deviations before normalisation
+        self.scores: list[np.ndarray] = []  # uncorrelated, with unit variance
+        self.scales: list[float] = []  # standard deviations of the scores before normalisation
         self.loadings: list[np.ndarray] = []
 
     def orthogonalise(self, t: np.ndarray) -> np.ndarray:
-        """Return t minus its projection on the previous scores."""
+        """Return the vector t minus its projection on the previous scores."""
         for previous in self.scores:
             t = t - previous * float(self.view.weights @ (previous * t))
         return t
 
     def add_component(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Add a direction; return its score t of unit variance, and its loadings F^T diag(c) t."""
+        """Add the direction w, and return its score t and its loadings F^T diag(c) t.
+
+        F are the centred coordinates and c the weights of the points.  The score has unit variance.
+        """
         t = self.orthogonalise(self.orthogonalise(self.view.scores(w)))  # twice, for full accuracy
         scale = float(np.sqrt(self.view.weights @ np.square(t)))
         t /= scale
@@ -143,11 +151,17 @@ class _DeflatedView:
         return t, a
 
     def rotations(self) -> np.ndarray:
-        """Return R = W (P^T W)^-1, so that (F - mean) R are the scores of the deflated views."""
+        """Return R = W (P^T W)^-1 for the directions W and the loadings P.
+
+        (F - mean) R are the scores of the deflated view, for its original coordinates F.
+        """
         W, P = np.column_stack(self.directions), np.column_stack(self.loadings)
         return np.asarray(solve_triangular(P.T @ W, W.T, trans="T").T)
 
     def residual(self, R: np.ndarray) -> float:
-        """Return the largest RMS difference between the scores of R and those of the deflation."""
+        """Return the largest RMS difference between the scores (F - mean) R and those stored.
+
+        The scores are normalised to unit variance.
+        """
         difference = self.view.scores(R) / self.scales - np.column_stack(self.scores)
         return float(np.sqrt(self.view.weights @ np.square(difference)).max())

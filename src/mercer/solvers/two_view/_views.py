@@ -1,11 +1,12 @@
-"""Centred coordinates of one view of the points, and the relation between two views.
+"""Views, the centred coordinates of points in feature space, and pairs of views for CCA and PLS.
 
-Let F be the whitened coordinates of n points, F F^T = K, c their weights (which sum to 1), and
-m = F^T c the mean.  A direction u is the function f = Phi u of the RKHS, and
+Let the rows of F be whitened coordinates of n points, F F^T = K, let c be the weights of the
+points, which sum to 1, and m = F^T c the mean.  A direction u represents a function f of the RKHS,
+with
 
     f(x_i) - mean = ((F - 1 m^T) u)_i,    var f = u^T C u,    C = (F - 1 m^T)^T diag(c) (F - 1 m^T)
 
-The mean is subtracted from products with F, so that F need not be copied.
+The mean is subtracted from products with F and not from F itself, which need not be copied then.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _MAX_FULL_SVD = 500
 @entry_point
 @dataclass(frozen=True, eq=False)
 class View:
-    """Weighted and centred coordinates of n points.
+    """Coordinates F of n points in feature space, with their weights c and their mean m.
 
     Attributes
     ----------
@@ -69,25 +70,28 @@ class View:
 
     @classmethod
     def of(cls, F: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Return the view of points with these weights, which are normalised to sum to 1."""
+        """Return the view of points with coordinates F; the weights are normalised to sum to 1."""
         weights = np.full(len(F), 1.0 / len(F)) if weights is None else weights / weights.sum()
         return cls(F, weights, rmatvec(F, weights))
 
     def scores(self, W: np.ndarray) -> np.ndarray:
-        """Return the scores (F - 1 m^T) W, which have mean 0."""
+        """Return the scores (F - 1 m^T) W of the directions W; m is the mean of F."""
         return self.F @ W - self.mean @ W
 
     def weighted_adjoint(self, T: np.ndarray) -> np.ndarray:
-        """Return (F - 1 m^T)^T diag(c) T."""
+        """Return (F - 1 m^T)^T diag(c) T, where m is the mean and c are the weights."""
         T = (self.weights * T.T).T
         return rmatvec(self.F, T) - np.multiply.outer(self.mean, T.sum(axis=0))
 
     def covariance(self, other: View) -> np.ndarray:
-        """Return the covariance of the coordinates of two views, (m, m')."""
+        """Return the covariance matrix of the coordinates of two views, of shape (m, m')."""
         return cross_gram(self.F, self.weights, other.F, self.mean, other.mean)
 
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the variances of this view that exceed rounding, and their directions."""
+        """Return the eigenvalues and eigenvectors of the covariance matrix of this view.
+
+        Eigenvalues that rounding errors may have caused are omitted.
+        """
         C = weighted_gram(self.F, self.weights, self.mean)
         values, Q = eigh(C, lower=True, overwrite_a=True)
         significant = values > self.rounding_variance
@@ -100,12 +104,12 @@ class View:
 
     @property
     def rounding_variance(self) -> float:
-        """The largest variance that may be caused by rounding of K alone."""
+        """The largest variance that rounding errors of K may cause."""
         return max(16, *self.F.shape) * _EPS * self.mean_squared_norm
 
     @property
     def is_constant(self) -> bool:
-        """Whether the points differ by no more than rounding."""
+        """Whether the points are equal up to rounding errors."""
         return self.mean_squared_norm - float(self.mean @ self.mean) <= self.rounding_variance
 
 
@@ -119,9 +123,9 @@ class TwoViewResult:
     x, y : ndarray of shape (m, k) and (m', k)
         The directions, in the coordinates of each view.
     values : ndarray of shape (k,)
-        The maximised quantity of each pair: correlation (CCA) or covariance (PLS).
+        The correlation (CCA) or covariance (PLS) of each pair.
     offset, offset_y : ndarray of shape (k,)
-        The means of the functions; scores are function values minus these.
+        The means of the functions of each pair.  Scores are function values minus these means.
     view : View
         The first view.
     report : Report
@@ -146,13 +150,13 @@ class TwoViewResult:
 
     @classmethod
     def of(cls, x: View, y: View, U: np.ndarray, V: np.ndarray, **attributes: Any) -> Self:
-        """Return the relation of two views with directions U and V."""
+        """Return the result for two views with directions U and V; the offsets are computed."""
         return cls(U, V, offset=x.mean @ U, offset_y=y.mean @ V, view=x, **attributes)
 
     def regression(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return B and b of the least-squares regression targets ~ T B + b on the scores T.
+        """Return B and b of the least-squares regression targets ~ T B + b.
 
-        The scores must be uncorrelated, as those of partial least squares are.
+        T are the scores of the first view.  They must be uncorrelated, as they are for PLS.
         """
         c, T = self.view.weights, self.view.scores(self.x)
         mean = c @ targets
@@ -186,12 +190,12 @@ def columnwise_correlations(
 
 
 def check_views(x: View, y: View) -> None:
-    """Raise ValueError for views of different lengths, of fewer than two points, or constant."""
+    """Raise ValueError if the views differ in length, are constant, or have only one point."""
     n, n_y = len(x.F), len(y.F)
     if n != n_y:
         raise ValueError(f"the views have {n} and {n_y} points; each point must be in both views")
     if n < 2:
-        raise ValueError(f"two views of n_samples = {n} have no covariance; use at least 2 points")
+        raise ValueError(f"views with n_samples = {n} have no covariance; use at least 2 points")
     for name, view in (("X", x), ("y", y)):
         if view.is_constant:
             raise ValueError(
@@ -212,12 +216,13 @@ def leading_singular_vectors(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndar
         return U, s, V
     m = M.shape[1]
     _, V = eigh(M.T @ M, subset_by_index=[m - k, m - 1], overwrite_a=True)
-    # M^T M squares the condition number: recompute the singular values in this subspace from M.
+    # Small singular values are inaccurate, because M^T M has the squared condition number of M.
+    # Recompute them from M, restricted to the subspace of V.
     U, s, Rt = svd(M @ V, full_matrices=False)
     return U, s, V @ Rt.T
 
 
-# --- Whitened coordinates of two views, exact or from landmarks, within one memory budget.
+# --- Whitened coordinates of two views
 
 
 @entry_point
@@ -230,7 +235,7 @@ def two_view_coordinates(
     *,
     max_memory: Any = None,
 ) -> tuple[WhitenedCoordinates, WhitenedCoordinates]:
-    """Return the whitened coordinates of both views.
+    """Compute the whitened coordinates of both views, exact or from landmarks.
 
     Parameters
     ----------
@@ -247,7 +252,7 @@ def two_view_coordinates(
 
     Returns
     -------
-    phi, psi : Whitened
+    phi, psi : WhitenedCoordinates
 
     Examples
     --------
@@ -269,8 +274,8 @@ def two_view_coordinates(
     def needed(solver: str, m: int, m_y: int) -> int:
         """Return the peak memory in bytes.
 
-        The peak occurs while the second view is computed (the first is already in memory), or
-        while the solver uses both.
+        Memory use peaks either while the second view is computed, with the first one in memory, or
+        while the solver uses both views.
         """
         if solver == "nystroem":
             selection_bytes = replace(landmarks[1], rank=m_y).workspace(n)

@@ -1,4 +1,4 @@
-// Colours: the palette of Okabe and Ito, which is safe for colour-blind readers, for classes, and viridis for numbers.
+// Colours: classes use the colour-blind safe palette of Okabe and Ito, numbers use viridis.
 
 const THEMES = {
   light: {
@@ -18,7 +18,7 @@ const VIRIDIS = [
 ];
 
 const channels = hex => [1, 3, 5].map(k => parseInt(hex.slice(k, k + 2), 16));
-/** A colour as a pixel of an ImageData, a 32-bit number of alpha, blue, green and red. */
+/** Return a colour as a pixel of an ImageData: a 32-bit number with the bytes alpha, blue, green, red. */
 const packColour = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 const hexToPixel = hex => packColour(channels(hex));
 
@@ -30,7 +30,7 @@ function rampColour(fraction, theme) {
   return VIRIDIS[i].map((c, k) => Math.round(c + f * (VIRIDIS[i + 1][k] - c)));
 }
 
-/** Write the colour of each point to `out`, and return the description that the legend needs. */
+/** Write the colour of each point to `out`, and return a description for the legend. */
 function colouring(column, theme, out) {
   const palette = THEMES[theme];
   if (!column) {

@@ -1,7 +1,7 @@
-// The controls of a connected model: kernel, parameters, axes, second embedding and contours.
+// The controls of a page that is connected to a model: kernel, parameters, axes, second embedding and contours.
 
-const MAX_UPLOAD_BYTES = 14e6; // as base64, a file must fit into a websocket message of 20 MB
-const FIT_DELAY_MS = 120; // a fit is requested when the user has made no change for this time
+const MAX_UPLOAD_BYTES = 14e6; // larger files, encoded as base64, exceed the limit of 20 MB for a websocket message
+const FIT_DELAY_MS = 120; // a fit is requested this long after the last change
 
 View.prototype.updateControls = function (message, token) {
   this.model.hidden = !message;
@@ -10,7 +10,7 @@ View.prototype.updateControls = function (message, token) {
   this.updateForm(message, token);
 };
 
-/** Build the form once. A fit changes options and values of its fields, but never replaces a field, which may have the focus. */
+/** Build the form once. A fit updates its fields but never replaces them, so that the focus is not lost. */
 View.prototype.buildForm = function () {
   const field = (label, input, ...more) => h("label", {class: "field"}, h("span", {}, label), input, ...more);
   const select = (label, action) => h("select", {"aria-label": label, onchange: action});
@@ -30,7 +30,7 @@ View.prototype.buildForm = function () {
   form.bar = h("progress", {hidden: true});
   form.status = h("p", {class: "soft"});
   form.run = h("button", {type: "button", hidden: true, class: "run", onclick: () => this.requestFit({run: true}, 0)}, "Run");
-  form.file = h("input", {type: "file", "aria-label": "New data for the same embeddings", onchange: async () => {
+  form.file = h("input", {type: "file", "aria-label": "File with new data to project into the embeddings", onchange: async () => {
     const [file] = form.file.files;
     if (file && file.size > MAX_UPLOAD_BYTES) this.notice(`${file.name} is too large to upload; use mercer explore DATA --new FILE instead.`);
     else if (file) this.link.send({type: "project", name: file.name, bytes: toBase64(new Uint8Array(await file.arrayBuffer()))});
@@ -97,7 +97,7 @@ View.prototype.updateOverlays = function () {
   offered.forEach(([, overlays], k) => fillOptions(form.overlays[k], [["", "none"], ...overlays], this.panes[k].field ? this.panes[k].field.name : ""));
 };
 
-/** Set the options of a select element; nothing is replaced if they are the same as before. */
+/** Set the options of a select element; if they have not changed, do nothing. */
 function fillOptions(select, options, value) {
   const key = JSON.stringify(options);
   if (select.dataset.options !== key) {

@@ -22,7 +22,7 @@ export function inside(x, y, polygon) {
   return found;
 }
 
-/** Return the index of the point nearest to (px, py), or -1 if none is within `reach` pixels; (sx, sy) converts to pixels. */
+/** Return the index of the point nearest to (px, py), or -1 if none is within `reach` pixels; sx and sy are pixels per unit. */
 function nearest(x, y, px, py, sx, sy, reach) {
   let best = -1, least = reach * reach;
   for (let i = 0; i < x.length; i++) {
@@ -47,7 +47,7 @@ export function contour(field, level) {
       if ((d < 0) !== (e < 0)) cuts.push([X(c + d / (d - e)), Y(r + 1)]);
       if ((a < 0) !== (d < 0)) cuts.push([X(c), Y(r + a / (a - d))]);
       if (cuts.length === 2) segments.push(cuts);
-      else if (cuts.length === 4) { // a saddle: the mean of the corners decides which of them are connected
+      else if (cuts.length === 4) { // at a saddle, the mean of the corners decides which corners are connected
         const same = (a + b + d + e < 0) === (a < 0);
         segments.push(same ? [cuts[0], cuts[1]] : [cuts[0], cuts[3]], same ? [cuts[2], cuts[3]] : [cuts[1], cuts[2]]);
       }

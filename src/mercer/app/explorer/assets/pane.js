@@ -1,10 +1,10 @@
 // A pane: one embedding of the points, with an overlay of axes, contours, lasso and markers.
 
-// [maximal number of points, radius in pixels]: more points are drawn smaller.
+// [maximum number of points, radius in pixels]: the more points there are, the smaller they are drawn.
 const POINT_RADII = [[500, 4.5], [3000, 3.6], [20000, 2.6], [60000, 1.9], [150000, 1.4], [400000, 1], [Infinity, 0.7]];
-const CLICK_TOLERANCE = 4; // a pointer that moves more pixels than this is dragging, not clicking
+const CLICK_TOLERANCE = 4; // a pointer that moves by more pixels is dragging, not clicking
 
-/** Create an element with properties, and with children that are elements or texts (never markup). */
+/** Create an element with properties, and with children that are elements or strings (which are never parsed as HTML). */
 function h(tag, properties = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(properties)) {

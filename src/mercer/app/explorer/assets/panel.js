@@ -1,10 +1,10 @@
 // Connects the view to Panel: in a notebook, or in a Panel application.
 
-const RETRY_MS = 700; // the request for the scene is repeated after this time, because the first ones may be lost
+const RETRY_MS = 700; // interval at which the request for the scene is repeated, because the first requests may be lost
 
 export function render({model}) {
   const root = document.createElement("div"), link = {send: request => model.send_msg(request)};
-  root.textContent = "Loading the points … A notebook needs a running kernel; explorer.save(path) writes a page that does not.";
+  root.textContent = "Loading the points … If nothing appears, run the notebook cell again; explorer.save(path) writes a page that works without Python.";
   root.style.setProperty("--height", model.css_height);
   let view = null, tries = 0;
   model.on("msg:custom", bytes => {

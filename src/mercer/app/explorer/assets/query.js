@@ -5,7 +5,7 @@
 //   factor := "not" factor | "(" query ")" | column sign value | text
 //   sign   := = | != | < | <= | > | >= | :
 //
-// A column is the name of a column, with or without double quotes. Values and texts end at "and", "or" or a
+// A column is the name of a column, with or without double quotes. Values and plain text end at "and", "or" or a
 // closing parenthesis; in double quotes they may contain anything, and "" stands for one quote. "<" and ">" compare
 // numbers and ISO dates; ":" means "contains". A missing value satisfies no condition.
 
@@ -15,12 +15,12 @@ const SEARCH_HELP = [
   ["word", "rows that contain this text or number in any column"],
   ["age >= 40", "compare numbers: =  !=  <  <=  >  >="],
   ["date < 2024-01-31", "compare ISO dates, with the same operators"],
-  ["city = Bonn, city : bo", "compare text: equals, contains"],
+  ["city = Bonn, city : bo", "compare text: = means equals, : means contains"],
   ["and, or, not, ( )", "combine conditions: (age < 18 or age > 65) and not city = Bonn"],
   ["\"bread and butter\"", "quote text that contains keywords or operators"],
 ];
 
-/** Raised for a query that is not valid; the message is shown to the user. */
+/** Raised for an invalid query; the message is shown to the user. */
 class QueryError extends Error {}
 
 /** Parse a query to a tree of {and: […]}, {or: […]}, {not: …}, {column, sign, value} and {text}. */

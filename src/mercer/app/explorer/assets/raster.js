@@ -18,7 +18,7 @@ function disc(radius, width, opacity) {
  * Otherwise the class that comes last in the file would cover the others.
  */
 function stride(n) {
-  if (n < 3 || n > 200000) return 1; // for more points, sequential memory access matters more
+  if (n < 3 || n > 200000) return 1; // for more points, sequential memory access is more important than the order
   const gcd = (a, b) => b ? gcd(b, a % b) : a;
   let step = Math.round(n * 0.6180339887);
   while (gcd(step, n) !== 1) step++;
@@ -33,7 +33,7 @@ function paint(pixels, width, height, margin, transform, x, y, colours, singleCo
   const n = x.length, step = stride(n), {sx, sy, tx, ty} = transform;
   const left = margin + tx, top = margin + ty;
   const all = mask === null, isSingleColour = singleColour !== null;
-  if (radius < 1.3) { // small points are drawn as one pixel, or as four
+  if (radius < 1.3) { // small points are drawn as one or four pixels
     const four = radius >= 0.9, right = width - 1, bottom = height - 1;
     for (let k = 0, i = 0; k < n; k++) {
       if (all || mask[i] === maskValue) {

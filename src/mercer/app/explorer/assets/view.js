@@ -1,8 +1,8 @@
-// The view: panes with a common selection, a table of the selected rows, and the controls of a connected model.
+// The view: panes that share one selection, a table of the selected rows, and the controls of a connected model.
 
 let viewCount = 0;
-const MAX_TABLE_ROWS = 100; // rows of the selection in the table
-const MAX_TOOLTIP_FIELDS = 14; // columns in a tooltip
+const MAX_TABLE_ROWS = 100; // the table shows at most this many selected rows
+const MAX_TOOLTIP_FIELDS = 14; // a tooltip shows at most this many columns
 const KEYBOARD_HELP = [
   ["Tab", "move between tools, embeddings and controls"],
   ["← ↑ → ↓", "move the cursor; the nearest point is announced"],
@@ -27,7 +27,7 @@ class View {
     Object.assign(this, {root, link, number: ++viewCount, tool: "move", size: 1, hovered: -1, drawing: false, token: 0, fitToken: 0, panes: []});
     this.theme = scene.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     root.classList.add("mercer");
-    root.explorer = this; // access for tests and other scripts
+    root.explorer = this; // gives tests and other scripts access to the view
     this.build();
     this.load(scene);
   }
@@ -42,7 +42,7 @@ class View {
     this.tools = {move: tool("move", "✥ Move", "Drag to pan"), lasso: tool("lasso", "◌ Lasso", "Drag to select points")};
     this.title = h("h1");
     this.total = h("span", {class: "soft"});
-    this.search = h("input", {type: "search", placeholder: "Search: text, or column > 3", "aria-label": "Search", "aria-describedby": this.id("mistake"),
+    this.search = h("input", {type: "search", placeholder: "Search, for example: text, or column > 3", "aria-label": "Search", "aria-describedby": this.id("mistake"),
       title: SEARCH_HELP.map(pair => pair.join(": ")).join("\n"), onkeydown: event => {
       if (event.key === "Enter") this.runSearch(this.search.value);
     }});
@@ -142,7 +142,7 @@ class View {
     const option = column => h("option", {value: column.name}, column.name);
     const own = this.columns.filter((column, k) => !column.derived && !this.pixels.has(k)), made = this.columns.filter(column => column.derived);
     const group = (label, list) => list.length ? h("optgroup", {label}, ...list.map(option)) : null;
-    this.colourSelect.replaceChildren(h("option", {value: ""}, "single colour"), ...[group("columns", own), group("computed by the models", made)].filter(Boolean));
+    this.colourSelect.replaceChildren(h("option", {value: ""}, "single colour"), ...[group("columns", own), group("computed from the models", made)].filter(Boolean));
     this.color = color && this.columns.some(column => column.name === color) ? color : "";
     this.colourSelect.value = this.color;
   }
@@ -405,7 +405,7 @@ class View {
     return String(Number(value.toFixed(Math.max(0, Math.min(12, Math.ceil(Math.log10(scale)))))));
   }
 
-  /** Handle a message of the server. */
+  /** Handle a message from the server. */
   receive(message) {
     const {kind} = message;
     if (kind === "scene") this.load(message);
@@ -487,7 +487,7 @@ function spectrum({values, lower, upper, ratios}) {
   svg.setAttribute("aria-label", `Eigenvalues ${values.slice(0, 8).map(formatNumber).join(", ")}`);
   values.forEach((value, k) => {
     const x = 10 + k * wide, bar = put(svg, "rect", {x: x + 2, y: Y(value), width: Math.max(1, wide - 4), height: Math.max(0.5, t - 16 - Y(value)), class: "bar"});
-    const between = upper[k] === null ? "no bound" : `exact value between ${lower[k].toPrecision(8)} … ${upper[k].toPrecision(8)}`;
+    const between = upper[k] === null ? "no bound" : `exact value between ${lower[k].toPrecision(8)} and ${upper[k].toPrecision(8)}`;
     put(bar, "title", {}, `component ${k + 1}: ${value.toPrecision(8)}, ${between}`);
     if (upper[k] !== null) put(svg, "path", {d: `M${x + wide / 2} ${Y(lower[k])}V${Y(upper[k])}M${x + 2} ${Y(upper[k])}h${Math.max(1, wide - 4)}M${x + 2} ${Y(lower[k])}h${Math.max(1, wide - 4)}`, class: "bound"});
     if (n <= 10) {

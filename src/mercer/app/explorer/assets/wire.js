@@ -31,7 +31,7 @@ export async function decompress(text) {
   return new Response(plain).arrayBuffer();
 }
 
-/** A column of the table: numbers, stored as integers and a power of ten where that is exact, or texts, stored as integer codes. */
+/** A column of the table: numbers, stored as scaled integers where that is exact, or strings, stored as integer codes. */
 class Column {
   constructor(message) {
     Object.assign(this, {name: message.name, type: message.type, derived: message.derived});
@@ -58,7 +58,7 @@ class Column {
     return value === null ? "missing" : typeof value === "number" ? formatNumber(value) : value;
   }
 
-  /** Return the distinct values with their counts, for texts and for at most 12 distinct integers; null for other numbers. */
+  /** Return the distinct values with their counts, for strings and for at most 12 distinct integers; null for other columns. */
   categories() {
     if (this.categoryCache) return this.categoryCache.list;
     const counts = new Map(), n = this.data.length;

@@ -1,1 +1,1 @@
-"""Objectives for the hyperparameters of Gaussian processes."""
+"""Objectives for optimising the hyperparameters of Gaussian processes."""

@@ -20,18 +20,19 @@ __all__ = ["LatentBound", "LatentState", "RowBound"]
 
 @dataclass(frozen=True)
 class _LatentBoundTuning:
-    """Jitter and block sizes of the bound."""
+    """Jitter and block sizes of `LatentBound`."""
 
     # Added to the diagonal of K(Z, Z), relative to its mean, so that its Cholesky factor exists.
     jitter: float = 1e-6
-    # Rows times pairs of inducing points in a block, which limits the memory.
+    # Number of entries (rows times pairs of inducing points) in a block, which limits the memory.
     block_entries: int = 2**18
-    # Arrays of `block_entries` numbers in each thread, for the memory estimate.
+    # Number of arrays with `block_entries` entries in each thread, for the memory estimate.
     arrays_per_thread: int = 4
-    # Vectors of parameters in the optimiser, for the memory estimate: L-BFGS stores 20 steps with
-    # their gradients, and has further work arrays.
+    # Number of parameter vectors in the optimiser, for the memory estimate: L-BFGS stores 20 steps
+    # with their gradients, and needs additional work arrays.
     optimiser_vectors: int = 70
-    # Groups of blocks with separate sums, so that sums do not depend on the number of threads.
+    # Blocks are summed in this fixed number of groups, so that the sums do not depend on the number
+    # of threads.
     groups: int = 8
 
 
@@ -68,14 +69,15 @@ class LatentState(NamedTuple):
 
 @entry_point
 class RowBound:
-    """Contribution of single rows to the bound, for a fixed distribution of the inducing values.
+    """Contribution of each row y to the bound `LatentBound`, for fixed inducing values.
 
         -1/2 [d log 2 pi s + |y|^2 / s] + g0 psi0 + G1 . psi1 + <G2, psi2> - KL(q(x) || N(0, I))
 
         g0 = -d / 2s,   G1 = alpha y / s,   G2 = (d (K^-1 - L^-T C^-1 L^-1) - alpha alpha^T) / 2s
 
-    The inducing values have the distribution N(K alpha, L C^-1 L^T).  It is used to find the
-    latent distribution of new rows.
+    The inducing values (f at the inducing points) have the fixed distribution
+    N(K alpha, L C^-1 L^T), and q(x) = N(mu, S) is the latent distribution of the row.  Maximising
+    the contribution over mu and S gives the latent distribution of new rows.
 
     Parameters
     ----------
@@ -117,7 +119,7 @@ class RowBound:
         self.psi2_weight = 0.5 / noise * unwhiten(factor, self.whitened_weights)
 
     def pullback(self, Y: np.ndarray, mu: np.ndarray, S: np.ndarray) -> PsiPullback:
-        """Return the terms of each row that contain psi statistics, and their derivatives."""
+        """Return, for each row, the sum of the terms with psi statistics, and its derivatives."""
         return self.psi.pullback(mu, S, self.psi0_weight, Y @ self.psi1_weight.T, self.psi2_weight)
 
     def value_and_gradients(
@@ -131,7 +133,10 @@ class RowBound:
 
 
 class _InducingSystem(NamedTuple):
-    """The m x m matrices: K = L L^T, C = I + A = B B^T, alpha = (s K + psi2)^-1 psi1^T Y."""
+    """Matrices of the m inducing points: K = L L^T, I + A = B B^T, (s K + psi2) alpha = psi1^T Y.
+
+    A = L^-1 psi2 L^-T / s, where s is the noise variance.
+    """
 
     L: np.ndarray
     A: np.ndarray
@@ -150,11 +155,11 @@ class LatentBound:
         F = -1/2 [nd log 2 pi s + d log |I + A| - d tr A + (|Y|^2 + d psi0) / s]
             + 1/2 tr Y^T psi1 (s K + psi2)^-1 psi1^T Y / s - 1/2 sum (S + mu^2 - log S - 1)
 
-    with A = L^-1 psi2 L^-T / s and K = k(Z, Z) = L L^T.  The latent points X are integrated out
-    with q(x_i) = N(mu_i, diag S_i) and the prior N(0, I); the values at the m inducing points Z
-    have their optimal distribution (Titsias & Lawrence, 2010).
+    with the noise variance s, A = L^-1 psi2 L^-T / s and K = k(Z, Z) = L L^T.  The latent points X
+    are integrated out with q(x_i) = N(mu_i, diag S_i) and the prior N(0, I); the values of f at the
+    m inducing points Z have their optimal distribution (Titsias & Lawrence, 2010).
 
-    The parameters are one vector u: mu, log S, Z, the theta of the kernel, and log s.
+    All parameters are stored in one vector u: mu, log S, Z, the theta of the kernel, and log s.
 
     Parameters
     ----------
@@ -165,13 +170,11 @@ class LatentBound:
     n_components, n_inducing : int
         The number of columns of mu, and of rows of Z.
     n_threads : int, optional
-        By default, all processors.  The results do not depend on it.
+        Number of threads; by default, all processors.  The results do not depend on it.
 
-    Notes
-    -----
-    A millionth of its mean diagonal is added to the diagonal of K.  F is still a bound, because
-    this is equivalent to observing the inducing values with noise.  Rows are processed in blocks:
-    no array is larger than Y, mu or m x m, apart from the blocks.
+    Notes ----- A jitter of 1e-6 times the mean diagonal entry is added to the diagonal of K.  F is
+    still a bound, because this is equivalent to observing the inducing values with noise.  Rows are
+    processed in blocks: no array is larger than Y, mu or m x m, apart from the blocks.
 
     Examples
     --------
@@ -197,7 +200,7 @@ class LatentBound:
 
     @property
     def X(self) -> np.ndarray:
-        """The data Y; `maximise` reads the number of observations from it."""
+        """The data Y; `maximise` needs only its number of rows."""
         return self.Y
 
     @property
@@ -219,14 +222,14 @@ class LatentBound:
         )
 
     def joined(self, state: LatentState) -> np.ndarray:
-        """Return the vector u of a state."""
+        """Return the parameter vector u of a state."""
         mu, S, Z, kernel, noise = state
         return np.concatenate(
             [mu.ravel(), np.log(S).ravel(), Z.ravel(), kernel.theta, [np.log(noise)]]
         )
 
     def split(self, u: np.ndarray) -> LatentState:
-        """Return the state of a vector u."""
+        """Return the state that the parameter vector u describes."""
         mu, log_S, Z, theta, log_s = np.split(u, np.cumsum(self._sizes)[:-1])
         q = self.n_components
         kernel = self.kernel.with_theta(theta)
@@ -268,7 +271,7 @@ class LatentBound:
         return mean, Conditioned(state.kernel, state.Z, inner.L, inner.B)
 
     def workspace(self) -> int:
-        """Return the memory of an optimisation in bytes: vectors of L-BFGS, and some blocks."""
+        """Return the memory of an optimisation, in bytes: vectors of L-BFGS, and blocks of rows."""
         blocks = (
             _TUNING.arrays_per_thread
             * max(_TUNING.block_entries, self.n_inducing**2)
@@ -283,7 +286,7 @@ class LatentBound:
 
     @property
     def blocks(self) -> list[slice]:
-        """Slices of rows, such that rows times pairs of inducing points are `block_entries`."""
+        """Slices of rows; each has about `block_entries` rows times pairs of inducing points."""
         pairs = self.n_inducing * (self.n_inducing + 1) // 2
         return slices(len(self.Y), max(1, _TUNING.block_entries // pairs))
 

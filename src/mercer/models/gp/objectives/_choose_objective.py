@@ -1,4 +1,4 @@
-"""The mapping from solver names to objectives of a Gaussian process."""
+"""Choice of the objective of a Gaussian process from the name of a solver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def choose_objective(spec: str, n: int, max_memory: Any = None) -> Any:
     n : int
         The number of points.
     max_memory : int, str or None
-        The memory budget, in bytes or as text such as "2 GiB"; used by "auto" only.
+        The memory budget, in bytes or as a string such as "2 GiB"; used by "auto" only.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def choose_objective(spec: str, n: int, max_memory: Any = None) -> Any:
     """
     if spec != "auto":
         return _OBJECTIVES[spec]
-    # two n x n arrays: the stored Cholesky factor, and the one for evaluating the likelihood
+    # two n x n arrays: the stored Cholesky factor, and one for evaluating the likelihood
     needed = 16 * n * n + pullback_workspace(n)
     if n <= _MAX_EXACT_POINTS and needed <= budget_in_bytes(max_memory):
         return MarginalLikelihood

@@ -120,7 +120,7 @@ class ExactObjective(Objective):
         return fits_one_block(self.kernel, self.X)
 
     def _jittered_system(self, kernel: Kernel) -> tuple[FactorizedCovariance, float]:
-        """Factorise C, with a jitter on its diagonal if needed; return C and the jitter.
+        """Factorise C = K + noise, with a jitter if needed; return the factors and the jitter.
 
         The jitter starts at the size of the rounding errors of K and grows by factors of 10.  If
         an observation has no noise, no jitter is tried.
@@ -163,7 +163,7 @@ class MarginalLikelihood(ExactObjective):
     ----------
     kernel : Kernel
         The prior covariance, including the noise as a `White` term if theta should contain it.
-        Its parameters must be numbers, not rules that need data.
+        Its parameters must be numbers, not rules that depend on data, such as gamma="scale".
     X : points
         The n observations, in any form that the kernel accepts.
     Y : array of shape (n,) or (n, q)
@@ -171,7 +171,7 @@ class MarginalLikelihood(ExactObjective):
     noise : float or array of shape (n,), default=0
         Variance added to the diagonal of K.  It is not part of theta.
     max_memory : int, str or None
-        The memory budget: bytes, text such as "2 GiB", or None for the default of `gram`.
+        The memory budget: bytes, a string such as "2 GiB", or None for the default of `gram`.
 
     Notes
     -----
@@ -208,7 +208,7 @@ class MarginalLikelihood(ExactObjective):
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its gradient, and the average information matrix B.
 
-            B_ij = 1/2 sum_c a_c^T dK_i C^-1 dK_j a_c,     a = C^-1 y
+            B_ij = 1/2 sum_c a_c^T dK_i C^-1 dK_j a_c,     a_c = C^-1 y_c,   dK_i = dK / d theta_i
 
         B approximates minus the second derivatives.  If K is linear in its parameters, it is the
         average of the observed and the expected (Fisher) information (Gilmour, Thompson & Cullis,
@@ -239,7 +239,7 @@ class MarginalLikelihood(ExactObjective):
             return value, np.zeros(p), np.zeros((p, p))
         inverse = system.invert()
         gradient, T = system.derivatives(self._weights(inverse, A), A)
-        # the products dK_i a_c as q p columns
+        # q p columns with the products (dK / d theta_i) a_c
         R = np.asfortranarray(np.moveaxis(T, 0, 2).reshape(len(A), -1))
         solved = blas.dsymm(1.0, inverse, R, lower=1)
         B = np.einsum("icp,icr->pr", R.reshape(len(A), -1, p), solved.reshape(len(A), -1, p))
@@ -304,7 +304,7 @@ class LeaveOneOut(ExactObjective):
     _n_square_arrays: ClassVar[int] = 2
 
     def _log_objective(self, system: FactorizedCovariance, A: np.ndarray) -> float:
-        # The value alone needs C^-1 too, so that it costs nearly as much as a gradient.
+        # Even without the gradient, the value needs C^-1; it costs nearly as much as a gradient.
         return _log_predictive(A, system.invert().diagonal())
 
     def _log_objective_and_gradient(

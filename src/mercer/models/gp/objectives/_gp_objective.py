@@ -29,7 +29,7 @@ from .._noise_kernel import without_noise
 __all__ = ["UNDEFINED", "Capabilities", "InducingPointObjective", "Objective"]
 
 
-# Errors that mean that the objective has no value at a theta.
+# Errors which mean that the objective is not defined at a theta.
 UNDEFINED = (NotPositiveDefiniteError, KernelRangeError)
 
 # Default number of landmarks: small, because an optimisation evaluates the objective dozens of
@@ -72,7 +72,7 @@ class Objective(ABC):
     Y: np.ndarray
     noise: Any = 0.0
 
-    # Advice if K + noise is not positive definite; the same text as in scikit-learn.
+    # Advice in the error message if K + noise is not positive definite, as in scikit-learn.
     remedy: ClassVar[str] = (
         "gradually increasing the 'alpha' parameter of your GaussianProcessRegressor estimator"
     )
@@ -105,7 +105,7 @@ class Objective(ABC):
 
     @abstractmethod
     def workspace(self) -> int:
-        """Return the memory, in bytes, that a value with its gradient needs."""
+        """Return the memory, in bytes, that an evaluation with gradient needs."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -146,7 +146,7 @@ class Objective(ABC):
 
     @abstractmethod
     def _require_gradient(self) -> None:
-        """Raise an error if a gradient is impossible or exceeds the memory budget."""
+        """Raise an error if a gradient is not available or exceeds the memory budget."""
 
     def subset(self, rows: np.ndarray) -> Self:
         """Return the objective restricted to the observations `rows`, with the same landmarks."""
@@ -155,7 +155,7 @@ class Objective(ABC):
         return replace(self, X=X, Y=Y, noise=noise, **self._fixed_choices())
 
     def _fixed_choices(self) -> dict[str, Any]:
-        """Return the fields, such as landmarks, that a subset takes over from all observations."""
+        """Return the fields, such as landmarks, that `subset` copies rather than chooses again."""
         return {}
 
     def _kernel_at(self, theta: Any) -> Kernel:
@@ -222,22 +222,22 @@ class InducingPointObjective(Objective):
     def _require_gradient(self) -> None:
         if self.kernel.theta.size and not self.kernel.pullback_in_tiles:
             raise NotDifferentiableError(
-                f"{self.kernel} has derivatives of the whole matrix k(X) only, not of its tiles, "
-                f"and the whole matrix would need n x n numbers; use a mercer kernel, "
-                f"solver='cholesky', or optimizer=None"
+                f"the derivatives of {self.kernel} can only be computed for the whole matrix k(X), "
+                f"not for its tiles, but this solver does not store n x n numbers; use a mercer "
+                f"kernel, solver='cholesky', or optimizer=None"
             )
 
 
-# --- The optional methods of an objective that `maximise` may call.
+# --- Optional methods of an objective that `maximise` may call.
 
 
 @dataclass(frozen=True)
 class Capabilities:
     """Which optional methods an objective supports; all are False by default.
 
-    `maximise` calls an optional method only if the objective's `capabilities` list it.  A wrapper
-    around another objective may define all of the methods.  It lists only those that the wrapped
-    objective supports as well, because the others would fail.
+    `maximise` calls an optional method only if it is True in the objective's `capabilities`.  An
+    objective that wraps another one sets only those to True that the wrapped one supports as well,
+    even if it defines all of the methods.
 
     Attributes
     ----------

@@ -16,7 +16,8 @@ from ._gp_objective import Capabilities
 
 __all__ = ["LatentLikelihood"]
 
-# Number of n x n arrays that a gradient needs: C, W, and temporaries of the gradient in the points.
+# Number of n x n arrays that a gradient needs: the covariance, the weights of its derivatives, and
+# temporary arrays for the gradient in the points.
 _N_SQUARE_ARRAYS = 8
 
 
@@ -28,20 +29,20 @@ class LatentLikelihood:
         log p(Y | Z, theta) + log p(Z) = sum_c log N(y_c; 0, K(Z)) + sum_i log N(z_i; 0, I)
         d log p(Y | Z, theta) = sum_ij W_ij dK_ij,   W = 1/2 (A A^T - d K^-1),   A = K^-1 Y
 
-    for the d columns of Y.  The gradient in z_i is 2 sum_j W_ij dk(z_i, z_j)/dz_i - z_i.  The
-    parameters are one vector u: the rows of Z, followed by theta.
+    for the d columns of Y.  The gradient in z_i is 2 sum_j W_ij dk(z_i, z_j)/dz_i - z_i.  All
+    parameters are stored in one vector u: the rows of Z, followed by theta.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel of the latent points, with the noise as a `White` term.  Its parameters must be
-        numbers, not rules that need data.
+        numbers, not rules that depend on data, such as gamma="scale".
     Y : array of shape (n, d)
         The observed data.
     n_components : int
         The number of columns of Z.
     prior : bool, default=True
-        Whether to add log p(Z).  Without it, the objective is the likelihood of Z and theta.
+        Whether to add log p(Z).  If False, the objective is log p(Y | Z, theta).
     max_memory : int, str or None
         The memory budget.
 
@@ -73,21 +74,21 @@ class LatentLikelihood:
 
     @property
     def X(self) -> np.ndarray:
-        """The data Y; `maximise` reads the number of observations from it."""
+        """The data Y; `maximise` needs only its number of rows."""
         return self.Y
 
     @property
     def bounds(self) -> np.ndarray:
-        """The bounds of u: those of theta for the kernel, and infinite ones for the points."""
+        """The bounds of u: infinite for the points, and those of the kernel for theta."""
         unbounded = np.tile([-np.inf, np.inf], (len(self.Y) * self.n_components, 1))
         return np.concatenate([unbounded, self.kernel.bounds])
 
     def joined(self, Z: np.ndarray) -> np.ndarray:
-        """Return the vector u of the points Z and the theta of the kernel."""
+        """Return the parameter vector u: the points Z, followed by the theta of the kernel."""
         return np.concatenate([Z.ravel(), self.kernel.theta])
 
     def split(self, u: np.ndarray) -> tuple[np.ndarray, Kernel]:
-        """Return the points Z and the kernel of the vector u."""
+        """Return the points Z and the kernel that the parameter vector u describes."""
         size = len(self.Y) * self.n_components
         return u[:size].reshape(-1, self.n_components), self.kernel.with_theta(u[size:])
 

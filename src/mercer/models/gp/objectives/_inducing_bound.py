@@ -38,8 +38,8 @@ class InducingBound(InducingPointObjective):
 
         log p(Y) >= sum_c log N(y_c | 0, Q + D) - q/2 tr D^-1 (K - Q),  Q = K_nS K_SS^-1 K_Sn
 
-    D is the noise; K and Q do not contain it; S are the m inducing points, here called landmarks
-    (Titsias, AISTATS 2009).  The bound assumes that f is known only through its values on S.  It
+    D is the noise, which K and Q do not contain.  S are the m inducing points, here called
+    landmarks (Titsias, AISTATS 2009).  The bound uses only the values of f at S.  It
     never exceeds log p, and equals log p for S = X.  Maximising it over theta therefore cannot
     exploit a poor approximation.
 
@@ -56,9 +56,9 @@ class InducingBound(InducingPointObjective):
     random_state : int, Generator, RandomState or None
         Random seed for choosing the landmarks; None means 0.
     max_memory : int, str or None
-        The memory budget: bytes, text such as "2 GiB", or None for the default of `gram`.
+        The memory budget: bytes, a string such as "2 GiB", or None for the default of `gram`.
     n_threads : int, optional
-        By default, all processors.  The result does not depend on it.
+        Number of threads; by default, all processors.  The result does not depend on it.
 
     Attributes
     ----------
@@ -154,7 +154,8 @@ class InducingBound(InducingPointObjective):
     def _gradient(self, Q: Projection, factor: TriangularFactor) -> np.ndarray:
         """Return the gradient in theta.
 
-        With alpha = (Q + D)^-1 Y, and A and w as in the module docstring of `Projection`:
+        With alpha = (Q + D)^-1 Y, and A, F, L and w as in the module docstring of `Projection`, the
+        derivatives of the bound are
 
         d/dQ = M = 1/2 (alpha alpha^T + q D^-1 F A^-1 F^T D^-1),    F^T alpha = w
         d/dK_nS = 2 M F L^-1 = (alpha w^T + q D^-1 F (I - A^-1)) L^-1

@@ -34,13 +34,15 @@ __all__ = ["LaplaceLikelihood"]
 
 @dataclass(frozen=True)
 class _LaplaceTuning:
-    """Limits of the Newton iteration for the mode."""
+    """Limits of the Newton iteration that finds the mode."""
 
-    # How often a step that decreases the objective is halved before the iteration gives up.
+    # Number of times that a step which decreases the objective is halved before it is rejected.
     max_halvings: int = 30
-    # Further steps with the same factor of I + K W; a new factor costs as much as several of them.
+    # Number of additional steps that reuse a factorisation of I + K W; a new factorisation costs as
+    # much as several steps.
     max_corrections: int = 3
-    # Largest |K^-1 f - (Y - P)| / |Y - P| at a mode that counts as converged; it is 0 at the mode.
+    # The mode f has converged if |K^-1 f - (Y - P)| / |Y - P| is at most this value, for labels Y
+    # and probabilities P; it is 0 at the exact mode.
     max_mode_residual: float = 1e-4
     # Relative gains of the objective below this are rounding errors.
     min_relative_gain: float = 1e-12
@@ -51,14 +53,14 @@ _TUNING = _LaplaceTuning()
 
 @dataclass(frozen=True)
 class _Mode:
-    """The most probable f, and the quantities at f."""
+    """The posterior mode f, the most probable latent values, and quantities computed at f."""
 
     curvature: Any
-    slope: np.ndarray  # Y - P, which equals K^-1 f at the mode
+    slope: np.ndarray  # labels minus probabilities, Y - P; equals K^-1 f at the mode
     value: float  # the approximate log marginal likelihood
     steps: int
     converged: bool
-    slack: float  # |K^-1 f - (Y - P)| relative to |Y - P|
+    slack: float  # |K^-1 f - (Y - P)| relative to |Y - P|; 0 at the exact mode
 
 
 @entry_point
@@ -95,8 +97,8 @@ class LaplaceLikelihood(Objective):
         M = sum_c (a_c a_c^T - R_cc + u_c a_c^T + a_c u_c^T) / 2,
         a = K^-1 f = Y - P,    R = (K + W^-1)^-1,    u = (I - R K) s,
 
-    where s is the derivative of -log det(I + K W) / 2 with respect to f.  No array of size
-    n x n x p is needed.
+    where P are the probabilities, and s is the derivative of -log det(I + K W) / 2 with respect to
+    f.  No array of size n x n x p is needed, for p parameters.
 
     Two columns 1 - y, y with the kernel k are equivalent to one column y with the kernel 2 k,
     because the probabilities depend only on the difference of the two functions.
@@ -202,7 +204,7 @@ class LaplaceLikelihood(Objective):
         return Posterior(Expansion(kernel, self.X, mode.slope), covariance, report)
 
     def _find_mode(self, K: np.ndarray) -> _Mode:
-        """Return the most probable f, found by Newton's method.
+        """Return the posterior mode f, found by Newton's method.
 
         Factorising I + K W costs as much as several solves.  Each factor is therefore used for its
         Newton step and for a few more corrections.  The iteration ends with a step that uses a
@@ -225,7 +227,7 @@ class LaplaceLikelihood(Objective):
                 if is_flat:
                     break
             steps += 1
-            del curvature  # free its arrays before the next one is created
+            del curvature  # free its memory before the next one is computed
         if self.warm:
             self.__dict__["_last"] = A  # a start for the next call; the result hardly depends on it
         slack = float(np.linalg.norm(A - slope)) / max(float(np.linalg.norm(slope)), 1e-300)

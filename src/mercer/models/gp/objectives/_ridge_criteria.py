@@ -11,8 +11,8 @@
     "likelihood"  marginal likelihood det(C / c)^-1/2 exp(-y^T C^-1 y / 2 c), maximised over the
                   scale c; the intercept b is integrated out
 
-All three are functions of a, p and log det C.  (With an intercept, det C is replaced by the
-determinant of the restricted likelihood, det C times 1^T u.)  Because dP = -P dC P, one formula
+All three criteria are functions of a, p and log det C.  (With an intercept, det C is replaced by
+the determinant of the restricted likelihood, det C times 1^T u.)  Because dP = -P dC P, one formula
 gives all gradients: if U, v and c are the derivatives in a, p and the log determinant, and B = P U,
 
     d value = sum_ij W_ij dC_ij,     W = -1/2 (B a^T + a B^T) - P diag(v) P + c P
@@ -43,7 +43,7 @@ RIDGE_CRITERIA = ("loo", "gcv", "likelihood")
 
 
 class _CriterionValue(NamedTuple):
-    """A criterion with its derivatives in a, in p, and in the log determinant."""
+    """A criterion, with its derivatives in a, p and log det C (see the module docstring)."""
 
     value: float
     by_a: np.ndarray
@@ -68,7 +68,7 @@ class RidgeCriterion(Objective):
     noise : float or array of shape (n,), default=0
         The inverse sample weights 1 / w; 0 means 1.
     alpha : float, default=1
-        The regularisation.
+        The regularisation parameter.
     free : bool, default=True
         Whether log alpha is part of theta.
     intercept : bool, default=False
@@ -120,7 +120,7 @@ class RidgeCriterion(Objective):
         return q * (n - (self.intercept and self.criterion == "likelihood"))
 
     def error(self, value: float) -> float:
-        """Return the mean squared error of a value; for "likelihood", the value itself."""
+        """Convert a value of the objective to a mean squared error; "likelihood" is unchanged."""
         if self.criterion == "likelihood":
             return value
         return float(np.exp(-2.0 * value / self.n_targets))
@@ -131,7 +131,7 @@ class RidgeCriterion(Objective):
         return Capabilities(subset=True, standard_error=True)
 
     def standard_error(self, theta: Any = None) -> float:
-        """Return the approximate standard deviation of the value over data sets of this size.
+        """Return the approximate standard error of the value, over random data sets of this size.
 
         The mean of N squared normal errors has a relative standard error of sqrt(2 / N).  An
         optimisation can stop when its steps gain much less than this.
@@ -174,7 +174,7 @@ class RidgeCriterion(Objective):
         return result.value, gradient
 
     def _solve(self, theta: Any) -> tuple[Kernel, np.ndarray, np.ndarray, Any, _CriterionValue]:
-        """Return the kernel, alpha / w, a, P (valid in its lower triangle), and the criterion."""
+        """Return the kernel, alpha / w, a, P (lower triangle only), and the criterion."""
         kernel, alpha = self.split(theta)
         n, Y = length(self.X), self.Y
         regularisation = np.broadcast_to(alpha * np.asarray(self.noise), (n,))

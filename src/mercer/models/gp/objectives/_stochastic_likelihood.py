@@ -1,6 +1,7 @@
 """Stochastic estimate of the log marginal likelihood, without an n x n matrix.
 
-Linear systems are solved by conjugate gradients, and log det is estimated from random probes.
+Linear systems are solved by conjugate gradients, and the log determinant is estimated from random
+vectors, the probes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ._gp_objective import UNDEFINED, Capabilities, InducingPointObjective
 
 __all__ = ["Estimate", "StochasticLikelihood"]
 
-# Tolerance for the posterior mean: smaller than `tol` in an optimisation, because the mean is part
-# of the result.
+# Tolerance of conjugate gradients for the posterior mean.  It is smaller than the default `tol`,
+# because the mean is part of the result.
 _POSTERIOR_TOL = 1e-8
 
 
@@ -49,7 +50,7 @@ class Estimate(NamedTuple):
     standard_error: float  # from the variation between probes; 0 if the preconditioner is exact
     gradient: np.ndarray | None
     n_iter: int  # number of products with K
-    gap: float  # error of the value because the iteration stopped, and because of rounding
+    gap: float  # bound on the error of the value from stopping the iteration and from rounding
 
 
 @entry_point
@@ -60,8 +61,8 @@ class StochasticLikelihood(InducingPointObjective):
         log p(Y) = sum_c -1/2 (y_c^T C^-1 y_c + log det C + n log 2 pi),     C = K + D
         log det C = log det P + E u^T log(P^-1/2 C P^-1/2) u,     P = Q + D,  Q = K_nS K_SS^-1 K_Sn
 
-    D is the noise, S are landmarks, and u is uniform on the sphere |u|^2 = n.  It needs no n x n
-    array: K is evaluated by tiles, again for every product.
+    D is the noise, S are landmarks, E is the expectation, and u is uniform on the sphere
+    |u|^2 = n.  No n x n array is needed: for every product with K, its tiles are evaluated again.
 
     Parameters
     ----------
@@ -70,11 +71,11 @@ class StochasticLikelihood(InducingPointObjective):
     rank, landmarks, max_memory, n_threads
         See `InducingBound`.
     probes : int, default=16
-        The number of random vectors for log det.  The standard error decreases with its square
-        root.
+        The number of random vectors for log det.  The standard error is proportional to
+        1 / sqrt(probes).
     tol : float, default=1e-4
-        Conjugate gradients stop when |r| <= tol |b| in the norm of P^-1, where b is the right-hand
-        side.  The relative error of y^T C^-1 y is of the order of tol^2.
+        Conjugate gradients stop when the residual r satisfies |r| <= tol |b| in the norm of P^-1,
+        where b is the right-hand side.  The relative error of y^T C^-1 y is of the order of tol^2.
     max_iter : int, default=1000
         Largest number of conjugate gradient steps.
     random_state : int, Generator, RandomState or None
@@ -92,7 +93,7 @@ class StochasticLikelihood(InducingPointObjective):
 
     Landmarks and probes are drawn once and do not change with theta, so that values can be
     compared.  The gradient is an estimate of the gradient of log p; it is not the derivative of
-    the estimated value.  An optimisation therefore cannot converge further than the errors of both.
+    the estimated value.  An optimisation can therefore converge only up to the errors of both.
 
     Examples
     --------
@@ -170,7 +171,8 @@ class StochasticLikelihood(InducingPointObjective):
         tol = np.repeat([min(_POSTERIOR_TOL, self.tol), self.tol], [q, self.probes])
         system, probes, solution = self._solve(theta, tol)
         estimate = self._estimate_from_solution(system, probes, solution, gradient=False)
-        # R is S (y - C a); reports contain the residual in the units of y, relative to |Y|
+        # solution.R is scaled by D^-1/2; the report contains the residual in the units of Y,
+        # relative to |Y|
         norm = float(np.linalg.norm(self.Y)) or 1.0
         residual = float(np.linalg.norm(solution.R[:, :q] / system.scale[:, None])) / norm
         report = Report(
@@ -223,8 +225,8 @@ class StochasticLikelihood(InducingPointObjective):
         solution = system.solve(right, tol, self.max_iter)
         if not solution.converged:
             warn_caller(
-                f"conjugate gradients did not converge: after {solution.n_iter} steps |r| is "
-                f"{solution.error:.1e} times what tol allows, in the norm of the preconditioner. "
+                f"conjugate gradients did not converge: after {solution.n_iter} steps the residual "
+                f"is {solution.error:.1e} times as large as tol allows. "
                 f"The usual cause is a noise that is small relative to the variance that the "
                 f"landmarks do not explain. Try more landmarks (rank), a larger noise (alpha, or "
                 f"White() in the kernel), or solver='cholesky'",
@@ -260,9 +262,9 @@ class StochasticLikelihood(InducingPointObjective):
     ) -> np.ndarray:
         """Return the gradient 1/2 tr(alpha alpha^T dC) - q/2 tr(C^-1 dC).
 
-        The second term is estimated as in the docstring of the class.  With Y = P^-1 Z for the N
-        probes, B = F^T Y / sqrt(N), and A as in the module docstring of `Projection`, the weights
-        of the derivatives are
+        The second term is estimated as in the class docstring.  Here Y = P^-1 Z for the N probes Z,
+        B = F^T Y / sqrt(N), and A, D, F and L are as in the module docstring of `Projection`.  The
+        weights of the derivatives are
 
             dP = dQ + dD:   M = -q/2 (P^-1 - Y Y^T / N)
             dK_nS:          2 M F L^-1 = -q (D^-1 F A^-1 - Y B^T / sqrt(N)) L^-1

@@ -1,1 +1,1 @@
-"""Two-sample and independence tests."""
+"""Kernel two-sample and independence tests."""

@@ -37,23 +37,24 @@ _METHODS = ("auto", "permutation", "lowrank")
 
 @dataclass(frozen=True)
 class _IndependenceTuning:
-    """Limits on problem size and on the memory and work of a task."""
+    """Limits on the problem size, and on the memory and work of a parallel task."""
 
-    # "auto" uses exact permutation sums up to this number of pairs, and features beyond it.
+    # Up to this many pairs, "auto" uses the exact matrices ("permutation"); beyond, "lowrank".
     max_permutation_pairs: int = 4000
-    # Memory of the array of permutations that is generated at a time.
+    # Size in bytes of the array of permutations that is generated at a time.
     permutation_block_bytes: int = 2**26
-    # Terms of the sums over matrices below which a separate task costs more than it saves.
+    # A task computes at least this many terms; otherwise its overhead would exceed the time saved.
     min_task_terms: int = 2**20
-    # Minimum number of permutations in such a task, which share the rows of B in the cache.
+    # Minimum number of permutations in a task; they share the rows of the matrix B in the cache.
     min_task_permutations: int = 16
-    # Memory of the permuted features in a task.
+    # Size in bytes of the permuted features in a task.
     feature_task_bytes: int = 2**22
 
 
 _TUNING = _IndependenceTuning()
 
-# sums(orders, out) sets out_b <- sum_ij A_ij B_(p_i p_j) for each permutation p = orders[b].
+# A function sums(orders, out) that sets out[b] to the sum of A_ij B_(p_i p_j) over i and j, for
+# each permutation p = orders[b].
 Sums = Callable[[np.ndarray, np.ndarray], None]
 
 
@@ -77,12 +78,12 @@ class IndependenceResult:
         The smallest p-value that is possible with this number of permutations.
     truncation : pair of float
         The relative truncation error tr(K - F F^T) / tr K of the features F of X, and the same for
-        Y, with "lowrank"; (0.0, 0.0) with "permutation".  The biased statistic is too small by at
-        most the sum of both times tr K tr L / n^2.
+        Y, with "lowrank"; (0.0, 0.0) with "permutation".  The approximation
+        makes the biased statistic too small by at most (sum of both errors) * tr K tr L / n^2.
     rank : pair of int, or None
         The numbers of features of X and Y with "lowrank", else None.
     kernel, kernel_y : Kernel
-        The kernels of X and Y, with all rules resolved.
+        The kernels of X and Y, with numbers for all parameters that depend on the data.
     null : ndarray of shape (n_permutations,)
         The statistics of the permuted pairings.
 
@@ -145,7 +146,7 @@ def independence_test(
                   `result.method` is the method that was used.
     ============= ============================================================================
 
-    If there are at most `n_permutations` permutations besides the observed one, each of them is
+    If there are at most `n_permutations` permutations other than the observed one, each of them is
     evaluated once.
 
     Parameters
@@ -254,7 +255,7 @@ def _sums_over_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, int, float]
 
 @jit("reassoc")
 def _permuted_sums(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.ndarray) -> None:
-    """Set out_b <- sum_ij A_ij B_(p_i p_j) with p = orders[b], from the lower triangle of A.
+    """Set out[b] to sum_ij A_ij B_(p_i p_j) with p = orders[b], using the lower triangle of A.
 
     A row of B is read in permuted order, so it is kept in the cache and used for all permutations.
     The matching rows of A are read sequentially.
@@ -280,7 +281,7 @@ def _permuted_sums(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.nda
 
 
 def _sums_over_features(F: np.ndarray, G: np.ndarray, *, estimator: str) -> tuple[Sums, int, float]:
-    """Do the same as `_sums_over_matrices` for A = F F^T and B = G G^T, after centring F and G.
+    """Do the same as `_sums_over_matrices`, for A = F F^T and B = G G^T with centred F and G.
 
     d and e are the diagonals of A and B.  Since F^T 1 = G^T 1 = 0, the sum of the unbiased
     estimator, which excludes the diagonals, is

@@ -2,12 +2,14 @@
 
     p = (1 + #{b : T_b >= T_0}) / (1 + B)
 
-The observed statistic T_0 is one of the 1 + B values, so that under the null hypothesis
-P(p <= a) <= a for every B.  Values that differ by no more than rounding count as equal.
+T_1, ..., T_B are the statistics of B permutations.  The observed statistic T_0 is one of the 1 + B
+values, so that under the null hypothesis P(p <= a) <= a for every B.  Values that differ by no more
+than rounding count as equal.
 
-`iter_splits`, `iter_permutations` and `iter_signs` return B, and an iterator over blocks of up to
-`size` rows that together hold 1 + B rows.  The first row is the observed arrangement.  If at most
-`count` others exist, each of them follows once; otherwise B = `count` random ones follow.
+`iter_splits`, `iter_permutations` and `iter_signs` return B, and an iterator over blocks of at most
+`size` rows, 1 + B rows in total.  Each row is one arrangement; the first one is the observed one.
+If at most `count` other arrangements exist, each of them follows once; otherwise B = `count` random
+ones follow.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ __all__ = [
     "warn_if_rounding_dominates",
 ]
 
-_USUAL_LEVEL = 0.05  # the usual level; a test that cannot reject at this level gives a warning
+_USUAL_LEVEL = 0.05  # a test that cannot reject at this usual level gives a warning
 _DEFAULT_RANK = 100  # number of features for method="lowrank" with rank=None
 
 RowBlocks = tuple[int, Iterator[np.ndarray]]
@@ -74,7 +76,7 @@ def iter_permutations(n: int, count: int, rng: np.random.Generator, size: int) -
 
 
 def iter_signs(n: int, count: int, rng: np.random.Generator, size: int) -> RowBlocks:
-    """Return rows of n signs, where True is minus; the observed row has no minus sign."""
+    """Return rows of n signs, where True means minus; the observed row has no minus sign."""
     if n < 63 and (others := 2**n - 1) <= count:
         return others, _all_blocks(product((False, True), repeat=n), size)
     return count, _random_blocks(
@@ -112,11 +114,11 @@ def pvalue(observed: float, null: np.ndarray, margin: float) -> float:
 
 
 def warn_if_level_unreachable(smallest: float, why: str) -> None:
-    """Warn if the smallest possible p-value is above 0.05; `why` gives the numbers."""
+    """Warn if the smallest possible p-value is above 0.05; `why` explains the cause."""
     if smallest > _USUAL_LEVEL:
         warn_caller(
-            f"the smallest p-value that can be reached is {smallest:.3g}, so that the test can "
-            f"never reject at the level {_USUAL_LEVEL}: {why}; use more points or permutations"
+            f"the smallest possible p-value is {smallest:.3g}, so that the test can never reject "
+            f"at the level {_USUAL_LEVEL}: {why}; use more points or permutations"
         )
 
 
@@ -127,6 +129,6 @@ def warn_if_rounding_dominates(margin: float, null: np.ndarray) -> None:
             f"the rounding error of a statistic may be up to {margin:.3g}, but the permuted "
             f"statistics have a standard deviation of only {spread:.3g}, so that most of them "
             f"count as equal and the p-value is too large; the usual cause is data far from 0, or "
-            f"a length scale far larger than the distances: centre the features, or choose a "
+            f"a length scale much larger than the distances. Centre the features, or choose a "
             f"smaller length scale"
         )

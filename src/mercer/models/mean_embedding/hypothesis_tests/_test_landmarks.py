@@ -27,10 +27,10 @@ def landmark_grams(
     max_memory: Any,
     required: bool,
 ) -> list[LowRankGram]:
-    """Return F F^T for each (kernel, points); an empty list if one of them has no features.
+    """Return F F^T for each pair (kernel, points), or an empty list if a pair has no features.
 
-    A kernel has no features if it is not positive definite, or if its points have no canonical
-    order.  If features are `required`, the error that gives the reason is raised instead.
+    There are no features if the kernel is not positive definite, or if the points have no canonical
+    order.  If `required` is True, an error with the reason is raised instead.
     """
     try:
         return [landmark_gram(kernel, X, rank, rng, max_memory) for kernel, X in samples]
@@ -49,9 +49,9 @@ def landmark_gram(
         order = canonical_order(X, kernel)
     except UnorderableError as error:
         raise UnorderableError(
-            f"landmarks must not depend on the order of the points, or the level of the test is "
-            f"wrong, but {error}; use method='permutation', or points that are vectors, strings, "
-            f"numbers, or tuples, lists and sets of them"
+            f"the landmarks must not depend on the order of the points, because otherwise the "
+            f"level of the test would be wrong, but {error}; use method='permutation', or points "
+            f"that are vectors, strings, numbers, or tuples, lists and sets of these"
         ) from error
     landmarks = choose_landmarks(kernel, take(X, order), min(rank, length(X)), random_state=rng)
     return LowRankGram(kernel, X, order[landmarks], max_memory=max_memory)

@@ -1,11 +1,11 @@
 """Two-sample and independence tests of chunked data (`Blocks`, Dask arrays).
 
 Each block contributes sums of features, or of pair terms, for the observed data and for random
-rearrangements.  A rearrangement stays within a block: it permutes the sample labels of the rows,
-the signs of the pairs, or the pairing of the rows.  Under the null hypothesis all rearrangements
-are equally likely, so the level of the test is exact for every number of rows, as it is for
-rearrangements of the whole sample.  The random numbers of a block depend only on the seed and the
-number of the block.
+rearrangements.  A rearrangement affects each block separately: it permutes the sample labels of its
+rows, changes the signs of its pairs, or permutes the pairing of its rows.  Under the null
+hypothesis all rearrangements are equally likely, so the level of the test is exact for every number
+of rows, as it is for rearrangements of the whole sample.  The random numbers of a block depend only
+on the seed and on the index of the block.
 
 The level is exact only if the kernel and the landmarks do not depend on the order of the rows.
 They are therefore chosen from the rows whose contents have the smallest hash values, in a
@@ -41,19 +41,19 @@ def are_chunked(X: Any, Y: Any) -> bool:
     """Whether both samples are chunked; raises a ValueError if only one of them is."""
     if is_chunked(X) != is_chunked(Y):
         raise ValueError(
-            "one sample is in blocks, and the other is not; pass both as arrays or both as blocks"
+            "one sample is in blocks, but the other is not; pass both as arrays or both as blocks"
         )
     return is_chunked(X)
 
 
 def pair_blocks(X: Any, Y: Any) -> Blocks:
-    """Validate two chunked samples; return blocks that hold the rows of both."""
+    """Validate two chunked samples; return blocks that contain the rows of both."""
     X, Y = as_blocks(X, "X"), as_blocks(Y, "Y")
     if X.ndim != 2 or Y.ndim != 2:
         raise ValueError(f"samples in blocks must be 2-D, got the shapes {X.shape} and {Y.shape}")
     if X.sizes != Y.sizes:
         raise ValueError(
-            f"samples in blocks are rearranged block by block, and need blocks of the same sizes: "
+            f"samples in blocks are permuted block by block, so the blocks must have equal sizes: "
             f"X has {len(X)} rows in {len(X.sizes)} blocks, Y has {len(Y)} rows in "
             f"{len(Y.sizes)} blocks"
         )
@@ -93,7 +93,7 @@ def _merge_samples(count: int, a: tuple[np.ndarray, ...], b: tuple[np.ndarray, .
 
 
 def _canonical_samples(blocks: Blocks, count: int, pool: bool) -> tuple[np.ndarray, ...]:
-    """Return up to `count` rows in canonical order, of X and Y pooled or of each separately."""
+    """Return up to `count` rows in canonical order, of the pooled samples or of X and Y each."""
     sampled = blocks.reduce(_sample_block, partial(_merge_samples, count), count, pool)
     return tuple(A[canonical_order(A)] for A in sampled)
 
@@ -166,7 +166,7 @@ def chunked_two_sample_test(
 
 
 def _zero_function(kernel: Kernel, Z: np.ndarray) -> Expansion:
-    """Return the zero function, because "linear" computes no mean embeddings."""
+    """Return the zero function as the witness for "linear", which computes no mean embeddings."""
     return Expansion(kernel, Z[:1], np.zeros((1, 1)))
 
 
@@ -179,7 +179,7 @@ def _signed_sums(
 ) -> tuple[np.ndarray, float, int]:
     """Return the sums of the pair terms of a block, their absolute sum, and their number.
 
-    Sum 0 is the observed one; the other `count` sums have random signs.
+    The first sum is the observed one; the other `count` sums have random signs.
     """
     terms = pair_terms(kernel, np.asarray(rows.X, float), np.asarray(rows.y, float))
     sums, rng = np.empty(1 + count), _block_rng(seed, rows.place)
@@ -206,7 +206,7 @@ def _block_feature_sums(rows: BlockRows, phi: NystroemMap) -> tuple[Any, ...]:
 def _split_sums(
     rows: BlockRows, phi: NystroemMap, mean: np.ndarray, seed: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return F^T Z and d . Z for the rows of a block, with d the squared norms of the rows of F.
+    """Return F^T Z and d . Z for a block, with centred features F and their squared norms d.
 
     The columns of Z are the 0/1 indicators of the observed split (first) and of `count` random
     splits, and a column of ones (last).
@@ -299,9 +299,9 @@ def chunked_independence_test(
 
 
 def _paired_feature_sums(rows: BlockRows, phi: NystroemMap, psi: NystroemMap) -> tuple[Any, ...]:
-    """Return the sums of the features of X and Y, the truncated traces, and the traces of K and L.
+    """Return sums over a block: features of X and Y, truncated traces, and traces of K and L.
 
-    A truncated trace is the sum of k(x, x) - |phi(x)|^2 over the rows of a block.
+    A truncated trace is the sum of k(x, x) - |phi(x)|^2, the variance that the features miss.
     """
     F, G = phi.features(rows.X), psi.features(rows.y)
     traces = [

@@ -40,11 +40,11 @@ from ._tests_blockwise import are_chunked, chunked_two_sample_test
 __all__ = ["TwoSampleResult", "two_sample_test"]
 
 _METHODS = ("auto", "permutation", "lowrank", "linear")
-_MAX_PERMUTATION_POINTS = 10_000  # up to this m + n, "auto" evaluates K, which takes (m + n)^2 time
+_MAX_PERMUTATION_POINTS = 10_000  # up to this many points in both samples, "auto" evaluates K
 _SPLIT_BLOCK_BYTES = (
     2**28
-)  # memory of the indicators of the splits and their products with K at a time
-_SIGNS_PER_BLOCK = 2**21  # random signs that are in memory at a time
+)  # size in bytes of the split indicators, and their products with K, in memory at a time
+_SIGNS_PER_BLOCK = 2**21  # number of random signs that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +69,17 @@ class TwoSampleResult:
         The smallest p-value that is possible with this number of permutations.
     truncation : float
         The relative truncation error tr(K - F F^T) / tr K of the features F with "lowrank", else
-        0.  The biased statistic is too small by at most tr(K - F F^T) (1/m + 1/n).
+        0.  The approximation makes the biased statistic too small by at most
+        tr(K - F F^T) (1/m + 1/n).
     rank : int or None
         The number of features with "lowrank", else None.
     kernel : Kernel
-        The kernel, with all rules resolved.
+        The kernel, with numbers for all parameters that depend on the data, such as "median".
     null : ndarray of shape (n_permutations,)
         The statistics of the permuted samples (for "linear", with random signs).
     witness : Expansion
-        The witness function, mean of k(x, .) - mean of k(y, .): positive where X has more mass
-        than Y.
+        The witness function, the mean of k(x, .) minus the mean of k(y, .).  It is positive where
+        X has more mass than Y.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def two_sample_test(
         block, which keeps the level exact.  With "linear", consecutive rows of a block are paired
         without shuffling.
     kernel : Kernel, str, callable or None, default=None
-        None is the RBF whose bandwidth is the median distance of the pooled points; see `mmd`.
+        None means the RBF whose bandwidth is the median distance of the pooled points; see `mmd`.
     estimator : {"unbiased", "biased"}, default="unbiased"
         The estimator of MMD^2; not used by "linear".
     method : {"auto", "permutation", "lowrank", "linear"}, default="auto"
@@ -160,8 +161,8 @@ def two_sample_test(
     rank : int, optional
         The number of features of "lowrank"; 100 by default.
     random_state : int, Generator, RandomState or None, default=None
-        The seed of the permutations and landmarks; None is the seed 0.  With "linear" it also
-        shuffles the samples.
+        The random seed for permutations and landmarks, and with "linear" also for shuffling the
+        samples; None means the seed 0.
     max_memory : int, str or None, default=None
         The memory budget; see `mercer.gram.gram`.
 
@@ -176,8 +177,8 @@ def two_sample_test(
     and landmarks are therefore chosen from the pooled points in a canonical order of their
     contents.  Such an order exists for vectors, rows of tables, strings, numbers, and tuples,
     lists, sets, dicts and arrays of these, and for the indices of a `Precomputed` kernel (by their
-    rows of values).  For other points, and for indices that a function looks up, "lowrank" raises
-    an error.
+    rows of values).  For other points, and for integers that a kernel function uses as indices,
+    "lowrank" raises an error.
 
     All sums use the recentred kernel matrix.  Statistics that differ by no more than the possible
     rounding error count as equal; a warning is issued if this affects most of them.
@@ -255,9 +256,9 @@ def _split_statistics(
     squared_distance = sums[0].biased[0]
     if estimator == "unbiased" and squared_distance < -100.0 * margin:
         warn_caller(
-            f"the squared distance of the two means is {squared_distance:.3g} < 0, so that a "
-            f"difference between the samples may make the statistic smaller and the p-value "
-            f"larger: {K.kernel} is not conditionally positive definite of order 1 on these "
+            f"the squared distance of the two means is {squared_distance:.3g} < 0, so the p-value "
+            f"is not reliable: a difference between the samples may make the statistic smaller. "
+            f"{K.kernel} is not conditionally positive definite of order 1 on these "
             f"points, or its diagonal is missing; choose a Mercer kernel, or Distance()"
         )
     return values, margin, smallest
@@ -268,7 +269,7 @@ def _signed_statistics(
 ) -> tuple[np.ndarray, float, float]:
     """Compute means over disjoint pairs with random signs.
 
-    Exchanging x' and y' of a pair changes the sign of its term, and nothing else.
+    Under the null hypothesis x' and y' can be exchanged, which changes only the sign of a term.
     """
     kernel, Z = centre_linear_terms(kernel, Z)
     X, Y = (take(Z, start + rng.permutation(size)) for start, size in ((0, m), (m, n)))
