@@ -312,7 +312,7 @@ def test_bad_input_is_named(Model, curve):
         (None, "requires y to be passed, but the target y is None; pass the second view as y"),
         (Y[:-1], "X has 120 points, but y, the second view, has 119"),
         (bad, "y, the second view .*contains NaN"),
-        (["AC"] * 120, "y, the second view .*holds strings.*Spectrum"),
+        (["AC"] * 120, "y, the second view .*contains strings.*Spectrum"),
         (np.ones(120), "y is constant: its 120 points"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -222,7 +222,7 @@ def test_centring_checks_its_weights():
 
 def test_points_that_overflow():
     far = np.array([[1e200] * 9, [-1e200] * 9])
-    with pytest.raises(ValueError, match=r"RBF: squared distances overflow, because points are up"):
+    with pytest.raises(ValueError, match=r"RBF: squared distances overflow, because points have"):
         gram(RBF(), far)
     assert RBF(1e200)(far)[0, 1] == pytest.approx(np.exp(-18.0))
     with pytest.raises(ValueError, match="K has entries that are not finite"):

@@ -410,7 +410,7 @@ def test_a_table_written_and_read_has_the_same_bits(tmp_path):
         (
             "a.fasta",
             "ACGT\n",
-            "a.fasta: line 1 ('ACGT') precedes the first line that begins with '>'",
+            r"a.fasta: line 1 \('ACGT'\) precedes the first line",
         ),
         ("a.zip", b"junk", "a.zip is neither a folder nor a zip file"),
         ("a.xyz", "1", "unknown file extension.*with --format: csv"),

@@ -576,5 +576,5 @@ def test_memory():
 
 def test_overflow():
     f = Expansion(Polynomial(degree=9), 1e40 * np.ones((4, 2)), np.ones(4))
-    with pytest.raises(ValueError, match="the usual cause is that the kernel .* overflows"):
+    with pytest.raises(ValueError, match=r"the usual cause is that the kernel .* overflows"):
         f.compress(2)
