@@ -324,7 +324,7 @@ def test_what_cannot_be_compressed():
         compress(ParzenDensity().fit(X), 5)
     model = KernelRidge(kernel=Linear()).fit(X, y)
     with pytest.raises(
-        ValueError, match="n_points=30 is not smaller than the present number of points, 30"
+        ValueError, match="n_points=30 must be smaller than the present number of points, 30"
     ):
         compress(model, 30)
     model = KernelRidge(kernel=Linear()).fit(X, y)

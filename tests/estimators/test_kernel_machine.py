@@ -476,10 +476,10 @@ def test_talks_and_reports(capsys):
         ({"loss": "quantile", "quantile": []}, "distinct numbers"),
         ({"loss": "huber", "quantile": [0.2, 0.5]}, "use loss='quantile'"),
         ({"loss": Square(), "quantile": [0.2, 0.5]}, "use loss='quantile'"),
-        ({"loss": "poisson"}, "loss='poisson' is for counts, but a target is -"),
+        ({"loss": "poisson"}, "loss='poisson' needs non-negative targets, got -"),
         ({"solver": "nystroem", "landmarks": np.ones((3, 5))}, "landmarks have 5 columns"),
         ({"landmarks": "best"}, "The 'landmarks' parameter"),
-        ({"epsilon": 0.3}, "epsilon=0.3 has no meaning for loss='squared'"),
+        ({"epsilon": 0.3}, "epsilon=0.3 has no effect for loss='squared'"),
         ({"max_memory": "1 kB", "solver": "exact"}, "needs .* but the budget is"),
     ],
 )

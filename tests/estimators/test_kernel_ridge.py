@@ -285,7 +285,7 @@ def test_data_that_make_no_sense():
         KernelRidge(kernel="precomputed").fit(X, y)
     with pytest.raises(NotFittedError):
         KernelRidge().predict(X)
-    with pytest.raises(MemoryBudgetError, match="fits the budget of 1000 bytes"):
+    with pytest.raises(MemoryBudgetError, match="does not fit the memory budget of 1000 bytes"):
         KernelRidge(max_memory=1000).fit(X, y)
 
 

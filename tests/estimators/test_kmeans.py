@@ -229,7 +229,7 @@ def test_landmarks():
 
 def test_auto_says_when_it_takes_landmarks(monkeypatch):
     monkeypatch.setitem(_kmeans_solver.MAX_EXACT_POINTS, "clusters", 100)
-    with pytest.warns(UserWarning, match=r"300 points, more than 100: .*landmarks"):
+    with pytest.warns(UserWarning, match=r"more than 100 points \(here 300\), .*landmarks"):
         model = KernelKMeans(2, kernel=RBF(), rank=20).fit(X)
     assert len(model.X_fit_) == 20
     assert len(KernelKMeans(2, kernel=RBF(), solver="exact").fit(X).X_fit_) == 300

@@ -568,7 +568,7 @@ def test_probabilities_need_the_logistic_loss():
     model = SparseKernelClassifier(5, loss="squared_hinge", max_iter=0).fit(X, two)
     with pytest.raises(AttributeError) as caught:
         model.predict_proba(X)
-    assert "has no probabilities; use loss='logistic'" in str(caught.value.__cause__)
+    assert "gives no probabilities; use loss='logistic'" in str(caught.value.__cause__)
 
 
 def test_points_on_which_a_kernel_overflows():

@@ -164,7 +164,7 @@ def test_refusals_of_a_primal():
         Primal("linear", [1.0])
     with pytest.raises(ValueError, match=r"weights have shape \(1, 1, 1\)"):
         Primal(Linear(), [[[1.0]]])
-    with pytest.raises(ValueError, match="3 features of these points, but there are 2 weights"):
+    with pytest.raises(ValueError, match="3 features for these points, but there are 2 weights"):
         Primal(Linear(), [1.0, 2.0])(X)
     with pytest.raises(TypeError, match=r"RBF has no finite features: .*Nystroem.*RandomFeatures"):
         Expansion(RBF() + Linear(), X, y).to_primal()

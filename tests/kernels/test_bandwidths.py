@@ -77,7 +77,7 @@ def test_copies_new_points_and_bad_input():
     assert len(LocalRBF().resolve(np.random.default_rng(0).normal(size=(5000, 1))).points) == 1000
     with pytest.raises(ValueError, match="n_neighbors must be a positive integer"):
         LocalRBF(0)
-    with pytest.raises(ValueError, match="needs data"):
+    with pytest.raises(ValueError, match="must be computed from data"):
         LocalRBF()(X)
     with pytest.raises(ValueError, match="same features"):
         LocalRBF(2, X)(X[:, :2])

@@ -131,13 +131,15 @@ def test_both_failures_are_shown():
         raise KeyError("weights")
 
     with pytest.raises(
-        ValueError, match=r"neither contract.*collections of points: KeyError.*two points: KeyError"
+        ValueError, match=r"accepts neither.*collections of points: KeyError.*two points: KeyError"
     ):
         Callable(broken)(X)
 
 
 def test_wrong_shapes():
-    with pytest.raises(ValueError, match=r"gaussian returned shape \(\) for 7 x 7 points.*'pair'"):
+    with pytest.raises(
+        ValueError, match=r"gaussian returned shape \(\) for 7 and 7 points.*'pair'"
+    ):
         Callable(gaussian, "matrix")(X)
     with pytest.raises(ValueError, match=r"returned shape \(3, 3\) for two points.*'matrix'"):
         Callable(np.outer, "pair")(X)

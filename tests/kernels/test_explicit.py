@@ -87,7 +87,7 @@ def test_codes_are_the_same_in_every_process_and_for_equal_values():
 
 
 def test_a_value_without_a_code_is_named():
-    with pytest.raises(TypeError, match=r"Letters: them must be .* number 1 is \[2\]"):
+    with pytest.raises(TypeError, match=r"Letters: them must be .* index 1 is \[2\]"):
         hash_codes([1, [2]], "Letters", "them")
 
 

@@ -125,7 +125,7 @@ def test_sparse_features():
     [
         (lambda X: X[:, 0], r"<lambda> returned shape \(9,\) for 9 points"),
         (lambda X: X.T, r"returned shape \(3, 9\) for 9 points; .*shape \(9, M\)"),
-        (lambda X: X / 0.0, "not finite"),
+        (lambda X: X / 0.0, "NaN or infinite"),
         (lambda X: np.ones((len(X), len(X))), "returned 9 features for some points and 5"),
     ],
 )

@@ -387,7 +387,10 @@ def test_kernels_without_random_features(k, name):
         (lambda: random_features(Select(RBF(), 5), 3, 8), "no column 5"),
         (lambda: random_features(Select(RBF(), slice(5, 9)), 3, 8), "none of the 3 columns"),
         (lambda: random_features(Select(RBF(), "a"), 3, 8), "select columns by index"),
-        (lambda: random_features(Sum((RBF(),) * 9), 3, 16), "9 terms .* 8 pairs; .* at least 18"),
+        (
+            lambda: random_features(Sum((RBF(),) * 9), 3, 16),
+            "9 terms.* only 8 pairs; use at least 18",
+        ),
         (lambda: random_features((RBF() + 1) ** 20, 3, 16), "1048576 terms .* Nystroem"),
         (lambda: random_features(RBF(), 22_000, 2, method="qmc"), "22000 numbers, .* 21201"),
         (lambda: FourierBasis(1.0), r"shape \(m, d\) or \(m,\), got shape \(\)"),

@@ -304,7 +304,7 @@ def test_large_collections_are_worked_on_in_parts(monkeypatch):
 def test_a_shared_hash_is_noticed(monkeypatch):
     monkeypatch.setattr(module, "splitmix64", lambda x, salt=0: np.asarray(x) * np.uint64(0))
     with pytest.raises(
-        ArithmeticError, match=r"after 1 iterations, 2 labels have only 1 different"
+        ArithmeticError, match=r"after 1 iterations, 2 different labels have only 1 different"
     ):
         WeisfeilerLehman(1, exact=True)([PATH])
 
@@ -518,7 +518,11 @@ def test_tudataset_in_another_order_and_with_targets(tmp_path):
             ValueError,
             "NAME_node_labels.txt, line 2, cannot be read.*'x'",
         ),
-        ({"A": "1, 2\n2"}, ValueError, "NAME_A.txt, line 2, cannot be read: 1 numbers, but 2 in"),
+        (
+            {"A": "1, 2\n2"},
+            ValueError,
+            "NAME_A.txt, line 2, cannot be read: got 1 numbers, but 2 in",
+        ),
         ({"A": "1, 2, 3\n2, 1, 3"}, ValueError, "NAME_A.txt has 3 numbers per line, but an edge"),
         ({"graph_labels": f"{10**30}\n1"}, ValueError, "NAME_graph_labels.txt, line 1, cannot"),
         ({"graph_labels": "1"}, ValueError, "refers to graphs 1 to 2, but there are labels only"),
@@ -529,7 +533,11 @@ def test_tudataset_in_another_order_and_with_targets(tmp_path):
             ValueError,
             "graph 1, node 0 has the attribute nan in column 0",
         ),
-        ({"edge_labels": "5\n4\n6\n6"}, ValueError, r"graph 0: the edge \(0, 1\) has two labels"),
+        (
+            {"edge_labels": "5\n4\n6\n6"},
+            ValueError,
+            r"graph 0: the edge \(0, 1\) has two different labels",
+        ),
     ],
 )
 def test_an_unreadable_folder_says_what_is_wrong(tmp_path, changes, error, text):
@@ -594,7 +602,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         (
             lambda: Graphs.from_edges([[(0, 1), (1, 0)]], edge_labels=["ab"]),
             ValueError,
-            "has two labels, 'a' and 'b'; pass only one, or directed=True",
+            "has two different labels, 'a' and 'b'; pass only one, or directed=True",
         ),
         (lambda: RBF()(sample()), ValueError, "RBF requires vectors, but X contains graphs"),
         (lambda: SVC().fit(sample(), [0, 1] * 3), ValueError, "kernels for graphs are Weis"),

@@ -222,7 +222,7 @@ def test_a_repr_is_that_of_the_python_number():
 @pytest.mark.parametrize(
     ("build", "error", "text"),
     [
-        (lambda: -1 * RBF(), ValueError, r"negative factor \(-1.0\).*factors >= 0"),
+        (lambda: -1 * RBF(), ValueError, r"factor must be >= 0, got -1.0; with a negative factor"),
         (lambda: RBF() * np.float64(-0.5), ValueError, "negative factor"),
         (lambda: Scale(RBF(), -2), ValueError, "negative factor"),
         (lambda: Scale(RBF(), np.nan), ValueError, "factor must be non-negative and finite"),

@@ -142,7 +142,9 @@ wrapped = SklearnKernel(sine * gp.RBF([1.0, 2.0, 3.0]) + gp.ConstantKernel(0.5, 
 )
 def test_pullback(kernel):
     check_pullback(kernel, X)
-    with pytest.raises(NotDifferentiableError, match=r"derivatives of k\(X\), not of k\(X, Z\)"):
+    with pytest.raises(
+        NotDifferentiableError, match=r"derivatives only of k\(X\), not of k\(X, Z\)"
+    ):
         kernel.pullback(X, Z, np.ones((9, 5)))
 
 

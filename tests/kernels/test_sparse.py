@@ -103,7 +103,9 @@ def test_not_finite(bad):
 
 
 def test_wrong_width():
-    with pytest.raises(ValueError, match=r"RBF cannot compare points with 3 columns to .* 4;"):
+    with pytest.raises(
+        ValueError, match=r"RBF cannot compare points with 3 columns to .* 4 columns;"
+    ):
         RBF()(sp.csr_array((2, 3)), sp.csr_array((2, 4)))
 
 

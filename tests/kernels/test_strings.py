@@ -370,11 +370,11 @@ def test_what_is_not_a_string_is_named(kernel):
         TypeError, match=r"takes a collection of strings, got the single string 'abcd'"
     ):
         kernel("abcd")
-    with pytest.raises(TypeError, match=r"point 1 is b'efgh', but point 0 is 'abcd'; text and"):
+    with pytest.raises(TypeError, match=r"point 1 is b'efgh', but point 0 is 'abcd'; points of"):
         kernel(["abcd", b"efgh"])
-    with pytest.raises(TypeError, match=r"compare[sd] .*(str|bytes)"):
+    with pytest.raises(TypeError, match=r"compare[sd]? .*(str|bytes)"):
         kernel(["abcd"], [b"abcd"])
-    with pytest.raises(TypeError, match=r"symbols of point 1 must be .* number 0 is \[2\]"):
+    with pytest.raises(TypeError, match=r"symbols of point 1 must be .* index 0 is \[2\]"):
         kernel([[1, 2, 3, 4], [[2], 1, 1, 1]])
 
 
@@ -423,8 +423,8 @@ def test_training_strings_that_are_too_short(kernel, name):
         (lambda: Gapped(3, 4), ValueError, "requires k <= g <= 127, got g=3 and k=4"),
         (lambda: Gapped(200, 4), ValueError, "requires k <= g <= 127, got g=200"),
         (lambda: Mismatch(3, 3), ValueError, "requires m < k <= 127, got k=3 and m=3"),
-        (lambda: Mismatch(3, 1, ""), TypeError, "alphabet must be a string or tuple of symbols, .* got ''"),
-        (lambda: Mismatch(3, 1, 4), TypeError, "alphabet must be a string or tuple of symbols, .* got 4"),
+        (lambda: Mismatch(3, 1, ""), TypeError, "alphabet must be a string or tuple .* got ''"),
+        (lambda: Mismatch(3, 1, 4), TypeError, "alphabet must be a string or tuple .* got 4"),
         (lambda: Mismatch(3, 1, "ACCA"), ValueError, "contains a letter twice"),
         (lambda: LocalAlignment("PAM"), ValueError, "scores must be 'BLOSUM62'"),
         (lambda: LocalAlignment((0.0, 1.0)), ValueError, "match at least mismatch"),
@@ -436,7 +436,7 @@ def test_training_strings_that_are_too_short(kernel, name):
             "so k is not a Mercer kernel",
         ),
         (lambda: LocalAlignment(beta=0), ValueError, "beta must be positive"),
-        (lambda: LocalAlignment(beta=1e3), ValueError, "beta=1000.0 .* overflows"),
+        (lambda: LocalAlignment(beta=1e3), ValueError, "beta=1000.0 .* may overflow"),
         (lambda: LocalAlignment(opening=-1), ValueError, "opening must be non-negative"),
         (lambda: LocalAlignment(normalized=2), TypeError, "normalized must be a bool"),
     ],

@@ -210,7 +210,7 @@ def test_what_follows_and_what_does_not():
     assert RBF("median").validity().status == "proved"
     assert Callable(np.dot, order=0).validity().status == "proved"
     assert "declared by the user" in str(Callable(np.dot, order=0).validity())
-    with pytest.raises(ValueError, match="order must be 0, 1, 2"):
+    with pytest.raises(ValueError, match="order must be a non-negative integer"):
         Callable(np.dot, order=-1)
 
 
@@ -395,9 +395,7 @@ def test_the_sigmoid(coef0):
 def test_inverse_distances():
     assert "k is not a function of two points" in str(validity(inverse))
     undefined = validity(bare_inverse)
-    assert undefined.status == "refuted" and "k(x, x) = inf is not a finite number" in str(
-        undefined
-    )
+    assert undefined.status == "refuted" and "k(x, x) = inf is not finite" in str(undefined)
     X = np.random.default_rng(0).normal(size=(9, 2))
     check = check_gram(inverse(X, X))
     assert not check.semidefinite

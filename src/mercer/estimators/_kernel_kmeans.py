@@ -147,7 +147,7 @@ class KernelKMeans(
 
     @property
     def _required_cpd_order(self) -> int | None:
-        return 1  # sufficient, because k-means uses only distances
+        return 1  # order 1 is sufficient, because k-means uses only distances
 
     @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

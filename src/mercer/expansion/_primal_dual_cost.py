@@ -6,7 +6,7 @@
     multiply-adds of ridge training         n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
 
 Here n is the number of points, m the number of functions, M the number of features, e the mean
-number of nonzero features of a point, and s the quantity of numbers that the kernel stores for a
+number of nonzero features of a point, and s the number of values that the kernel stores for a
 point.  Ridge training computes one half of a symmetric matrix, K or Phi^T Phi, and its Cholesky
 factor.
 """
@@ -170,6 +170,6 @@ def primal_or_dual(
 
 
 def _numbers_per_point(P: Prepared) -> float:
-    """Return the quantity of numbers stored for a point, summed over all parts of the kernel."""
+    """Return the number of values stored for a point, summed over all parts of the kernel."""
     count = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)  # 1-D arrays hold norms
     return float(count / max(1, len(P)) + sum(map(_numbers_per_point, P.children)))

@@ -67,7 +67,7 @@ class Callable(Kernel):
             object.__setattr__(self, "params", dict(self.params))
         if self.order is not None and not is_count(self.order, 0):
             raise ValueError(
-                f"Callable: order must be 0, 1, 2, ..., or None if nothing is known, got "
+                f"Callable: order must be a non-negative integer, or None if nothing is known, got "
                 f"{self.order!r}"
             )
 

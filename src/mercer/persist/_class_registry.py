@@ -217,7 +217,7 @@ _VALIDATION_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 
 @cache
 def by_class() -> dict[type, StoredClass]:
-    """Return all stored classes by the class itself."""
+    """Return a dictionary from each class to its `StoredClass`."""
     return {stored.cls: stored for stored in by_name().values()}
 
 

@@ -70,7 +70,7 @@ def _values(column: Any, where: str) -> Any:
 
 
 def _polars_column(column: Any, where: str) -> Any:
-    """Return a polars column as a tuple of its dtype, its values and its missing values."""
+    """Return (dtype, values) of a string column, or (dtype, values, is_null) of a numeric one."""
     name = str(column.dtype)
     if name == "String":
         return (name, column.to_list())

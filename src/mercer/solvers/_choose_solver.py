@@ -202,7 +202,8 @@ def choose(
         verb = "factorize" if problem is LINEAR else "eigenpairs"
         if not hasattr(spec, verb):
             raise TypeError(
-                f"{spec!r} is not a solver for {problem.value}: it has no {verb}() method"
+                f"{spec!r} is not a solver for {problem.value}: it has no {verb}() method; pass "
+                f"'auto', the name of a solver, or a solver object"
             )
         return spec
     names = _NAMES[problem]

@@ -320,7 +320,7 @@ def test_a_search_that_gets_nowhere_is_given_up_early():
     """For kernel values of 1e11 and targets of 10, ten million steps would hardly help."""
     X, y = make_friedman1(300, random_state=0)
     model = SVR(kernel="poly", gamma=1.0)
-    said = r"Solver terminated early \(max_iter=-1\).*all 10000000 steps that max_iter=-1 allows"
+    said = r"Solver terminated early \(max_iter=-1\).*up to the limit of 10000000 \(max_iter=-1\)"
     with pytest.warns(ConvergenceWarning, match=said):
         model.fit(100.0 * X, y)
     assert model.report_.status is Status.NOT_CONVERGED and model.report_.n_iter <= 2_000_000

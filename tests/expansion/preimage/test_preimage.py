@@ -573,7 +573,7 @@ X3 = np.arange(12.0).reshape(4, 3)
             Expansion(RBF(), X3, np.full(4, 1e200)),
             {},
             ValueError,
-            "\\|f\\|\\^2 is not finite: the coefficients, up to 1e\\+200",
+            "\\|f\\|\\^2 is not finite: the coefficients \\(up to 1e\\+200\\)",
         ),
         (
             Expansion(Distance(), X3, np.full(4, 0.5)),

@@ -281,14 +281,14 @@ def test_functions_below_their_own_rounding():
     f = Expansion(RBF(), P, a)
     for method in ("auto", "select", "construct"):
         with pytest.raises(
-            ValueError, match="max_error=1e-06 is out of reach: with 1 of the 40 points"
+            ValueError, match="max_error=1e-06 cannot be reached: with 1 of the 40 points"
         ):
             f.compress(max_error=1e-6, method=method)
     g = f.compress(3)
     np.testing.assert_array_equal(g.points, P[:1])  # the point that matters
     np.testing.assert_allclose(g.coefficients, [[1e-3]], rtol=1e-4)
     assert g.reduction.error[0] >= (g - Expansion(RBF(), P[:1], [1e-3])).norm()[0]
-    with pytest.raises(ValueError, match=r"out of reach: with 1 of the 1 points"):
+    with pytest.raises(ValueError, match=r"cannot be reached: with 1 of the 1 points"):
         Expansion(RBF(), P[:1], [1.0]).compress(max_error=1e-30)
 
 
@@ -475,8 +475,8 @@ def test_bounds_without_a_bound_on_the_diagonal():
     [
         ({}, "either n_points or max_error, got neither"),
         ({"n_points": 3, "max_error": 1.0}, "either n_points or max_error, got both"),
-        ({"n_points": 30}, "n_points=30 is not smaller than the present number of points, 30"),
-        ({"n_points": 31}, "n_points=31 is not smaller"),
+        ({"n_points": 30}, "n_points=30 must be smaller than the present number of points, 30"),
+        ({"n_points": 31}, "n_points=31 must be smaller"),
         ({"n_points": 0}, "n_points must be a positive integer, got 0"),
         ({"n_points": 2.5}, "n_points must be a positive integer, got 2.5"),
         ({"max_error": 0.0}, "max_error must be a positive number"),
@@ -498,7 +498,8 @@ def test_an_error_out_of_reach():
     f = Expansion(RBF(0.01), np.arange(12.0)[:, None], np.ones(12))  # all orthogonal
     for method in ("select", "construct"):
         with pytest.raises(
-            ValueError, match=r"max_error=0\.5 is out of reach: with 11 of the 12 points .* 1\.01;"
+            ValueError,
+            match=r"max_error=0\.5 cannot be reached: with 11 of the 12 points .* 1\.01;",
         ):
             f.compress(max_error=0.5, method=method)
     assert f.compress(max_error=1.01, method="select").reduction.n_points == 11
@@ -513,9 +514,13 @@ def test_coefficients_that_are_not_finite():
 
 def test_nothing_to_compress():
     f = smooth(30)
-    with pytest.raises(ValueError, match="nothing to compress: 0 functions on 30 points"):
+    with pytest.raises(
+        ValueError, match="expansion of 0 functions on 30 points cannot be compressed"
+    ):
         f[slice(0)].compress(3)
-    with pytest.raises(ValueError, match="nothing to compress: 1 functions on 0 points"):
+    with pytest.raises(
+        ValueError, match="expansion of 1 functions on 0 points cannot be compressed"
+    ):
         Expansion(RBF(), np.empty((0, 2)), np.empty((0, 1))).compress(3)
 
 
@@ -556,7 +561,7 @@ def test_kernels_that_are_conditionally_positive_definite(method):
     f = Expansion(Distance(), X, np.repeat([1.0, -1.0], 10))
     assert f.norm()[0] > 0
     with pytest.raises(
-        NotPositiveDefiniteError, match=r"above the 0 that the values k\(x, x\) .* conditionally"
+        NotPositiveDefiniteError, match=r"the values k\(x, x\) allow at most 0: .* conditionally"
     ):
         f.compress(3, method=method)
     same = Expansion.mean(Distance(), X) - Expansion.mean(Distance(), X[::-1])

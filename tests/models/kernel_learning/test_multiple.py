@@ -361,7 +361,7 @@ def test_memory_does_not_grow_with_the_number_of_kernels():
 def test_what_the_estimator_may_take_is_for_the_kernel_too():
     points = np.random.default_rng(0).normal(size=(1000, 4))
     model = KernelRidge(kernel=MultipleKernel(VIEWS), max_memory="300 kB")
-    with pytest.raises(MemoryError, match="fits the budget of 293"):
+    with pytest.raises(MemoryError, match="does not fit the memory budget of 293"):
         model.fit(points, points[:, 0])
 
 

@@ -183,7 +183,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         self : GaussianProcessClassifier
         """
         if isinstance(self.kernel, _CompoundKernel):
-            raise ValueError("kernel cannot be a CompoundKernel")
+            raise ValueError("kernel cannot be a CompoundKernel; pass one kernel for all classes")
         if self._precomputed:
             raise ValueError(
                 "kernel='precomputed' is not supported, because predictions need k(x, x) of new "

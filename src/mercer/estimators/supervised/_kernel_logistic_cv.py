@@ -155,8 +155,9 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         present = np.unique(problem.labels[train])
         if len(present) < 2:
             raise ValueError(
-                f"the training points of a fold have only {len(present)} class; the usual cause is "
-                f"a class with very few points. Use fewer folds, or stratified folds"
+                f"the training points of a fold have only {len(present)} class; the usual "
+                f"causes are a class with very few points, and folds of sorted points. Use "
+                f"stratified folds, or add points of the rare class"
             )
         Y, loss = encode_targets(np.searchsorted(present, problem.labels[train]), len(present))
         fold_risk = replace(risk, F=risk.F[train], Y=Y, loss=loss, weights=risk.weights[train])

@@ -75,7 +75,7 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKerne
         return ExactRidge(*data, solver=exact_as_auto(solver), options=options, **common)
 
     def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
-        """Draw a random sample of points in blocks; also return the blocks with y and weights."""
+        """Return a random sample of the points, and the blocks of X with y and weights added."""
         require_landmarks(self)
         if y is None:
             raise ValueError(f"{type(self).__name__} needs targets y, in blocks or as one array")

@@ -43,7 +43,7 @@ from ._one_vs_one import Pair, Pairs
 
 __all__ = ["SVMProblem", "describe_scales", "merge_reports", "progress_callback"]
 
-# If the mean of a column exceeds this many standard deviations, a warning suggests centring it.
+# A warning reports a column whose mean exceeds this many standard deviations, as it needs centring.
 _MAX_MEAN_TO_STD = 1e4
 
 

@@ -104,7 +104,7 @@ def _trilaterate(neighbours: np.ndarray, squared: np.ndarray) -> np.ndarray:
 
 
 def _min_norm_least_squares(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return for each target the minimum-norm least-squares solution z of rows z = right."""
+    """Return the minimum-norm least-squares solution z of `rows` z = `right` for each target."""
     if rows.shape[1] < rows.shape[2]:  # eigenvectors of rows rows^T are faster than an SVD
         values, U = np.linalg.eigh(rows @ rows.transpose(0, 2, 1))
         significant = values > _EIGENVALUE_CUTOFF * np.maximum(values[:, -1:], np.finfo(float).tiny)

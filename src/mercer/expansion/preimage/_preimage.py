@@ -1,4 +1,4 @@
-"""Compute pre-images of elements of the feature space by one method, or by the best of all."""
+"""Compute pre-images of elements of the feature space, with one method or the best of several."""
 
 from __future__ import annotations
 

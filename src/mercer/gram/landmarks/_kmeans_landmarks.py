@@ -64,7 +64,7 @@ _TUNING = _KMeansLandmarkTuning()
 def supports_kmeans_landmarks(kernel: Kernel, X: Any) -> bool:
     """Whether landmarks can be chosen by k-means.
 
-    This requires dense vectors and a radial kernel, possibly inside of wrappers such as a scale
+    This requires dense vectors and a radial kernel, possibly inside wrappers such as a scale
     factor.
 
     Examples
@@ -223,7 +223,7 @@ def _scale(kernel: Kernel, X: Any) -> Any:
 
 
 def unwrap_radial(kernel: Kernel) -> Radial | None:
-    """Return the radial kernel inside of wrappers such as a scale factor, or None.
+    """Return the radial kernel inside wrappers such as a scale factor, or None if there is none.
 
     Examples
     --------

@@ -98,7 +98,9 @@ def _string(piece: str, text: str, at: int) -> str | bytes:
         code = int(next((c for c in codes if c), "0"), 16)
         if plain not in {None, *_ESCAPES} or code > (0xFF if is_bytes else 0x10FFFF):
             raise KernelSyntaxError(
-                f"unknown escape sequence {match[0]!r}", text, at + start + match.start()
+                f"unknown escape sequence {match[0]}; write a backslash itself as \\\\",
+                text,
+                at + start + match.start(),
             )
         return chr(code) if plain is None else _ESCAPES[plain]
 

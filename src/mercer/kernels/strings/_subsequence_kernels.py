@@ -183,9 +183,9 @@ class AllSubsequences(PairwiseStringKernel):
     -----
     It equals 1 + `SubsequenceSum` with decay = 1 and n at least the length of the strings.  A pair
     of strings takes |s| |t| steps.  k(s, s) is at least 2^|s|, and if s consists of n equal symbols
-    it is the binomial coefficient (2n over n).  For strings of more than about 500 symbols, values
-    may overflow, which raises an error.  Even for much shorter strings, the normalised kernel
-    matrix is close to the identity.
+    it is the binomial coefficient "2n choose n".  For strings of more than about 500 symbols,
+    values may overflow, which raises an error.  Even for much shorter strings, the normalised
+    kernel matrix is close to the identity.
 
     References
     ----------

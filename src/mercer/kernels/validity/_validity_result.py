@@ -188,7 +188,7 @@ def validity(
     """
     k = as_kernel(kernel)
     if not is_count(order, 0):
-        raise ValueError(f"order must be 0, 1, 2, ..., got {order!r}")
+        raise ValueError(f"order must be a non-negative integer, got {order!r}")
     if not is_count(n_grams):
         raise ValueError(f"n_grams must be a positive integer, got {n_grams!r}")
     if tol is not None and not 0.0 <= tol < 1.0:

@@ -243,9 +243,9 @@ class Radial(LengthScaleKernel):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return sum_j M_ij (y_i - w_j)_c and sum_ij M_ij (y_i - w_j)_c^2; M is overwritten.
 
-        y and w are the scaled points.  The sums are computed by matrix products, without an array
-        of shape (n, m, d).  Pairs that are so close that the products would cancel are summed
-        separately.
+        y and w are the scaled points, and c is a column.  The sums are computed by matrix products,
+        without an array of shape (n, m, d).  Pairs that are so close that the products would cancel
+        are summed separately.
         """
         frame = P.frame
         first, second = np.zeros((len(P), frame.columns)), np.zeros(frame.columns)

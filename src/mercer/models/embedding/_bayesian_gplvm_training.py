@@ -36,7 +36,7 @@ class _BayesianGPLVMTuning:
     # Tolerance and maximum number of steps in the search for the latent coordinates of one point.
     latent_tol: float = 1e-7
     latent_max_iter: int = 1000
-    # Number of entries (rows times pairs of inducing points) in memory at a time in that search.
+    # Maximum number of entries (rows times pairs of inducing points) in memory during this search.
     max_entries: int = 2**19
     # Number of times that the search is repeated for the training data, because rounding errors may
     # end a single search too early.

@@ -339,7 +339,7 @@ class _RankComparison:
         )
 
     def _measures(self, loss: np.ndarray, area: Any, which: Any) -> QualityMeasures:
-        """Convert losses to measures; `which` are the indices of their numbers K of neighbours."""
+        """Convert the losses for the neighbourhood sizes `self.K[which]` to quality measures."""
         T, C, Q = 1.0 - loss
         chance = self.K[which] / (self.n - 1)
         return QualityMeasures(

@@ -25,7 +25,7 @@ __all__ = ["Expectations", "PsiPullback", "expectations", "length_scales", "with
 
 
 class PsiPullback(NamedTuple):
-    """A weighted sum of the psi statistics for each row, and the derivatives of their total."""
+    """Weighted sum of the psi statistics of each row, and derivatives of the total of all rows."""
 
     rows: np.ndarray  # (n,), the sum g0 psi0_i + G1_i . psi1_i + <G2, psi2 of row i>
     mu: np.ndarray  # derivative with respect to mu; the fields below are named in the same way

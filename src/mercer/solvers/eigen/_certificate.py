@@ -372,9 +372,9 @@ def _frobenius_bounds(
 
 
 def _next_eigenvalue_bound(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> float:
-    """Return the smallest upper bound x on l_{k+1} over all j, found by bisection.
+    """Return the smallest of the upper bounds x on l_{k+1} for all j >= k, found by bisection.
 
-    The condition on x is in the module docstring.  `t` and `r` belong to the Ritz vectors k + 1,
+    The module docstring defines x, j and w_j.  `t` and `r` belong to the Ritz vectors k + 1,
     k + 2, ...; `perp` holds w_k, w_{k+1}, ...
     """
     high = float(perp[0])  # the bound for j = k

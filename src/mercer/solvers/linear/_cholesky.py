@@ -320,7 +320,7 @@ class _CholeskyFactor(Factor):
 @entry_point
 @dataclass(frozen=True)
 class LeastSquares:
-    """Minimum-norm least-squares solution of (K + diag(shift)) a = y, even if it is singular.
+    """Minimum-norm least-squares solution of (K + diag(shift)) a = y; the matrix may be singular.
 
     The solver computes all eigenvalues and eigenvectors of the matrix.  Eigenvalues whose absolute
     value is at most `rcond` times the largest one are treated as 0.

@@ -244,7 +244,7 @@ class ExactRidge(_RidgeProblem):
         factor = solver.factorize(K, shift, overwrite=overwrite)
         system = BorderedSystem(factor, sqrt_weights, intercept=self.intercept)
         Y, mean = self.Y[:, columns], np.zeros(len(columns))
-        if self.intercept:  # centre the targets, because a large mean would cost digits
+        if self.intercept:  # centre the targets, because a large mean reduces the precision
             mean = np.average(Y, axis=0, weights=self.weights)
         A, b = system.solve(Y - mean)
         return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))

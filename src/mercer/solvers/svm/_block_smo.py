@@ -575,8 +575,9 @@ class _SMOState:
         gap = min(entry[2] for entry in later)
         if gain < _TUNING.min_relative_gain * gap:
             self.reason_given_up = (
-                f"because of a lack of progress: at this rate, the remaining steps up to the "
-                f"limit of {self.limit} would reduce the gap of {gap:.1e} by only {gain:.1e}"
+                f"and given up because of a lack of progress: at this rate, the remaining steps up "
+                f"to the limit of {self.limit} (max_iter=-1) would reduce the gap of {gap:.1e} by "
+                f"only {gain:.1e}"
             )
             self.limit = self.steps
 

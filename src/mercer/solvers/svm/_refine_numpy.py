@@ -27,7 +27,7 @@ __all__ = ["QPBatch", "refine_numpy"]
 class _RefinementTuning:
     """Tuning constants of the refinement."""
 
-    # Maximum number of linear solves; a new one follows when a variable reaches a bound.
+    # Maximum number of linear solves; a variable that reaches a bound requires another solve.
     max_rounds: int = 10
     # The matrix is treated as singular if the relative residual of a linear solve exceeds this.
     max_residual: float = 1e-9

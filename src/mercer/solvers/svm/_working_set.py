@@ -13,7 +13,7 @@ from ._dual_problem import Dual
 __all__ = ["WorkingSet"]
 
 _MAX_VARIABLES = 2048  # largest size of the working set; its block takes 16 MiB in float32
-# Memory relative to the block: the block itself, and rows of new variables before they are copied.
+# Memory as a multiple of the block size: the block, and new rows before they are copied into it.
 _MEMORY_FACTOR = 1.5
 _MAX_NEW_VARIABLES = 512  # largest number of variables that are exchanged at a time
 
