@@ -141,7 +141,7 @@ def test_what_is_refused():
         f.inner(other)
     with pytest.raises(ValueError, match=r"coefficients have shape \(3,\), but there are 15"):
         Expansion(kernel, X, np.ones(3))
-    with pytest.raises(ValueError, match="cannot add 2 functions to 1"):
+    with pytest.raises(ValueError, match="cannot add expansions of 2 and 1 functions"):
         f + f[0]
     with pytest.raises(TypeError, match="needs a Kernel"):
         Expansion("rbf", X, a)

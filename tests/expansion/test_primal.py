@@ -152,7 +152,9 @@ def test_single_precision_is_exact():
 def test_inner_products_of_two():
     f, g = Expansion(QUADRATIC, X, y), Expansion(QUADRATIC, NEW, NEW)
     assert_allclose(f.to_primal().inner(g.to_primal()), f.inner(g))
-    with pytest.raises(KernelMismatchError, match=r"one has 10 .* the other 3 of Linear"):
+    with pytest.raises(
+        KernelMismatchError, match=r"one has 10 .* the other has 3 different features of Linear"
+    ):
         f.to_primal().inner(Expansion(Linear(), X, y).to_primal())
     one = Expansion(Spectrum(1), ["ab"], [1.0]).to_primal()
     with pytest.raises(KernelMismatchError, match=r"2 features .* 2 different features"):
@@ -162,7 +164,9 @@ def test_inner_products_of_two():
 def test_refusals_of_a_primal():
     with pytest.raises(TypeError, match="needs a Kernel"):
         Primal("linear", [1.0])
-    with pytest.raises(ValueError, match=r"weights have shape \(1, 1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"weights must have one row per feature, got shape \(1, 1, 1\)"
+    ):
         Primal(Linear(), [[[1.0]]])
     with pytest.raises(ValueError, match="3 features for these points, but there are 2 weights"):
         Primal(Linear(), [1.0, 2.0])(X)

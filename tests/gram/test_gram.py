@@ -126,7 +126,7 @@ def test_the_rule_table():
 
 def test_a_budget_is_respected_before_anything_is_allocated():
     huge = np.zeros((200_000, 1))
-    message = r"the 200000 x 200000 matrix K needs 298.0 GiB, but the memory budget is 1.0 GiB"
+    message = r"the 200000 x 200000 matrix K needs 298.0 GiB, but the budget is 1.0 GiB"
     with pytest.raises(MemoryBudgetError, match=message):
         gram(RBF(), huge, storage="dense", max_memory="1 GiB")
     with pytest.raises(MemoryBudgetError, match="the 200000 x 200000 matrix K does not fit"):

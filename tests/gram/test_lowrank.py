@@ -361,7 +361,7 @@ def test_no_points_and_no_kernel():
 def test_the_budget_of_the_array():
     K = LowRankGram(RBF(3.0), X, S, max_memory="1 MiB")
     assert K._F is not None
-    message = r"the 700 x 700 matrix F F\^T needs 3.7 MiB, but the budget is 1.0 MiB; work with"
+    message = r"the 700 x 700 matrix F F\^T needs 3.7 MiB, but the budget is 1.0 MiB; use products"
     with pytest.raises(MemoryBudgetError, match=message):
         K.to_array()
     text = "<LowRankGram 700x700, rank 40, float64, RBF(length_scale=3.0)>"
@@ -409,13 +409,15 @@ def test_wishes_that_make_no_sense():
         LowRankGram(RBF(), X, S, n_landmarks=5)
     with pytest.raises(ValueError, match="more landmarks than points"):
         LowRankGram(RBF(), X[:5], n_landmarks=6)
-    with pytest.raises(ValueError, match=r"indices from 3 to 700, but there are 700 points \(0 to"):
+    with pytest.raises(
+        ValueError, match=r"indices from 3 to 700, but there are only 700 points \(0 to"
+    ):
         LowRankGram(RBF(), X, [3, 700])
     with pytest.raises(ValueError, match="landmark mask has 5 entries, but there are 700 points"):
         LowRankGram(RBF(), X, np.ones(5, dtype=bool))
     with pytest.raises(ValueError, match="unknown landmark method 'best'"):
         LowRankGram(RBF(), X, "best")
     with pytest.raises(
-        KernelMismatchError, match=r"the map was made for the kernel RBF.*3\.0\), not"
+        KernelMismatchError, match=r"the NystroemMap was made for the kernel RBF.*3\.0\), not"
     ):
         LowRankGram(RBF(2.0), X, phi)

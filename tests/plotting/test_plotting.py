@@ -293,7 +293,7 @@ def test_more_classes_than_colours_differ_in_their_marker(ax):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: embedding(MODEL, components=(0, 8)), "component 8 .* there are 8, counted from 0"),
+        (lambda: embedding(MODEL, components=(0, 8)), "component 8 .* there are only 8, counted from 0"),
         (lambda: embedding(MODEL, components=(0, -1)), "component -1 does not exist"),
         (lambda: embedding(MODEL, components=(0, 1, 2)), "got 3 components, .* two axes"),
         (lambda: embedding(MODEL, y[:-1]), r"y has shape \(89,\), but there are 90 points"),
@@ -396,7 +396,7 @@ def test_a_constant_is_drawn_without_lines(ax, value):
         (lambda: contours(len, np.ones((0, 2))), "there are no points"),
         (lambda: contours(len, X, n_grid=1), "n_grid=1 must be an integer of at least 2"),
         (lambda: eigenfunctions(KernelPCA(1).fit(np.eye(3))), r"points have shape \(3, 3\)"),
-        (lambda: eigenfunctions(MODEL, components=[8]), "component 8 .* there are 8"),
+        (lambda: eigenfunctions(MODEL, components=[8]), "component 8 .* there are only 8"),
         (
             lambda: eigenfunctions(MODEL, n_grid=5, axes=Figure().subplots(1, 3)),
             "8 functions .* only 3 axes",
@@ -630,7 +630,7 @@ def test_what_has_no_witness_is_refused():
         witness(X, X[:40], X[40:])
     with pytest.raises(ValueError, match=r"shapes \(90, 2\) and \(41, 1\).* - try one or two col"):
         witness(WITNESS, X, LINE[:, None])
-    with pytest.raises(ValueError, match=r"Y has no points - usually an empty selection"):
+    with pytest.raises(ValueError, match=r"Y has no points - usually because a selection is empty"):
         witness(WITNESS, X, X[:0])
     with pytest.raises(ValueError, match=r"shape \(400, 2\) for 400 points.* - try one of them"):
         witness(lambda P: np.column_stack([P, P]), LINE[:, None], LINE[:, None])
@@ -770,7 +770,7 @@ def test_what_has_no_margin_is_refused():
     with pytest.raises(ValueError, match="SVC has a precomputed kernel, but a plot needs vec"):
         margin(of_matrix, X, TWO_CLASSES)
     short = compress(MACHINE, 5)
-    with pytest.raises(ValueError, match=r"SVC is an expansion in 5 .* plotting\.contours"):
+    with pytest.raises(ValueError, match=r"SVC was compressed to 5 .* plotting\.contours"):
         margin(short, X, TWO_CLASSES)
     with pytest.raises(ValueError, match=r"NaN.*\nmargin does not accept"):
         margin(MACHINE, np.where(np.eye(90, 2) > 0, np.nan, X))
@@ -796,5 +796,5 @@ def test_cluster_numbers_are_those_of_the_fits(ax):
 
 
 def test_cluster_numbers_start_at_two(ax):
-    with pytest.raises(ValueError, match=r"\[1, 2\] - usually the range begins at 1"):
+    with pytest.raises(ValueError, match=r"\[1, 2\] - usually because the range begins at 1"):
         cluster_numbers(CLUSTERS, X, [1, 2], ax)

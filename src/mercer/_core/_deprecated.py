@@ -218,7 +218,7 @@ class _FormerModules:
         return ModuleSpec(fullname, self) if fullname in FORMER_MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Use the default module, which `exec_module` replaces."""
+        """Return None, so that Python creates a default module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         present = FORMER_MODULES[module.__name__]

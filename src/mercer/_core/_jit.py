@@ -125,7 +125,7 @@ def bitcast_float(bits: Any) -> Any:
 
 
 class _CompileClock:
-    """Measure the time during which a thread compiles, and disable garbage collection then.
+    """Measure the time that threads spend compiling, and disable garbage collection meanwhile.
 
     The compiler keeps most objects that it creates.  Garbage collection would scan them repeatedly
     without freeing memory, which takes about a tenth of the compilation time.
@@ -181,7 +181,7 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
         options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
         try:
             dispatcher = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no writable cache folder: compile in every process
+        except RuntimeError:  # without a writable cache folder, compile in every process
             dispatcher = numba.njit(**options)(function)
         dispatcher._cache = layered_cache(function, dispatcher._cache)
         return dispatcher
@@ -189,7 +189,7 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
 
 @cache
 def _numba() -> Any:
-    """Import numba, time its compilations, and register compiled forms of `fmin` and others."""
+    """Import numba, time its compilations, and register compiled forms of functions like `fmin`."""
     import numba
     from llvmlite import ir
     from numba.core import event
@@ -230,7 +230,7 @@ def _numba() -> Any:
             return builder.bitcast(args[0], context.get_value_type(sig.return_type))
 
         lower_builtin(bitcast, types.Number)(cast)
-    cpu_target.target_context.refresh()  # do it now, so that its time is counted
+    cpu_target.target_context.refresh()  # refresh now, so that the time counts as compilation
     return numba
 
 

@@ -30,7 +30,7 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
     >>> "SVR" in dir(mercer)
     True
     """
-    public: list[str] = []  # names imported as `import name as name` are not in `__all__`
+    public: list[str] = []  # names for `__all__`, without those imported as `import name as name`
     modules: dict[str, str | None] = {}  # module of each name; None if the name is a module
     for node in ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body:
         if isinstance(node, ast.ImportFrom):

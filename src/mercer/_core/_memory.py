@@ -22,7 +22,8 @@ _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}
 
 
 _reserved: ContextVar[int | None] = ContextVar("reserved", default=None)
-_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")  # of the innermost scope
+# Functions that free the memory reserved in the innermost `memory_scope` block.
+_releases: ContextVar[list[Callable[[], None]]] = ContextVar("releases")
 # The budget for max_memory=None inside a `memory_scope` block; None outside of such blocks.
 _scope_budget: ContextVar[Any] = ContextVar("scope_budget", default=None)
 

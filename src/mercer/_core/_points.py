@@ -193,11 +193,12 @@ def as_vectors(X: Any, owner: str) -> Any:
     )
 
 
-_STRUCTURED = {  # types of points that are not vectors: a name for them, and suitable kernels
+_STRUCTURED = {  # for each type of points that are not vectors: its name, and suitable kernels
     (str, bytes): ("strings", "Spectrum, Mismatch, Subsequence, BagOfWords, ..."),
     (set, frozenset): ("sets", "Intersection, Jaccard, MinMax, ..."),
 }
-_ARRAY_LIKE = ("__len__", "__array__", "shape")  # an array-like has at least one of these
+# An array-like object has at least one of these attributes.
+_ARRAY_LIKE = ("__len__", "__array__", "shape")
 _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
@@ -217,7 +218,7 @@ def reject_structured(X: Any, owner: str) -> None:
     try:
         first = X.iloc[0] if hasattr(X, "iloc") else X[0]
     except (TypeError, IndexError, KeyError):
-        return  # not a sequence, or an empty one
+        return  # X is not a sequence, or is empty
     if is_table(X) and (isinstance(first, (list, tuple, np.ndarray)) or is_table(first)):
         raise ValueError(
             f"{owner} requires an array of shape (n, d), but X is one column whose entries are "

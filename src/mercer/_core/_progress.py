@@ -161,8 +161,8 @@ class Progress:
 def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
     """Yield a `Progress`, which also reports compilations by numba; None if not `enabled`.
 
-    Inside another block of the same name, or inside `capture_progress`, the outer `Progress` is
-    reused.
+    Inside another `progress` block with the same name, or inside `capture_progress`, the outer
+    `Progress` is reused.
     """
     outer = _current.get()
     captured = isinstance(outer, _CapturedProgress)

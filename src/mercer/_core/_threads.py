@@ -40,13 +40,14 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_pool_state = threading.local()  # its attribute `in_pool` is True in a thread that executes jobs
+_pool_state = threading.local()  # `in_pool` is True in a thread that executes jobs
 # The number of threads for n_threads=None, set by `default_threads`; None means all processors.
 _default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
-_ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}  # private names that f(x) and K @ V call
+# Methods that `entry_point` wraps although they are private: f(x) and K @ V call them.
+_ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}
 ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
-# For fewer multiplications than this, `run_in_threads` uses one thread.  They take about 10 ms; on
-# a busy computer, a second thread might wait longer than that for a processor.
+# For fewer multiplications than this, `run_in_threads` uses one thread.  This many multiplications
+# take about 10 ms; on a busy computer, a second thread might wait longer for a processor.
 _MIN_PARALLEL_WORK = 2e7
 _MIN_BLAS_ROWS = 1500  # for matrices of at least this size, more BLAS threads are faster
 
@@ -208,9 +209,9 @@ class _BlasLimit(ContextDecorator):
         _limits.change(self._kind, -1)
 
 
-# Inside `one_blas_thread`, results do not depend on the number of BLAS threads.
+# Inside a `with one_blas_thread` block, results do not depend on the number of BLAS threads.
 one_blas_thread = _BlasLimit("strict")
-all_blas_threads = _BlasLimit("permitted")  # has no effect inside `one_blas_thread`
+all_blas_threads = _BlasLimit("permitted")  # has no effect inside a `with one_blas_thread` block
 _entry_limit = _BlasLimit("entry")
 
 
@@ -251,7 +252,7 @@ def entry_point(target: T) -> T:
 
 
 def _as_entry_point(value: Any) -> Any:
-    """Wrap a function, class method or static method as an entry point; None for anything else."""
+    """Wrap a function, class method or static method as an entry point; otherwise return None."""
     if isinstance(value, classmethod | staticmethod):
         inner = _as_entry_point(value.__func__)
         return None if inner is None else type(value)(inner)
@@ -283,8 +284,8 @@ def blas_threads(n: int) -> AbstractContextManager[None]:
     return _entry_limit if n < _MIN_BLAS_ROWS else all_blas_threads
 
 
-# Suppresses NumPy's warnings, because results are checked for inf and nan afterwards.  Use it as a
-# decorator of functions that run in threads, because threads do not inherit `errstate`.
+# A context manager and decorator that suppresses NumPy's warnings; results are checked for inf and
+# nan afterwards.  Decorate functions that run in threads, because threads do not inherit `errstate`.
 ignore_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -413,7 +414,7 @@ def ordered_sum(
     Consecutive parts form `groups` groups.  One thread sums each group, and the sums of the groups
     are added in order.  For `n_threads` and `work` see `run_in_threads`.
     """
-    if len(parts) == 1:  # less overhead: with few points, a fit may need 10,000 such sums
+    if len(parts) == 1:  # avoid overhead: a fit may need 10,000 such sums
         with one_blas_thread:
             return 0.0 + ignore_overflow(term)(parts[0])
     members = split_evenly(len(parts), min(groups, len(parts)))

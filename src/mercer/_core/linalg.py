@@ -39,7 +39,7 @@ def _with_blas_threads(routine: Callable[..., Any]) -> Callable[..., Any]:
 def _matrix_size(args: tuple[Any, ...]) -> int:
     """Return the smaller dimension of the first matrix among the arguments.
 
-    If the second array has few columns, return 0, so that one BLAS thread is used.
+    If the second array argument has few columns, return 0, so that one BLAS thread is used.
     """
     # An argument may be a tuple that begins with the matrix, as in cho_solve((L, lower), B).
     operands = [a[0] if isinstance(a, tuple) else a for a in args]

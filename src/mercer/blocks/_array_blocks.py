@@ -178,7 +178,7 @@ class ArrayBlocks(LocalBlocks):
                 stop = start + next(sizes)
                 part = array[start:stop]
                 part = part if self.columns is None else part[:, self.columns]
-                yield part if self.in_memory else np.array(part)  # the copy reads the file
+                yield part if self.in_memory else np.array(part)  # copying reads from the file
                 start = stop
 
     def _with(self, y: Any, weights: Any) -> Self:
@@ -189,7 +189,7 @@ class ArrayBlocks(LocalBlocks):
 
         `columns` is a list of column indices for points, or one index for targets.
         """
-        if isinstance(columns, (tuple, slice)):  # as in a cross-validation split of rows
+        if isinstance(columns, (tuple, slice)):  # indices of rows, as in cross-validation
             raise TypeError(
                 "indexing of blocks selects columns, not rows; for cross-validation and parameter "
                 "searches, pass an array: blocks.to_array()"
@@ -262,7 +262,7 @@ def _process_window(
 
 
 def _read_ahead(rows: Iterator[BlockRows]) -> Iterator[BlockRows]:
-    """Yield blocks; a background thread reads the next block meanwhile."""
+    """Yield blocks, while a background thread reads the next block."""
     with ThreadPoolExecutor(1, thread_name_prefix="mercer-reads") as reader:
         pending = reader.submit(next, rows, None)
         while (current := pending.result()) is not None:

@@ -94,7 +94,7 @@ class Blocks(ABC):
         -------
         Blocks
         """
-        from ._array_blocks import ArrayBlocks  # not at the top, because it imports this module
+        from ._array_blocks import ArrayBlocks  # avoid a circular import
 
         return ArrayBlocks.from_array(X, rows)
 
@@ -216,7 +216,7 @@ def concatenate_blocks(blocks: Blocks, f: Callable[..., np.ndarray], *shared: An
     for start, size, part in zip(blocks.starts, blocks.sizes, blocks.map(f, *shared), strict=True):
         if out is None:
             out = np.empty((len(blocks), *part.shape[1:]), dtype=part.dtype)
-        elif not np.can_cast(part.dtype, out.dtype):  # for example, if string labels are longer
+        elif not np.can_cast(part.dtype, out.dtype):  # such as longer string labels
             out = out.astype(np.result_type(out, part))
         out[start : start + size] = part
     return np.asarray(out)
@@ -229,7 +229,7 @@ def string_column_names(table: Any) -> list[str] | None:
 
 
 def _points(rows: BlockRows) -> np.ndarray:
-    """Return the points of a block, as the function `f` of `concatenate_blocks`."""
+    """Return the points of a block; passed to `concatenate_blocks` as `f`."""
     return rows.X
 
 
@@ -354,7 +354,7 @@ def tree_reduce(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     >>> tree_reduce("abcdefg", lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
     """
-    pending: list[tuple[int, Any]] = []  # height of each pending subtree, and its value
+    pending: list[tuple[int, Any]] = []  # height and value of each subtree that is not merged yet
     for value in values:
         height = 0
         while pending and pending[-1][0] == height:

@@ -23,7 +23,8 @@ __all__ = ["DaskBlocks", "is_dask"]
 
 _OBJECT_DTYPE = np.dtype(object)
 _WORKER_TIMEOUT = 30.0  # seconds to wait for a worker, which Dask may be restarting
-_GRAPH_WARNING_SIZE = "1 TiB"  # disables Dask's warning: our graphs contain feature maps
+# So large that Dask does not warn of task graphs that contain feature maps.
+_GRAPH_WARNING_SIZE = "1 TiB"
 
 
 def is_dask(X: Any) -> bool:
@@ -55,7 +56,8 @@ class DaskBlocks(Blocks):
     names: list[str] | None = None
     y: Any = None
     weights: Any = None
-    _sent: dict[str, Any] = field(default_factory=dict)  # last object that was sent, and its future
+    # Last object that `spread` sent to the workers, and its future.
+    _sent: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_dask(cls, X: Any, what: str = "X") -> Self:
@@ -64,7 +66,7 @@ class DaskBlocks(Blocks):
         For a data frame, this reads the data once, to compute the sizes of the partitions.  `what`
         is the name of the argument for error messages.
         """
-        is_delayed = type(X).__module__ == "dask.delayed"  # its hasattr is always True
+        is_delayed = type(X).__module__ == "dask.delayed"  # for a Delayed, hasattr is always True
         if not is_delayed and hasattr(X, "chunks"):
             return cls(_chunk_sizes(X, what), X.shape[1] if X.ndim == 2 else None, X)
         if is_delayed or not (hasattr(X, "npartitions") and hasattr(X, "ndim")):
@@ -205,24 +207,24 @@ class _Shared:
 def _task(
     f: Any, common: _Shared, place: int, start: int, X: Any, y: Any, w: Any, *expected: Any
 ) -> Any:
-    """Task of one block: validate it and call f, in one thread."""
+    """Validate one block and call f, in one thread; this is a Dask task."""
     return _in_one_thread(_checked_call, f, common.parts, place, start, X, y, w, *expected)
 
 
 def _job(f: Any, static: _Shared, inputs: _Shared, job: Any) -> Any:
-    """Task of one job of `spread`, in one thread."""
+    """Run one job of `spread` in one thread; this is a Dask task."""
     return _in_one_thread(f, static.parts, inputs.parts, job)
 
 
 def _checked_call(
     f: Any, shared: Any, place: int, start: int, X: Any, y: Any, w: Any, width: Any, size: int
 ) -> Any:
-    """Return f of a validated block."""
+    """Validate a block and return the value of f for it."""
     return f(validate_block(place, start, X, y, w, width, size), *shared)
 
 
 def _mapped(common: _Shared, place: int, start: int, X: Any, width: Any, size: int) -> Any:
-    """Task of one block of `mapped`, in one thread."""
+    """Compute one block of `mapped` in one thread; this is a Dask task."""
     return _in_one_thread(
         common.parts[0], validate_block(place, start, X, None, None, width, size).X
     )

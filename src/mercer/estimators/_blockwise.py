@@ -1,9 +1,9 @@
-"""Fits and predictions of estimators for data that are stored in blocks instead of one array.
+"""Functions that fit estimators to data in blocks, and predict for data in blocks.
 
 A random sample of the rows is drawn first and validated like any array. Kernel parameters that
 depend on the data, such as gamma="scale", are computed from this sample, and landmarks are chosen
-from it. Everything after that is a sum over the blocks. An estimator that supports blocks has a
-method `_fit_blocks`.
+from it. With landmarks, the rest of the fit only needs sums over the blocks. An estimator that
+supports blocks has a method `_fit_blocks`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def sample_blocks(
         count = max(count, CANDIDATES_PER_LANDMARK * rank)
     seed = getattr(landmarks, "random_state", None)
     if isinstance(seed, np.random.RandomState):
-        # Read the state without advancing the generator.
+        # Derive a seed from the generator without advancing it.
         seed = int(seed.get_state(legacy=False)["state"]["key"][0])
     row_sample = sample_rows(blocks, count, 0 if seed is None else int(seed))
     if not len(row_sample.places):
@@ -115,7 +115,7 @@ def sample_blocks(
 
 
 def require_landmarks(model: Any, name: str = "solver") -> None:
-    """Raise an error unless the parameter `name` is 'nystroem'; other solvers need all points."""
+    """Raise an error unless the parameter `name` is 'nystroem', the solver with landmarks."""
     value = getattr(model, name)
     if not (isinstance(value, str) and value == "nystroem"):
         raise ValueError(
@@ -137,9 +137,9 @@ def gather_blocks(
 def distributed_exact_products(
     model: Any, X: Blocks, name: str, supported: tuple[str, ...]
 ) -> Iterator[None]:
-    """Context in which workers that hold the blocks compute products with the kernel matrix K.
+    """Let the workers that hold the blocks compute products with K inside a `with` statement.
 
-    Each worker receives all points once.
+    K is the kernel matrix of the points. Each worker receives all points once.
 
     Parameters
     ----------
@@ -205,7 +205,8 @@ def call_on_blocks(model: Any, name: str, X: Any, *args: Any, **params: Any) -> 
 def _without_feature_names(model: Any, blocks: Blocks) -> Any:
     """Check the column names of the blocks, and return a copy of the model without feature names.
 
-    Each block is passed to the model as an array without names, for which scikit-learn would warn.
+    Each block is passed to the model as an array without column names. scikit-learn would warn
+    about this if the model had feature names.
     """
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -215,7 +216,7 @@ def _without_feature_names(model: Any, blocks: Blocks) -> Any:
             f"X has the columns {', '.join(blocks.names)}, but {type(model).__name__} was fitted "
             f"with {', '.join(names)}; pass the same columns in this order"
         )
-    unnamed = copy(model)  # a shallow copy: the user's model keeps its names
+    unnamed = copy(model)  # a shallow copy, so that the user's model keeps its feature names
     del unnamed.feature_names_in_
     return unnamed
 

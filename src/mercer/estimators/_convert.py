@@ -35,8 +35,8 @@ def compress(
 ) -> E:
     """Return a copy of a fitted estimator whose functions are expansions in fewer points.
 
-    Predictions then need n_points kernel evaluations per point instead of n. For a model whose
-    predictions are its functions f, such as KernelRidge, the error |f(x) - g(x)| of the compressed
+    A prediction then needs `n_points` kernel evaluations instead of one for each training point.
+    For a model whose predictions are its functions f, such as KernelRidge, the error |f(x) - g(x)| of the compressed
     function g is at most ``reduction_.bound(x)``. The original estimator is not changed.
 
     Parameters
@@ -107,7 +107,7 @@ def compress(
 
 
 def _kernel_with_matrix(estimator: KernelEstimator, K: Any) -> Any:
-    """Return the kernel of the expansion; if it is precomputed, with the matrix K."""
+    """Return the kernel of the expansion; a precomputed kernel gets the matrix K."""
     kernel = estimator.expansion_.kernel
     if not estimator._precomputed:
         if K is not None:
@@ -180,7 +180,7 @@ def to_primal(estimator: E, *, max_memory: Any = None) -> E:
         raise TypeError(
             f"{type(estimator).__name__} has no expansion_, so it cannot be converted to weights"
         )
-    converted = copy.copy(estimator)  # shallow, because attributes are never modified in place
+    converted = copy.copy(estimator)  # a shallow copy, as attributes are never modified in place
     converted._to_primal(max_memory)
     return converted
 
@@ -254,7 +254,10 @@ def _primal_of(model: Any) -> Primal:
 
 
 def _kernel_of(transformers: Any) -> tuple[Kernel, Any]:
-    """Return the kernel phi(x) . phi(z) of the transformers, and the frame of ExplicitFeatures."""
+    """Return the kernel phi(x) . phi(z) of the transformers, and a description of the features.
+
+    The description is None unless the only transformer is ExplicitFeatures.
+    """
     if len(transformers) == 1 and isinstance(transformers[0], ExplicitFeatures):
         return transformers[0].kernel_, transformers[0]._frame
     return Features(transformers.transform), None

@@ -209,8 +209,8 @@ class KernelEstimator(BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs at least one point, got none")
         if reset:
             for attribute in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(attribute, None)  # from an earlier fit to vectors
-        if reset or copy:  # so that later changes by the user do not change the fitted model
+                self.__dict__.pop(attribute, None)  # remove attributes of an earlier fit to vectors
+        if reset or copy:  # copy X, so that later changes by the user do not affect the model
             X = snapshot(X, arrays=copy)
         if supervised:
             y = validate_data(self, y=y, X="no_validation", **target_options)
@@ -266,7 +266,7 @@ class KernelEstimator(BaseEstimator):
             return True
         try:
             array = np.asarray(X)
-        except ValueError:  # not a rectangular array: sets, strings, graphs ...
+        except ValueError:  # X is not a rectangular array, but sets, strings, graphs ...
             return False
         return array.ndim == 2 and array.dtype.kind in "biuf"
 
@@ -288,8 +288,8 @@ class KernelEstimator(BaseEstimator):
         """Return k(x, x) for each point, or raise an error if it is unknown.
 
         A precomputed matrix of kernel values between new and training points has k(x, x) on its
-        diagonal only if both are the same points. To detect a square matrix of other points, its
-        diagonal is compared with `training_diagonal`.
+        diagonal only if the new points are the training points. To detect a square matrix for other
+        points, its diagonal is compared with `training_diagonal`.
 
         Parameters
         ----------
@@ -395,7 +395,7 @@ class NamedKernelEstimator(KernelEstimator):
 
     @classmethod
     def _named_kernel_defaults(cls) -> dict[str, Any]:
-        """Return the parameters of kernels given by name, with their defaults."""
+        """Return a dictionary from each parameter of kernels given by name to its default."""
         return {name: getattr(cls, name) for name in cls._named_kernel_params}
 
     def _check_unused_params(self) -> None:
@@ -421,7 +421,7 @@ class NamedKernelEstimator(KernelEstimator):
             )
 
     def _make_kernel(self, gamma: Any) -> Kernel:
-        """Return the kernel as a `Kernel`, with this gamma if it was given by name."""
+        """Return the `kernel` parameter as a `Kernel`; a kernel given by name gets this gamma."""
         self._check_unused_params()
         return as_kernel(
             self.kernel,
@@ -439,7 +439,7 @@ class NamedKernelEstimator(KernelEstimator):
             return kernel.gamma
         scale = getattr(kernel, "length_scale", None)
         if scale is None or np.ndim(scale):
-            return self.gamma  # the kernel has no single gamma, so the rule was not used
+            return self.gamma  # the kernel has no single gamma
         return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
 
 
@@ -469,7 +469,7 @@ class LandmarkMixin(BaseEstimator):
 
     @property
     def _chosen(self) -> Landmarks:
-        """The parameters of the landmarks as a `Landmarks` object."""
+        """The parameters `rank`, `landmarks` and `random_state` as a `Landmarks` object."""
         return Landmarks(self.rank, self.landmarks, self.random_state)
 
 
@@ -492,7 +492,7 @@ def _remedy(kernel: Any, name: str, value: Any) -> str:
 def points_need_no_validation(model: BaseEstimator, X: Any, reset: bool) -> bool:
     """Return True if scikit-learn's validation would return the matrix X unchanged.
 
-    It is skipped in that case, because it is slow compared with a prediction for a few points.
+    The validation is then skipped, as it is slow compared with a prediction for a few points.
     """
     if type(X) is not np.ndarray or X.dtype != np.float64 or X.ndim != 2 or not X.size:
         return False
@@ -527,7 +527,7 @@ def _all_finite(a: np.ndarray) -> bool:
 
 
 def _as_float(X: Any) -> Any:
-    """Return X unchanged if it is float32 or float64, otherwise (integers, bool) as float64."""
+    """Return X unchanged if it is float32 or float64; convert other types to float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 

@@ -32,7 +32,7 @@ from ._training_sample import Sample, check_weights
 
 __all__ = ["KernelKMeans"]
 
-_DEFAULT_N_INIT = 10  # starts for n_init="auto", unless `init` is an array
+_DEFAULT_N_INIT = 10  # number of starts for n_init="auto", unless `init` is an array
 # A squared distance below this fraction of the terms it is computed from is set to 0, because it
 # consists of rounding errors.
 _DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _MAX_PAIRS_PER_BLOCK = 2**22  # `_votes` stores at most this many distances at a time
-_BYTES_PER_PAIR = 128  # memory estimate per pair of points within the radius
+_BYTES_PER_PAIR = 128  # estimated memory for each pair of points within the radius
 
 
 @estimator(kw_only=True)
@@ -199,7 +199,17 @@ class KNeighborsEstimator(NeighborsEstimator):
         return sp.csr_matrix((values.ravel(), index.ravel(), ends), shape=shape)
 
     def _check_n_neighbors(self, k: Any, available: int, n: int) -> int:
-        """Return the checked number k of neighbours of n query points among `available` points."""
+        """Return the number of neighbours, or raise an error if it is invalid.
+
+        Parameters
+        ----------
+        k : int or None
+            The number of neighbours; None means the parameter `n_neighbors`.
+        available : int
+            The number of training points that can be neighbours.
+        n : int
+            The number of query points, for the error message.
+        """
         k = self.n_neighbors if k is None else k
         if not is_count(k):
             raise ValueError(f"n_neighbors must be a positive integer, got {k!r}")
@@ -485,13 +495,13 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     def _radius_search(
         self, X: Any, Z: Any, self_values: np.ndarray, radius: float | None = None
     ) -> Any:
-        """Return CSR row ends, squared distances and indices of the neighbours in the radius."""
+        """Return the neighbours within the radius: CSR row ends, squared distances and indices."""
         r = self.radius if radius is None else radius
         return radius_neighbors(self.kernel_, X, Z, float(r), self._norms, self_values)
 
     @predict_method
     def _votes(self, X: Any) -> np.ndarray:
-        """Return the total weight of the neighbours of each class, NaN if there are no neighbours.
+        """Return the total weight of the neighbours in each class; NaN for points without neighbours.
 
         Points are processed in blocks, because all training points may be within the radius.
         """
@@ -505,7 +515,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
             )
             counts = np.diff(ends)
             group = np.repeat(np.arange(len(counts)), counts)
-            if Z is None:  # training points: remove each point from its own neighbours
+            if Z is None:  # for training points, remove each point from its own neighbours
                 others = indices != group + rows.start
                 group, squared, indices = group[others], squared[others], indices[others]
                 counts = np.bincount(group, minlength=len(counts))

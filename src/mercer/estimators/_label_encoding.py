@@ -62,7 +62,7 @@ def encode_targets(
 
 @estimator(kw_only=True)
 class DecisionMixin(ClassifierMixin, BaseEstimator):
-    """Classifier that predicts from decision values.
+    """Mixin for classifiers that predict from decision values.
 
     Subclasses implement `_values(X)`, which returns one column for two classes, otherwise one
     column per class. If the loss is a log-loss, or the subclass has no `loss`, the values are
@@ -131,7 +131,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
 
 @estimator(kw_only=True)
 class WeightedClassifierMixin(DecisionMixin):
-    """Classifier with class weights.
+    """Mixin for classifiers with class weights.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class WeightedClassifierMixin(DecisionMixin):
         self._learn(sample, Y, loss)
         self.classes_ = sample.classes
         if isinstance(loss, Softmax):
-            # The softmax does not depend on a constant common to all classes.
+            # Adding the same constant to all intercepts does not change the softmax.
             self.intercept_ -= self.intercept_.mean()
 
 
@@ -243,5 +243,5 @@ def _block_weight_sums(rows: BlockRows) -> dict[Any, float]:
 
 
 def _merge_weight_sums(left: dict[Any, float], right: dict[Any, float]) -> dict[Any, float]:
-    """Add the class weights of two sets of blocks."""
+    """Add the total class weights of two sets of blocks."""
     return {label: left.get(label, 0.0) + right.get(label, 0.0) for label in {**left, **right}}

@@ -52,7 +52,7 @@ POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
 
 _HASHABLE_TYPES = {str, int, float, bool, type(None), np.float64, np.int64}
 _MAX_VALIDATED = 1000  # maximum size of `_validated`, which limits its memory
-_validated: set[Any] = set()  # (class, parameter values) that are known to be valid
+_validated: set[Any] = set()  # pairs (class, parameter values) that are known to be valid
 _SECTION_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
 T = TypeVar("T")
 
@@ -184,7 +184,7 @@ def _validate(self: Any) -> None:
 
 
 def _split_docstring(doc: str | None) -> tuple[str, dict[str, str], str]:
-    """Split a docstring into its parameter entries by name and the text before and after them."""
+    """Return the text before the parameters, a dict of their descriptions, and the text after."""
     doc = inspect.cleandoc(doc or "")
     starts = [title.start() for title in _SECTION_TITLE.finditer(doc)] + [len(doc)]
     section, _, after = doc[starts[0] :].partition("\n\n")

@@ -80,7 +80,7 @@ class Sample:
         precomputed: bool = False,
         order: int | None = 0,
     ) -> Self:
-        """Return the sample of the points in X with positive weight; weights must be valid."""
+        """Return the sample of the points in X with positive weight; weights are not validated."""
         values = None
         if precomputed:
             values, X = as_index_kernel(Precomputed(), X)
@@ -114,8 +114,7 @@ class Sample:
     ) -> Self:
         """Return the sample with its classes and class indices.
 
-        The weights of the points are multiplied by the class weights `factors`, here and nowhere
-        else.
+        The weights of the points are multiplied by the class weights `factors`.
         """
         w = self.counts if factors is None else self.counts * factors[labels]
         return replace(self, weights=w, classes=classes, labels=labels)
@@ -144,7 +143,7 @@ class Sample:
 
     @property
     def counts(self) -> np.ndarray:
-        """The weights; 1 for each point if no weights were passed."""
+        """The weights of the points; 1 for each point if no weights were passed."""
         return np.ones(len(self)) if self.weights is None else self.weights
 
     def resolve(self, kernel: Kernel) -> Kernel:
@@ -165,10 +164,10 @@ class Sample:
     def resolve_centred(self, kernel: Kernel, check: bool = True) -> Kernel:
         """Return the resolved kernel of a model that depends only on distances in feature space.
 
-        If the points are far from the origin, its linear terms are evaluated at x - c, where c is
-        the centre of the points.  This does not change distances but avoids cancellation.  If
-        `check` is True, a warning is issued if distances still suffer from cancellation, as with
-        other kernels or sparse points.
+        If the points are far from the origin, the linear terms of the kernel are evaluated at
+        x - c, where c is the centre of the points.  This does not change distances but avoids
+        cancellation.  If `check` is True, a warning is issued if distances still suffer from
+        cancellation, which may happen with other terms of the kernel or with sparse points.
         """
         kernel = self.resolve(kernel)
         if self.values is not None:
@@ -179,7 +178,7 @@ class Sample:
         return kernel
 
     def judge(self, kernel: Kernel) -> None:
-        """Warn once per fit if the kernel is known not to be positive definite as required."""
+        """Warn, once per fit, if the kernel is known to lack the required positive definiteness."""
         if not self.warned and warn_if_indefinite(kernel, self.points, self.order):
             self.warned.append(kernel)
 
@@ -209,7 +208,7 @@ class Sample:
         return replace(self, kept=self.kept[rows], **parts)
 
     def rows(self, index: np.ndarray) -> Any:
-        """Return some rows of the X that was passed to `fit`, as input for `predict`."""
+        """Return rows of the X that was passed to `fit`, selected by `index`, for `predict`."""
         return take(self.given if self.values is None else self.values.matrix, index)
 
     def scatter(self, A: np.ndarray) -> np.ndarray:
@@ -228,7 +227,7 @@ class Sample:
         return positions
 
     def expansion(self, kernel: Kernel, A: np.ndarray) -> Expansion:
-        """Return the expansion sum_i A_i k(x_i, .) over all points that were passed to `fit`."""
+        """Return the expansion sum_i A_i k(x_i, .), with coefficient 0 for points of weight 0."""
         return Expansion(kernel, self.given, self.scatter(A))
 
 
@@ -294,7 +293,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, sums: np.ndarray) -> n
     sums : ndarray of shape (n_classes,)
         The sum of the sample weights of each class.
     """
-    if isinstance(class_weight, str):  # "balanced"
+    if isinstance(class_weight, str):  # class_weight is "balanced"
         return sums.sum() / (len(sums) * sums)
     names = classes.tolist()
     missing = [name for name in names if name not in class_weight]

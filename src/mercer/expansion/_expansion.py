@@ -75,7 +75,8 @@ class Expansion:
         if np.iscomplexobj(a):
             raise TypeError("coefficients must be real numbers, got complex numbers")
         dtype = a.dtype if a.dtype in (np.float32, np.float64) else np.float64
-        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))  # always a copy
+        # always copy the coefficients
+        object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))
 
     @classmethod
     def sections(cls, kernel: Kernel, X: Any) -> Expansion:
@@ -416,7 +417,7 @@ class Expansion:
         return Expansion(self.kernel, self.points, self.coefficients * factor)
 
     __rmul__ = __mul__
-    __array_ufunc__ = None  # so that numpy.float64(2) * f calls __rmul__
+    __array_ufunc__ = None  # makes numpy.float64(2) * f call __rmul__
 
     def __truediv__(self, factor: Any) -> Expansion:
         if isinstance(factor, Expansion):

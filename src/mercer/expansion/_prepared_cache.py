@@ -79,7 +79,7 @@ def cross_kernel_cached(owner: Any, kernel: Kernel, X: Any, points: Any) -> np.n
         entry = _cache[owner] = _CacheEntry(kernel, points, snapshot, kernel.prepare(points))
     Q = entry.prepared
     P = kernel.prepare(X, like=Q)
-    if P.dtype != Q.dtype:  # one is float32 and the other float64
+    if P.dtype != Q.dtype:  # one of them is float32 and the other float64
         return np.asarray(kernel(X, points))
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for overflow
         return kernel.tile(P, Q, np.empty((len(P), len(Q)), dtype=Q.dtype))

@@ -1,7 +1,7 @@
 """Cost model of the primal and the dual form of a kernel model.
 
                                             dual                         primal
-    stored numbers                          n (s + m)                    M m
+    stored values  n (s + m)                    M m
     multiply-adds per prediction            n (s + m)                    e (1 + m)
     multiply-adds of ridge training         n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
 
@@ -54,7 +54,7 @@ class PrimalDualSizes:
     entries : float
         Mean number e of nonzero features of a point.
     numbers : float
-        Quantity s of numbers that the kernel stores for a point: the dimension d for vectors, or e
+        Number s of values that the kernel stores for a point: the dimension d for vectors, or e
         for kernels that count features, such as those of strings.
 
     Examples
@@ -75,7 +75,7 @@ class PrimalDualSizes:
 
     @property
     def stored(self) -> PrimalDualCost:
-        """Quantity of stored numbers: points and coefficients (dual), or weights (primal)."""
+        """Number of stored values: points and coefficients (dual), or weights (primal)."""
         per_point, n_weights = self.numbers + self.n_functions, self.n_features * self.n_functions
         return PrimalDualCost(self.n_points * per_point, n_weights, n_weights / per_point)
 
@@ -90,7 +90,7 @@ class PrimalDualSizes:
 
     @property
     def training(self) -> PrimalDualCost:
-        """Number of multiply-adds of ridge training: half of K or Phi^T Phi, and its Cholesky."""
+        """Number of multiply-adds of ridge training: half of K or Phi^T Phi, and its factor."""
         n, M, e, s = float(self.n_points), float(self.n_features), self.entries, self.numbers
         # The costs are equal at a root of n^3/3 + s n^2 - e^2 n - M^3/3.  The signs of the
         # coefficients change only once, so that there is exactly one positive root.
@@ -153,7 +153,7 @@ def primal_or_dual(
     >>> sizes = primal_or_dual(Polynomial(3), np.zeros((200, 10)))
     >>> print(sizes)
     200 points, 286 features, 1 function          dual    primal   cheaper   equal at
-      stored numbers                           2.2e+03       286   primal    26 points
+      stored values  2.2e+03       286   primal    26 points
       multiply-adds per prediction             2.2e+03       572   primal    52 points
       multiply-adds of ridge training         1.53e+06  1.21e+07   dual      524 points
     """
@@ -163,7 +163,8 @@ def primal_or_dual(
         phi, _ = finite_features(kernel, X, None, max_memory)
         entries = phi.nnz / max(1, length(X))
         return PrimalDualSizes(length(X), phi.shape[1], n_functions, entries, entries)
-    M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)  # one dense row suffices
+    # one dense point is sufficient to count the features
+    M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)
     return PrimalDualSizes(
         length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample))
     )
@@ -171,5 +172,6 @@ def primal_or_dual(
 
 def _numbers_per_point(P: Prepared) -> float:
     """Return the number of values stored for a point, summed over all parts of the kernel."""
-    count = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)  # 1-D arrays hold norms
+    # 1-D arrays, which contain norms, are not counted
+    count = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)
     return float(count / max(1, len(P)) + sum(map(_numbers_per_point, P.children)))

@@ -68,7 +68,7 @@ class Primal:
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"a Primal needs a Kernel, got {self.kernel!r}")
-        w = np.array(self.weights, dtype=float)  # always a copy
+        w = np.array(self.weights, dtype=float)  # always copy the weights
         if w.ndim not in (1, 2):
             raise ValueError(f"weights must have one row per feature, got shape {w.shape}")
         object.__setattr__(self, "weights", w[:, None] if w.ndim == 1 else w)
@@ -132,7 +132,7 @@ class Primal:
         -------
         Expansion
         """
-        from ._expansion import Expansion  # here, because of a circular import
+        from ._expansion import Expansion  # imported here to avoid a circular import
 
         F, _ = finite_features(self.kernel, as_float64(as_csr(X)), self.frame, max_memory)
         self._require_columns(F)

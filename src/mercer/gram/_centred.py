@@ -79,7 +79,7 @@ class CentredGram(LinearOperator):
         self.scale = np.ones(n) if weights is None else np.sqrt(n * self.weights)
         self.uncentred_diagonal = np.asarray(
             gram.diagonal(), float
-        )  # computed now, because `release` may overwrite K
+        )  # the diagonal is computed now, because `release` may overwrite K
         self._means: np.ndarray | None = None
         self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
         super().__init__(dtype=gram.dtype, shape=gram.shape)

@@ -42,7 +42,8 @@ class _KernelRowsTuning:
     small_matrix_bytes: int = 2**26
     # A product with at most this number of entries of K is evaluated in one tile.
     one_tile_entries: int = 2**18
-    # Minimum number of cached rows, even if it exceeds cache_bytes; solvers need some at once.
+    # Minimum number of cached rows, even if they need more memory than `cache_bytes`; solvers use
+    # several rows at the same time.
     min_cached_rows: int = 64
     # Number of copies of the points: in float64, in float32, as columns, and of a subset.
     copies_of_points: int = 4
@@ -140,7 +141,8 @@ class KernelRows:
         self._cache_limit = min(self.available_bytes - self.block_bytes, limit)
         self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))  # bounds all entries
+            # upper bound on the absolute values of all entries of K
+            self.largest = float(np.abs(kernel.diag(X)).max(initial=0.0))
         if not np.isfinite(self.largest):
             raise ValueError(
                 f"The dual coefficients or intercepts are not finite: k(x, x) is {self.largest} "
@@ -296,7 +298,7 @@ class KernelRows:
 
     def evaluate(self, rows: np.ndarray, segment: int, cache: RowCache, slots: np.ndarray) -> None:
         """Evaluate rows of K at the columns of the class `segment`, and store them in a cache."""
-        if len(rows) > _TUNING.tile_rows:  # limits the working memory of a tile
+        if len(rows) > _TUNING.tile_rows:  # split the rows, to limit the working memory of a tile
             for part in slices(len(rows), _TUNING.tile_rows):
                 self.evaluate(rows[part], segment, cache, slots[part])
             return
@@ -304,7 +306,7 @@ class KernelRows:
         self.entries += len(rows) * self.sizes[segment]
         target: Any = slots
         if len(slots) == slots[-1] - slots[0] + 1 and np.all(np.diff(slots) == 1):
-            target = slice(slots[0], slots[-1] + 1)  # faster than index arrays
+            target = slice(slots[0], slots[-1] + 1)  # slices are faster than index arrays
 
         def evaluate_runs(first: int) -> Iterator[None]:
             scratch = np.empty(len(rows) * _TUNING.tile_columns, dtype=self.dtype)
@@ -474,7 +476,8 @@ class RowsView:
                 self._fetch(a, a, np.arange(len(own.slot)))
                 out[here, here] = own.array[own.slot]
             P = rows.tiles[int(rows.ends[segment]) : int(rows.ends[segment + 1])]
-            for b in range(a if is_complete else a + 1):  # the transposed blocks are set, too
+            # blocks below the diagonal are the transposed ones
+            for b in range(a if is_complete else a + 1):
                 start = int(self.ends[b])
                 for Q in rows.columns(self.classes[b]):
                     there = slice(start, start + len(Q))

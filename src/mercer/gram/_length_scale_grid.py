@@ -27,7 +27,7 @@ class _SquaredDistance(Radial):
     """Squared distance |x - z|^2, which is not a kernel, but is evaluated like one."""
 
     _has_kink_at_zero: ClassVar[bool] = (
-        True  # so that small distances are computed accurately, because they are scaled later
+        True  # small distances must be accurate, because they are scaled later
     )
 
     def profile(self, s: np.ndarray) -> np.ndarray:

@@ -97,7 +97,7 @@ def gram(
     tiled_bytes = working_bytes(kernel, X, Z, 1, threads)
     if storage == "dense":
         raise MemoryBudgetError(
-            f"the {n} x {m} matrix K needs {format_bytes(dense_bytes)}, but the memory budget is "
+            f"the {n} x {m} matrix K needs {format_bytes(dense_bytes)}, but the budget is "
             f"{format_bytes(budget)}; use storage='tiled' (needs {format_bytes(tiled_bytes)}), "
             f"or increase max_memory"
         )

@@ -49,7 +49,7 @@ class _NeighborTuning:
     max_difference_features: int = 2
     # A squared distance with a larger relative error is computed again from differences.
     max_relative_error: float = 1e-6
-    # A warning is issued if this fraction of the points has neighbours decided by rounding.
+    # A warning is issued if the neighbours of more than this fraction of points depend on rounding.
     warn_fraction: float = 0.01
 
 
@@ -168,7 +168,7 @@ def _scan(
             else:
                 radial._statistic(Pi, Qj, T, exact=False)
             if exclude_self:
-                T[Pi.coincidences(Qj)] = sign * np.inf  # sets the distance to infinity
+                T[Pi.coincidences(Qj)] = sign * np.inf  # set the distance to infinity
             _insert(T, terms[cols], sign, cols.start, best[rows], index[rows])
 
     run_in_threads(
@@ -179,7 +179,8 @@ def _scan(
     )
     if radial is not None and np.isfinite(best.sum()):
         best = norms[index] - 2.0 * factor * radial.profile(np.maximum(best, 0.0))
-        np.maximum.accumulate(best, axis=1, out=best)  # removes rounding errors in the order
+        # make the order ascending despite rounding errors
+        np.maximum.accumulate(best, axis=1, out=best)
     return best, index
 
 
@@ -311,7 +312,7 @@ def _inaccurate_rows(
 ) -> np.ndarray:
     """Return the rows with an inaccurate squared distance between different points."""
     if kernel.discrete or _decreasing(kernel)[1] is not None:
-        return np.empty(0, dtype=np.intp)  # k is exact, or sorting used R^d
+        return np.empty(0, dtype=np.intp)  # k is exact, or points were sorted by distances in R^d
     i, position = np.nonzero(
         squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[:, None])
     )
@@ -329,7 +330,7 @@ def _inaccurate_rows_within(
     norms: np.ndarray,
     own: np.ndarray,
 ) -> np.ndarray:
-    """Return the rows in which a squared distance or the comparison with radius is inaccurate."""
+    """Return the rows in which a squared distance or its comparison with `radius` is inaccurate."""
     if kernel.discrete or not len(norms):
         return np.empty(0, dtype=np.intp)
     i = np.repeat(np.arange(len(counts)), counts)

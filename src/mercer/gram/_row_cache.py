@@ -40,7 +40,8 @@ class RowCache:
         self.array = array
         self.slot = np.full(n, -1, dtype=np.intp)  # the slot of each row, or -1
         self.row = np.full(len(array), -1, dtype=np.intp)  # the row in each slot, or -1
-        self.last_used = np.zeros(len(array), dtype=np.int64)  # request that last used the slot
+        # number of the request that last used each slot
+        self.last_used = np.zeros(len(array), dtype=np.int64)
         self.n_used, self.clock = 0, 0  # number of slots in use, and number of requests so far
         self.owned = True  # False if the array belongs to the user
 
@@ -65,7 +66,7 @@ class RowCache:
         slots : ndarray of shape (len(rows),)
             The slot of each row.
         missing : ndarray
-            Positions in `rows` of those that are not in the cache and must be evaluated.
+            Positions in `rows` of the rows that are not in the cache and must be evaluated.
         """
         self.clock += 1
         slots = self.slot[rows]

@@ -115,7 +115,7 @@ def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
                 r1[j],
                 r2[j],
                 r3[j],
-            )  # read before mirror is written
+            )  # read T before `mirror` is written
             m0[j] += t0 * a0 + t1 * b0 + t2 * c0 + t3 * d0
             m1[j] += t0 * a1 + t1 * b1 + t2 * c1 + t3 * d1
             m2[j] += t0 * a2 + t1 * b2 + t2 * c2 + t3 * d2

@@ -45,7 +45,7 @@ __all__ = ["TiledGram", "distribute_products", "fill_gram", "working_bytes"]
 # Shape of a tile: about 1 MiB in float64, which fits the second-level CPU cache.  With a power of
 # two, the entries of a column would compete for the same cache lines: with 512 columns, the matrix
 # product takes a quarter longer.  _TILE_COLUMNS must be a multiple of _TILE_ROWS, so that each tile
-# is either inside or outside of the squares on the diagonal.
+# is either inside or outside the squares on the diagonal.
 _TILE_ROWS, _TILE_COLUMNS = 384, 384
 
 
@@ -410,7 +410,8 @@ def fill_gram(
             if symmetric and rows.start < cols.start:
                 out[cols, rows] = T.T
 
-    if n <= _TILE_ROWS and m <= _TILE_COLUMNS and out.flags.c_contiguous:  # a single tile
+    # all of K is a single tile
+    if n <= _TILE_ROWS and m <= _TILE_COLUMNS and out.flags.c_contiguous:
         with one_blas_thread:
             _tile(kernel, P, Q, out.reshape(-1))
     else:

@@ -56,7 +56,7 @@ def solve_triangular_rows(L: np.ndarray, B: np.ndarray) -> None:
 
 
 def multiply_triangular_rows(L: np.ndarray, B: np.ndarray) -> None:
-    """Set B <- B L^T in place; parameters as in `solve_triangular_rows`."""
+    """Set B <- B L^T in place; the parameters are those of `solve_triangular_rows`."""
     _apply("dtrmm", dtrmm, L, B)
 
 

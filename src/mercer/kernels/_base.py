@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel", "node", "parameter"]
 
-_ROWS_PER_TILE = 1024  # rows of k(X, Z) filled at a time, to limit temporary memory
-_DIAGONAL_BLOCK = 64  # block size if only the diagonal is needed; larger blocks waste work
+_ROWS_PER_TILE = 1024  # number of rows of k(X, Z) filled at a time, to limit memory
+_DIAGONAL_BLOCK = 64  # block size for the diagonal; larger blocks waste work
 _MIN_LOG_PARAMETER = -700.0  # exp() of a smaller logarithm may underflow to 0
 
 
@@ -110,7 +110,7 @@ class Kernel(Value, ABC):
            [2.213, 3.   ]])
     """
 
-    __array_ufunc__ = None  # so that numpy.float64(2) * k calls __rmul__
+    __array_ufunc__ = None  # None, so that numpy.float64(2) * k calls __rmul__
 
     def __post_init__(self) -> None:
         for name, tunable in _fields(type(self)):
@@ -205,7 +205,7 @@ class Kernel(Value, ABC):
         """Write the kernel values k(P, Q) of prepared points to `out`, shape (n, m)."""
 
     def _diag(self, X: Any) -> np.ndarray:
-        """Return k(x_i, x_i), computed from small blocks; subclasses may have a faster method."""
+        """Return k(x_i, x_i), computed from small blocks of K; subclasses may have a faster method."""
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
         for rows in slices(len(P), _DIAGONAL_BLOCK):
@@ -224,11 +224,11 @@ class Kernel(Value, ABC):
         return values
 
     def _by_blocks(self, P: Prepared) -> bool:
-        """Whether evaluating a block of these points is faster than looking up stored values."""
+        """Whether evaluating a block of K for these points is faster than reading stored values."""
         return False
 
     def _tile_by_pairs(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        """Fill a tile by calling `_pairs`; if it is symmetric, only for its upper triangle."""
+        """Fill a tile by calling `_pairs`, only for the upper triangle if the tile is symmetric."""
         if P.source is Q.source and np.array_equal(P.index, Q.index):
             i, j = np.triu_indices(len(P))
             out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
@@ -297,13 +297,13 @@ class Kernel(Value, ABC):
         """Return the points on which the children are evaluated."""
         return X
 
-    # Whether the distances in feature space depend only on those of the child kernels, as for a
-    # sum.
+    # Whether the distances in feature space depend only on the distances of the child kernels, as
+    # for a sum of kernels.
     _preserves_distances: ClassVar[bool] = False
 
     @property
     def _has_linear_part(self) -> bool:
-        """Whether a translation of all points changes a term, such as <x, z>, but no distance."""
+        """Whether a term such as <x, z> changes if all points are shifted, but no distance does."""
         return self._preserves_distances and any(c._has_linear_part for _, c in self._children())
 
     def _shifted_to_data(self, X: Any) -> Kernel:
@@ -340,7 +340,7 @@ class Kernel(Value, ABC):
         return weights
 
     def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        """Return {field: value} for each field of this node that is a rule such as "median"."""
+        """Return {field: value} with the values that replace the rules, such as "median", of this node."""
         return {}
 
     @property
@@ -388,7 +388,7 @@ class Kernel(Value, ABC):
 
     @property
     def discrete(self) -> bool:
-        """Whether points (sets, rankings) are discrete, even if they are given as numeric rows."""
+        """Whether the points are discrete (sets, rankings), even if they are given as numeric rows."""
         return any(child.discrete for _, child in self._children())
 
     # ------------------------------------------------------------------ known properties
@@ -485,11 +485,11 @@ class Kernel(Value, ABC):
         return total
 
     def _diag_gradient(self, X: Any, w: np.ndarray) -> np.ndarray:
-        """Return w_i d/dx_i k(x_i, x_i), twice the derivative in one argument by symmetry."""
+        """Return w_i d/dx_i k(x_i, x_i), which by symmetry is twice the derivative in one argument."""
         parts = [
             2.0 * self.input_gradient(take(X, rows), None, np.diag(w[rows]))
             for rows in slices(length(X), _DIAGONAL_BLOCK)
-            or [slice(0)]  # without points, the result has shape (0, d)
+            or [slice(0)]  # an empty slice, so that the result has shape (0, d)
         ]
         return np.concatenate(parts)
 
@@ -497,7 +497,7 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _slots(self) -> dict[str, Any]:
-        """{path: parameter or child}, in the order of the fields; callers must not change it."""
+        """The dictionary {path: parameter or child}, in the order of the fields; do not modify it."""
         slots: dict[str, Any] = {}
         for name, tunable in _fields(type(self)):
             value = getattr(self, name)
@@ -518,10 +518,10 @@ class Kernel(Value, ABC):
             if isinstance(value, Kernel):
                 yield path, value._theta
             elif np.all((value := np.asarray(value, dtype=float)) > 0):
-                yield path, np.log(np.ravel(value))  # only if > 0: log 0 is not finite
+                yield path, np.log(np.ravel(value))  # a parameter that is 0 is not free
 
     def _with(self, changes: dict[str, Any]) -> Self:
-        """Return this kernel with new values at some paths."""
+        """Return this kernel with the new values {path: value} of parameters or children."""
         fields: dict[str, Any] = {}
         for path, value in changes.items():
             name, _, position = path.partition("__")

@@ -29,8 +29,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-# A matrix counts as symmetric if it differs from its transpose by at most this times its largest
-# entry.
+# A matrix counts as symmetric if it differs from its transpose by at most this factor times its
+# largest entry.
 SYMMETRY_TOLERANCE = 1e-8
 
 
@@ -129,7 +129,7 @@ def hashable_key(value: Any) -> Any:
         return tuple(hashable_key(v) for v in flat) if isinstance(flat, (list, tuple)) else flat
     if isinstance(value, dict):
         return frozenset((name, hashable_key(v)) for name, v in value.items())
-    if isinstance(value, slice):  # not hashable before Python 3.12
+    if isinstance(value, slice):  # slices are not hashable before Python 3.12
         return slice, value.start, value.stop, value.step
     if _has_parameters(value):
         return type(value), hashable_key(value.get_params(deep=False))
@@ -137,12 +137,12 @@ def hashable_key(value: Any) -> Any:
 
 
 def format_full(value: Any) -> str:
-    """Format a field value with all digits; arrays as lists, functions by their names."""
+    """Format a field value with all digits; write arrays as lists, and functions as their names."""
     return _write(value, format_full) or repr(value)
 
 
 def format_brief(value: Any) -> str:
-    """Format a field value briefly: numbers with six digits, only the shape of long arrays."""
+    """Format a field value with six digits per number, and only the shape of long arrays."""
     if isinstance(value, dict) and len(value) > 12:
         return f"{{{len(value)} entries}}"
     if isinstance(value, (np.ndarray, list, tuple)) and math.prod(shape := _shape(value)) > 12:
@@ -158,12 +158,12 @@ def _shape(value: Any) -> tuple[int, ...]:
     """Return the shape of an array or nested list, or (length,) of a ragged list."""
     try:
         return np.shape(value)
-    except ValueError:  # ragged, or nested too deeply for an array
+    except ValueError:  # a list that is ragged, or nested too deeply for an array
         return (len(value),)
 
 
 def _write(value: Any, write: Function[[Any], str]) -> str:
-    """Return a composite value as text, with its parts formatted by `write`; "" for others."""
+    """Return a composite value as text, with its parts formatted by `write`, or "" for a simple value."""
     if isinstance(value, Value):
         return repr(value) if write is format_full else str(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -176,7 +176,7 @@ def _write(value: Any, write: Function[[Any], str]) -> str:
         return f"[{', '.join(map(write, value))}]"
     if callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
-    if _has_parameters(value):  # its own repr may omit parameters and round numbers
+    if _has_parameters(value):  # the repr of an estimator may omit parameters
         inside = (f"{name}={write(v)}" for name, v in value.get_params(deep=False).items())
         return f"{type(value).__name__}({', '.join(inside)})"
     return ""

@@ -68,7 +68,7 @@ class KernelLinearisation:
 
 
 class SumLinearisation(KernelLinearisation):
-    """The linearisation of a sum k_1 + ... + k_m, whose theta joins those of the terms."""
+    """The linearisation of a sum k_1 + ... + k_m; its theta concatenates those of the terms."""
 
     @cached_property
     def terms(self) -> list[KernelLinearisation]:

@@ -32,7 +32,7 @@ from .graphs._graph_collection import Graph
 
 __all__ = ["Memoised", "memoise", "table_bytes", "unwrap"]
 
-# The value of a table entry that a thread is evaluating; NaN means not evaluated yet.
+# The value of a table entry while a thread evaluates it.  NaN means that it is not evaluated yet.
 _IN_PROGRESS = np.inf
 
 
@@ -47,7 +47,7 @@ class ValueTable:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """The values k(x_a, x_b) for a <= b; NaN if not evaluated yet."""
+        """The values k(x_a, x_b) for a <= b; NaN for values that are not evaluated yet."""
         return np.full((self.size, self.size), np.nan)
 
     def positions_of(self, X: Any) -> np.ndarray:
@@ -82,7 +82,7 @@ class ValueTables:
 
     def __init__(self, size: int, parts: int) -> None:
         self.size, self.parts = size, parts
-        self.entries: list[tuple[Kernel, ValueTable]] = []  # most recently used last
+        self.entries: list[tuple[Kernel, ValueTable]] = []  # pairs in the order of their last use
         self.lock = threading.Lock()
 
     def of(self, kernel: Kernel) -> ValueTable:
@@ -146,7 +146,7 @@ class Memoised(Wrapper):
         return self._diag_prepared(P) if self._is_stored(P, P) else self.kernel._diag(X)
 
     def _is_stored(self, P: Prepared, Q: Prepared) -> bool:
-        """Whether both operands belong to the same table, and it still stores values."""
+        """Whether both operands belong to the same table, and this table still stores values."""
         return P.frame is Q.frame and P.frame.size > 0
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -316,7 +316,7 @@ def _count_costly(kernel: Kernel) -> int:
     return sum(map(_count_costly, parts)) if parts else int(kernel.costly)
 
 
-# Types for which two equal values of the same type cannot be distinguished.
+# Types of points for which no kernel can distinguish two equal values of the same type.
 _EXACT_TYPES = (str, bytes, int, bool, complex, type(None))
 
 
@@ -330,7 +330,7 @@ def _key(x: Any) -> Any:
     if kind in _EXACT_TYPES:
         return kind, x
     if kind is float:
-        return kind, x.hex()  # distinguishes 0.0 from -0.0, and NaN is equal to itself
+        return kind, x.hex()  # hex() distinguishes 0.0 from -0.0, and all NaN are equal
     if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.dtype.kind in "biufcSUmM"):
         return kind, x.shape, x.dtype.str, x.tobytes()
     if isinstance(x, np.ndarray):

@@ -19,7 +19,7 @@ class _Operand(NamedTuple):
     """The size of an entire operand, which a tile needs although it contains only some rows."""
 
     shape: tuple[int, ...]
-    largest: int  # the largest index, or -1 if the points are not indices
+    largest: int  # the largest index, or -1 if the points are rows of values
 
 
 @node
@@ -74,7 +74,7 @@ class Precomputed(Kernel):
             points = as_vectors(X, "Precomputed")
             frame, dtype = _Operand(points.shape, -1), points.dtype
         else:
-            points, dtype = _as_index(X), np.dtype(np.float32)  # the other operand may need more
+            points, dtype = _as_index(X), np.dtype(np.float32)  # the lowest precision
             frame = _Operand(points.shape, int(points.max(initial=-1)))
         if like is not None:
             _check_compatible(like.frame, frame)
@@ -212,5 +212,5 @@ def as_index_kernel(kernel: Kernel, X: Any) -> tuple[Any, Any]:
         )
         K = 0.5 * (K + K.T)
     K = K.view()
-    K.flags.writeable = False  # Precomputed copies only writeable matrices
+    K.flags.writeable = False  # so that Precomputed does not copy it
     return Precomputed(K), np.arange(len(K))

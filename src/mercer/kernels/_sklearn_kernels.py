@@ -192,7 +192,7 @@ def _transformed(function: Any, bounds: Any) -> Any:
 
 
 def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
-    """Return the kernel with these bounds on its parameters.
+    """Return the kernel with the given bounds on its parameters.
 
     Returns None if only some of the parameters are fixed, because `Fixed` fixes all of them.
     """

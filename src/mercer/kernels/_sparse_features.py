@@ -39,7 +39,7 @@ class FeatureTerms(NamedTuple):
     owner: np.ndarray
     code: np.ndarray
     value: np.ndarray
-    kind: str = ""  # kind of points, if points of different kinds cannot be compared
+    kind: str = ""  # the kind of points, or "" if all kinds can be compared
 
     @classmethod
     def counted(cls, n: int, owner: np.ndarray, code: np.ndarray, kind: str = "") -> FeatureTerms:
@@ -127,7 +127,7 @@ class Explicit(Kernel):
         return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
 
     def _terms_like(self, X: Any, kind: str) -> FeatureTerms:
-        """Return the terms of phi(X); raise TypeError if the points X are not of this kind."""
+        """Return the terms of phi(X); raise TypeError if X has points of another kind than `kind`."""
         terms = self._terms(X)
         if terms.kind and kind and terms.kind != kind:
             raise TypeError(
@@ -146,7 +146,7 @@ class Explicit(Kernel):
         inner_products(P.arrays[0], Q.arrays[0], out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        return squared_norms(self._terms(X).matrix()[0])  # with all features that occur in X
+        return squared_norms(self._terms(X).matrix()[0])  # uses all features that occur in X
 
 
 # ---------------------------------------------------------------------- hash codes
@@ -183,7 +183,7 @@ def hash_codes(values: Any, owner: str, what: str, *, reals: bool = True) -> np.
         try:
             code = known.get(value)
         except TypeError:
-            code = None  # not hashable: `_code` returns None
+            code = None  # `value` is not hashable; `_code` will return None
         if code is None:
             code = _code(value)
             if code is None:

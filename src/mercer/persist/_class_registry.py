@@ -190,7 +190,7 @@ FORMER_FIELDS = {
 
 @cache
 def by_name() -> dict[str, StoredClass]:
-    """Return all stored classes by their names in files."""
+    """Return a dictionary from the name of each class in files to its `StoredClass`."""
     language = [getattr(kernels, name) for name in kernels.__all__]
     values = [*filter(_is_value, language), *_OTHER_KERNELS]
     entries = [_value_class(cls) for cls in values]
@@ -222,7 +222,7 @@ def by_class() -> dict[type, StoredClass]:
 
 
 def with_user_classes(classes: Iterable[type]) -> dict[str, StoredClass]:
-    """Return all stored classes by name, including user-defined kernels and feature bases."""
+    """Return the dictionary of `by_name` with user-defined kernels and feature bases added."""
     table = dict(by_name())
     for cls in classes:
         if not _is_value(cls):
@@ -242,7 +242,7 @@ def _is_value(cls: Any) -> bool:
 
 
 def _value_class(cls: type) -> StoredClass:
-    """Return the entry of a class whose objects are restored by the constructor."""
+    """Return the `StoredClass` of a class whose objects are restored by the constructor."""
     return StoredClass(cls, cls.__name__, _fields(cls), value=True)
 
 

@@ -31,7 +31,8 @@ _MAX_DEPTH = 150  # maximum nesting depth, so that Python's recursion limit is n
 # this multiple of the number of values in the file.  A model of many classes refers to the training
 # points three times per class.
 _MAX_REPEATS = 100
-_MAX_FREE_REPEATS = 100_000  # always allowed; this many values take about a second
+# this many repeated values are always allowed; they take about a second
+_MAX_FREE_REPEATS = 100_000
 _SPARSE_CLASSES = {
     c.__name__: c for c in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 }
@@ -107,7 +108,7 @@ class Decoder:
             raise self._error(where, "a reference to a value that was not defined before")
         value, size = self._by_id[node["ref"]]
         if isinstance(value, PointCollection):
-            size = 1  # its points refer to it, but do not repeat its values
+            size = 1  # points refer to this value, but do not repeat its contents
         self._count += size
         self._repeated += size
         if self._repeated > _MAX_FREE_REPEATS + _MAX_REPEATS * (self._count - self._repeated):

@@ -203,7 +203,7 @@ class Encoder:
 
     def _object(self, value: Any, where: str) -> dict[str, Any]:
         stored = by_class().get(type(value))
-        if stored is None and isinstance(value, Kernel):  # a user-defined class
+        if stored is None and isinstance(value, Kernel):  # the kernel is of a user-defined class
             stored = with_user_classes([type(value)])[type(value).__name__]
         if stored is None:
             raise TypeError(_refusal_message(value, where))
@@ -212,7 +212,8 @@ class Encoder:
             fitted = {n: v for n, v in vars(value).items() if n not in stored.parameters}
             _refuse_unknown(fitted, stored, where)
             parameters = {n: getattr(value, n) for n in stored.parameters}
-            check_fields(stored, {**parameters, **fitted})  # find errors before `load`
+            # detect errors now and not only in `load`
+            check_fields(stored, {**parameters, **fitted})
             return {
                 "class": stored.name,
                 "parameters": self._fields(parameters, where),

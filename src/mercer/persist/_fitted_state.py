@@ -104,7 +104,8 @@ _NUMBERS = (
     "C_ approximation_error_ bandwidth_ epsilon_ eta0_ inertia_ "
     "_least log_likelihood_ log_marginal_likelihood_value_ stress_ total_variance_"
 )
-_POINTS = "X_fit_ X_train_ _kept components_ support_vectors_"  # points of any kind
+# attributes that contain points of any kind
+_POINTS = "X_fit_ X_train_ _kept components_ support_vectors_"
 _COUNTS = "_n_features_out fit_status_ n_classes_ n_components_ n_features_in_ n_samples_fit_ t_"
 
 TYPES: dict[str, Any] = {
@@ -123,7 +124,7 @@ TYPES: dict[str, Any] = {
     "_given_expansion": Expansion | Primal | None,
     "_inverse": LearnedInverse | None,
     "_learner": OnlineLearner,
-    "_map": FeatureMap | None,  # None for a precomputed kernel
+    "_map": FeatureMap | None,  # the map is None for a precomputed kernel
     "_norms": np.ndarray | None,
     "_regression": tuple | None,
     "_ridge": ExactRidge | LandmarkRidge,

@@ -60,7 +60,7 @@ def save(
             f"to save a scikit-learn pipeline that contains such estimators, use skops.io"
         )
     if hasattr(model, "_validate_params"):
-        model._validate_params()  # so that errors occur now and not in `load`
+        model._validate_params()  # detect errors now and not only in `load`
     encoder = Encoder()
     state = encoder.encode(model)
     metadata = {

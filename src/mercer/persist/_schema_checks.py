@@ -38,7 +38,7 @@ def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
     needed = stored.parameters if stored.estimator else stored.attributes
     missing = [name for name in needed if name not in fields and name not in _defaults(stored.cls)]
     if missing:
-        raise ModelFileError(f"a {stored.name} in the file has no {', '.join(missing)}")
+        raise ModelFileError(f"the {stored.name} in the file has no {', '.join(missing)}")
     hints = TYPES if stored.estimator else _hints(stored.cls)
     for name in needed:
         # The file may have been written before a field was added to the class.  The default of such
@@ -48,7 +48,7 @@ def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if name not in stored.parameters and not has_type(value, hints.get(name, Any)):
             raise ModelFileError(
-                f"a {stored.name} in the file has the wrong type for {name}: {type(value).__name__}"
+                f"the {name} of {stored.name} in the file has the wrong type {type(value).__name__}"
             )
 
 
@@ -128,7 +128,7 @@ def check_consistent(value: Any) -> Any:
     """Return the object itself; raise a ModelFileError if its array sizes are inconsistent."""
     if not _is_consistent(value):
         raise ModelFileError(
-            f"a {type(value).__name__} in the file has arrays of inconsistent sizes"
+            f"the {type(value).__name__} in the file has arrays of inconsistent sizes"
         )
     return value
 
@@ -140,7 +140,7 @@ def _is_consistent(value: Any) -> bool:
         return True
     value._validate_params()
     state: dict[str, Any] = vars(value)
-    if "_learner" in state:  # its arrays have one row for each retained point
+    if "_learner" in state:  # the arrays of a learner have one row for each retained point
         return "_kept" in state and length(state["_kept"]) == len(state["_learner"].support)
     return True
 
@@ -209,7 +209,7 @@ def _(value: Graphs) -> bool:
     if not _is_index_array(value.indices, entries, int(nodes)) or type(value.directed) is not bool:
         return False
     if np.any(value.owner[value.source] != value.owner[value.indices]):
-        return False  # an edge connects two graphs
+        return False  # an edge connects two different graphs, which is invalid
     for names, count in ((("labels", "attributes"), nodes), (("edge_labels", "weights"), entries)):
         for array in (getattr(value, name) for name in names):
             if array is not None and not (type(array) is np.ndarray and len(array) == count):

@@ -48,7 +48,7 @@ def require_matplotlib() -> None:
 
 
 def new_axes(ax: Axes | None, figsize: tuple[float, float] = (6.4, 4.8)) -> Axes:
-    """Return `ax`, or the axes of a new figure if it is None."""
+    """Return `ax`, or the axes of a new figure if `ax` is None."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt

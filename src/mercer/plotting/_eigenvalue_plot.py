@@ -82,7 +82,7 @@ def spectrum(model: Any, ax: Axes | None = None) -> Axes:
     ax.plot(np.r_[x, x[has_upper]], np.r_[lower, upper[has_upper]], "_", **bar_style)
     ax.set_yscale("log")
     ax.set_ylim(lowest / 1.8, 1.8 * highest)
-    if highest < 300.0 * lowest:  # few powers of ten, so label intermediate values, too
+    if highest < 300.0 * lowest:  # the axis has few powers of ten, so label other values, too
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())

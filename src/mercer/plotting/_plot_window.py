@@ -83,7 +83,8 @@ def window_around(X: Any, n_grid: Any, margin: float) -> PlotWindow:
         )
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
     low, high = X.min(axis=0), X.max(axis=0)
-    border = margin * np.max(high - low) or 1.0  # equal on all sides; 1 if the extent is 0
+    # width of the border on all sides; 1 if the extent is 0
+    border = margin * np.max(high - low) or 1.0
     sides = np.linspace(low - border, high + border, int(n_grid), axis=1)
     return PlotWindow(X, tuple(sides))
 
@@ -96,7 +97,8 @@ def draw_function(
     low, high = float(values.min()), float(values.max())
     largest = max(-low, high)
     signed = low < 0.0 < high
-    if high - low <= 1e-9 * abs(largest) or largest == 0.0:  # constant up to rounding
+    # the function is constant up to rounding
+    if high - low <= 1e-9 * abs(largest) or largest == 0.0:
         levels, cmap, signed = largest + np.array([-1.0, 1.0]), DIVERGING, False
     elif signed:
         levels, cmap = np.linspace(-largest, largest, 2 * n_levels + 1), DIVERGING

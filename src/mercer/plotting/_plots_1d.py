@@ -63,7 +63,7 @@ def kernel_sections(kernel: Kernel, at: Any, x: Any, ax: Axes | None = None) -> 
         ax.plot(at[c], [0.0], "x", color=colour, markersize=9, markeredgewidth=2.5, **on_axis)
     if len(at) <= 3:
         ax.legend(framealpha=0.85, edgecolor="none")
-    elif len(at) <= 10:  # no space for a legend between so many curves
+    elif len(at) <= 10:  # with more curves, there is no space for a legend
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
     return _finish_axes(ax, x, "k(x, x')")
 

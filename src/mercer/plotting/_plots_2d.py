@@ -249,7 +249,7 @@ def _new_panels(count: int, window: PlotWindow) -> np.ndarray:
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
     for unused in grid[count:]:
         figure.delaxes(unused)
-    for lowest in grid[max(0, count - columns) : count]:  # the last panel of each column
+    for lowest in grid[max(0, count - columns) : count]:  # the lowest panel of each column
         lowest.tick_params(labelbottom=True)
     return grid[:count]
 

@@ -94,7 +94,7 @@ def _line(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axe
         marks: Style = {"alpha": min(1.0, 0.3 + 40.0 / len(sample)), "markersize": 8} | above_axis
         ax.plot(sample, np.full_like(sample, height), "|", color=colour, label=name, **marks)
     span = float(np.ptp(values)) or 1.0
-    ax.set_ylim(values.min() - 0.18 * span, values.max() + 0.08 * span)  # space for the marks
+    ax.set_ylim(values.min() - 0.18 * span, values.max() + 0.08 * span)  # leave space for the marks
     ax.set(xlim=(x[0], x[-1]), xlabel="x", ylabel="witness")
     ax.legend(framealpha=0.85, edgecolor="none")
     ax.spines[["top", "right"]].set_visible(False)

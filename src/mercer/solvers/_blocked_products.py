@@ -19,7 +19,7 @@ __all__ = ["cross_gram", "matvec", "rmatvec", "squared_row_norms", "weighted_gra
 
 @dataclass(frozen=True)
 class _BlockSizes:
-    """Block sizes: larger blocks mean fewer calls, but more cache misses and slower interrupts."""
+    """Block sizes; larger blocks need fewer calls, but cause cache misses and delay interrupts."""
 
     # A product with at least this many multiplications uses several BLAS threads.
     min_threaded_work: int = 10**9

@@ -48,7 +48,7 @@ class PrimalDualPoint(NamedTuple):
     """
 
     u: np.ndarray  # R^-1 (A^T v - sums), or minus the multiplier of a constraint
-    a: np.ndarray  # v - lower, stored separately because the difference would lose digits
+    a: np.ndarray  # v - lower, stored separately because the difference would be less precise
     c: np.ndarray  # upper - v
     z: np.ndarray  # multipliers of v >= lower
     y: np.ndarray  # multipliers of v <= upper
@@ -62,7 +62,7 @@ class PrimalDualPoint(NamedTuple):
         return float(self.a @ self.z + self.c @ self.y)
 
     def advance(self, direction: PrimalDualPoint, size: float) -> PrimalDualPoint:
-        """Return the next iterate: this one plus `size` times the direction."""
+        """Return the next iterate: the present one plus `size` times the direction."""
         fields = (x + size * dx for x, dx in zip(self[:-1], direction[:-1], strict=True))
         return PrimalDualPoint._make([*fields, self.n_iter + 1])
 

@@ -20,7 +20,7 @@ from ..kernels import Kernel, Precomputed
 
 __all__ = ["Cost", "cost_of_entries", "cost_of_storing_and_reading"]
 
-_SECONDS_PER_UNIT = {  # in the order of the fields of Cost
+_SECONDS_PER_UNIT = {  # the keys are in the order of the fields of Cost
     "products": 2.5e-11,  # per flop of a matrix product: 40 GFlop/s
     "thin": 7e-11,  # per flop with tall thin arrays, QR or small eigenproblems (one thread)
     "factors": 3e-11,  # per flop of a float64 Cholesky factorisation; float32 takes half the time
@@ -88,7 +88,7 @@ class Cost:
 
 
 def cost_of_entries(kernel: Kernel | None, X: Any, entries: float) -> Cost:
-    """Return the cost of evaluating this many kernel values k(x, z).
+    """Return the cost of evaluating a given number of kernel values k(x, z).
 
     If the points are vectors, each value is computed from an inner product <x, z>.
 

@@ -124,7 +124,8 @@ def _check_tiles(laws: Laws, kernel: Kernel, X: Any, Z: Any, rng: np.random.Gene
             kernel.tile(P[some], Q[others], out[some, others])
         laws.require_close("tiles", out, block, "tiles of slices and the block")
         rows, columns = np.arange(n), np.arange(m)
-        rng.shuffle(rows[1:-1])  # not a range, although its first and last entries suggest it
+        # The first and the last entry are those of a range, the others are not.
+        rng.shuffle(rows[1:-1])
         repeated = rng.choice(columns, size=m)
         for i, j in ((rows, repeated), (rows, columns), (rows[::-1], rows[rows < m])):
             out = np.full((len(i), len(j)), np.nan, dtype=block.dtype)
@@ -192,7 +193,8 @@ def _check_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
 def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
     """Check that a kernel with changed parameters has the same values as a new kernel."""
     kernel(X)
-    rtol = 1e-6  # arrays in the kernel may be float32, but their repr is parsed as float64
+    # Not smaller: arrays in the kernel may be float32, but their repr is parsed as float64.
+    rtol = 1e-6
     theta, names = kernel.theta, kernel.theta_names
     for step in (0.125, -0.125, 0.0):
         changed = [kernel.with_theta(theta + step)]

@@ -84,7 +84,7 @@ def _check_factor(laws: Laws, factor: Any, K: np.ndarray, y: np.ndarray, shift: 
     with suppress(NotImplementedError):  # iterative solvers need not implement logdet
         got = factor.logdet()
         laws.require_close("logdet", got, want, "logdet and numpy's", len(K) + abs(want))
-    with suppress(NotImplementedError):  # iterative solvers need not implement it
+    with suppress(NotImplementedError):  # iterative solvers need not implement inverse_diagonal
         got, want = factor.inverse_diagonal(), np.linalg.inv(A).diagonal()
         laws.require_close("inverse diagonal", got, want, "inverse_diagonal and numpy's")
     allowed = laws.rtol * size / (np.linalg.norm(right) or 1.0)

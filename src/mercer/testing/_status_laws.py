@@ -100,9 +100,9 @@ def _check_system(laws: Laws, factor: Any, dtype: Any, A: np.ndarray, y: np.ndar
 
 
 def _check_refusal(laws: Laws, A: np.ndarray, dtype: Any, error: Exception) -> None:
-    """Require that the matrix is numerically not positive definite, since the solver says so."""
+    """Check that the matrix is not positive definite numerically, as the solver's error says."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(A.diagonal()), np.finfo(float).tiny))
-    for B in (A, A * scale * scale[:, None]):  # unscaled, and scaled to a unit diagonal
+    for B in (A, A * scale * scale[:, None]):  # the matrix itself, and scaled to a unit diagonal
         values = np.linalg.eigvalsh(B)
         if values[0] <= len(A) * _STABLE_RESIDUAL * float(np.finfo(dtype).eps) * abs(values[-1]):
             return
@@ -118,7 +118,7 @@ def _check_pairs(laws: Laws, gram: Any, K: np.ndarray, k: int) -> None:
     norm = float(np.linalg.norm(K.astype(float)))
     rounding = (
         20.0 * float(np.finfo(gram.dtype).eps) * norm
-    )  # 16 eps for the solver, 4 eps for the products here
+    )  # 16 eps for the solver, 4 eps for the products in `true`
     status = pairs.report.status
     if status in (Status.CONVERGED, Status.DIRECT):
         tol = 0.0 if status is Status.DIRECT else getattr(laws.subject, "tol", 0.0) or 1e-8

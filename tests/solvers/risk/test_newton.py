@@ -121,7 +121,7 @@ def test_what_whitening_refuses():
         WhitenedCoordinates.exact(RBF(), X, max_memory="10 kB")
     with pytest.raises(MemoryBudgetError, match="features of 60 points"):
         WhitenedCoordinates.nystroem(RBF(), X, Landmarks(), max_memory=1000)
-    with pytest.raises(ValueError, match="the usual cause is that the kernel .* overflows"):
+    with pytest.raises(ValueError, match=r"the usual cause is that the kernel .* overflows"):
         WhitenedCoordinates.exact(Linear(), 1e200 * X)
     with pytest.raises(ValueError, match=r"W has shape \(2, 1\), but there are 60"):
         WhitenedCoordinates.exact(RBF(), X).coefficients(np.ones((2, 1)))

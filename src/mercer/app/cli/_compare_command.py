@@ -199,7 +199,7 @@ def _draw(comparison: Comparison, path: Path, color: str | None) -> None:
     FigureCanvasAgg(figure)
     grid = comparison.plot(figure)[0].get_gridspec()
     figure.set_size_inches(4.2 * grid.ncols, 4.2 * grid.nrows + 0.6)
-    if comparison.y is not None and not figure.legends:  # there is a colour bar instead of a legend
+    if comparison.y is not None and not figure.legends:  # the last axes are a colour bar
         figure.axes[-1].set_ylabel(str(color))
     figure.savefig(path, dpi=150)
 

@@ -30,7 +30,7 @@ __all__ = [
     "session_options",
 ]
 
-# Exit codes; click itself uses 2 for a usage error.
+# Exit codes of the command, in addition to 0 for success and 2, which click uses for a usage error.
 FAILED, NOT_CONVERGED, INTERRUPTED = 1, 3, 130
 
 

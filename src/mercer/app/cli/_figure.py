@@ -69,7 +69,7 @@ class PCAFigure:
         scores = self.scores
         if scores.shape[1] > 1:
             embedding(scores, self.labels, ax=left)
-            for axes in figure.axes[2:]:  # the colour bar
+            for axes in figure.axes[2:]:  # the axes after the first two are the colour bar
                 axes.set_ylabel(str(self.color))
             percent = 100.0 * self.model.explained_variance_ratio_
             left.set_xlabel(f"component 1 ({percent[0]:.1f} % of the variance)")

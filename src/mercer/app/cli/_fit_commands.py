@@ -20,7 +20,7 @@ from ._data_options import (
 )
 from ._main import app
 
-METHODS = {  # estimator class, and type of its target ("" if the method has no target)
+METHODS = {  # for each method: estimator class, and type of the target ("" for none)
     "ridge": ("KernelRidge", "numbers"),
     "gp": ("GaussianProcessRegressor", "numbers"),
     "logistic": ("KernelLogisticRegression", "labels"),
@@ -55,9 +55,9 @@ def estimator_and_parameters(
     cls = getattr(mercer, name)
     known = signature(cls).parameters
     options = {"kernel": kernel or RBF, "random_state": seed, "max_memory": max_memory}
-    if method == "ridge":  # without an intercept, predictions are shrunk towards 0
+    if method == "ridge":  # an intercept prevents shrinkage of the mean prediction towards 0
         options["fit_intercept"] = True
-    if method == "gp":  # the kernel includes noise, and the targets are standardised
+    if method == "gp":  # add noise to the kernel, and standardise the targets
         options |= {"kernel": kernel or f"{RBF} + White(noise=0.1)", "normalize_y": True}
     options = {key: value for key, value in options.items() if key in known and value is not None}
     return cls, options | parse_parameters(cls, more), targets

@@ -16,8 +16,9 @@ from ._figure import PCAFigure
 __all__ = ["report"]
 
 _MAX_POINTS = 3000  # each point is an SVG circle, and more circles make the page slow
-_MAX_TOOLTIP_COLUMNS = 6  # a tooltip shows row, colour and at most this many columns
-_MAX_INTEGER_CLASSES = 10  # with more distinct integers, a continuous colour scale is used
+# A tooltip shows the row number, the colour value and up to this many columns.
+_MAX_TOOLTIP_COLUMNS = 6
+_MAX_INTEGER_CLASSES = 10  # integer labels with more distinct values get a continuous colour scale
 
 
 def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:

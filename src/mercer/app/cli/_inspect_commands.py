@@ -60,7 +60,7 @@ def kernels(session: Session, name: str | None) -> None:
     if name is not None:
         name = {key.lower(): key for key in known}.get(name.lower(), name)
         if name not in known:
-            parse_kernel(f"{name}()")  # raises an error that suggests the closest name
+            parse_kernel(f"{name}()")  # if the name is unknown, the error suggests the closest one
             name = type(as_kernel(name)).__name__  # `name` is a scikit-learn name such as "poly"
         session.result(
             inspect.getdoc(known[name]) or "", name=name, doc=inspect.getdoc(known[name])

@@ -171,7 +171,7 @@ def plan(
     source = data.open(session)
     recipe = data.recipe(source, kernel, exclude=() if color is None else (color,))
     recipe = recipe.fit(source.blocks())
-    if recipe.points == "vectors":  # the estimates depend only on the shape
+    if recipe.points == "vectors":  # the estimates depend only on the shape of the points
         count = sum(len(recipe.kept_rows(block)) for block in source.blocks())
         points: Any = np.broadcast_to(0.0, (count, len(recipe.features)))
     else:

@@ -96,7 +96,7 @@ class PCARun:
             points = recipe.transform(block)
             if len(points):
                 model.partial_fit(points)
-            if self.output is not None and hasattr(model, "kernel_"):  # if fitted at least once
+            if self.output is not None and hasattr(model, "kernel_"):  # fitted
                 metadata = {"blocks": str(number), "of": self._fingerprint}
                 save_trained(
                     Trained(_without_run_time(model), recipe, metadata),
@@ -147,7 +147,7 @@ class PCARun:
             with atomic_write(None) as file:
                 self._write_embedding(file, parts, recipe, None)
             return
-        self._new_work_path("")  # creates the work folder
+        self._new_work_path("")  # this creates the work folder
         with atomic_write(self._new_work_path("embedding.csv")) as file:
             self._write_embedding(file, parts, recipe, figure)
         from ._html_report import report

@@ -77,7 +77,8 @@ def two_sample(
             if recipe.columns
             else name not in (*recipe.ignore, *first_table.index_columns)
         ):
-            second_table.column(name)  # raises an error that suggests the closest column
+            # If the column is missing, the error suggests the closest one.
+            second_table.column(name)
     tables = [
         replace(
             t, columns={n: t.columns[n] for n in first_table.columns if n in second_table.columns}

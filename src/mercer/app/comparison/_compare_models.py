@@ -202,7 +202,7 @@ class _Evaluation:
             errors = float(np.sum(labels[nearest] != labels[quality.rows]))
         error = np.nan
         if self.kernel is None and hasattr(row.model, "inverse_transform"):
-            # In some models the method raises an error unless a parameter enables it.
+            # In some models, `inverse_transform` raises an error unless a parameter enables it.
             with suppress(NotFittedError, NotImplementedError):
                 restored = np.asarray(row.model.inverse_transform(Z[quality.rows]))
                 error = float(np.mean((points[quality.rows] - restored) ** 2))

@@ -114,7 +114,7 @@ class Comparison:
         at = self.n_neighbors - 1
 
         def measured(name: str, at: Any, errors: bool = False) -> list[float]:
-            """Return measure `name`, or its standard error, of each model; `at` indexes a curve."""
+            """Return a measure, or its standard error, for each model; `at` is an index of a curve."""
             values = []
             for row in self.rows:
                 part: Any = row.quality
@@ -195,7 +195,7 @@ class Comparison:
 
     def _formatted_rows(self) -> list[tuple[str, ...]]:
         t = self.table
-        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # True if only a sample was used
+        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # the error is 0 if all points were used
         rows = []
         for i, name in enumerate(t["model"]):
             auc = f"{t['auc'][i]:.3f}" + (f"±{t['auc_standard_error'][i]:.3f}" if sampled else "")

@@ -245,7 +245,7 @@ class Controller:
                 source.name = name
                 recipe = self.scene.recipe
                 table = source.table(() if recipe is None else recipe.text_columns)
-            except (ValueError, OSError) as error:  # replace the temporary name by the user's name
+            except (ValueError, OSError) as error:  # show the user's file name
                 raise ValueError(str(error).replace(str(path), name)) from None
         self._replace_scene(self.scene.projected(table))
         self.reply("notice", text=f"{len(table)} rows of {name} were added to the embeddings.")
@@ -380,7 +380,7 @@ class Controller:
         return self._initial_fit_request(self.scene).second
 
     def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
-        """Return the model to fit and its expected seconds; the old model if nothing changes."""
+        """Return the model to fit and its expected fit time in seconds; the old model if unchanged."""
         old = self.scene.embeddings[0].model
         if not isinstance(old, KernelPCA) or fit_request.kernel is None:
             return old, 0.0

@@ -33,10 +33,10 @@ SECOND_MODELS = {  # for each second embedding: title, estimator class and param
     "mds": ("metric MDS", "MetricMDS", {}),
     "sammon": ("Sammon's map", "MetricMDS", {"stress": "sammon"}),
 }
-_DISTANCE_MODELS = ("mds", "sammon")  # these need only distances, which any kernel defines
+_DISTANCE_MODELS = ("mds", "sammon")  # models that need only distances, which any kernel defines
 MAX_EXACT_SECONDS = 20.0  # if an exact kernel PCA takes longer, use the Nyström approximation
 _FAST_MODELS = ("ppca", "data", "none")
-_MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models need confirmation
+_MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models are fitted only after confirmation
 
 
 def as_vectors(X: Any) -> np.ndarray | None:
@@ -64,8 +64,9 @@ def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     if model.eigen_solver != "auto" or exact <= MAX_EXACT_SECONDS:
         return model, float(exact)
     model = clone(model).set_params(eigen_solver="nystroem")
-    entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0  # n m
-    features = entries / plan.n  # m landmarks; features and moments take 2 n m^2 flops each
+    # N x m entries.
+    entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0
+    features = entries / plan.n  # m; features and moments take 2 n m^2 flops each
     cost = cost_of_entries(None, X, entries) + Cost(products=4.0 * entries * features)
     return model, cost.seconds
 

@@ -196,7 +196,8 @@ def explore(
         columns[name] = _column(color, length(X))
         color = name
     dense = as_vectors(X)
-    points = X if dense is None or is_table(X) else dense  # models check column names
+    # Keep a table, because models check column names.
+    points = X if dense is None or is_table(X) else dense
     return Explorer(
         Scene(
             title or f"{type(model).__name__} of {length(X)} points",

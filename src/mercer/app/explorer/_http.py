@@ -37,7 +37,7 @@ from ._html import served_page
 __all__ = ["ExplorerApplication", "run_server"]
 
 _METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # allowed methods of each route
-_MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits in bytes; no route reads a body
+_MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits of a request in bytes; no route reads a body
 _MAX_MESSAGE = 20 * 2**20  # limit in bytes for a websocket message; see also controls.js
 _WATCH_PERIOD = 2000  # milliseconds between checks whether the file has changed
 _HEADERS = {
@@ -90,7 +90,7 @@ class ExplorerApplication(Application):
         self.names, self.title, self.connect = names, title, connect
         self._token = token.encode()
         self.sockets: set[SocketHandler] = set()
-        # Includes the controllers of closed pages, which may still be computing.
+        # The set includes the controllers of closed pages, which may still be computing.
         self.controllers: weakref.WeakSet[Controller] = weakref.WeakSet()
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:

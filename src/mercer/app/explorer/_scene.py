@@ -15,7 +15,7 @@ from ._serialize import column_message
 
 __all__ = ["Scene"]
 
-_MAX_INITIAL_VALUES = 2**24  # other values of the table are sent on request
+_MAX_INITIAL_VALUES = 2**24  # at most this many table values are sent at first, others on request
 _MAX_COLOR_COMPONENTS = 12  # the page offers at most this many components as colours
 
 

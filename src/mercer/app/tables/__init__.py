@@ -11,12 +11,12 @@ them.
 from ._file_blocks import open_blocks
 from ._open_table import FORMATS, open_table, read_table
 from ._preprocessing import ColumnTransform, Recipe, label_values
-from ._preprocessing import is_missing as is_missing  # for mercer.app.cli
+from ._preprocessing import is_missing as is_missing  # used by mercer.app.cli
 from ._table import Table, TableError, as_texts, suggest_name
 from ._table_model import Trained, load_trained, save_trained
 from ._table_source import Source
-from ._table_writer import output_format as output_format  # for mercer.app.cli
-from ._table_writer import table_writer as table_writer  # for mercer.app.cli
+from ._table_writer import output_format as output_format  # used by mercer.app.cli
+from ._table_writer import table_writer as table_writer  # used by mercer.app.cli
 
 __all__ = [
     "FORMATS",

@@ -131,7 +131,7 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
             return floats
         values = [None if v is None else int(v) for v in column.to_pylist()]
         return integer_column(values, kind)
-    if types.is_decimal(value_type):  # float() rounds correctly, unlike pyarrow
+    if types.is_decimal(value_type):  # use float(), which rounds correctly, unlike pyarrow
         return np.array([np.nan if v is None else float(v) for v in column.to_pylist()], float)
     if types.is_boolean(value_type) or types.is_floating(value_type):
         return np.asarray(

@@ -24,7 +24,8 @@ __all__ = ["CsvSource", "open_lines"]
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-_DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}  # names that are easier to type
+# Delimiters that are hard to type on a command line.
+_DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}
 
 
 class CsvSource(Source):
@@ -79,7 +80,7 @@ class CsvSource(Source):
         self._set_names(cells, header is None)
 
     def _is_numbered_header(self, cells: list[str], values: list[str]) -> bool:
-        """Whether a first line of numbers contains column names.
+        """Return True if a first line of numbers contains column names.
 
         pandas writes the names 0, 1, 2, ... for unnamed columns, and the columns of pivot tables
         are often years.  A TableError is raised if the line could equally well be data.
@@ -94,7 +95,7 @@ class CsvSource(Source):
         text = any(not is_number(v) for v in values if v.lower() not in MISSING)
         follows = values == [str(i) for i in range(start + n, start + 2 * n)]
         if start == 0 and text:
-            return True  # a number above text is a column name
+            return True  # a number above text must be a column name
         if start == 0 and n > 2 and sorted(values) != sorted(names) and not follows:
             return True
         if start == 0 or (1900 <= start <= 2100 and n > 2 and not follows):
@@ -169,7 +170,7 @@ class CsvSource(Source):
             yield first, read + reader.line_num, row
 
     def _is_blank(self, row: list[str]) -> bool:
-        """Whether a record contains only spaces and tabs."""
+        """Return True if a record contains only spaces and tabs."""
         return not self.delimiter.join(row).strip()
 
     def _refuse_open_quote(self, record: list[str], row: list[str], first: int) -> None:
@@ -220,7 +221,7 @@ class CsvSource(Source):
                     yield table
 
     def _row_numbers(self, columns: dict[str, Any]) -> tuple[str, ...]:
-        """Return the name of the first column if it contains row numbers, otherwise nothing.
+        """Return the name of the first column if it contains row numbers, otherwise an empty tuple.
 
         A first column contains row numbers if it has no name and all its values are integers.
         Integers may be repeated, as in a sample drawn with replacement.
@@ -234,7 +235,8 @@ class CsvSource(Source):
     def _parse_numbers(self, block: list[str]) -> np.ndarray | None:
         """Parse a block of numbers with `numpy.loadtxt`, which is fast; return None if it fails.
 
-        Also returns None if a number exceeds 2^53; `column_of` then checks whether it is exact.
+        It also returns None if a number is 2^53 or larger; `column_of` then checks whether float64
+        represents it exactly.
         """
         if not any(map(str.strip, block)):
             return None  # NumPy would warn about a block of blank lines
@@ -253,7 +255,7 @@ class CsvSource(Source):
         end = read + len(block)
         for line, last, row in self._parse(chain(block, more), read):
             read = last
-            if row and (len(row) > 1 or n_columns == 1 or row[0].strip()):  # not a blank line
+            if row and (len(row) > 1 or n_columns == 1 or row[0].strip()):  # skip blank lines
                 if len(row) != n_columns:
                     raise TableError(
                         f"{self.name}, line {line}: the line has {len(row)} cells, but there are "
@@ -347,7 +349,7 @@ def _next_record(lines: Iterator[str]) -> str:
 
 def _guess_delimiter(first: str, second: str) -> str:
     """Guess the delimiter from the first two lines."""
-    unquoted = "".join(first.split('"')[::2])  # the text outside of quotes
+    unquoted = "".join(first.split('"')[::2])  # the parts of the line that are outside quotes
     if ";" in unquoted:
         unquoted = re.sub(r"(?<=\d),(?=\d)", "", unquoted)  # remove decimal commas
     counts = {candidate: unquoted.count(candidate) for candidate in _DELIMITERS if candidate != " "}

@@ -29,7 +29,7 @@ _FRAME_TYPES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table")
 
 
 def is_frame(data: Any) -> bool:
-    """Whether data is a pandas or polars DataFrame, or a pyarrow table."""
+    """Return True if data is a pandas or polars DataFrame, or a pyarrow table."""
     return _library(data) is not None
 
 
@@ -167,15 +167,15 @@ def _from_arrow(table: Any) -> Iterator[tuple[Any, str]]:
 
 
 def _is_boolean(values: Any) -> bool:
-    """Whether the values of a column are True, False or missing."""
+    """Return True if the values of a column are True, False or missing."""
     if isinstance(values, list):
         present = [value for value in values if not _is_missing(value)]
         return bool(present) and all(isinstance(value, (bool, np.bool_)) for value in present)
-    return str(getattr(values, "type", "")) == "bool"  # a pyarrow array
+    return str(getattr(values, "type", "")) == "bool"  # values is a pyarrow array
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA."""
+    """Return True if a value is None, NaN, NaT or pandas.NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

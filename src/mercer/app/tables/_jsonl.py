@@ -26,7 +26,7 @@ class JsonLinesSource(Source):
     def _fields(self) -> dict[str, None]:
         """All fields of the file, in the order of first occurrence."""
         fields: dict[str, None] = {}
-        not_boolean = set[str]()  # fields with a value that is not a boolean
+        not_boolean = set[str]()  # fields with at least one value that is not a boolean
         with open_lines(self) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
@@ -116,5 +116,5 @@ class _RepeatedField(ValueError):
 
 
 def _is_rounded(value: Any) -> bool:
-    """Whether a value is an integer that float64 cannot represent exactly."""
+    """Return True if a value is an integer that float64 cannot represent exactly."""
     return isinstance(value, int) and abs(value) > MAX_EXACT and is_rounded(str(value))

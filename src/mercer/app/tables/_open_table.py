@@ -154,7 +154,7 @@ def _missing_file_message(path: Path, name: str) -> str:
     return f"{name} does not exist{hint or ' - check the spelling and the folder'}"
 
 
-# References to temporary files, so that they are not deleted before the process ends.
+# References that keep temporary files from being deleted before the process ends.
 _temporary_files: list[Any] = []
 
 

@@ -821,7 +821,7 @@ def _total_length(column: np.ndarray) -> int:
 
 
 def _is_numeric(cell: str) -> bool:
-    """Whether a cell can be parsed as a number; 1_000 does not count as a number."""
+    """Return True if a cell can be parsed as a number; 1_000 does not count as a number."""
     try:
         float(cell)
     except ValueError:
@@ -836,11 +836,11 @@ def _chained(first: list[Table], rest: Iterator[Table]) -> Iterator[Table]:
 
 
 def _count(n: int, what: str) -> str:
-    """Return a number with a noun in the singular or plural."""
+    """Return a number and a noun, such as "1 row" or "2 rows"."""
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _name_list(parts: list[ColumnTransform], max_shown: int = 8) -> str:
-    """Return the first column names, separated by commas, and the number of the others."""
+    """Return the first column names and the number of the others, such as "a, b and 3 more"."""
     more = f" and {len(parts) - max_shown} more" if len(parts) > max_shown else ""
     return ", ".join(part.name for part in parts[:max_shown]) + more

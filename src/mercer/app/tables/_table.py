@@ -31,9 +31,10 @@ __all__ = [
 ]
 
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})  # in lower case
+# Cells that mean a missing value, in lower case.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})
 _MISSING_NUMBERS = frozenset({"-", "--", "."})  # these are missing values only in numeric columns
-MAX_EXACT = 2**53  # float64 represents all integers up to this one exactly
+MAX_EXACT = 2**53  # float64 represents all integers from -2^53 to 2^53 exactly
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
@@ -208,7 +209,7 @@ def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.
 
 
 def is_rounded(cell: Any) -> bool:
-    """Whether a cell is an integer that float64 cannot represent exactly."""
+    """Return True if a cell is an integer that float64 cannot represent exactly."""
     if not isinstance(cell, str) or not _INTEGER.fullmatch(cell):
         return False
     try:
@@ -218,7 +219,7 @@ def is_rounded(cell: Any) -> bool:
 
 
 def is_number(cell: str | None) -> bool:
-    """Whether a cell is missing or can be parsed as a number."""
+    """Return True if a cell is missing or can be parsed as a number."""
     try:
         return cell is None or _floats([cell]) is not None
     except ValueError:

@@ -108,7 +108,8 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
     if kind in ("npy", "npz"):
         columns = {name: _array(column) for name, column in table.columns.items()}
         if kind == "npz":
-            with zipfile.ZipFile(file, "w") as archive:  # np.savez does not accept the name "file"
+            # Np.savez does not accept an array named "file".
+            with zipfile.ZipFile(file, "w") as archive:
                 for name, column in columns.items():
                     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
                         np.lib.format.write_array(member, column, allow_pickle=False)

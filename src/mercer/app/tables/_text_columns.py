@@ -10,8 +10,8 @@ from ._table import is_number, is_rounded
 
 __all__ = ["TextColumn", "inspect_texts"]
 
-# Columns with fewer rows are not reported as identifiers, because in a few rows all categories are
-# often different.
+# A column with fewer rows is not reported as identifiers: in so few rows, all values of a
+# categorical column may be different.
 _MIN_ROWS_OF_IDENTIFIERS = 10
 _SIGNS = "%€$£¥ \u00a0\u202f'"  # percent signs, currency signs and digit separators
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?|[+-]?\d{1,3}(\.\d{3})+,\d+")
@@ -88,7 +88,7 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
     if 2 * numbers > total:
         first_text = next((value for value in counts if not is_number(value)), None)
         if first_text is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
-            return None  # the values are integer codes of categories
+            return None  # integers in a text column are codes of categories
         if first_text is None:
             remedy = "write them as numbers"
             return TextColumn("numbers written as text", next(iter(counts)), remedy)

@@ -62,7 +62,7 @@ class KernelCCA(TwoViewEstimator):
     kernel_, kernel_y_ : Kernel
         The kernels of the two views with all parameters resolved.
     report_ : Report
-        How the problem was solved.
+        The report of the solver.
 
     Notes
     -----

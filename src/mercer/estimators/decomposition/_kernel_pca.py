@@ -54,7 +54,7 @@ _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `Compon
     *("n_components", "tol", "max_iter", "iterated_power", "storage"),
     *("indefinite", "max_memory"),
 )
-# Attributes that depend on single training points; compressed models do not have them.
+# Attributes that depend on individual training points; `compress` deletes or recomputes them.
 _POINT_ATTRIBUTES = (
     *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
     *("inverse_kernel_", "inverse_alpha_", "_inverse"),
@@ -78,8 +78,8 @@ class KernelPCA(
     of a point x is <w_j, phi(x) - mu>.
 
     A drop-in replacement for scikit-learn's `KernelPCA`, with the same parameters, defaults and
-    attributes, except for the two differences documented in `KernelRidge`.  In addition it offers
-    exact kernel PCA, with certified error bounds, if the kernel matrix does not fit in memory; the
+    attributes, except for restrictions on kernel parameters and precomputed matrices, which
+    `KernelRidge` documents.  In addition it offers exact kernel PCA, with certified error bounds, if the kernel matrix does not fit in memory; the
     attributes and methods of scikit-learn's `PCA`; a Nyström approximation with exact error bounds;
     and `partial_fit` for streams of points.
 
@@ -136,7 +136,8 @@ class KernelPCA(
     explained_variance_ : ndarray of shape (n_components_,)
         eigenvalues_ / (n - 1), as in PCA.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
-        The eigenvalues divided by the trace of the centred kernel matrix, which is their exact sum.
+        The eigenvalues divided by the trace of the centred kernel matrix, the sum of all
+        eigenvalues.
     total_variance_ : float
         The trace of the centred kernel matrix, divided by n - 1.
     residuals_ : ndarray of shape (n_components_,)
@@ -404,7 +405,7 @@ class KernelPCA(
             )
         moments = mine.moments.merge(theirs.moments)
         result = self._search.components_from_moments(self.solver_, mine.map, moments)
-        merged = copy.copy(self)  # shallow, because fitted attributes are never modified in place
+        merged = copy.copy(self)  # a shallow copy: fitted attributes are never modified in place
         merged._set_fitted(result, self.kernel_, self._dtype, self.gamma_)
         return merged
 
@@ -424,7 +425,7 @@ class KernelPCA(
     ) -> None:
         """Set all fitted attributes at the end of a fit, so that an interrupted fit sets none."""
         for name in _POINT_ATTRIBUTES:
-            self.__dict__.pop(name, None)  # from an earlier fit
+            self.__dict__.pop(name, None)  # remove attributes of an earlier fit
         n = result.components.rows
         count = max(n, result.weight or n)  # number of points, counting weights as repetitions
         divisor = n * (count - 1) / count if count > 1 else 1
@@ -453,7 +454,7 @@ class KernelPCA(
         self._components = parts  # set last, because this marks the estimator as fitted
 
     def _threshold(self, parts: Components, errors: Any, weights: Any) -> float:
-        """Return minus the error that a fraction `contamination` of the points exceeds."""
+        """Return minus the error that is exceeded by a fraction `contamination` of the points."""
         # Rounding errors are smaller than this margin, so they do not turn inliers into outliers.
         margin = 1e-9 * parts.total / parts.rows
         return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
@@ -636,7 +637,7 @@ class KernelPCA(
         """
         check_is_fitted(self)
         scores = self.transform(X)
-        scores = getattr(scores, "to_numpy", lambda: scores)()  # a table, after set_output
+        scores = getattr(scores, "to_numpy", lambda: scores)()  # a table if `set_output` was called
         X = self._check_points(X, reset=False)
         if self._expects_matrix(X) and not self.kernel_.discrete:
             options = {"start": X, **options}

@@ -56,7 +56,7 @@ class KernelPLS(TwoViewEstimator):
     kernel_, kernel_y_ : Kernel
         The kernels of the two views with all parameters resolved.
     report_ : Report
-        How the problem was solved.
+        The report of the solver.
 
     Notes
     -----

@@ -62,7 +62,7 @@ def summary(model: Any) -> str:
 
 
 def _time_line(report: Any) -> list[str]:
-    """Return the line with the time and passes; no line for a loaded model without them."""
+    """Return the line with the time and number of passes; no line if the report has neither."""
     parts = [] if np.isnan(report.seconds) else [f"{report.seconds:.3g} s in the eigensolver"]
     parts += [f"{report.n_iter} passes"] if report.n_iter else []
     return [f"  time       {', '.join(parts)}"] if parts else []

@@ -57,7 +57,7 @@ class SecondView(NamedKernelEstimator):
         try:
             numbers = np.asarray(y)
             numbers = numbers.astype(float) if numbers.dtype == object else numbers
-        except (TypeError, ValueError):  # sets, strings, graphs ...
+        except (TypeError, ValueError):  # y is not numeric: sets, strings, graphs ...
             return y
         if numbers.ndim != 1 or numbers.dtype.kind not in "biuf":
             return y

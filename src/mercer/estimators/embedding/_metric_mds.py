@@ -142,7 +142,7 @@ class MetricMDS(
 
     @property
     def _required_cpd_order(self) -> int | None:
-        return 1  # sufficient for an embedding of distances
+        return 1  # order 1 is sufficient, because the embedding uses only distances
 
     @fit_method
     def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
@@ -164,7 +164,7 @@ class MetricMDS(
         n, q = len(sample), self._number_of_components(sample.points)
         if n < 2:
             raise ValueError("an embedding needs at least 2 points, got n_samples=1")
-        # The number of condensed arrays, each with about n^2 / 2 entries.
+        # The number of arrays with one entry for each pair of points, about n^2 / 2 each.
         n_condensed = 3 + (weights is not None) + (self.stress == "sammon")
         check_budget(4 * n_condensed * n * n, self.max_memory, f"all pairs of {n} points")
         if precomputed:
@@ -291,7 +291,7 @@ class MetricMDS(
     def _dissimilarity_blocks(
         self, X: Any, weights: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the dissimilarities of blocks of points to the training points, with weights."""
+        """Yield, block by block, the dissimilarities to the training points and their weights."""
         check_is_fitted(self)
         n, kernel = len(self.embedding_), self.kernel_
         X = self._check_points(X, reset=False) if kernel is None else self._check_new(X)
@@ -324,7 +324,7 @@ class MetricMDS(
             yield delta, w
 
     def _check_pair_weights(self, weights: Any, shape: tuple[int, int]) -> np.ndarray:
-        """Check the weights of pairs, which must have this shape, and return them."""
+        """Return the weights of pairs of points; raise an error if they are invalid."""
         w = np.asarray(check_array(weights, dtype=np.float64, input_name="weights"))
         if w.shape != shape:
             raise ValueError(f"weights of pairs must have the shape {shape}, got {w.shape}")

@@ -36,7 +36,7 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
         x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)
 
     The maximum-likelihood W spans the subspace of the leading principal components, and the noise
-    is the mean variance outside of it.  Missing values (NaN) are allowed in all methods, and are
+    is the mean variance outside it.  Missing values (NaN) are allowed in all methods, and are
     integrated out. ``inverse_transform(transform(X))`` contains the expected values of missing
     entries.
 

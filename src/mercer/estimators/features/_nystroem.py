@@ -265,7 +265,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return F
 
     def _set_map(self, phi: Any, indices: np.ndarray | None) -> None:
-        """Store the feature map; for a precomputed kernel, its expansion without the matrix."""
+        """Store the features as an expansion and, unless the kernel is precomputed, as a map."""
         coefficients = phi.expansion_coefficients(np.eye(len(phi)))
         self.expansion_ = Expansion(self.kernel_, phi.points, coefficients)
         self.components_, self.component_indices_ = phi.points, indices

@@ -92,10 +92,9 @@ class PolynomialCountSketch(FeatureTransformer):
 # --- Random features of the polynomial kernel (TensorSketch): convolved count sketches.
 
 
-# For degree p, d columns and D features, the convolutions need p + 1 Fourier transforms or (p - 1)
-# d
-# rotations.  The transforms are faster if d > c (p + 1) / (p - 1) D^-1/2, with this constant c; in
-# measurements for D = 100 to 1000, both took the same time at c = 160 to 240.
+# For degree p, d columns and D features, the convolutions need p + 1 Fourier transforms or
+# (p - 1) d rotations.  The transforms are faster if d > c (p + 1) / (p - 1) D^-1/2, with this
+# constant c; in measurements for D = 100 to 1000, both took the same time at c = 160 to 240.
 _FOURIER_THRESHOLD = 180.0
 
 
@@ -168,7 +167,7 @@ class CountSketchMap(FeatureMap):
         n, d = X.shape
         if sp.issparse(X):
             entries, columns, ends = X.data, X.indices, X.indptr
-        else:  # every row has the same columns
+        else:  # X is dense: every row has the same columns
             entries, columns, ends = X.ravel(), np.arange(d), np.arange(0, n * d + 1, d)
         scratch = np.empty(len(self))
         _fill_by_rotations(entries, columns, ends, self.buckets, sizes, bool(coef0), scratch, out)
@@ -185,7 +184,7 @@ class CountSketchMap(FeatureMap):
 
     @cached_property
     def _sketches(self) -> list[tuple[sp.csr_array, np.ndarray]]:
-        """Each sketch as a sparse matrix of shape (n_columns, D), and the contribution of coef0."""
+        """For each sketch, a sparse matrix with one row per column of X, and the term of coef0."""
         gamma, coef0 = float(self.kernel.gamma), float(self.kernel.coef0)
         d = self.buckets.shape[1] - (coef0 != 0)
         sketches = []

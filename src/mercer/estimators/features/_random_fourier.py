@@ -1,4 +1,4 @@
-"""Random Fourier features sqrt(2 / D) cos(w.x + b), in pairs of a cosine and a sine."""
+"""Random Fourier features: a cosine and a sine of each random frequency."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
 
 @estimator(kw_only=True)
 class _RandomFourierSampler(FeatureTransformer):
-    """Base class of transformers with random Fourier features sqrt(2 / D) cos(x W + b).
+    """Base class of RBFSampler and SkewedChi2Sampler.
+
+    The features are sqrt(2 / D) cos(x W + b) with random frequencies W and offsets b.
 
     Parameters
     ----------
@@ -51,11 +53,11 @@ class _RandomFourierSampler(FeatureTransformer):
     random_offset_: np.ndarray = fitted_attribute()
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Draw the frequencies; rules for gamma are resolved on a random sample of the blocks."""
+        """Draw the frequencies; if gamma is a rule, compute it from a random sample of the rows."""
         self.fit(sample_blocks(X)[1].X)
 
     def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
-        """Set the feature map for these frequencies, and the attributes of scikit-learn."""
+        """Set the feature map for these frequencies, `random_weights_` and `random_offset_`."""
         phi = FourierMap(Features(basis), basis)
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         W, b = self._map.as_cosines()
@@ -108,7 +110,7 @@ class RBFSampler(_RandomFourierSampler):
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; X determines only the number of columns and rules for gamma."""
+        """Draw the frequencies; X determines only their dimension and, if gamma is a rule, gamma."""
         X = self._check(X, reset=True)
         self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
@@ -229,7 +231,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; X determines only the number of columns and rules for gamma."""
+        """Draw the frequencies; X determines only their dimension and, if gamma is a rule, gamma."""
         sample = self._sample(X, copy=False)
         if len(np.shape(sample.points)) != 2:
             raise TypeError(
@@ -246,7 +248,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         return self
 
     def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Draw the frequencies; rules for gamma are resolved on a random sample of the blocks."""
+        """Draw the frequencies; if gamma is a rule, compute it from a random sample of the rows."""
         self.fit(sample_blocks(X)[1].X)
 
     @predict_method

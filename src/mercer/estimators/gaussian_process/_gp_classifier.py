@@ -276,7 +276,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         if self.n_classes_ == 2:
-            f = self.expansion_(X)  # the last column is the second class
+            f = self.expansion_(X)  # the last column belongs to the second class
             return self.classes_[(f[:, -1] >= (f[:, 0] if len(f.T) > 1 else 0.0)).astype(int)]
         P = np.column_stack([latent.probability(X) for latent in self._latents])
         if self._form == "one_vs_one":

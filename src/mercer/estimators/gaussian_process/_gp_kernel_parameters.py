@@ -164,9 +164,9 @@ def _identity_map(p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _match_parameters(user_kernel: Any) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray]:
-    """Convert a scikit-learn GP kernel and find which parameters of both kernels correspond.
+    """Convert a scikit-learn GP kernel and match its parameters with those of the result.
 
-    To find this, all entries of theta are changed at once, each by a different step. The steps
+    For the matching, all entries of theta are changed at once, each by a different step. The steps
     differ by less than a factor of 2, so the change of an internal entry identifies both the entry
     of the user's theta and the factor. If the parameters do not correspond one to one, the
     scikit-learn kernel is wrapped instead.
@@ -247,7 +247,7 @@ class ReparametrisedObjective:
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its gradient, and an approximation of minus its Hessian at theta.
 
-        `above` is passed to the wrapped objective.
+        Derivatives are computed only if the objective is greater than `above`; otherwise they are 0.
         """
         value, gradient, B = self.objective.with_information(
             self.translation.to_internal(theta), above
@@ -333,8 +333,8 @@ class ReparametrisedObjective:
             for i, theta in enumerate(starts):
                 best_value = max((optimum.value for optimum in optima), default=-np.inf)
                 optima.append(self._optimise_from(theta, i, log, first_way))
-                # If the optimum is the best so far but lies on a bound, also try the other kinds of
-                # first step.
+                # If the optimum is the best so far but lies on a bound, run the optimiser again from
+                # the same start with the other kinds of first step.
                 promising = optima[-1].value > best_value
                 if promising and self.translation.parameters_on_bounds(optima[-1].theta):
                     optima += [self._optimise_from(theta, i, log, way) for way in other_ways]

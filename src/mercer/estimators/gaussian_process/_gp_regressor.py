@@ -339,7 +339,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         -------
         mean_gradient : ndarray of shape (n, d) or (n, d, n_targets)
         std_gradient : ndarray of the same shape
-            Only if `return_std`.
+            Only if `return_std` is True.
         """
         check_is_fitted(self, "expansion_")
         X = self._check_points(X, reset=False)

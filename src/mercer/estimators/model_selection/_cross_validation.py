@@ -36,7 +36,7 @@ class AlphaSearchResult(NamedTuple):
     Contains the scores of all candidates and the index of the best alpha for each target.
     """
 
-    scores: np.ndarray  # shape (n_alphas,), or (n_alphas, q) if each of q targets has its alpha
+    scores: np.ndarray  # shape (n_alphas,), or (n_alphas, q) with one alpha per target
     chosen: np.ndarray  # index of the best alpha for each target, of shape (q,)
     solution: ExpansionSolution | None = None
     errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)

@@ -110,7 +110,7 @@ def search_kernels(
     Returns
     -------
     FoundKernel
-        With attributes `kernel`, `estimator` and `story`.
+        The result, with attributes `kernel`, `estimator` and `story`.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class _Tuning:
     max_points: int = 4000
     # Bounds of alpha.
     alpha_bounds: tuple[float, float] = (1e-9, 1e4)
-    # The initial alpha is clipped to this range, because the objective is flat outside of it.
+    # The initial alpha is clipped to this range, because the objective is flat outside it.
     initial_alpha_range: tuple[float, float] = (1e-3, 1.0)
     # Additional initial values of alpha that are tried.
     coarse_alphas: tuple[float, ...] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -268,7 +268,7 @@ class _RecordedObjective:
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.X = objective, objective.X
-        inner = objective.capabilities  # second derivatives are left out, as they are not recorded
+        inner = objective.capabilities  # second derivatives are omitted: they are not recorded
         self.capabilities = Capabilities(inner.subset, inner.standard_error)
         self.start, self.history = objective.start, list[tuple[float, np.ndarray]]()
 
@@ -309,7 +309,7 @@ class _TuningProblem:
             mean, std = model._normalisation(self.Y)
             self.Y = (self.Y - mean) / std
         self.mean_diagonal = float(np.mean(kernel.diag(self.X))) or 1.0
-        # alpha is tuned unless the kernel contains the noise.
+        # alpha is tuned unless the kernel contains a noise term.
         self.tunes_alpha = not kernel.distinguishes_observations
         if not kernel.theta.size and not (self.tunes_alpha and isinstance(model, _WITH_RIDGE)):
             raise ValueError(

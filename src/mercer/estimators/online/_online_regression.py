@@ -280,7 +280,7 @@ class OnlineKernelRegressor(OnlineRegressor):
         largest_diagonal = float(np.max(sample.evaluated(kernel).diag(sample.points)))
         squared_norm = (
             largest_diagonal + self.fit_intercept
-        )  # |phi(x)|^2, where the intercept is a feature 1
+        )  # |phi(x)|^2, where the intercept counts as a constant feature 1
         eta = (
             1.0 / max(squared_norm, np.finfo(float).tiny) if self.eta0 is None else float(self.eta0)
         )

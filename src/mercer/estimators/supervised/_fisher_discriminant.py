@@ -31,7 +31,7 @@ from .._training_sample import Sample
 
 __all__ = ["KernelFisherDiscriminant"]
 
-_RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these, times mean k(x, x)
+_RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these times the mean of k(x, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ class KernelFisherDiscriminant(
         )
 
     def _search(self, path: RidgePath, alphas: np.ndarray, sample: Sample) -> IndicatorRegression:
-        """Return the alpha with the smallest leave-one-out error, and these errors."""
+        """Return the best alpha with its leave-one-out errors, and the scores of all alphas."""
         if len(alphas) > 1:
             alphas = alphas[path.usable(alphas)]
         if not len(alphas):

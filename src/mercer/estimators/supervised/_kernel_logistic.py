@@ -34,13 +34,13 @@ from .._training_sample import Sample
 __all__ = ["KernelLogisticRegression", "LogisticEstimator", "LogisticProblem"]
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
-# Warn if components of f lost to rounding of K could lower the objective by more than this
-# fraction of it.
+# Warn if components of f that are lost to rounding errors of K could lower the objective by more
+# than this fraction of its value.
 _MAX_RELATIVE_MISSED = 1e-3
 
 
 class LogisticProblem(NamedTuple):
-    """The resolved kernel, solver, coordinates phi of the points and labels of one fit."""
+    """The data of one fit: resolved kernel, solver, coordinates of the points, and labels."""
 
     kernel: Kernel
     solver: Any
@@ -89,12 +89,12 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
 
-    _extra_copies_of_F: ClassVar[int] = 0  # number of extra copies of the coordinates F
+    _extra_copies_of_F: ClassVar[int] = 0  # additional copies of the coordinates F in memory
 
     # ------------------------------------------------------------------ steps of a fit
 
     def _problem(self, sample: Sample) -> LogisticProblem:
-        """Set up the fit in coordinates where the norm of f is that of its weight vector."""
+        """Set up the fit in coordinates in which |f| is the norm of a weight vector."""
         n, q = len(sample), len(sample.classes)
         kernel = sample.resolve(self._make_kernel(self.gamma))
         values = sample.evaluated(kernel, self.max_memory)
@@ -353,7 +353,7 @@ class KernelLogisticRegression(LogisticEstimator):
         )
 
     def _minimize_blocks(self, risk: OutOfCoreRisk, solver: OutOfCoreNewton) -> tuple[Minimum, Any]:
-        """Return the centred minimum over data in blocks, and the sums of the last pass."""
+        """Return the centred minimum for data in blocks, and the sums from the last pass over them."""
         risk = replace(risk, shift=self._shift(self.C))
         minimum, sums = solver.minimize(risk, self._progress_callback, self.max_memory)
         return _centre_classes(minimum), sums
@@ -365,9 +365,9 @@ class KernelLogisticRegression(LogisticEstimator):
     def _start(
         self, problem: LogisticProblem, sample: Sample
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the solution of the previous fit as a start, projected on the current span.
+        """Return initial values: the solution of the previous fit, projected on the current span.
 
-        Returns None if the previous solution has other classes or another type of input.
+        The result is None if the previous fit had other classes or another type of input.
         """
         if not np.array_equal(getattr(self, "classes_", ()), problem.classes):
             return None

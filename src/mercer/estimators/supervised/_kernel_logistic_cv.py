@@ -84,7 +84,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     )
     refit: bool = parameter("boolean", default=True)
 
-    _extra_copies_of_F = 1  # each fold copies its training rows
+    _extra_copies_of_F = 1  # each fold makes a copy of its training rows of F
 
     @fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -218,7 +218,7 @@ class _FoldModel(KernelLogisticRegression):
 class _Scorer:
     """Wrapper of a scorer that is given by name or as a function.
 
-    The log-loss is told all class labels, because some may be missing in a fold.
+    The log-loss is called with all class labels, because some may be missing in a fold.
     """
 
     def __init__(self, scoring: Any, classes: np.ndarray) -> None:
@@ -267,7 +267,7 @@ def _warn_once(fold_results: list[_FoldResult]) -> None:
 
 
 def _mean_report(problem: LogisticProblem, reports: list[Report]) -> Report:
-    """Return the report of the average over folds, which does not minimise any objective."""
+    """Return the report of the averaged model, which does not minimise any objective."""
     status = Status.APPROXIMATE if problem.phi.approximate else Status.CONVERGED
     if any(report.status is Status.NOT_CONVERGED for report in reports):
         status = Status.NOT_CONVERGED

@@ -1,6 +1,7 @@
 """Kernel regression and classification with any convex loss and any increasing penalty.
 
-Minimises over f in the RKHS and intercepts b:  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)
+The estimators minimise  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the
+RKHS and intercepts b, with sample weights w_i and an increasing function g.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
 
 
 def _check_loss(loss: Loss, Y: np.ndarray, w: np.ndarray) -> None:
-    """Raise an error if a custom loss is invalid or the total loss at f = 0 overflows."""
+    """Raise an error if a custom loss is invalid or the squared total loss at f = 0 overflows."""
     if isinstance(loss, CustomLoss):
         loss.check(Y)
     with np.errstate(over="ignore", invalid="ignore"):

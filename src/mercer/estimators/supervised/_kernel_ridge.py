@@ -199,7 +199,7 @@ class KernelRidge(RidgeEstimator):
         self._set_expansion(self.expansion_, b, sample.flat)
         self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
         if sample.values is not None:
-            del self._ridge  # it contains the precomputed matrix, which is not stored
+            del self._ridge  # it contains the precomputed matrix, which must not be stored
 
     def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
         """Fit f to points in blocks.

@@ -31,7 +31,7 @@ from ._kernel_ridge import RidgeEstimator
 
 __all__ = ["KernelRidgeCV"]
 
-_DEFAULT_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # in units of the mean of k(x, x)
+_DEFAULT_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # values in units of the mean of k(x, x)
 _KERNELS_WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
 
 
@@ -236,7 +236,7 @@ class KernelRidgeCV(RidgeEstimator):
             )
 
     def _grid(self, kernels: list[Kernel], data: Sample) -> np.ndarray:
-        """Return the alphas to try; the default scales with the mean of k(x, x)."""
+        """Return the alphas to try; default values are proportional to the mean of k(x, x)."""
         if self.alphas is not None:
             return check_positive_numbers(self.alphas, "alphas")
         diagonals = (np.abs(kernel.diag(data.points)) for kernel in kernels)
@@ -314,10 +314,10 @@ class KernelRidgeCV(RidgeEstimator):
         return ExactPath(K, data.targets, data.weights, intercept=self.fit_intercept)
 
     def _usable_alphas(self, path: RidgePath, kernel: Kernel) -> np.ndarray:
-        """Return a mask of the alphas for which the system is positive definite; warn otherwise."""
+        """Return a mask of the alphas with a positive definite system; warn about the others."""
         usable = path.usable(self.alphas_)
         if not usable.any():
-            path.solve(self.alphas_.max())  # raises or warns with the reason
+            path.solve(self.alphas_.max())  # raises an error or warns, with the reason
             usable = self.alphas_ == self.alphas_.max()
         if not usable.all():
             warn_caller(
@@ -348,7 +348,7 @@ class KernelRidgeCV(RidgeEstimator):
     def _score_by_folds(
         self, kernel: Kernel, K: DenseGram | None, data: Sample, splits: list
     ) -> AlphaSearchResult:
-        """Score all alphas by the mean over the folds."""
+        """Score all alphas by their mean score over the folds."""
         total, usable = np.zeros(len(self.alphas_)), np.ones(len(self.alphas_), dtype=bool)
         for train, test in splits:
             train_sample = data.take(train)
@@ -387,7 +387,7 @@ class KernelRidgeCV(RidgeEstimator):
         Y, indices, flat = sample.targets, sample.kept, sample.flat
         best_errors = best.errors[best.chosen, :, np.arange(Y.shape[1])].T
         predictions = sample.scatter(Y - best_errors)
-        if not sample.whole:  # points of weight 0 were not used to fit the model
+        if not sample.whole:  # the fitted model predicts points of weight 0
             zero_weight = np.flatnonzero(sample.places < 0)
             predictions[zero_weight] = self._values(take(X, zero_weight))
         self.leave_one_out_ = predictions[:, 0] if flat else predictions

@@ -27,7 +27,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
         minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - f(x_i))   over f and rho
 
     W is the sum of the weights w_i.  Points with f(x) < rho are outliers.  At most a fraction nu
-    of the total weight lies outside of the region f >= rho, and the support vectors have at least
+    of the total weight lies outside the region f >= rho, and the support vectors have at least
     the fraction nu of it.  For a density kernel such as the Gaussian, the region estimates a level
     set of the density.  A drop-in replacement for scikit-learn's `OneClassSVM`.
 
@@ -47,7 +47,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     dual_coef_ : ndarray of shape (1, n_support_vectors)
         Coefficients v_i of f = sum_i v_i k(x_i, .), between 0 and the weight w_i of each point.
     at_bound_ : ndarray of bool
-        True for support vectors outside of the region, where v_i = w_i.  The others are on its
+        True for support vectors outside the region, where v_i = w_i.  The others are on its
         boundary, where f = rho.
     offset_, intercept_ : ndarray of shape (1,)
         The threshold rho and its negative; `decision_function` is `score_samples` - `offset_`.
@@ -108,5 +108,5 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
 
     @predict_method
     def predict(self, X: Any) -> np.ndarray:
-        """Return +1 for points inside of the region and -1 for outliers."""
+        """Return +1 for points inside the region and -1 for outliers."""
         return np.where(self.decision_function(X) > 0, 1, -1).astype(np.intp)

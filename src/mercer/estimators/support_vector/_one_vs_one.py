@@ -45,15 +45,16 @@ Pair = tuple[int, int]
 
 @lru_cache(maxsize=64)
 def class_pairs(q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first and the second class of each pair, as two index arrays."""
+    """Return the first and the second class of each pair of q classes, as two index arrays."""
     return np.triu_indices(q, 1)
 
 
 @lru_cache(maxsize=64)
 def _contribution_indices(q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the flat indices of the two contributions to each f in an array of shape (q - 1, q).
+    """Return the flat indices of the two terms of each f in an array of shape (q - 1, q).
 
-    Column c of this array contains the contributions of class c to its q - 1 functions.
+    There is one function f for each pair of the q classes. Column c of the array contains the terms
+    of class c in its q - 1 functions.
     """
     a, b = class_pairs(q)
     return (b - 1) * q + a, a * q + b
@@ -106,8 +107,8 @@ class Pairs:
         """The indices, columns and signs of the points of all pairs, concatenated.
 
         The column is where the coefficient is stored in the transpose of `dual_coef_`.  The sign is
-        +1 for the class for which f is positive: the second class if q = 2, otherwise the first of
-        the pair.
+        +1 for the class for which f is positive: the second class if there are only two, otherwise
+        the first of the pair.
         """
         n, q = len(self.labels), self.q
         if q == 2:
@@ -134,8 +135,8 @@ class Pairs:
     def signs(self, pair: Pair) -> np.ndarray:
         """Return the signs y_i of the points of a pair.
 
-        They are +1 for the class for which f is positive: the second class if q = 2, otherwise the
-        first of the pair.
+        They are +1 for the class for which f is positive: the second class if there are only two,
+        otherwise the first of the pair.
         """
         positive = 1 if self.q == 2 else pair[0]
         return np.where(self.labels[self.members(pair)] == positive, 1.0, -1.0)
@@ -146,7 +147,10 @@ class Pairs:
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def functions(self, D: np.ndarray) -> np.ndarray:
-        """Return the coefficients of each f, shape (n, n_pairs), from D = dual_coef_.T."""
+        """Return the coefficients of the function of each pair, shape (n, n_pairs).
+
+        D is the transpose of `dual_coef_`.
+        """
         (a, b), pair_index = class_pairs(self.q), np.empty((self.q, self.q - 1), dtype=int)
         pair_index[a, b - 1] = pair_index[b, a] = np.arange(len(self))
         A = np.zeros((len(D), len(self)))
@@ -155,7 +159,7 @@ class Pairs:
 
 
 class PairExpansion(Expansion):
-    """The functions of all pairs, evaluated class by class because most coefficients are 0."""
+    """The functions of all pairs of classes, evaluated by class as most coefficients are 0."""
 
     pairs: Pairs
     dual: np.ndarray  # transpose of `dual_coef_`, of shape (n, q - 1)
@@ -166,7 +170,7 @@ class PairExpansion(Expansion):
 
     @cached_property
     def coefficients(self) -> np.ndarray:
-        """The coefficients of each f, shape (n, n_pairs)."""
+        """The coefficients of the function of each pair of classes, shape (n, n_pairs)."""
         return self.pairs.functions(self.dual)
 
     def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -190,7 +194,7 @@ class PairExpansion(Expansion):
 def expansion_of_pairs(
     kernel: Kernel, points: Any, dual_coef: np.ndarray, n_support: np.ndarray
 ) -> Expansion:
-    """Return the functions of all pairs as an expansion in support vectors sorted by class.
+    """Return the functions of all pairs of classes; support vectors are sorted by class.
 
     Parameters
     ----------
@@ -211,7 +215,10 @@ def expansion_of_pairs(
 
 
 def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
-    """Return the values of all f, shape (n, n_pairs), from a stored K = k(X, support vectors)."""
+    """Return the values of the functions of all pairs of classes, shape (n, n_pairs).
+
+    K is the kernel matrix between the points and the support vectors.
+    """
     if len(dual_coef) == 1:
         return K @ dual_coef.T
     ends = np.cumsum(n_support)
@@ -224,9 +231,10 @@ def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray)
 
 
 def _sum_contributions(G: np.ndarray) -> np.ndarray:
-    """Return the values of all f, shape (n, n_pairs), from the contributions of each class.
+    """Return the values of the functions of all pairs of classes, shape (n, n_pairs).
 
-    G has shape (n, q - 1, q); G[:, :, c] are the contributions of class c to its q - 1 functions.
+    G has shape (n, q - 1, q) for q classes; G[:, :, c] are the contributions of class c to its
+    q - 1 functions.
     """
     first, second = _contribution_indices(G.shape[2])
     G = G.reshape(len(G), -1)
@@ -236,7 +244,8 @@ def _sum_contributions(G: np.ndarray) -> np.ndarray:
 def votes_of_pairs(values: np.ndarray, q: int) -> np.ndarray:
     """Return the number of votes for each class, shape (n, q).
 
-    Each f votes for the first class of its pair if f > 0, otherwise for the second.
+    The function of a pair votes for the first class if its value is positive, otherwise for the
+    second.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from ._svm_training import SVMProblem
 
 __all__ = ["SVC", "NuSVC"]
 
-_MIN_RELATIVE_MARGIN = 1e-12  # a margin rho below this fraction of max |f| is rounding
+_MIN_RELATIVE_MARGIN = 1e-12  # smaller margins rho, relative to max |f|, are rounding errors
 
 
 @estimator(kw_only=True)
@@ -78,12 +78,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         """Return the dual problem of each pair of classes."""
 
     def _classification_problem(self, X: Any, y: Any, sample_weight: Any) -> SVMProblem:
-        """Check the data and return the training problem; with q > 2 classes, points are sorted."""
+        """Check the data and return the training problem.
+
+        The points are sorted by class if there are more than two classes.
+        """
         sample, y = self._sample_of(X, y, sample_weight, labels=True)
         kept_labels = y if len(sample) == len(y) else y[sample.kept]
         classes, labels = np.unique(kept_labels, return_inverse=True)
         if y.dtype.kind not in "biu" or 2 * len(classes) > len(kept_labels):
-            check_classification_targets(y)  # slow; skipped if y has few distinct integers
+            check_classification_targets(y)  # a slow check, skipped if y has few distinct integers
         if len(classes) < 2:
             if len(np.unique(y)) < 2:
                 raise ValueError(
@@ -141,7 +144,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             )
         values = self._values(X)
         if len(self.classes_) == 2:
-            # f = 0 counts as the second class, as in LIBSVM.
+            # A decision value of 0 means the second class, as in LIBSVM.
             best = (values[:, 0] >= 0).astype(np.intp)
         elif self.break_ties:
             best = self._by_class(values).argmax(axis=1)
@@ -160,7 +163,7 @@ class SVC(SupportVectorClassifier):
 
         minimise  1/2 |f|^2 + C sum_i w_i max(0, 1 - y_i (f(x_i) + b))
 
-    The solution is f = sum_i v_i k(x_i, .), where v_i = 0 for all points outside of the margin;
+    The solution is f = sum_i v_i k(x_i, .), where v_i = 0 for all points outside the margin;
     the other points are the support vectors.  With more than two classes there is one f for each
     pair of classes, and the class with the most votes is predicted.
 
@@ -290,7 +293,7 @@ class SVC(SupportVectorClassifier):
             name: value for name, value in vars(models[0]).items() if name.endswith("_in_")
         }
         for i, model in enumerate(models):
-            model.__dict__.update(input_attributes)  # n_features_in_ and feature_names_in_
+            model.__dict__.update(input_attributes)  # sets n_features_in_ and feature_names_in_
             duals, note = model._duals(problem), ""
             if solutions is not None and isinstance(problem.solver, BlockSMO):
                 factors = [_best_factor(d, s) for d, s in zip(duals, solutions, strict=True)]
@@ -327,8 +330,8 @@ class NuSVC(SupportVectorClassifier):
     ----------
     nu : float
         Upper bound on the fraction of margin errors, in (0, 1].  For each pair of classes it can be
-        at most twice the fraction of the weight that the lighter class has, because the support
-        vectors of each class must have at least the fraction nu / 2 of the weight.
+        at most twice the fraction of their weight that the class with less weight has, because the
+        support vectors of each class must have at least the fraction nu / 2 of the weight.
     class_weight : dict, "balanced" or None
         Positive class weights, which multiply the weights of the points.  If a class has too
         little weight for nu, the largest feasible nu is used instead, see `nu_`.  "balanced" allows

@@ -1,4 +1,4 @@
-"""Base class of the support vector machines, which define only their dual problems.
+"""Base class of the support vector machines; subclasses define their dual problems.
 
     f = sum_i v_i k(x_i, .) + b,     where v_i is nonzero only for support vectors
 
@@ -51,8 +51,8 @@ from ._svm_training import SVMProblem, describe_scales, merge_reports
 __all__ = ["SupportVectorMachine"]
 
 
-# If k(x, x) + k(z, z) - 2 k(x, z) is below minus this times the largest k(x, x), it is not a
-# rounding error, and the kernel is reported as indefinite.
+# The kernel is reported as indefinite if some k(x, x) + k(z, z) - 2 k(x, z) is negative and larger
+# in magnitude than this fraction of the largest k(x, x); smaller ones may be rounding errors.
 _NEGATIVE_CURVATURE = 1e-5
 # If the solver may switch from SMO to the interior point method, the cache for rows of K is limited
 # to this many bytes, or to the size of X if that is larger.
@@ -76,15 +76,15 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         are evaluated about as fast as the cache is read.
     max_iter : int
         Maximum number of solver steps for each pair of classes; -1 means a very high limit that
-        only prevents endless loops.  If the limit is reached, a warning suggests what to scale.
+        only prevents endless loops.  If the limit is reached, a warning gives advice on scaling.
     solver : {"auto", "exact", "smo", "primal", "nystroem"} or a solver
         "smo": exact, uses rows of K.  "primal": exact, uses the columns of X, for a linear kernel.
         "nystroem": approximate, with f in the span of landmarks, for large numbers of points.
         "auto" and "exact" are the same here.  They use "smo", except for a linear kernel and a
         dense X with more than 500 rows and fewer columns than rows.  In that case they start with
-        "smo" and switch to "primal" if "smo" takes longer than 1/7 of the estimated time of
-        "primal", or than all of it for up to 1600 points (`SMOThenInteriorPoint`).  A solver object
-        is a `BlockSMO` or, for a linear kernel, a `BoxInterior` of `mercer.solvers`, with its own
+        "smo" and switch to "primal" if "smo" takes longer than 1/7 of the time estimated for
+        "primal", or, with up to 1600 points, longer than the whole of that time
+        (`SMOThenInteriorPoint`).  A solver object is a `BlockSMO` or, for a linear kernel, a `BoxInterior` of `mercer.solvers`, with its own
         tol and max_iter.
     """
 
@@ -191,7 +191,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             except MemoryBudgetError:
                 if name == "smo":
                     raise
-                name = "primal"  # needs less memory
+                name = "primal"  # this solver needs less memory
             else:
                 if name == "smo":
                     return SVMProblem(sample, kernel, solver, rows)
@@ -325,7 +325,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
                 advice.append("solver='primal' is much less sensitive to the scale of the columns")
             warn_caller("; ".join(filter(None, [text, *advice])), ConvergenceWarning)
         largest = problem.largest
-        already_warned = bool(problem.sample.warned)  # about the kernel
+        already_warned = bool(problem.sample.warned)  # a warning about the kernel was issued
         if certificate["curvature"] < -_NEGATIVE_CURVATURE * largest and not already_warned:
             curvatures = self.reports_.certificate["curvature"]
             n_indefinite = np.count_nonzero(curvatures < -_NEGATIVE_CURVATURE * largest)
@@ -402,7 +402,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         if not isinstance(getattr(self, "kernel_", None), Linear):
             raise AttributeError("coef_ is only available when using a linear kernel")
         w = self._weights()
-        w.flags.writeable = False  # because changes would not affect predictions
+        w.flags.writeable = False  # read-only, because changes would not affect predictions
         return w
 
     def _weights(self) -> np.ndarray:
@@ -420,8 +420,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     # ------------------------------------------------------------------ private scikit-learn names
     # Code written for scikit-learn (its tests, converters to other formats) also reads and sets
     # private attributes of its SVMs, with the sign convention of LIBSVM: for two classes, f is
-    # positive
-    # for the first class.
+    # positive for the first class.
 
     @property
     def _dual_coef_(self) -> np.ndarray:
@@ -439,7 +438,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     @property
     def _sign_differs(self) -> bool:
-        """Whether the sign of f differs from LIBSVM, which is the case for two classes."""
+        """Whether f has the opposite sign of that in LIBSVM, which is the case for two classes."""
         return len(getattr(self, "classes_", ())) == 2
 
     @property

@@ -65,13 +65,13 @@ class SVR(_SupportVectorRegressor):
 
         minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)
 
-    Points closer to f + b than epsilon, inside of the "tube", do not contribute to f; the other
+    Points closer to f + b than epsilon, inside the "tube", do not contribute to f; the other
     points are the support vectors.  A drop-in replacement for scikit-learn's `SVR`.
 
     Parameters
     ----------
     C : float
-        The penalty of points outside of the tube; positive, may be infinite.  A smaller C means
+        The penalty of points outside the tube; positive, may be infinite.  A smaller C means
         stronger regularisation.
     epsilon : float
         Half of the width of the tube, in units of y.
@@ -87,7 +87,7 @@ class SVR(_SupportVectorRegressor):
     dual_coef_ : ndarray of shape (1, n_support_vectors)
         Coefficients v_i of f = sum_i v_i k(x_i, .).
     at_bound_ : ndarray of bool, shape (n_support_vectors,)
-        True for support vectors outside of the tube, where |v_i| = C w_i; the others are on its
+        True for support vectors outside the tube, where |v_i| = C w_i; the others are on its
         boundary.
     intercept_ : ndarray of shape (1,)
         The intercept b.
@@ -128,16 +128,16 @@ class NuSVR(_SupportVectorRegressor):
         minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon))
 
     W is the sum of the weights w_i, and epsilon, half of the width of the tube around f + b, is
-    optimised together with f and b.  At most a fraction nu of the total weight lies outside of the
+    optimised together with f and b.  At most a fraction nu of the total weight lies outside the
     tube, and the support vectors have at least the fraction nu of it.  A drop-in replacement for
     scikit-learn's `NuSVR`.
 
     Parameters
     ----------
     nu : float
-        Upper bound on the fraction of points outside of the tube, in (0, 1].
+        Upper bound on the fraction of points outside the tube, in (0, 1].
     C : float
-        The penalty of points outside of the tube; positive and finite.
+        The penalty of points outside the tube; positive and finite.
 
     Attributes
     ----------

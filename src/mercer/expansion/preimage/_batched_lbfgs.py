@@ -112,7 +112,8 @@ def batched_lbfgs(
             if not len(pending):
                 break
             t_pending, slope_pending = t[pending], slope[pending]
-            with np.errstate(all="ignore"):  # a parabola from two values and one slope
+            # minimum of the parabola through two values and one slope
+            with np.errstate(all="ignore"):
                 parabola = (
                     -slope_pending * t_pending**2 / (2.0 * (increase - slope_pending * t_pending))
                 )

@@ -58,7 +58,7 @@ def has_distance(target: PreImageTarget) -> bool:
     """Return True if a kernel value determines the distance or inner product of two points."""
     kernel = target.core
     if isinstance(kernel, Polynomial):
-        return bool(kernel.degree % 2 or kernel.coef0 > 0)  # else k(x, z) = k(-x, z)
+        return bool(kernel.degree % 2 or kernel.coef0 > 0)  # otherwise k(x, z) = k(-x, z)
     return isinstance(kernel, Linear) or (target.is_radial and not isinstance(kernel, ThinPlate))
 
 
@@ -105,7 +105,8 @@ def _trilaterate(neighbours: np.ndarray, squared: np.ndarray) -> np.ndarray:
 
 def _min_norm_least_squares(rows: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the minimum-norm least-squares solution z of `rows` z = `right` for each target."""
-    if rows.shape[1] < rows.shape[2]:  # eigenvectors of rows rows^T are faster than an SVD
+    # eigenvectors of `rows` times its transpose are faster than an SVD
+    if rows.shape[1] < rows.shape[2]:
         values, U = np.linalg.eigh(rows @ rows.transpose(0, 2, 1))
         significant = values > _EIGENVALUE_CUTOFF * np.maximum(values[:, -1:], np.finfo(float).tiny)
         coordinates = np.einsum("cik,ci->ck", U, right)
@@ -141,7 +142,7 @@ def conformal(target: PreImageTarget, max_memory: Any = None) -> np.ndarray:
     correction_norm = np.linalg.norm(correction, axis=1, keepdims=True)
     correction = (
         correction / np.where(correction_norm > 0, correction_norm, 1.0) * target.scale
-    )  # so that eta does not depend on the scale of the data
+    )  # makes eta independent of the scale of the data
     best = target.clip(linear)
     lowest = target.costs(best, rows)
     for eta in _RIDGES:

@@ -77,7 +77,7 @@ def fixed_point(
 
 
 def _step(terms: FixedPointTerms, Z: np.ndarray) -> np.ndarray:
-    """Return the step a / b - z; it is reversed if b < 0, and 0 if b is only rounding."""
+    """Return the step a / b - z; it is reversed if b < 0, and 0 if b is only a rounding error."""
     is_defined = np.abs(terms.b) > _DENOMINATOR_CUTOFF * terms.magnitude
     step = np.sign(terms.b)[:, None] * (terms.a / np.where(is_defined, terms.b, 1.0)[:, None] - Z)
     return np.where(is_defined[:, None], step, 0.0)

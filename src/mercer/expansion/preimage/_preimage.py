@@ -93,7 +93,7 @@ def preimage(
         if guess is not None and target.core._neighbours(points) is None:
             result = _PreImageResult(target.core._preimage_method, guess)
         elif vectors and method != "search":
-            _ = target.squared_norms  # raises an error early if it is not finite
+            _ = target.squared_norms  # raise an error early if a norm is not finite
             result = _VectorMethods(target, options).run(method)
         else:
             result = _among_objects(target, method, options, guess)
@@ -116,7 +116,7 @@ def local_preimage_method(kernel: Kernel) -> str:
     """Return the name of a method that improves a given start, or "auto" if there is none."""
     core, _, _ = core_of(kernel)
     if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
-        return "auto"  # a closed form, or a search
+        return "auto"  # such a kernel has a closed form, or needs a local search
     if isinstance(core, (Radial, DotProduct)):
         return "fixed_point"
     return "gradient"

@@ -31,7 +31,7 @@ _MAX_SELECTION_POINTS = 300  # at most this many points are used to select the k
 class MapChoice(NamedTuple):
     """The kernel and ridge that were selected for the regression."""
 
-    width: float | None  # width of the Gaussian exp(-|.|^2 / (2 width^2)); None: inner product
+    width: float | None  # width of the Gaussian; None for the inner product
     shift: float  # the ridge
     error: float  # mean squared leave-one-out error
 

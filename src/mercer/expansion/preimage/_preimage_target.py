@@ -91,7 +91,8 @@ class PreImageTarget:
         """The values of Psi_c at the candidates, shape (q, n_candidates)."""
         if same_points(self.candidates, self.points) and not self.core.distinguishes_observations:
             return self.values
-        candidates = take(self.candidates, slice(None))  # a new object, for `White`
+        # a new object, so that `White` adds no noise
+        candidates = take(self.candidates, slice(None))
         K = gram(self.core, candidates, self.points, storage="tiled")
         return np.asarray(K @ self.G.T).T
 
@@ -149,7 +150,7 @@ class PreImageTarget:
         """Return |phi(z_c) - Psi_c|^2 for one z_c per target, with the complete kernel."""
         total = self.G.sum(axis=1)
         constant_residual = self.constant * (1.0 - total) ** 2
-        if isinstance(self.core, Linear):  # without differences of large squares
+        if isinstance(self.core, Linear):  # avoid differences of large squares
             return self.factor * np.sum((Z - self.G @ self.points) ** 2, axis=1) + constant_residual
         costs = self.costs(Z, np.arange(len(self)))
         squares = costs + self.squared_norms
@@ -204,7 +205,7 @@ class PreImageTarget:
     def _radial_terms(self, Z: np.ndarray, G: np.ndarray) -> FixedPointTerms:
         kernel = self.core
         _, s = self._squared_distances(Z)
-        if isinstance(kernel, RBF):  # p' is a multiple of p
+        if isinstance(kernel, RBF):  # the derivative p' is a multiple of the profile p
             nearest = s.min(axis=1)
             scale = np.exp(-0.5 * nearest)
             W = np.exp(-0.5 * (s - nearest[:, None])) * G
@@ -283,7 +284,7 @@ class PreImageTarget:
 
 
 def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
-    """Return k', f and c such that kernel = f k' + c, with f and c as complete as possible."""
+    """Return k', f and c such that kernel = f k' + c, such that k' has no factor or constant left."""
     factor, constant = 1.0, 0.0
     while True:
         if isinstance(kernel, (Fixed, Bounded)):

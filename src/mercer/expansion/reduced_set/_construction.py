@@ -37,7 +37,7 @@ class _ConstructTuning:
     lbfgs_memory: int = 20
     # L-BFGS stops after a step with a smaller relative decrease of the squared error.
     tol: float = 1e-5
-    # If the gradient is below this times the squared error, it is rounding, and Z is not optimised.
+    # If the gradient is below this times the squared error, it is a rounding error; Z is not optimised.
     min_relative_gradient: float = 1e-12
     # The bounding box of the data is enlarged on all sides by this fraction of its extent.
     box_margin: float = 0.5
@@ -62,7 +62,7 @@ def construct(
     value, gradient = objective(start)
     if not np.abs(gradient).max() > _TUNING.min_relative_gradient * value:
         return np.asarray(objective.best * objective.column_scale)
-    objective.scale *= max(value, 1e-12)  # so that tolerances are relative to the initial error
+    objective.scale *= max(value, 1e-12)  # makes tolerances relative to the initial error
     objective.best_value = np.inf
     options = {
         "maxiter": n_iter,
@@ -140,7 +140,7 @@ def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
     margin = _TUNING.box_margin * (high - low)
     try:
         f.kernel.diag(np.stack([low - margin, high + margin]))
-    except ValueError:  # such as kernels that need non-negative histograms
+    except ValueError:  # for example, the kernel needs non-negative histograms
         return low, high
     return low - margin, high + margin
 
@@ -163,7 +163,7 @@ def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:
     scale = radial._scale(f.X.shape[1]) if radial is not None else 1.0
     weights = np.sqrt(np.einsum("ic,ic->i", f.A, f.A))
     is_used = weights > 1e-8 * weights.max()
-    if isinstance(random_state, np.random.Generator):  # scikit-learn does not accept one
+    if isinstance(random_state, np.random.Generator):  # scikit-learn does not accept a Generator
         random_state = int(random_state.integers(2**31 - 1))
     X, weights = f.X[is_used] / scale, weights[is_used] / weights.max()
     options = {"sample_weight": weights, "random_state": random_state}

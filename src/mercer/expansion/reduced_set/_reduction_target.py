@@ -72,7 +72,7 @@ class TargetFunctions:
         """Return the target functions with coefficients A; needs one product with K."""
         X, A = as_float64(as_csr(X)), np.asarray(A, dtype=np.float64)
         options: dict[str, Any] = {"storage": "tiled", "max_memory": max_memory}
-        with np.errstate(over="ignore", invalid="ignore"):  # checked below
+        with np.errstate(over="ignore", invalid="ignore"):  # the result is checked below
             values = np.asarray(gram(kernel, X, **options) @ A)
             size = _coefficient_scale(kernel, X, A)
         if not (np.isfinite(values).all() and np.isfinite(size).all()):
@@ -99,7 +99,7 @@ class TargetFunctions:
             return SpanProjection(take(Z, np.array([0])), zeros, self.squares, self.rounding)
         L, options = phi.factor, {"storage": "tiled", "max_memory": self.max_memory}
         C = np.asarray(gram(self.kernel, phi.points, self.X, **options) @ self.A)
-        with one_blas_thread:  # so that results do not depend on the number of threads
+        with one_blas_thread:  # results must not depend on the number of threads
             B = solve_triangular(L, solve_triangular(L, C, lower=True), trans="T", lower=True)
             D = np.asarray(gram(self.kernel, phi.points, **options) @ B)
             squares = self.squares + np.einsum("jc,jc->c", B, D - 2.0 * C)

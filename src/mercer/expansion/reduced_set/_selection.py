@@ -9,7 +9,7 @@ vectors v are the rows of F.  The quotient |r(x_i)|^2 / d_i is the decrease of t
 point i is added, so that each step selects the best point, and the errors are exact.
 
 Each selected point needs one column of K, so the method works for any points and never stores n^2
-numbers.  The pivots of RPCholesky cost the same, but do not depend on the functions.  On four
+values.  The pivots of RPCholesky cost the same, but do not depend on the functions.  On four
 regression data sets their error was 1.4 to 3 times as large.
 """
 
@@ -82,7 +82,7 @@ class Selection:
         """
         rounding, n = self.f.rounding, len(self._d)
         goal = np.maximum(max_error**2 - rounding, rounding)
-        with one_blas_thread:  # so that results do not depend on the number of threads
+        with one_blas_thread:  # results must not depend on the number of threads
             while (j := len(self._chosen)) < n_points:
                 if j and not np.any(self._squares > goal):
                     break
@@ -128,7 +128,8 @@ class Selection:
         """Raise NotPositiveDefiniteError if a squared distance is negative beyond rounding."""
         lowest, largest = float(self._d.min()), self._largest
         magnified = _TUNING.rounding * largest / self._smallest
-        if not lowest >= -max(_TUNING.indefinite_tol, magnified) * largest:  # also if it is NaN
+        # also raises the error if `lowest` is NaN
+        if not lowest >= -max(_TUNING.indefinite_tol, magnified) * largest:
             raise NotPositiveDefiniteError(
                 f"after {len(self._chosen)} points the squared distance of another point to their "
                 f"span is {lowest:.3g}, with k(x, x) up to {largest:.3g}: {self.f.kernel} is not "

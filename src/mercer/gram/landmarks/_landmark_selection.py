@@ -75,7 +75,7 @@ def choose_landmarks(
     ============ ================================================================= ==============
     "rpcholesky" Recommended.  Finds outliers and small clusters, but does not     m n
                  spend all landmarks on them.
-    "uniform"    Evaluates no kernel and works for all, but misses small           0
+    "uniform"    Needs no kernel values, but misses small           0
                  clusters.
     "kmeans++"   Spreads the landmarks evenly.  The kernel may be conditionally    m n
                  positive definite.
@@ -137,7 +137,7 @@ def choose_landmarks(
     elif n_candidates == n:
         K = TiledGram(kernel, as_float64(X))
     else:
-        # Sorted, so that a file on disk is read in one pass.
+        # The candidates are sorted, so that a file on disk is read in one pass.
         candidate_index = np.sort(rng.choice(n, n_candidates, replace=False))
         K = TiledGram(kernel, as_float64(take(as_csr(X), candidate_index)))
     chosen = candidate_index[_METHODS[method](K, m, rng, n_threads)]
@@ -293,7 +293,7 @@ class _NearestLandmark:
 def _by_leverage(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
     """Sample landmarks without replacement by ridge leverage scores."""
     pilot = rpcholesky(K, min(m, _MAX_PILOT_RANK), random_state=rng, n_threads=n_threads)
-    with one_blas_thread:  # so that the result does not depend on the number of threads
+    with one_blas_thread:  # the result must not depend on the number of threads
         scores = _leverage(pilot.factor, pilot.residual, 0.5 * m)
     # Draw an exponential variable with rate `score` for each point.  The points with the m smallest
     # values are a sample without replacement, with probabilities proportional to the scores.

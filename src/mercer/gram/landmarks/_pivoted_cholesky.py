@@ -149,7 +149,7 @@ def rpcholesky(
     pivots = sample_by_rejection(schur, schur.rank, as_generator(random_state))
     F = schur.F[:, : len(pivots)]
     if len(pivots) < schur.rank:
-        F = F.copy()  # a copy, to free the memory of unused columns
+        F = F.copy()  # copy F, to free the memory of unused columns
     return PartialCholesky(pivots, F.T, schur.residual)
 
 
@@ -163,20 +163,21 @@ class SamplingWeights(Protocol):
         """Return the weight of each point; a point with weight 0 is not drawn."""
 
     def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
-        """Update the weights for accepted points, and return these: up to `max_accepted` of P."""
+        """Accept up to `max_accepted` of the points P, update the weights, and return these points."""
 
 
 def sample_by_rejection(density: SamplingWeights, count: int, rng: Any) -> np.ndarray:
     """Draw up to `count` points; the weights are updated after each point."""
     chosen = np.empty(0, dtype=np.intp)
     size = _clip_block_size(count // 10, count)
-    with one_blas_thread:  # so that the result does not depend on the number of threads
+    with one_blas_thread:  # the result must not depend on the number of threads
         while len(chosen) < count:
             cumulative = np.cumsum(density.weights())
             if not len(cumulative) or not cumulative[-1] > 0.0:
                 break
             P = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-            np.minimum(P, len(cumulative) - 1, out=P)  # the index may be too large by 1
+            # because of rounding, the index may be too large by 1
+            np.minimum(P, len(cumulative) - 1, out=P)
             accepted = density.accept(P, rng.random(size), count - len(chosen))
             chosen = np.concatenate([chosen, accepted])
             size = _next_size(size, len(accepted), count)

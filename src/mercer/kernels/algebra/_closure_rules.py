@@ -64,13 +64,13 @@ def add(*operands: Any) -> Kernel:
 
 def multiply(*operands: Any) -> Kernel:
     """Return the product of kernels and numbers, from left to right; a number becomes a `Scale`."""
-    factors: list[Any] = []  # operands to the left that are not yet combined
+    factors: list[Any] = []  # the operands so far that are not yet multiplied
     for operand in operands:
         if not isinstance(operand, (Kernel, numbers.Real)):
             return NotImplemented
         if factors and (isinstance(operand, numbers.Real) or isinstance(factors[0], numbers.Real)):
             scaled = [_product(factors), operand]
-            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # the kernel comes first
+            scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # put the kernel first
             factors = [Scale(scaled[0], float(scaled[1]))]
         else:
             factors.append(operand)
@@ -159,7 +159,7 @@ class Sum(_Combination):
 
         k(x, z) = k_1(x, z) + ... + k_m(x, z)
 
-    Its feature vector is the concatenation of those of the terms.  `k + 1` adds a `Constant`.
+    Its feature vector is the concatenation of the feature vectors of the terms.  `k + 1` adds a `Constant`.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Sum(_Combination):
 
     def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
-            return super()._written(write)  # the operator + would flatten it
+            return super()._written(write)  # the operator + would flatten a nested sum
         # Python would evaluate the leading numbers of "1 + 2 + k" to 3.  Therefore the first two
         # terms are written as Constant(...) if both are constants.
         both = all(isinstance(term, Constant) for term in self.terms[:2])
@@ -238,7 +238,7 @@ class Product(_Combination):
 
     def _properties(self, *inner: Properties) -> Properties:
         # By Oppenheim's inequality, the product is strictly positive definite if one factor is,
-        # and if k(x, x) > 0 for all others.
+        # and if all other factors have k(x, x) > 0.
         positive = all(k.strict or k.unit_diagonal for k in inner)
         return Properties.of(
             inner,
@@ -288,7 +288,7 @@ class Product(_Combination):
 
     def _written(self, write: Function[[Any], str]) -> FormattedExpression:
         if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
-            return super()._written(write)  # the operator * would flatten it
+            return super()._written(write)  # the operator * would flatten a nested product
         first, *others = (format_operand(factor, write) for factor in self.factors)
         return FormattedExpression(
             "*".join([first.inside(1), *(other.inside(2) for other in others)]), 1
@@ -376,7 +376,7 @@ class Scale(_ScalarFunction):
 
     def _float32_error_bound(self, P: Prepared) -> float | None:
         error = self.kernel._float32_error_bound(P.children[0])
-        return None if error is None else error + 2e-7  # rounding of factor and product
+        return None if error is None else error + 2e-7  # the rounding errors of the factor and of the product
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)
@@ -510,7 +510,7 @@ class Exp(_ScalarFunction):
 
 
 def power_properties(k: Properties, p: float) -> Properties:
-    """Return the known properties of k^p, given those of k.
+    """Return the known properties of k^p, given the known properties of k.
 
     k^p is a Mercer kernel if p is a positive integer, or if k is infinitely divisible and p > 0.
     """

@@ -34,7 +34,7 @@ class _TransformedPoints(Wrapper):
     """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
     _preserves_distances: ClassVar[bool] = True
-    _is_linear: ClassVar[bool] = True  # whether phi is linear plus a constant
+    _is_linear: ClassVar[bool] = True  # whether phi is a linear function plus a constant
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
@@ -56,7 +56,7 @@ class _TransformedPoints(Wrapper):
 
     @property
     def _injective(self) -> bool:
-        """Whether phi is injective and keeps the number of columns."""
+        """Whether phi is injective and phi(x) has as many columns as x."""
         return False
 
     @property
@@ -456,7 +456,7 @@ class Periodic(VectorKernel):
 
 
 def _is_column_index(value: Any) -> bool:
-    """Whether value is an integer, positive or negative."""
+    """Whether `value` is an integer, positive or negative."""
     return is_count(value, -math.inf)
 
 
@@ -472,5 +472,5 @@ def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.n
 
 
 def _column_sums(Y: Any, G: np.ndarray) -> np.ndarray:
-    """Return sum_i Y_ic G_ic for every column c."""
+    """Return sum_i Y_ic G_ic for every column c of the matrices Y and G."""
     return np.asarray((Y.multiply(G) if sp.issparse(Y) else Y * G).sum(axis=0)).ravel()

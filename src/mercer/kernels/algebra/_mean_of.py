@@ -17,7 +17,7 @@ from ._wrappers import Wrapper
 
 __all__ = ["MeanOf"]
 
-_MAX_BLOCK_VALUES = 1 << 21  # evaluations of k_1 per block; temporary arrays stay below 16 MB
+_MAX_BLOCK_VALUES = 1 << 21  # largest number of values of k_1 per block (16 MB)
 
 
 @node
@@ -83,7 +83,7 @@ class MeanOf(Wrapper):
                 out[rows, part] = (B @ (A @ block).T).T
 
     def _check_points(self, X: Any) -> None:
-        """Raise an error if a point is not a set of instances; its message gives the index."""
+        """Raise an error, with the index of the point, if a point is not a set of instances."""
         width = None
         for index, x in enumerate(X):
             if not (hasattr(x, "__len__") or hasattr(x, "shape")) or isinstance(x, (str, bytes)):
@@ -113,7 +113,7 @@ class MeanOf(Wrapper):
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return Kernel._input_gradient(self, X, Z, W)  # raises an error: a set is not a vector
+        return Kernel._input_gradient(self, X, Z, W)  # raises an error, because a set is not a vector
 
     def _inner_points(self, X: Any) -> Any:
         """Return the instances of all sets in one collection."""
@@ -139,7 +139,7 @@ def _averaging_matrix(X: Any) -> sp.csr_array:
 
 
 def _restrict_to_members(averages: sp.csr_array) -> sp.csr_array:
-    """Return the averaging matrix of some sets with columns only for their own instances."""
+    """Return an averaging matrix without the columns of instances that are in none of its sets."""
     n, nnz = averages.shape[0], averages.nnz
     return sp.csr_array((averages.data, np.arange(nnz), averages.indptr), shape=(n, nnz))
 

@@ -240,7 +240,7 @@ class Normalized(Wrapper):
         return (P.arrays[0] > 0).astype(P.dtype)
 
     def _inverse_norms(self, X: Any) -> np.ndarray:
-        """Return k_1(x, x)^(-1/2) for each point, 0 where k_1(x, x) = 0."""
+        """Return k_1(x, x)^(-1/2) for each point x, or 0 if k_1(x, x) = 0."""
         with np.errstate(over="ignore"):
             diagonal = self.kernel.diag(X)
         if not np.all(np.isfinite(diagonal)):
@@ -270,7 +270,9 @@ class Normalized(Wrapper):
         return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
 
     def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the weights of dk_1(x, z), dn(x) and dn(z) in sum_ij W_ij dk~(x_i, z_j)."""
+        """Return the weights of dk_1(x, z), dn(x) and dn(z) in sum_ij W_ij dk~(x_i, z_j).
+
+        k~ is the normalised kernel, and n(x) = k_1(x, x)."""
         a = self._inverse_norms(X)
         b = a if Z is None else self._inverse_norms(Z)
         weighted = 0.5 * W * self(X, Z)

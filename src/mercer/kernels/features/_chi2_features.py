@@ -74,7 +74,7 @@ def additive_chi2_features(X: Any, steps: int, interval: float) -> Any:
 
 
 def _parts(x: np.ndarray, steps: int, interval: float) -> list[np.ndarray]:
-    """Return the features of a vector of numbers x, as a list of 2 * steps - 1 arrays."""
+    """Return the features of each number in the vector x, as a list of 2 * steps - 1 arrays."""
     positive = x > 0
     roots = np.sqrt(x)
     parts = [np.sqrt(interval).astype(x.dtype) * roots]

@@ -223,7 +223,7 @@ def _features_of_each(
 
 
 def _products(parts: list[Any], budget: Any) -> Any:
-    """Return, for each point, all products of one feature from each part."""
+    """Return all products of one feature from each array of `parts`, for each point."""
     total = parts[0]
     for part in parts[1:]:
         i = np.repeat(np.arange(total.shape[1]), part.shape[1])

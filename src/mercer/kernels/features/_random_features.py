@@ -34,13 +34,14 @@ from ._spectral_density import FrequencyDistribution, SpectralTerm, spectral_ter
 __all__ = ["FourierBasis", "random_features", "skewed_features"]
 
 _METHODS = ("auto", "orthogonal", "qmc", "iid")
-_ROWS_PER_BLOCK = 256  # rows whose phases w.x are computed at a time
-# Largest mean phase w.x for float32: the error of k is then about 1e-4.  Larger phases use float64.
+_ROWS_PER_BLOCK = 256  # number of rows whose phases w.x are computed at a time
+# Largest mean phase w.x for float32; the error of k is then about 1e-4.  For larger phases, float64
+# is used.
 _MAX_SINGLE_PHASE = 1000.0
 # For kernels whose frequencies are mixtures of normals, "auto" uses Sobol points up to this many
 # normal numbers per frequency.  Above it, orthogonal blocks have a smaller error.
 _MAX_SOBOL_NORMALS = 25
-_BITS = 30  # bits of each coordinate of a Sobol point
+_BITS = 30  # number of bits of each coordinate of a Sobol point
 _MAX_CACHED_COORDINATES = 2**16  # larger sets of Sobol points are not cached for later calls
 
 

@@ -59,7 +59,7 @@ class FrequencyDistribution(NamedTuple):
     (m, d): the variances of the frequencies if these are normal, otherwise the frequencies.
     """
 
-    normals: tuple[int, ...]  # the columns in which the frequencies are normal, or ()
+    normals: tuple[int, ...]  # the columns in which the frequencies are normal; may be ()
     uniforms: int  # the number of uniform random numbers per frequency
     law: QuantileFunction
 
@@ -91,7 +91,8 @@ def _rule(kernel: Kernel, columns: int) -> list[SpectralTerm]:
 # ---------------------------------------------------------------------- kernels
 
 
-# The quantile function of the random variance v (see above) of each kernel; v = 1 for the RBF.
+# The quantile function of the random variance v in k = E exp(-v s / 2), where s is the squared
+# scaled distance, for each kernel; v = 1 for the RBF.
 _VARIANCES: dict[type, Function[[Any, np.ndarray], np.ndarray]] = {
     Matern: lambda k, U: k.nu / np.maximum(gammaincinv(k.nu, U), 1e-300),
     RationalQuadratic: lambda k, U: gammaincinv(k.alpha, U) / k.alpha,

@@ -307,7 +307,7 @@ class Graphs(PointCollection):
 
     def __getstate__(self) -> dict[str, Any]:
         stored = ("offsets", "directed", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return {name: self.__dict__[name] for name in stored}  # without the cached properties
+        return {name: self.__dict__[name] for name in stored}  # exclude cached properties
 
     def __repr__(self) -> str:
         names = (*_NODE_FIELDS, *_ENTRY_FIELDS)
@@ -515,7 +515,7 @@ def as_graphs(X: Any, owner: str) -> Graphs:
 
 
 def _reader_of(graph: Any, index: int, owner: str) -> tuple[str, Callable[[list], Graphs]]:
-    """Return the type of a graph in words, and a function that converts a list of such graphs."""
+    """Return a description of the type of a graph, and a function that converts such graphs."""
     if isinstance(graph, Graph):
         return "a Graph", _merge_views
     if hasattr(graph, "adjacency") and hasattr(graph, "nodes"):
@@ -592,7 +592,7 @@ def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
         widths = sorted({value.shape[1] for value in values})
         raise ValueError(f"the graphs have attributes of different lengths, {widths}")
     dtype_kinds = {value.dtype.kind for value in values}
-    if dtype_kinds == {"i", "O"}:  # otherwise NumPy might convert integers to strings
+    if dtype_kinds == {"i", "O"}:  # prevent NumPy from converting integers to strings
         values = [value.astype(object) for value in values]
     return np.concatenate(values)
 
@@ -605,7 +605,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _node_position(node: int, offsets: np.ndarray) -> str:
-    """Return text such as "graph 3, node 5" for a node of the collection."""
+    """Return the position of a node of the collection, such as "graph 3, node 5"."""
     graph = int(np.searchsorted(offsets, node, side="right")) - 1
     return f"graph {graph}, node {node - offsets[graph]}"
 

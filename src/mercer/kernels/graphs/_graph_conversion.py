@@ -237,7 +237,7 @@ def from_networkx_graphs(
             "some of the graphs are directed and some are undirected; convert all to directed "
             "graphs with graph.to_directed()"
         )
-    node_counts = [0]  # cumulative numbers of nodes
+    node_counts = [0]  # cumulative numbers of nodes of the graphs
     node_labels: list[Any] = []
     edge_labels: list[Any] = []
     ends, weights, rows = [], [], []

@@ -35,7 +35,7 @@ def single_edit_neighbours(X: Graphs) -> Callable[[Any], Graphs]:
     )
 
     def neighbours(graph: Any) -> Graphs:
-        if not isinstance(graph, Graph):  # the user supplied the starting point of the search
+        if not isinstance(graph, Graph):  # the user's starting point, such as a networkx graph
             graph = as_graphs([graph], "a pre-image")[0]
         pairs, n, old_edge_labels = graph.edges, graph.n_nodes, graph.edge_labels
         present = {tuple(pair): i for i, pair in enumerate(pairs.tolist())}

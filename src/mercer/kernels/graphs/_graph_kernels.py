@@ -149,7 +149,7 @@ class VertexHistogram(GraphKernel, Explicit):
         X, Z = self._graphs(X), None if Z is None else self._graphs(Z)
         columns = X.owner if Z is None else Z.owner
         others = None if Z is None else self._inner_points(Z)
-        base: Any = self.base  # not None, because only a base kernel has parameters
+        base: Any = self.base  # not None here, because only a base kernel has parameters
         return {"base": base.pullback(self._inner_points(X), others, W[X.owner][:, columns])}
 
     def _inner_points(self, X: Any) -> np.ndarray:
@@ -443,8 +443,8 @@ class Graphlet(GraphKernel, Explicit):
 # ---------------------------------------------------------------------- helpers
 
 # Work is split into batches, so that temporary arrays stay below about 100 MB.
-_MAX_BASE_VALUES = 2**22  # maximum values of the base kernel per batch, in VertexHistogram
-_MAX_NODE_PAIRS = 2**22  # maximum pairs of nodes per batch, in ShortestPath
+_MAX_BASE_VALUES = 2**22  # maximum number of base kernel values per batch, in VertexHistogram
+_MAX_NODE_PAIRS = 2**22  # maximum number of pairs of nodes per batch, in ShortestPath
 
 
 def _check_flag(kernel: Kernel, name: str) -> None:
@@ -455,7 +455,7 @@ def _check_flag(kernel: Kernel, name: str) -> None:
 
 
 def _description(X: Graphs) -> str:
-    """Describe the graphs by direction and labels, for `FeatureTerms.kind`.
+    """Return text on whether the graphs are directed and labelled, for `FeatureTerms.kind`.
 
     Graphs with different descriptions have no features in common, and comparing them is an error.
     """
@@ -466,12 +466,14 @@ def _description(X: Graphs) -> str:
 
 
 def _pair_codes(first: np.ndarray, second: np.ndarray, directed: bool) -> np.ndarray:
-    """Return a code for each pair of codes; their order matters only if `directed`."""
+    """Combine pairs of codes into one code; the order matters only if `directed` is True."""
     return splitmix64(first, 6) + splitmix64(second, 7 if directed else 6)
 
 
 def _batches(costs: np.ndarray, budget: int) -> list[slice]:
-    """Split items into consecutive slices, of one item or of a total cost of at most `budget`."""
+    """Split items into consecutive slices whose total cost is at most `budget`.
+
+    An item that costs more than `budget` is a slice by itself."""
     ends, total = [0], 0
     for i, cost in enumerate(costs.tolist()):
         if total and total + cost > budget:

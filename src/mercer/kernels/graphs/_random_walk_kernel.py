@@ -179,7 +179,7 @@ def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
     radii = np.zeros(len(X))
     for n in np.unique(X.sizes[X.sizes > 0]):
         same_size = np.flatnonzero(X.sizes == n)
-        # 2**21 entries are 16 MB of adjacency matrices per batch.
+        # Limit the adjacency matrices of a batch to 2**21 entries, or 16 MB.
         for batch in np.array_split(same_size, int(np.ceil(len(same_size) * n * n / 2**21))):
             A = _dense(X, batch, n)
             nodes = X.offsets[batch][:, None] + np.arange(n)
@@ -236,7 +236,7 @@ def _spectral_sums(
     mu: Any, s: Any, nu: Any, t: Any, a: Any, m: Any, b: Any, n: Any,
     decay: Any, geometric: Any, derivative: Any, out: Any,
 ) -> None:  # fmt: skip
-    """Set out[p] <- sum_ij s_i t_j f(decay mu_i nu_j), with f(x) = exp(x) or 1 / (1 - x).
+    """Set out[p] to sum_ij s_i t_j f(decay mu_i nu_j), with f(x) = exp(x) or 1 / (1 - x).
 
     If `derivative` is True, f'(x) x replaces f(x).  For pair p, i runs over the m[p] entries that
     start at a[p], and j over the n[p] entries that start at b[p].
@@ -266,7 +266,7 @@ def _series_sums(
     indptr2: Any, indices2: Any, weights2: Any, codes2: Any, edge_codes2: Any,
     a: Any, m: Any, b: Any, n: Any, decay: Any, geometric: Any, derivative: Any, out: Any,
 ) -> None:  # fmt: skip
-    """Set out[p] <- sum_l c_l 1' W^l 1 for each pair of graphs, with c_l = decay^l or decay^l / l!.
+    """Set out[p] to sum_l c_l 1' W^l 1 for each pair p, with c_l = decay^l or decay^l / l!.
 
     W is the adjacency matrix of the product graph, whose nodes and edges are pairs with equal
     labels.  If `derivative` is True, l c_l replaces c_l.  If a series does not converge, the result

@@ -69,7 +69,7 @@ def count_shortest_paths(
     for g in range(len(offsets) - 1):
         first = offsets[g]
         n = offsets[g + 1] - first
-        first_code = n_codes  # smaller entries of the table belong to earlier graphs
+        first_code = n_codes  # table entries less than `first_code` belong to earlier graphs
         for source in range(n):
             for v in range(n):
                 distance[v] = -1
@@ -184,7 +184,7 @@ def count_graphlets(X: Graphs, size: int) -> tuple[list[GraphletType], np.ndarra
 
 
 def _binomial(n: np.ndarray, k: int) -> np.ndarray:
-    """Return the binomial coefficient n over k, which is 0 for n < k."""
+    """Return the binomial coefficient "n choose k", which is 0 for n < k."""
     n = np.maximum(n, k - 1)
     return np.prod([n - i for i in range(k)], axis=0) / np.prod(np.arange(1, k + 1))
 
@@ -209,10 +209,13 @@ def _count_subgraphs(offsets: Any, indptr: Any, indices: Any, four: Any) -> Any:
     and 4-cliques.  Columns 4 and 6 to 8 are only valid if `four` is True.
     """
     counts = np.zeros((len(offsets) - 1, 9))
-    neighbour_of = np.full(len(indptr), -1)  # last u that is adjacent to this node
-    common_of = np.full(len(indptr), -1)  # last edge whose ends are both adjacent to this node
-    later_common = np.empty(len(indptr), dtype=np.int64)  # common neighbours w > v of u and v
-    n_walks = np.zeros(len(indptr), dtype=np.int64)  # paths of two edges from u to each node
+    neighbour_of = np.full(len(indptr), -1)  # for each node, the last u that is adjacent to it
+    # For each node, the last edge whose ends are both adjacent to it.
+    common_of = np.full(len(indptr), -1)
+    # List of the common neighbours w > v of u and v.
+    later_common = np.empty(len(indptr), dtype=np.int64)
+    # Number of paths of two edges from u to each node.
+    n_walks = np.zeros(len(indptr), dtype=np.int64)
     for g in range(len(offsets) - 1):
         out = counts[g]
         for u in range(offsets[g], offsets[g + 1]):
@@ -247,7 +250,7 @@ def _count_subgraphs(offsets: Any, indptr: Any, indices: Any, four: Any) -> Any:
                             out[8] += 1.0
             out[2] += double_triangles / 6.0
             out[5] += 0.5 * double_triangles * (d - 2)
-            if four:  # squares: each is counted twice, once per pair of opposite nodes
+            if four:  # count each square twice, once per pair of opposite nodes
                 for counting in (1, 0):  # the second pass resets n_walks
                     for e in range(indptr[u], indptr[u + 1]):
                         w = indices[e]

@@ -276,7 +276,9 @@ class _Parser:
         return _ParsedValue(tuple(values), token.at, height)
 
     def items(self, opening: str, *, keywords: bool = False, pairs: bool = False) -> list[Any]:
-        """Parse the items in brackets; return pairs of a keyword, key or None, and an operand."""
+        """Parse the items in brackets; return pairs (key, value).
+
+        The key is a keyword, the key of a dictionary item, or None."""
         start, closing = self.next, _CLOSING[opening]
         self.position += 1
         self.depth += 1
@@ -301,7 +303,7 @@ class _Parser:
         return items
 
     def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _ParsedValue:
-        """Return make(*values, **options); an exception becomes a KernelSyntaxError at `at`."""
+        """Return make(*values, **options); convert exceptions to a KernelSyntaxError at index `at`."""
         if height > _MAX_DEPTH:
             raise self.error(f"kernels are nested more than {_MAX_DEPTH} deep", at)
         try:

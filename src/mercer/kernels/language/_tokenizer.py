@@ -10,7 +10,7 @@ from ..._core import KernelSyntaxError
 
 __all__ = ["Token", "tokenize"]
 
-_MAX_LENGTH = 100_000  # maximum number of characters of a text
+_MAX_LENGTH = 100_000  # maximum number of characters of an expression
 _MAX_NUMBER_LENGTH = 400  # maximum number of characters of a number; no float needs more
 
 _TOKEN = re.compile(
@@ -39,12 +39,12 @@ class Token(NamedTuple):
 
     kind: str  # "number", "string", "name", "sign" or "end"
     text: str
-    at: int  # index of its first character
+    at: int  # index of the first character of the token in the parsed text
     value: Any = None  # the value of a number or string
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of a text; the last one is of the kind "end"."""
+    """Return the tokens of an expression; the last one has the kind "end"."""
     if len(text) > _MAX_LENGTH:
         raise KernelSyntaxError(
             f"the text has {len(text)} characters, but at most {_MAX_LENGTH} are allowed", text, 0

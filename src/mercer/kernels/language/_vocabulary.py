@@ -64,7 +64,7 @@ def vocabulary() -> dict[str, Any]:
     from mercer import kernels
 
     public = {name: vars(kernels)[name] for name in kernels.__all__}
-    # This kernel is imported here, not above, because its package imports this module.
+    # Import MultipleKernel here, not at the top, because its package imports this module.
     public["MultipleKernel"] = import_module("mercer.models.kernel_learning").MultipleKernel
     classes = {
         name: cls

@@ -168,7 +168,7 @@ class RankingKernel(Kernel):
 
     @property
     def accepts_matrix(self) -> bool:
-        return False  # a matrix may contain NaN, for items without a rank
+        return False  # rankings may contain NaN, for items without a rank
 
     discrete: ClassVar[bool] = True
     domain: ClassVar[str] = "rankings"

@@ -155,7 +155,7 @@ def _matrix_of(X: Any) -> Any:
     elif isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple, np.ndarray)):
         try:
             X = np.array(X)
-        except ValueError:  # rows of different lengths
+        except ValueError:  # the rows have different lengths
             return None
     if isinstance(X, np.ndarray) and X.ndim == 2:
         return X if X.dtype.kind in "biuf" else X.astype(float)

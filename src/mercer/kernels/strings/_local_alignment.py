@@ -16,8 +16,8 @@ from ._subsequence_kernels import PairwiseStringKernel
 
 __all__ = ["LocalAlignment"]
 
-# Upper limit of beta times the largest score.  It keeps exp(beta * score) far enough below the
-# largest float64: the recursion rescales its sums once per row, and they must not overflow before.
+# Upper limit of beta times the largest score.  The recursion rescales its sums only once per row,
+# so exp(beta * score) must be far enough below the largest float64 that no sum overflows in a row.
 _MAX_EXPONENT = 200.0
 _RESIDUES = "ARNDCQEGHILKMFPSTWYV"  # the amino acids, in the order of the rows of BLOSUM62
 # Lower triangle of the matrix of scores, from Henikoff and Henikoff, "Amino acid substitution
@@ -169,7 +169,7 @@ class LocalAlignment(PairwiseStringKernel):
             )
 
     def _symbols(self, S: SequenceEncoding) -> np.ndarray:
-        """Return the row of each symbol in the table of scores; the last row is for all others."""
+        """Return each symbol's row in the table of scores; unknown symbols have the last row."""
         if self._is_pair:
             return S.symbols
         letters = encode_alphabet(
@@ -261,7 +261,7 @@ def _local_alignments(
                 0.0,
                 0.0,
                 0.0,
-            )  # values at (i - 1, j - 1)
+            )  # M, U and V at (i - 1, j - 1)
             for j in range(count):
                 if len(table) == 1:
                     score = table[0, 0] if letters[j] == letter else table[0, 1]

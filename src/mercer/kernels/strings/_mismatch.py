@@ -64,7 +64,7 @@ class HammingProfile(StringKernel, Explicit):
 
     @abstractmethod
     def _weights(self) -> np.ndarray:
-        """Return the weights w_0, ..., w_D; more than D differences have weight 0."""
+        """Return the weights w_0, ..., w_D of 0, ..., D differences; larger numbers have weight 0."""
 
     @abstractmethod
     def _features_per_word(self) -> int:
@@ -321,7 +321,7 @@ class Mismatch(HammingProfile):
         return sum(comb(self.k, j) * others**j for j in range(self.m + 1))
 
     def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
-        if self.alphabet is None:  # None stands for all symbols of the training strings
+        if self.alphabet is None:  # None means all symbols of the training strings
             return super()._in_alphabet(S)
         return np.isin(S.symbols, encode_alphabet(self.alphabet, S.kind))
 

@@ -172,7 +172,7 @@ class WordOccurrences(NamedTuple):
     """All words of one length in a collection of strings, one entry per occurrence."""
 
     owner: np.ndarray  # index of the string that contains the word
-    start: np.ndarray  # index of its first symbol in the flat array of symbols
+    start: np.ndarray  # index of the first symbol of the word in the flat array of symbols
     code: np.ndarray  # hash code of the word
 
 
@@ -185,7 +185,8 @@ def iter_words(S: SequenceEncoding, longest: int) -> Iterator[WordOccurrences]:
     codes = letters
     for q in range(1, longest + 1):
         if q > 1:
-            # Compute the codes at all positions of the flat array from those of length q - 1.
+            # Compute the codes of the words of length q at all positions of the flat array from
+            # the codes of the words of length q - 1.
             # `start` below excludes words that cross the boundary between two strings.
             codes = splitmix64(codes[: max(len(letters) - q + 1, 0)]) + letters[q - 1 :]
         counts = np.maximum(S.lengths - q + 1, 0)
@@ -207,7 +208,7 @@ def combine_codes(letters: np.ndarray, salt: int = 0) -> np.ndarray:
 
 
 def check_count(owner: str, name: str, value: Any, least: int = 1) -> None:
-    """Raise an error if a parameter is not an integer of at least `least`."""
+    """Raise an error if the value of a parameter is not an integer, or is less than `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{owner}: {name} must be an integer, got {value!r}")
     if value < least:

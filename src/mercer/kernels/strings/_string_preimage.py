@@ -89,7 +89,7 @@ class _ResidualGraph:
         self.costs = sp.csr_array((cost[order], (start[order], end[order])), (graph.size,) * 2)
 
     def closest_pair(self, starts: np.ndarray, ends: np.ndarray) -> tuple[int, int]:
-        """Return the pair of a start and an end that the cheapest path connects."""
+        """Return the start node and the end node that are connected by the cheapest path."""
         distance, _, source = dijkstra(
             self.costs, indices=starts, min_only=True, return_predecessors=True
         )
@@ -116,7 +116,8 @@ class _DeBruijnGraph:
     def __init__(self, S: SequenceEncoding, positions: np.ndarray, p: int) -> None:
         self.positions, self.p = positions, p
         if p == 1:
-            tails = heads = np.zeros(len(positions), dtype=np.uint64)  # empty words
+            # For p = 1, the only node is the empty word.
+            tails = heads = np.zeros(len(positions), dtype=np.uint64)
         else:
             *_, shorter = iter_words(S, p - 1)
             code = np.zeros(len(S.symbols), dtype=np.uint64)
@@ -182,7 +183,7 @@ class _DeBruijnGraph:
         `main` and `other` are boolean masks of the nodes of the two components.
         """
         if np.any(self._surplus(n)[other]):
-            return []  # a round trip cannot include an open path
+            return []  # the edges of `other` form an open path, not a cycle
         residual = _ResidualGraph(self, n, target, remove=False)
         start, end = residual.closest_pair(np.flatnonzero(main), np.flatnonzero(other))
         outward = residual.path(start, end)
@@ -210,7 +211,7 @@ class _DeBruijnGraph:
                 stack.append((int(self.head[u]), u))
             else:
                 path.append(stack.pop()[1])
-        edges = path[-2::-1]  # in forward order, without the -1 of the start node
+        edges = path[-2::-1]  # edges in forward order, without the -1 of the start node
         if not edges:
             return []
         first = int(self.positions[edges[0]])

@@ -21,7 +21,8 @@ from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay
 
 __all__ = ["AllSubsequences", "PairwiseStringKernel", "Subsequence", "SubsequenceSum"]
 
-_LANES = 8  # number of strings that are processed together: the float64 values in a vector register
+# Number of strings that are processed together; a vector register has room for 8 float64 values.
+_LANES = 8
 
 
 @node
@@ -268,7 +269,7 @@ def _subsequences(
         K = np.zeros(m)
         for i in range(start, start + count):
             letter = x[i]
-            for q in range(n, 0, -1):  # descending, because D_(q-1) of row i - 1 is needed
+            for q in range(n, 0, -1):  # q descends, because D_(q-1) of row i - 1 is needed
                 if weights[q - 1] != 0.0:
                     _add_matches(letter, letters, weights[q - 1] * decay * decay, D[q - 1], K)
                 if q < n:
@@ -295,7 +296,7 @@ def _advance(
     letter: int, letters: np.ndarray, decay: float, D_prev: np.ndarray, E: np.ndarray, D: np.ndarray
 ) -> None:
     """Update the sums E and D for length q to the next row; D_prev is D for length q - 1."""
-    new = D[_LANES:]  # shifted by one position, so that D[t] is the entry to the left of new[t]
+    new = D[_LANES:]  # a view, shifted by one position: D[t] is the entry to the left of new[t]
     for t in range(len(letters)):
         E[t] = decay * E[t] + (decay * decay * D_prev[t] if letters[t] == letter else 0.0)
         new[t] = E[t] + decay * D[t]

@@ -19,13 +19,14 @@ from .._base import Kernel
 
 __all__ = ["is_stationary", "points_of_negative_spectrum"]
 
-_LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # lattice points along each axis, for each dimension d
+_LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # number of lattice points along each axis, by dimension d
 _LATTICE_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)  # lattice spacings h, in the order they are tried
-_WAVE_POINTS = 16  # number of points that sample a wave of negative spectrum, for d = 1
+# For d = 1, number of points that sample a wave whose frequency has a negative spectral value.
+_WAVE_POINTS = 16
 
 
 def is_stationary(kernel: Kernel, d: int) -> bool:
-    """Return True if k is known to depend only on x - z, or does so on a few random points."""
+    """Return True if k is known to depend only on x - z, or seems to, on a few random points."""
     if kernel.properties.stationary:
         return True
     X = np.random.default_rng(0).normal(size=(5, d))
@@ -34,7 +35,9 @@ def is_stationary(kernel: Kernel, d: int) -> bool:
 
 
 def points_of_negative_spectrum(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
-    """Yield lattices that sample the most negative frequency of k, if its spectrum is negative."""
+    """Yield lattices that sample the frequency at which the spectrum of k is most negative.
+
+    Nothing is yielded if no negative value of the spectrum is found."""
     if d not in _LATTICE_SIDES:
         return
     m = _LATTICE_SIDES[d]

@@ -74,14 +74,14 @@ class GramCheck:
             lines.append(f"  K and its transpose differ by up to {self.asymmetry:.3g}")
         low, high = self.eigenvalues[0], self.eigenvalues[-1]
         negative = int(np.sum(self.eigenvalues < -_ROUNDING_UNIT * self.n * max(high, -low)))
-        negative = 0 if self.semidefinite else negative  # otherwise only rounding errors
+        negative = 0 if self.semidefinite else negative  # ignore rounding errors
         lines.append(f"  eigenvalues from {low:.4g} to {high:.4g}, {negative} of them negative")
         if self.distance > 0:
             lines.append(f"  the nearest kernel matrix is {self.distance:.4g} away (Frobenius)")
         return "\n".join(lines)
 
 
-# Relative error of an eigenvalue of a float64 matrix, divided by n.
+# Allowed error of an eigenvalue of an n x n float64 matrix, divided by n times the largest one.
 _ROUNDING_UNIT = 4.0 * np.finfo(float).eps
 
 
@@ -136,7 +136,7 @@ def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
     input_eps = float(np.finfo(K.dtype).eps) if K.dtype in (np.float16, np.float32) else 0.0
     A = K.astype(float)
     scale = float(np.abs(A).max()) or 1.0
-    A /= scale  # avoids overflow in the norms
+    A /= scale  # scaling avoids overflow in the norms
     gap, largest = asymmetry(A)
     skew = float(np.linalg.norm(A - A.T)) / 2.0
     symmetric = gap <= max(8.0 * input_eps, SYMMETRY_TOLERANCE) * largest

@@ -45,13 +45,15 @@ __all__ = [
 ROUNDING_ALLOWANCE = 1e5  # allowed relative error of a value of k, in units of u
 # The unit roundoff u that is assumed for values of k that are computed in these precisions.
 _FLOAT64_UNIT = 2.0**-53
-_FLOAT32_UNIT = 2.0**-31  # the allowance is then about 800 times the unit roundoff of float32
-_FLOAT16_UNIT = 2.0**-18  # the allowance is then about 800 times the unit roundoff of float16
+# So that the allowed error 1e5 u is about 800 times the unit roundoff of float32.
+_FLOAT32_UNIT = 2.0**-31
+# So that the allowed error 1e5 u is about 800 times the unit roundoff of float16.
+_FLOAT16_UNIT = 2.0**-18
 
 
 @dataclass(frozen=True)
 class _CertificateTuning:
-    """Constants of the estimate of the noise and of the reduction to few points."""
+    """Constants for estimating the noise, and for reducing a counterexample to few points."""
 
     # Assumed relative error of a user-supplied function: about the default tolerance of SciPy's
     # `quad`.
@@ -62,8 +64,8 @@ class _CertificateTuning:
     # Quantile of the second differences that measures the noise; those above it may be due to
     # kinks of k at a few pairs of points.
     noise_quantile: float = 0.9
-    # Up to this number of points, they are removed one by one, after trying to remove each of them.
-    # From larger sets, many points with small coefficients are removed at a time.
+    # If at most this many points are left, each step tries to remove every point and removes the
+    # best one.  Before that, each step removes a fifth of the points, with small coefficients.
     max_one_by_one: int = 24
 
 
@@ -216,14 +218,14 @@ def most_negative_direction(
 def reduce_points(
     K: np.ndarray, X: Any, order: int, min_points: int = 1, unit: float = _FLOAT64_UNIT
 ) -> np.ndarray:
-    """Return the indices of a few points on which c^T K c is still clearly negative.
+    """Return the indices of a few points for which c^T K c is still clearly negative.
 
     Points are removed greedily.  If `min_points` is larger than 1, points are removed until only
     that number is left, even if they are no longer a counterexample.
     """
     keep = np.arange(len(K))
     limit = _TUNING.max_one_by_one
-    while len(keep) > limit:  # remove the fifth of the points with the smallest weights
+    while len(keep) > limit:  # remove the fifth of the points with the smallest |c_i|
         _, c = most_negative_direction(
             K[np.ix_(keep, keep)], polynomial_complement(take(X, keep), order), unit
         )
@@ -255,7 +257,7 @@ def reduce_points(
 def certify_counterexample(
     kernel: Kernel, X: Any, order: int = 0, tol: float | None = None
 ) -> Counterexample | None:
-    """Return the counterexample on all points of X, or None if rounding may explain it."""
+    """Return a counterexample on all points of X, or None if c^T K c may be a rounding error."""
     n = length(X)
     K = symmetric_gram(kernel, X)
     if not np.isfinite(K).all():

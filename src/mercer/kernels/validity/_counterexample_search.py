@@ -52,7 +52,7 @@ _CONTINUOUS_KINDS = ("vectors", "nonnegative", "bags")  # kinds of points that a
 class _CounterexampleTuning:
     """Constants of the search for a counterexample."""
 
-    max_columns: int = 64  # up to this number of columns, it is tested whether k accepts them
+    max_columns: int = 64  # test whether k accepts points with 1 to this many columns
     max_points: int = 6  # larger counterexamples are reduced to this size if possible
     max_steps: int = 25  # maximum number of steps of a descent
     # A descent stops if 0 <= c^T K c < `flat_depth` times its rounding error: the points have
@@ -216,7 +216,7 @@ class _CounterexampleSearch:
         return None if accepted else self._undefined(kinds)
 
     def _measure_noise(self, kind: str, columns: tuple[int, ...]) -> None:
-        """Set the tolerance to the noise of the values of a function at typical points.
+        """Set `tol` to the noise of the values of a user-supplied function at typical points.
 
         For points that are not vectors, noise cannot be measured by small steps, and a larger error
         is assumed.
@@ -368,7 +368,7 @@ class _CounterexampleSearch:
         return Counterexample(self.kernel, subset, None, value, 0.0, self.order, reason)
 
     def _undefined(self, kinds: tuple[str, ...]) -> Counterexample | None:
-        """Return a counterexample if k(x, x) is infinite or nan at all test points, or None."""
+        """Return a counterexample if k(x, x) is infinite or NaN at all test points, otherwise None."""
         if not isinstance(self.kernel, Callable) or "vectors" not in kinds:
             return None
         X = np.arange(1.0, 6.0)[:, None] if self.X is None else take(self.X, slice(5))
@@ -388,7 +388,7 @@ class _CounterexampleSearch:
     # ------------------------------------------------------------------ descent
 
     def _reduced(self, kind: str, example: Counterexample) -> Counterexample:
-        """Try to reduce a counterexample to six points; return the given one if that fails."""
+        """Try to reduce a counterexample to six points; return it unchanged if that fails."""
         if len(example) <= _TUNING.max_points or example.coefficients is None:
             return example
         return self.descend(kind, example.points) or example
@@ -454,7 +454,7 @@ class _CounterexampleSearch:
         return np.where(np.isfinite(out), out, 0.0)
 
     def _changed(self, points: Any, change: Any) -> Iterator[Any]:
-        """For each point, yield all points with a small random change of this point."""
+        """For each point, yield a copy of all points in which this point is changed at random."""
         for i in range(length(points)):
             new = change(get_point(points, i), self.rng)
             new = np.asarray(new)[None] if isinstance(points, np.ndarray) else [new]

@@ -25,11 +25,13 @@ __all__ = ["n_matrix_points", "perturbation", "point_kinds", "sample_points", "t
 PointBatches = Iterator[Any]
 RNG = np.random.Generator
 
-# Scales of random vectors, relative to the spread of the user's points (or 1).
+# Scales of random vectors, relative to the standard deviations of the user's points, or to 1.
 _SCALES = (1.0, 0.3, 3.0, 0.1, 10.0, 0.03, 30.0, 100.0)
 _SAMPLE_SIZE = 24  # number of points of a sampled Gram matrix
-_MAX_MATRIX_POINTS = 2000  # maximum size of a part of a precomputed matrix that is examined
-_FUNCTION_KINDS = ("strings", "sets", "vectors", "rankings")  # points tried with a function
+# Maximum number of rows of a precomputed matrix that are examined at once.
+_MAX_MATRIX_POINTS = 2000
+# Kinds of points with which a function is tried.
+_FUNCTION_KINDS = ("strings", "sets", "vectors", "rankings")
 
 
 def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
@@ -44,7 +46,7 @@ def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
         values = np.unique(X.data if sp.issparse(X) else np.asarray(X))
         if np.isin(values, (0, 1)).all():
             return ("rows of 0 and 1",)
-        # If no example has a negative entry, the kernel may be defined only for such points.
+        # If X has no negative entries, the kernel may be defined only for non-negative points.
         return ("nonnegative",) if domain == "bags" or values.min() >= 0 else ("vectors",)
     first = get_point(X, 0) if length(X) else None
     if isinstance(first, str):
@@ -64,7 +66,7 @@ def _is_rows(X: Any) -> bool:
 def sample_points(
     kind: str, kernel: Kernel, X: Any, columns: tuple[int, ...], rng: RNG
 ) -> PointBatches:
-    """Yield batches of points without end: first points of X, then random points.
+    """Yield an infinite sequence of batches of points: first points of X, then random points.
 
     The sequence ends only if no new points of this kind can be generated.
     """
@@ -83,7 +85,7 @@ def sample_points(
     if kind == "indices" and (n := n_matrix_points(kernel)):
         X = np.arange(n)
         yield X[:_MAX_MATRIX_POINTS]
-    while n > _SAMPLE_SIZE:  # indices, or points of a kind that cannot be generated
+    while n > _SAMPLE_SIZE:  # new points cannot be generated, so sample X
         yield take(X, np.sort(rng.permutation(n)[:_SAMPLE_SIZE]))
 
 
@@ -132,7 +134,7 @@ def _location_and_spread(X: Any) -> tuple[Any, Any]:
 
 
 def _grid(d: int) -> np.ndarray:
-    """Return a regular grid of 12 to 27 points in d dimensions; it is flat beyond the fourth."""
+    """Return a grid of 12 to 27 points in d dimensions; coordinates after the fourth are 0."""
     side = {1: 12, 2: 4, 3: 3}.get(d, 2)
     ticks = np.arange(side) - 0.5 * (side - 1)
     grid = np.stack(np.meshgrid(*[ticks] * min(d, 4)), axis=-1).reshape(-1, min(d, 4))
@@ -225,7 +227,7 @@ _OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Any, RNG], PointBatches]] = {
 
 
 def perturbation(kind: str, kernel: Kernel, X: Any) -> Callable[[Any, RNG], Any] | None:
-    """Return a function that randomly changes a point a little; None if the kind has none."""
+    """Return a function that changes a point slightly at random; None if this is not supported."""
     neighbours = kernel._neighbours(X)
     if neighbours is not None:
 

@@ -94,13 +94,14 @@ class Validity:
 
 
 def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
-    """Return random points to compute parameters such as length_scale="median" from."""
+    """Return random points, from which parameters such as length_scale="median" are computed."""
     if kernel.domain in ("", "vectors", "nonnegative"):
         return np.abs(rng.normal(size=(100, 1)))
     return next(sample_points(kernel.domain, kernel, None, (1,), rng))
 
 
-_DOMAINS = {"nonnegative": "for points without negative entries"}  # restrictions of a proof
+# Shown with a proof that is restricted to this domain.
+_DOMAINS = {"nonnegative": "for points without negative entries"}
 
 
 def _walk(kernel: Kernel, depth: int) -> Iterator[tuple[int, Kernel, Properties]]:

@@ -83,7 +83,7 @@ def median_distance(
         return 1.0
     if weights is None:
         return float(np.median(distances[is_different]))
-    i, j = np.triu_indices(len(rows), 1)  # the order of pdist
+    i, j = np.triu_indices(len(rows), 1)  # pairs in the order of pdist
     return _weighted_median(distances[is_different], (weights[i] * weights[j])[is_different])
 
 
@@ -105,13 +105,13 @@ def evenly_spaced_rows(n: int, max_rows: int, weights: np.ndarray | None = None)
     ends = np.cumsum(weights)
     total = float(ends[-1])
     repetitions = max(total, float(n))
-    unit = total / repetitions  # 1 for integer weights
+    unit = total / repetitions  # weight of one repetition: 1 for integer weights
     positions = np.linspace(0.0, total - unit, min(round(repetitions), max_rows))
     return np.minimum(np.searchsorted(ends, positions, side="right"), n - 1)
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """Return the median of values, each repeated as many times as its weight."""
+    """Return the median of `values`, where each value counts as often as its weight."""
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weights[order]) / weights.sum()
     below = int(np.searchsorted(cumulative, 0.5 - 1e-12))
@@ -127,7 +127,7 @@ def _squared_bandwidth_factor(rule: str, X: Any, weights: np.ndarray | None) -> 
 
 
 def _rounding_std(X: Any) -> float:
-    """Return the largest standard deviation that rounding errors cause for equal entries."""
+    """Return an upper bound on the computed standard deviation of X if all entries are equal."""
     eps = np.finfo(X.dtype).eps if X.dtype.kind == "f" else np.finfo(float).eps
     return float(4.0 * eps * float(abs(X).max()))
 
@@ -140,7 +140,7 @@ def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
 
 
 def _without_duplicates(X: Any) -> Any:
-    """Return a copy of X as a CSR matrix, with duplicate entries added up."""
+    """Return a copy of X as a CSR matrix, with entries at the same position added up."""
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     return X
@@ -173,6 +173,6 @@ def _variance(X: Any, weights: np.ndarray | None = None) -> float:
     X = _without_duplicates(X)
     absent = float(
         fractions @ (X.shape[1] - np.diff(X.indptr))
-    )  # weight of the zeros that are not stored
+    )  # total weight of the zeros that are not stored
     X.data = np.square(X.data - mean)
     return float(np.sum(fractions @ X)) + absent * mean**2

@@ -25,11 +25,11 @@ from ..._core import jit, slices
 
 __all__ = ["add_close_moments", "recompute_close_pairs"]
 
-_CLOSE_RATIO = 1e-4  # a pair is close if |y - w|^2 / (|y|^2 + |w|^2) is smaller
-_CHECK_BLOCK = (
-    64  # pairs that vector instructions check together; a loop follows if one of them is close
-)
-_SPARSE_BATCH = 2**14  # pairs of sparse rows that are subtracted at a time
+_CLOSE_RATIO = 1e-4  # a pair is close if |y - w|^2 / (|y|^2 + |w|^2) is below this
+# The number of pairs that vector instructions check together.  If one of them is close, a loop
+# checks each pair of the block.
+_CHECK_BLOCK = 64
+_SPARSE_BATCH = 2**14  # number of pairs of sparse rows that are subtracted at a time
 
 
 def recompute_close_pairs(
@@ -106,13 +106,13 @@ def _sparse_differences(
 
 @jit()
 def _is_close(s: Any, left: Any, right: Any) -> bool:
-    # Written as "not >=", so that a NaN from an overflow also counts as close.
+    # The condition is written as "not >=", so that a NaN from an overflow also counts as close.
     return not (s >= _CLOSE_RATIO * (left + right))
 
 
 @jit()
 def _count_close(s: Any, left: Any, right: Any) -> int:
-    """Count the close pairs in a row; without branches, so that the loop is vectorised."""
+    """Count the close pairs in a row, by a loop without branches, so that it is vectorised."""
     count = 0
     for j in range(s.shape[0]):
         count += _is_close(s[j], left, right[j])

@@ -65,7 +65,7 @@ def squared_norms(X: Any) -> np.ndarray:
     """Return the squared norms |x_i|^2 of the rows of X, shape (n,)."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    with np.errstate(over="ignore"):  # the caller handles infinite norms
+    with np.errstate(over="ignore"):  # no overflow warnings: the caller handles infinite norms
         return np.einsum("ij,ij->i", X, X)
 
 
@@ -168,7 +168,7 @@ class Polynomial(_Affine, DotProduct):
 
     def _check(self) -> None:
         degree = self.degree
-        if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:  # nan % 1 is nan
+        if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:  # NaN is rejected, because nan % 1 is not 0
             raise ValueError(
                 f"Polynomial: degree must be a positive integer, got {degree!r}; "
                 f"a fractional power of a polynomial is not a Mercer kernel"
@@ -364,7 +364,7 @@ class Bilinear(VectorKernel):
 
 
 def _shifted(kernel: Kernel, X: Any) -> Kernel:
-    """Return k(x - c, z - c) with the centre c of X, or k if X is not far from the origin."""
+    """Return k(x - c, z - c), where c is the centre of X, or k if X is not far from the origin."""
     from ..algebra._input_maps import Shift
 
     if sp.issparse(X) or not kernel._has_linear_part:
@@ -374,7 +374,7 @@ def _shifted(kernel: Kernel, X: Any) -> Kernel:
 
 
 def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
-    """Overwrite t with t**exponent by repeated squaring, much faster than np.power."""
+    """Overwrite t with t**exponent by repeated squaring, which is much faster than np.power."""
     if exponent == 0:
         t[...] = 1.0
         return t

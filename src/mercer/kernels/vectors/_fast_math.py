@@ -36,7 +36,7 @@ __all__ = ["exp_inplace", "scaled_sincos"]
 
 _LOG2E = 1.4426950408889634
 _ROUND64 = 6755399441055744.0  # 1.5 * 2**52: adding it rounds a float64 to an integer
-_ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: the same for float32
+_ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: adding it rounds a float32 to an integer
 
 
 @jit()
@@ -116,8 +116,8 @@ def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
 # --- Fast simultaneous cosine and sine, the most expensive part of random Fourier features.
 
 
-_MAX_PHASE = 1e6  # up to this size, the number k of quarter turns is below 2**20
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and subtracting it rounds to an integer
+_MAX_PHASE = 1e6  # largest |P|; it has fewer than 2**20 quarter turns
+_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and then subtracting it rounds a float64
 
 
 @jit()
@@ -151,14 +151,15 @@ def _scaled_sincos64(P: Any, a: Any, C: Any, S: Any) -> None:
 
 
 def scaled_sincos(P: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
-    """Write [a cos(P), a sin(P)] to `out`, all cosines before all sines.
+    """Write [a cos(P), a sin(P)] to `out`, with all cosines before all sines.
 
     P has shape (n, m), the amplitudes `a` have shape (m,), and `out` has shape (n, 2 m).
     """
     m = P.shape[1]
     cosines, sines = out[:, :m], out[:, m:]
     largest = max(P.max(initial=0.0), -P.min(initial=0.0))
-    if P.dtype == out.dtype == np.float64 and largest <= _MAX_PHASE:  # False if P contains NaN
+    # The second condition is False if P contains NaN.
+    if P.dtype == out.dtype == np.float64 and largest <= _MAX_PHASE:
         _scaled_sincos64(P, a, cosines, sines)
         return
     np.cos(P, out=cosines)

@@ -37,7 +37,7 @@ class Elementwise(ProfileKernel):
     """Base class of kernels k(x, z) = profile(s) with s = sum_c w_c g(x_c, z_c)."""
 
     _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
-    _nonnegative: ClassVar[bool] = False  # whether entries must be >= 0
+    _nonnegative: ClassVar[bool] = False  # whether the entries of points must be >= 0
     _min_statistic_dtype: ClassVar[Any] = np.float64
 
     @property
@@ -55,7 +55,7 @@ class Elementwise(ProfileKernel):
     ) -> np.ndarray:
         X, Z = P.arrays[0], Q.arrays[0]
         if self._kind == _MINIMUM and sp.issparse(X) and sp.issparse(Z):
-            sparse_min_sums(X, Z, out)  # no terms where one of the entries is 0
+            sparse_min_sums(X, Z, out)  # min(x, z) = 0 where x or z is 0
             return out
         weights = np.full(X.shape[1], self._weights(X.shape[1]), dtype=out.dtype)
         for rows, A in _dense_rows(X):
@@ -73,7 +73,7 @@ class Elementwise(ProfileKernel):
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
-        """Return X as a matrix; raise an error if an entry is negative but must not be."""
+        """Return X as a matrix; raise an error if entries must be >= 0 and one is negative."""
         X = super()._vectors(X, like)
         if self._nonnegative:
             lowest = min((X.data if sp.issparse(X) else X).min(initial=0.0), 0.0)
@@ -93,7 +93,7 @@ class Elementwise(ProfileKernel):
         return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
     def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
-        """Return an array of shape (n, d) of sums over j, weighted by M_ij.
+        """Return sums over the points z_j, weighted by M_ij, for each x_i and column; shape (n, d).
 
         The function `add` computes the sums: `_sum_slopes` or `_sum_terms_by_column`.
         """
@@ -116,7 +116,7 @@ class _ExponentialSum(Elementwise):
         return Properties(
             SCHOENBERG,
             0,
-            strict=True,  # because s > 0 for different points
+            strict=True,  # strict because s > 0 for different points
             nonnegative=True,
             unit_diagonal=True,
             infinitely_divisible=True,
@@ -325,12 +325,12 @@ def _chi2_sums(sample: np.ndarray) -> np.ndarray:
 
 @jit()
 def _term(kind: int, a: Any, b: Any) -> Any:
-    """Return the term g(a, b) of this kind."""
+    """Return the term g(a, b), where `kind` is _ABSOLUTE, _CHI2 or _MINIMUM."""
     if kind == _ABSOLUTE:
         return abs(a - b)
     if kind == _CHI2:
         total = a + b
-        return (a - b) * (a - b) / (total + (total == 0))  # 0 if a = b = 0
+        return (a - b) * (a - b) / (total + (total == 0))  # the result is 0 if a = b = 0
     return min(a, b)
 
 

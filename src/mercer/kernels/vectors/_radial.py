@@ -2,8 +2,8 @@
 
 A subclass of `Radial` needs `profile(s)` and `slope(s)` = profile'(s).  If it has parameters other
 than the length scale, it also needs `parameter_slopes(s)`.  The base class computes distances,
-diagonal, derivatives and tiles (blocks of K).  The s of a tile are one matrix product of augmented
-rows,
+diagonal, derivatives and tiles (blocks of K).  All s of a tile are computed by one matrix product of
+augmented rows,
 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 
@@ -38,13 +38,14 @@ __all__ = ["Radial", "prepared_squared_norms"]
 
 # Up to this many columns, summing squared differences is faster than the matrix product.
 _MAX_DIRECT_COLUMNS = 8
-_CHUNK_ROWS = 1024  # rows converted at a time, to limit temporary memory
+_CHUNK_ROWS = 1024  # number of rows converted at a time, to limit temporary memory
 # Largest squared norm |y|^2 for matrix products in float32.  The exponent of an RBF then has an
 # absolute error of about 4e-7 |y|^2 / 2 = 1e-4.  For larger norms float64 is used.
 _MAX_FLOAT32_NORM = 500.0
-# Largest |y|^2 for sums of squared differences in float32, which must not overflow.
+# Largest squared norm |y|^2 for sums of squared differences in float32, which must not overflow.
 _MAX_FLOAT32_DIRECT = 1e30
-# Largest |y|^2 in float64, so that neither s nor a small multiple of it overflows.
+# Largest squared norm |y|^2 in float64, so that no squared distance, nor a small multiple of it,
+# overflows.
 _MAX_SQUARED_NORM = 1e300
 
 
@@ -53,7 +54,7 @@ class _RadialFrame(NamedTuple):
 
     form: str  # "direct", "augmented" or "inner", see `_prepare_rows`
     centre: np.ndarray
-    inverse: np.ndarray  # 1 / l of each column
+    inverse: np.ndarray  # 1 / l for each column, where l is the length scale
 
     @property
     def columns(self) -> int:
@@ -92,9 +93,8 @@ class Radial(LengthScaleKernel):
     # Whether the profile behaves like sqrt(s) near 0.  This magnifies rounding errors of a small s,
     # so that s must have a small relative error, and float32 is never used.
     _has_kink_at_zero: ClassVar[bool] = False
-    _profile_accepts_negative: ClassVar[bool] = (
-        False  # whether profile(s) treats s < 0, from rounding, as 0
-    )
+    # Whether profile(s) treats an s that is negative by rounding like 0.
+    _profile_accepts_negative: ClassVar[bool] = False
     is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
 
     def _check(self) -> None:
@@ -354,14 +354,14 @@ def _prepare_rows(X: Any, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndar
     """
     if sp.issparse(X):
         rows = sp.csr_array(X.multiply(frame.inverse), dtype=dtype)
-        rows.sum_duplicates()  # this also sorts the indices
+        rows.sum_duplicates()  # sum_duplicates also sorts the indices
         return rows, squared_norms(rows.astype(np.float64, copy=False))
     n, d = X.shape
     rows = np.empty((n, d + 2 if frame.form == "augmented" else d), dtype=dtype)
     norms = np.empty(n)
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the norms
         for part in slices(n, _CHUNK_ROWS):
-            Y = X[part] - frame.centre  # in float64, like the centre
+            Y = X[part] - frame.centre  # Y is in float64, like the centre
             if frame.form == "direct":
                 rows[part] = Y
                 Y *= frame.inverse

@@ -45,7 +45,7 @@ def _scatter(
     bt_values: Any,
     out: Any,
 ) -> None:
-    """Add the terms min(a, b), or a * b, to `out`, given the CSR arrays of A and of B^T."""
+    """Add the terms min(a, b) or a * b to `out`, given the CSR arrays of A and of B^T."""
     for i in range(out.shape[0]):
         sums = out[i]
         if not add:

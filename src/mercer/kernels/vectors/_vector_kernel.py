@@ -28,13 +28,13 @@ __all__ = [
     "scalar_or_per_column",
 ]
 
-SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # template for `_latex`
+SCALED_DISTANCE = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # LaTeX of |x - z| / l
 _MEDIAN_ROWS = 100  # number of rows from which the medians of the columns are computed
-_CHUNK_ROWS = 1024  # rows that are subtracted from the centre at a time
+_CHUNK_ROWS = 1024  # number of rows from which the centre is subtracted at a time
 # Points are far from the origin if the squared norm of their centre exceeds their variance by this
 # factor.  Squared distances computed from inner products then lose more than four digits.
 _FAR_RATIO = 1e4
-_MAX_DENSE_ENTRIES = 1 << 22  # entries of sparse rows converted to dense at a time: 32 MiB
+_MAX_DENSE_ENTRIES = 1 << 22  # entries of the dense arrays to which sparse rows are converted
 # In a product of two sparse matrices, a column is multiplied by dense BLAS if for more than this
 # fraction of the pairs of rows, both rows have an entry in this column.
 _MIN_BLAS_FRACTION = 0.02
@@ -86,12 +86,12 @@ class ProfileKernel(VectorKernel):
     `Radial` define s.  Their subclasses, such as `RBF`, define the profile and its slope.
     """
 
-    # The lowest precision of s for the computation of derivatives.
+    # The lowest precision in which s may be computed for derivatives.
     _min_statistic_dtype: ClassVar[Any] = np.float32
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
-        """Return the kernel values for an array of s, which may be overwritten."""
+        """Return the kernel values for an array s, which may be overwritten."""
 
     @abstractmethod
     def slope(self, s: np.ndarray) -> np.ndarray:

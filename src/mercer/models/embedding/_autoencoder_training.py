@@ -93,7 +93,7 @@ class ReconstructionLoss:
         )
 
     def start(self, rng: np.random.Generator) -> np.ndarray:
-        """Draw an initial theta, uniform in +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio)."""
+        """Draw initial weights, uniform within +-sqrt(6 / (n_in + n_out)) (Glorot and Bengio)."""
         theta = np.zeros(self.size)
         for half in self.halves(theta):
             for W, b in zip(half.weights, half.biases, strict=True):

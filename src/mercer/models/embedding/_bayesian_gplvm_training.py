@@ -115,12 +115,12 @@ class BayesianGPLVMModel(GPDecoder):
 
     @property
     def active(self) -> np.ndarray:
-        """Boolean mask of the dimensions that move x by more than the noise does, shape (q,).
+        """Boolean mask of the latent dimensions whose effect on x exceeds the noise, shape (q,).
 
         The criterion is d v var(m) / l^2 > noise, for d columns of x, the variance v of f, the
         posterior means m of the coordinates, and the length scale l.  To first order, a step of
-        length l moves each column by sqrt(v).  The noise moves x by its standard deviation in any
-        direction.
+        length l changes each column by sqrt(v).  The noise changes x by its standard deviation in
+        any direction.
         """
         v = getattr(self.expansion.kernel, "factor", 1.0)
         return np.asarray(len(self.mean) * v * self.relevance > self.noise)
@@ -140,18 +140,17 @@ class BayesianGPLVMModel(GPDecoder):
         """Return the mean and variance of the Gaussian posterior of z, for each row of X.
 
         The posterior is approximated by the Gaussian that gives the largest lower bound on
-        log p(x).  The search starts from the
-        posterior of the nearest training point.
+        log p(x).  The search starts from the posterior of the nearest training point.
         """
         return self._optimise_latents(self._standardise(X))[:2]
 
     def log_density(self, X: np.ndarray) -> np.ndarray:
-        """Return a lower bound on log p(x) for each row, given f at the inducing points."""
+        """Return a lower bound on log p(x) for each row x of X, given f at the inducing points."""
         return self._optimise_latents(self._standardise(X))[2] - self._log_volume
 
     @cached_property
     def _row_bound(self) -> RowBound:
-        """The contribution of a single row to the bound."""
+        """The contribution of a row to the lower bound, as a function of its latent posterior."""
         f, C = self.expansion, self.covariance
         psi = expectations(f.kernel, np.asarray(f.points))
         return RowBound(psi, f.coefficients, C.factor, C.inner, self.noise)
@@ -170,7 +169,10 @@ class BayesianGPLVMModel(GPDecoder):
 def _maximise_bound(
     row: RowBound, Y: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the means and log variances (in one array) that maximise the bound, and the bound."""
+    """Return the latent means and log variances that maximise the bound, and the bound.
+
+    The means and log variances are the columns of one array.
+    """
     q = start.shape[1] // 2
 
     def negative_bound(V: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

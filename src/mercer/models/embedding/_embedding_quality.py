@@ -4,7 +4,7 @@ rho_ij is the rank of point j among the neighbours of point i in the data, and r
 embedding; rank 1 is the nearest.  Each measure compares both ranks for all points j of a row i, for
 all numbers K of neighbours at once, and is averaged over the rows i.  A random subset of the rows,
 each with its exact ranks among *all* points, therefore gives an unbiased estimate with a standard
-error.  Ranks within a random subset of the points would not.
+error.  Ranks within a random subset of the points would give a biased estimate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _QualityTuning:
 
     # By default, all rows are evaluated if there are at most this many points.
     max_exact_points: int = 5000
-    # By default, this many random rows are evaluated if there are more points than that.
+    # By default, this many random rows are evaluated if there are more than `max_exact_points`.
     n_sampled_rows: int = 2000
     # Number of distances in a block of rows, which limits the memory.
     entries_per_block: int = 2**19
@@ -291,7 +291,7 @@ class _RankComparison:
         K = self.K = np.arange(1.0, n - 1)
         is_small_k = n > 2 * K
         self.max_loss = np.where(is_small_k, K * (2 * n - 3 * K - 1), (n - K) * (n - K - 1)) / 2.0
-        self.chance_factor = (n - 1) / (n - 1 - K)  # (1 - r_nx) / (1 - q_nx)
+        self.chance_factor = (n - 1) / (n - 1 - K)  # the ratio (1 - r_nx) / (1 - q_nx)
         self.weights = self.chance_factor / K / np.sum(1.0 / K)
 
     def measure(self, rows: np.ndarray) -> EmbeddingQuality:
@@ -354,10 +354,11 @@ class _RankComparison:
     def _losses(
         self, data_distances: np.ndarray, embedding_distances: np.ndarray, own: int
     ) -> np.ndarray:
-        """Return the losses 1 - T, 1 - C and 1 - Q of one row for all K, from squared distances.
+        """Return three losses of one row for all K, from squared distances.
 
-        a_k is the rank in the data of the point with rank k in the embedding; b_k is the rank in
-        the embedding of the point with rank k in the data.
+        They are 1 minus the trustworthiness, 1 minus the continuity, and 1 minus the fraction of
+        common neighbours (q_nx).  a_k is the rank in the data of the point with rank k in the
+        embedding; b_k is the rank in the embedding of the point with rank k in the data.
         """
         (by_data, rho), (by_embedding, r) = (
             _ranked(d, own) for d in (data_distances, embedding_distances)
@@ -376,8 +377,8 @@ def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:
 
     r is the rank of a point in the embedding and rho its rank in the data.  Cumulative sums over K
     suffice: the point with rank k in the embedding enters the sum at K = k if its rank a_k in the
-    data is larger than k.  The point with rank k in the data leaves the sum
-    at K = k if it was in it, i.e. if its rank b_k in the embedding is smaller than k.
+    data is larger than k.  The point with rank k in the data leaves the sum at K = k if it was in
+    it, i.e. if its rank b_k in the embedding is smaller than k.
     """
     enter, leave = a > k, b < k
     n_inside = np.cumsum(enter.view("i1") - leave.view("i1"), dtype=np.int64)
@@ -387,7 +388,8 @@ def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:
 def _ranked(squared: np.ndarray, own: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the points, sorted by distance from the point `own`, and their ranks.
 
-    Ties are broken by row; the stable sort is slower and only used if there are ties.
+    Of points at equal distances, the one with the smaller index comes first.  The stable sort that
+    this requires is slower, and is only used if there are ties.
     """
     squared[own] = -1.0
     order = np.argsort(squared)

@@ -92,7 +92,7 @@ def search_report(result: Optimum, watch: Stopwatch, solver: str, name: str, lim
     """Return the report of a search for latent coordinates; warn if it has not converged.
 
     `name` is the name of the objective in messages, and `limits` names the parameters that the user
-    can raise.
+    can increase.
     """
     if not result.converged:
         warn_caller(

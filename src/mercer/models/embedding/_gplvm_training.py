@@ -32,11 +32,11 @@ _EMBED_TOL, _EMBED_MAX_ITER = (
     500,
 )  # tolerance and maximum number of steps when embedding a new point
 _CONSTANT_TOLERANCE = (
-    1e-12  # a column with a smaller standard deviation, relative to the largest, is constant
+    1e-12  # a column with a smaller standard deviation, relative to the largest, counts as constant
 )
 _KERNEL_ENTRIES_PER_BLOCK = (
     2**21
-)  # entries of the kernel matrix k(z, Z) that are in memory at a time
+)  # number of entries of the kernel matrix k(z, Z) in memory at a time
 
 
 class GPLVMResult(NamedTuple):
@@ -93,8 +93,9 @@ class GPLVMModel(GPDecoder):
     def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n of the latent coordinates of the training points, with replacement.
 
-        The prior N(0, I) is not used.  The fitted coordinates are closer to 0 than draws from the
-        prior, with a shorter length scale, and f is unknown far from them.
+        The prior N(0, I) is not used.  The fitted coordinates have a smaller spread than draws
+        from the prior (the kernel has a shorter length scale instead), and f is unknown far from
+        them.
         """
         return self.places[rng.integers(len(self.places), size=n)]
 
@@ -128,7 +129,7 @@ class GPLVMModel(GPDecoder):
         )[0]
 
     def _log_joint(self, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p(y | z) + log p(z), up to a constant, and its gradient with respect to z."""
+        """Return log p(y | z) + log p(z) up to a constant, and its gradient in z; y is scaled x."""
         kernel, S, A = self.expansion.kernel, self.places, self.expansion.coefficients
         K = kernel(Z, S)
         inner = cho_solve((self.covariance.factor, True), K.T).T
@@ -136,8 +137,8 @@ class GPLVMModel(GPDecoder):
         variance = np.maximum(variance, np.finfo(np.float64).tiny)
         residual = Y - K @ A
         value = self._log_density(Y, K @ A, variance)
-        # v is the derivative of the log density with respect to the variance, and W those with
-        # respect to the entries of K.
+        # v is the derivative of the log density with respect to the variance; W contains its
+        # derivatives with respect to the entries of K.
         v = 0.5 * (np.sum(residual**2, axis=1) / variance - Y.shape[1]) / variance
         W = (residual / variance[:, None]) @ A.T - 2.0 * v[:, None] * inner
         gradient = kernel.input_gradient(Z, S, W) + kernel._diag_gradient(Z, v)

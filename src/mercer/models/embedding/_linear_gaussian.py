@@ -102,7 +102,7 @@ class LinearGaussian:
         observed = np.isfinite(X)
         centred = np.where(observed, X - self.mean, 0.0)
         if observed.all():
-            M = np.broadcast_to(W.T @ W, (1, q, q))  # the same for all rows
+            M = np.broadcast_to(W.T @ W, (1, q, q))  # M is the same for all rows
         else:
             outer_products = (W[:, :, None] * W[:, None, :]).reshape(-1, q * q)
             M = (observed @ outer_products).reshape(-1, q, q)
@@ -125,7 +125,7 @@ class LinearGaussian:
         return np.asarray(-0.5 * (m * np.log(2.0 * np.pi) + determinant + distance))
 
     def blocks(self, n: int) -> list[slice]:
-        """Return slices of n rows, small enough to store one q x q matrix per row."""
+        """Split n rows into slices, small enough to store one q x q matrix per row."""
         return slices(n, max(1, _ENTRIES_PER_BLOCK // (self.loadings.shape[1] + 1) ** 2))
 
     def _by_blocks(self, X: np.ndarray, function: Any) -> np.ndarray:

@@ -41,7 +41,7 @@ class MDSResult(NamedTuple):
 
 @entry_point
 def classical_mds(delta: np.ndarray, q: int) -> np.ndarray:
-    """Return the coordinates of classical MDS, which is kernel PCA of -delta^2 / 2.
+    """Return the coordinates of classical MDS: kernel PCA of the matrix -delta^2 / 2.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def classical_mds(delta: np.ndarray, q: int) -> np.ndarray:
                 raise ArpackError(0)
             start = np.random.default_rng(0).standard_normal(n)
             values, vectors = eigsh(B, k=q, which="LA", v0=start, tol=1e-4, maxiter=20 * n)
-        except ArpackError:  # no convergence, or few points (raised above)
+        except ArpackError:  # ARPACK did not converge, or was skipped because of few points
             subset = [max(0, n - q), n - 1]
             values, vectors = eigh(B, subset_by_index=subset, overwrite_a=True, check_finite=False)
     order = np.argsort(-values)[:q]

@@ -145,11 +145,11 @@ def _stress_and_steps(
     w: np.ndarray,
     total_weight: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the stress, half of its gradient (minus the majorisation step), and a Newton step."""
+    """Return the stress, minus the majorisation step (half the gradient), and a Newton step."""
     m, q = len(delta), Z.shape[1]
     differences = [coordinates[:, c, None] - Z[:, c] for c in range(q)]
     d = np.sqrt(sum(a * a for a in differences))
-    np.maximum(d, 1e-300, out=d)  # coinciding points have no direction
+    np.maximum(d, 1e-300, out=d)  # avoid 0 / 0 for coinciding points
     value = np.sum(w * (d - delta) ** 2, axis=1) / total_weight
     for a in differences:
         a /= d

@@ -53,8 +53,9 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
         if kernel is None or _is_euclidean(kernel):
             return _EuclideanDistances(points)
         if isinstance(kernel, Radial) and kernel.is_decreasing:
-            # Distances in input space have the same order.  They are exact even where k underflows
-            # to 0 and all points are equally far apart in feature space.
+            # Distances in input space sort the points in the same order as distances in feature
+            # space, and are exact even where k underflows to 0 and all points are equally far
+            # apart in feature space.
             return _EuclideanDistances(points / kernel.length_scale)
     return _FeatureSpaceDistances(Linear() if kernel is None else kernel, points)
 

@@ -84,7 +84,8 @@ def fit_ppca_missing(
     """
     observed = np.isfinite(X)
     scale = np.nanvar(X, axis=0).max() * max(X.shape)
-    model = fit_ppca(np.where(observed, X, np.nanmean(X, axis=0)), q).model  # the initial model
+    # The initial model is fitted to X with missing values replaced by the column means.
+    model = fit_ppca(np.where(observed, X, np.nanmean(X, axis=0)), q).model
     likelihoods: list[float] = []
     gain = np.inf
     for step in range(max_iter):
@@ -112,7 +113,7 @@ def fit_ppca_missing(
             f"the likelihood is unbounded; use fewer components, or remove rows and columns with "
             f"few values"
         )
-    # All rotations of W are equally likely; this one has orthogonal columns, sorted by length.
+    # All rotations of W have the same likelihood; choose orthogonal columns, sorted by length.
     U, s, _ = np.linalg.svd(model.loadings, full_matrices=False)
     rotated = LinearGaussian(model.mean, fix_signs(U * s), model.noise)
     return PPCAResult(rotated, np.array(likelihoods))
@@ -121,7 +122,8 @@ def fit_ppca_missing(
 def _em_step(model: LinearGaussian, X: np.ndarray, scale: float) -> tuple[LinearGaussian, float]:
     """Return the model after one EM step, and the mean log likelihood before it."""
     (n, d), q = X.shape, model.loadings.shape[1]
-    A, B = np.zeros((d, q + 1, q + 1)), np.zeros((d, q + 1))  # normal equations A_j w_j = B_j
+    # A and B are the normal equations A_j w_j = B_j of the regression of each column j.
+    A, B = np.zeros((d, q + 1, q + 1)), np.zeros((d, q + 1))
     likelihood, squares = 0.0, 0.0
     for rows in model.blocks(n):
         posterior = model.posterior(X[rows])

@@ -74,13 +74,13 @@ class CGSolution(NamedTuple):
     C~ is the scaled matrix and P~ its preconditioner, as in `Preconditioned`.
     """
 
-    X: np.ndarray  # (n, c)
+    X: np.ndarray  # (n, c), the solutions x
     R: np.ndarray  # (n, c), the residuals B - C~ X, recomputed from X
     forms: np.ndarray  # (c,), b^T x + r^T x, which approximates b^T C~^-1 b from below
     gaps: np.ndarray  # (c,), r^T P~^-1 r, the bound on the error of `forms`
-    sizes: np.ndarray  # (c,), b^T P~^-1 b
+    sizes: np.ndarray  # (c,), the squared norms b^T P~^-1 b of the right-hand sides
     goals: np.ndarray  # (c,), the upper limits of r^T P~^-1 r that the tolerance requires
-    steps: list[np.ndarray]  # for each column, the CG coefficients (a_k, b_k), (t, 2)
+    steps: list[np.ndarray]  # CG coefficients (a_k, b_k) of each column, shape (t, 2)
     n_iter: int
 
     @property
@@ -130,8 +130,8 @@ class Preconditioned:
         F = Q.map.features(Q.X, n_threads=Q.n_threads)
         F *= self.scale[:, None]
         self.P = ShiftedLowRank(F.T, 1.0, n_threads=Q.n_threads)
-        # Applying P~^-1 loses digits to cancellation, in proportion to the norm of P~.  The
-        # measured relative error of log p was less than a fifth of `rounding`.
+        # Cancellation in applying P~^-1 reduces the precision, in proportion to the norm of P~.
+        # The measured relative error of log p was less than a fifth of `rounding`.
         norm = float(np.abs(self.P._square).sum(axis=0).max(initial=0.0))
         self.rounding = 0.1 * float(np.finfo(float).eps) * norm
         if not self.rounding < _TUNING.max_rounding:
@@ -150,7 +150,7 @@ class Preconditioned:
         return TiledGram(self.Q.kernel, self.Q.X, n_threads=self.Q.n_threads)
 
     def times(self, V: np.ndarray) -> np.ndarray:
-        """Return C~ V."""
+        """Return the product of the scaled matrix C~ with V."""
         out = np.asarray(self._K @ (self.scale[:, None] * V))
         out *= self.scale[:, None]
         out += self._beside[:, None] * V
@@ -159,7 +159,9 @@ class Preconditioned:
     def solve(
         self, B: np.ndarray, tol: Any, max_iter: int, prior: np.ndarray | None = None
     ) -> CGSolution:
-        """Solve C~ X = B; each column stops at |r| <= tol |b|, in the norm of P~^-1.
+        """Solve C~ X = B by conjugate gradients, for all columns b of B at the same time.
+
+        A column stops when its residual r satisfies |r| <= tol |b|, in the norm of P~^-1.
 
         Parameters
         ----------
@@ -172,7 +174,8 @@ class Preconditioned:
             |r|^2 <= tol^2 (prior - b^T C~^-1 b), that is, relative to the posterior variance.
         """
         run = CGRecurrence(self.times, self.P.solve, B, _INDEFINITE_MESSAGE)
-        sizes, fit = run.rz.copy(), np.zeros(B.shape[1])  # b^T P~^-1 b, and b^T x
+        # sizes is b^T P~^-1 b, and fit is b^T x, for each column b with its solution x.
+        sizes, fit = run.rz.copy(), np.zeros(B.shape[1])
         goals = tol**2 * sizes
         steps: list[list[tuple[float, float]]] = [[] for _ in fit]
         active = np.flatnonzero(sizes > 0.0)
@@ -253,7 +256,7 @@ class Solved(PosteriorKernel):
             rows = slice(start, start + self._lockstep_columns)
             b, v, r = self._features(take(X, rows))
             out[rows] -= np.einsum("ij,ij->i", v, b + r)
-        return np.maximum(out, 0.0, out=out)  # a variance is negative only by rounding errors
+        return np.maximum(out, 0.0, out=out)  # negative variances are rounding errors
 
     @property
     def _lockstep_columns(self) -> int:
@@ -266,7 +269,10 @@ class Solved(PosteriorKernel):
     def _features(
         self, X: Any, tol: float = _TUNING.variance_tol
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the rows S k_X(x), S^-1 v(x) and S r(x), where S = diag(system.scale)."""
+        """Return the rows S k_X(x), S^-1 v(x) and S r(x) for each x in X.
+
+        S is diag(system.scale), v(x) is the solution of C v(x) = k_X(x), and r(x) is its residual.
+        """
         n, c, system = length(self.points), length(X), self.system
         check_budget(
             24 * n * c, self.max_memory, f"the posterior covariance of {c} points given {n}"

@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 _TILE = 512  # rows and columns of a tile; large enough to make the overhead per tile negligible
-_MAX_SINGLE_BLOCK_POINTS = _TILE  # below, threads cost more than they save
-_TILE_ARRAYS_PER_THREAD = 8  # arrays of the size of a tile that a pullback needs in each thread
+_MAX_SINGLE_BLOCK_POINTS = _TILE  # for up to this many points, threads cost more than they save
+_TILE_ARRAYS_PER_THREAD = 8  # number of tile-sized arrays that a pullback needs in each thread
 
 
 class FactorizedCovariance:
@@ -231,8 +231,8 @@ def derivatives(
         for cols in tile_slices[r:]:
             yield
             W, is_diagonal_tile = weights(rows, cols), cols == rows
-            # In a diagonal tile both arguments are the same observations, and None tells the
-            # kernel so: White is nonzero only there.
+            # In a diagonal tile both arguments are the same observations, which the second
+            # argument None indicates.  White is nonzero only for the same observations.
             block = kernel.linearise(Xi, None if is_diagonal_tile else take(X, cols))
             pulled[r] += block.pullback(W) if is_diagonal_tile else 2.0 * block.pullback(W)
             if A is not None:

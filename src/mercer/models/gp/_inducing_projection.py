@@ -46,8 +46,8 @@ class TriangularFactor(NamedTuple):
     """Triangular factor [R U; 0 V] of the points and targets; see the module docstring."""
 
     R: np.ndarray  # (m, m), upper triangular, with a positive diagonal
-    U: np.ndarray  # (m, q)
-    V: np.ndarray  # (q, q)
+    U: np.ndarray  # (m, q), which gives the weights R^-1 U
+    V: np.ndarray  # (q, q), with V^T V = Y^T (Q + D)^-1 Y for the targets Y
     residual: np.ndarray  # (n,), the diagonal of K - Q without noise, clipped at 0
 
     @property
@@ -84,10 +84,10 @@ class Projection:
     latent : ndarray of shape (n,)
         k(x, x) without noise.
     lost : float
-        Linearly dependent landmarks are dropped.  This bounds the variance of each dropped one
-        that the other landmarks do not explain.
+        A bound on the variance of each dropped landmark that the other landmarks do not
+        explain.  Landmarks are dropped if they are linearly dependent.
     n_threads : int or None
-        None uses all processors.
+        The number of threads; None uses all processors.
     """
 
     kernel: Kernel
@@ -110,7 +110,7 @@ class Projection:
                 f"approximation divides by it; add White() to the kernel, or set a noise (alpha) > "
                 f"0"
             )
-        P, Q = prepare_pair(kernel, S, S)  # two arguments: no noise is added
+        P, Q = prepare_pair(kernel, S, S)  # a kernel of two arguments contains no noise
         K = np.empty((len(P), len(Q)))
         fill_gram(kernel, P, Q, K, n_threads)
         K = 0.5 * (K + K.T)
@@ -135,7 +135,7 @@ class Projection:
         targets.
         """
         rows, strips = min(n, _strip_rows(m + q)), min(_STRIPS_PER_MERGE, check_threads(n_threads))
-        # for features, weights, and temporary arrays of the kernel
+        # The strips contain features, weights, and temporary arrays of the kernel.
         strip_numbers = strips * _ARRAYS_PER_STRIP * rows * (m + q)
         return 8 * (strip_numbers + (8 + _STRIPS_PER_MERGE) * (m + q) ** 2 + 8 * n * (q + 2))
 

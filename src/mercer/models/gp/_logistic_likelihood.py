@@ -21,8 +21,8 @@ __all__ = ["LogisticCurvature", "expected_probability", "factorize_shifted"]
 class _LogisticTuning:
     """Limits of the quadrature and of the curvature in the logistic likelihood."""
 
-    # The quadrature covers this many standard deviations on each side of the mean; beyond, the
-    # normal density is negligible in float64.
+    # The quadrature covers this many standard deviations on each side of the mean, beyond
+    # which the normal density is negligible in float64.
     normal_range: float = 9.0
     # Above this standard deviation of f, integrating over a logistic variable instead of f takes
     # fewer nodes.

@@ -37,7 +37,8 @@ def latent_and_noise(kernel: Kernel, X: Any) -> tuple[np.ndarray, np.ndarray]:
     total = np.asarray(kernel.diag(X), dtype=float)
     if not kernel.distinguishes_observations:
         return total, np.zeros_like(total)
-    match kernel:  # separate terms need no subtraction, which would lose digits
+    # Computing both parts term by term avoids a subtraction, which would reduce the precision.
+    match kernel:
         case White():
             return np.zeros_like(total), total
         case Sum(terms):

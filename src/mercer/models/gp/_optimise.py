@@ -36,7 +36,7 @@ class _OptimiserTuning:
     many_observations: int = 500
     # Step of the finite differences for second derivatives, in log parameters.
     difference_step: float = 1e-3
-    # Distance from a bound, in log parameters, below which an optimum counts as on the bound.
+    # Distance from a bound, in log parameters, below which an optimum counts as being on it.
     bound_margin: float = 0.01
     # If the curvature per observation is below this, the optimum on a quarter of the data counts as
     # undetermined.
@@ -433,14 +433,15 @@ class _ThetaOptimiser:
             value, gradient = self.evaluate(start)
         if not np.isfinite(value):
             return self._optimum(start, value, False, "the objective is not finite at the start")
-        standard_error = None  # a function, if the values are estimates
+        # standard_error is a function of theta if the values are estimates, otherwise None.
+        standard_error = None
         if self.objective.capabilities.standard_error:
             standard_error = self.objective.standard_error
         if H is None:
             R, u_bounds = None, self.bounds - start[:, None]
-            # By default, the first step of L-BFGS is the gradient; a long one ends in a corner of
-            # the bounds.  With few observations we accept this, because scikit-learn does the same
-            # and we want to find the same optimum.
+            # By default, the first step of L-BFGS is the gradient; a long step ends in a corner
+            # of the bounds.  With few observations we accept this, because scikit-learn does the
+            # same and we want to find the same optimum.
             unit_step |= rough or "gradient" not in first_steps(self.objective)
             scale = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if unit_step else 1.0
             options = {"gtol": _TUNING.gtol * scale, "ftol": _TUNING.ftol}
@@ -519,13 +520,14 @@ class _ThetaOptimiser:
             and standard_error is None
             and slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
         ):
-            # A steep gradient at the start makes the tolerances wide; a restart narrows them.
+            # The objective is divided by the length of the initial gradient, so that a steep start
+            # widens the tolerance for the gain; a restart from here narrows it.
             if value > start_value + _TUNING.min_restart_gain:
                 return self.lbfgs(theta)
             converged = False
             message = f"the objective is still increasing: its gradient in theta is {slope:.1e}"
         if not converged and standard_error is None and self.objective.capabilities.information:
-            # A parameter that the data determine to many digits, such as a period, has a large
+            # A parameter that the data determine very precisely, such as a period, has a large
             # gradient even very close to its optimum.  L-BFGS then makes no progress in the other
             # parameters, but Newton steps do.
             refined = self.newton(

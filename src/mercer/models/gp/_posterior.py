@@ -163,7 +163,8 @@ class Conditioned(PosteriorKernel):
     def _properties(self, *inner: Properties) -> Properties:
         if inner[0].order != 0:
             return Properties()
-        K = self.kernel(self.points, self.points)  # two arguments: without the noise of White
+        # With two arguments, the kernel treats all observations as different: K has no noise.
+        K = self.kernel(self.points, self.points)
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
         is_valid = lowest >= -1e-10 * np.abs(K).max()
         return Properties.of(
@@ -182,7 +183,7 @@ class Conditioned(PosteriorKernel):
         return self.variances(X, self._cross_kernel)
 
     def variances(self, X: Any, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
-        """Return k(x, x | data).
+        """Return the posterior variance k(x, x | data) at each point x of X.
 
         `cross_kernel(points)` returns a new array with the rows k_S(x); it is overwritten.
         """
@@ -201,7 +202,7 @@ class Conditioned(PosteriorKernel):
         return self._solve_features(self._cross_kernel(X))
 
     def _cross_kernel(self, X: Any) -> np.ndarray:
-        """Return the rows k_S(x) as a new array."""
+        """Return the kernel values k_S(x) of each x in X with the points S, as a new array."""
         P, Q = prepare_pair(self.kernel, X, self.points)
         K = np.empty((len(P), len(Q)))
         for start in range(0, len(P), _CHUNK_ROWS):
@@ -251,7 +252,7 @@ class Conditioned(PosteriorKernel):
 
 
 def _solve(L: np.ndarray, G: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Return L^-1 g, or L^-T g if `transposed`, for each row g of G."""
+    """Return L^-1 g, or L^-T g if `transposed`, for each row g of G and a lower triangular L."""
     return solve_triangular(L, G.T, lower=True, trans=int(transposed), check_finite=False).T
 
 

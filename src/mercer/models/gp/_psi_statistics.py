@@ -69,9 +69,9 @@ class Expectations(ABC):
 class _BumpGradients(NamedTuple):
     """Sums and derivatives of the weighted expectations T_ip = W_ip * bump_p(x_i)."""
 
-    total: np.ndarray  # (n,), sums over p
-    column_sums: np.ndarray  # (p,), sums over i
-    mu: np.ndarray  # derivative of sum_ip T_ip with respect to mu; likewise the fields below
+    total: np.ndarray  # (n,), the sums of T_ip over p
+    column_sums: np.ndarray  # (p,), the sums of T_ip over i
+    mu: np.ndarray  # derivative of sum_ip T_ip with respect to mu; the same for S, h and t
     S: np.ndarray
     h: np.ndarray
     t: np.ndarray

@@ -104,7 +104,10 @@ class SoftmaxCurvature:
 
     @staticmethod
     def n_square_arrays(q: int, gradient: bool) -> int:
-        """Return the number of n x n arrays: K, S, M, work, C factors, and M^-1 for a gradient."""
+        """Return the number of n x n arrays for q classes, including K.
+
+        They are K, S, M, a work array, q Cholesky factors, and M^-1 if a gradient is needed.
+        """
         return q + (5 if gradient else 4)
 
     def solve(self, K: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -243,9 +246,8 @@ def _normal_nodes(q: int) -> np.ndarray:
     points = qmc.Sobol(
         d=q - 1, scramble=True, bits=_TUNING.sobol_bits, seed=np.random.default_rng(0)
     )
-    quantiles = points.random_base2(_TUNING.log2_nodes) + 0.5 ** (
-        _TUNING.sobol_bits + 1
-    )  # not 0: its normal quantile is infinite
+    # The shift avoids the point 0, whose normal quantile is infinite.
+    quantiles = points.random_base2(_TUNING.log2_nodes) + 0.5 ** (_TUNING.sobol_bits + 1)
     return np.asarray(ndtri(quantiles) @ helmert(q))
 
 
@@ -267,9 +269,8 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     -----
     For two classes, the expectation is computed by quadrature, with an error of about 1e-10.  For
     more classes, it is the mean over 4096 points of a Sobol sequence, the same in every call.  Its
-    error is up to 1e-4 for 3 classes and
-    5e-4 for 10 classes if f has a standard deviation of 1, and up to 5e-4 and about 5e-3 if f has
-    a standard deviation of 8.
+    error is up to 1e-4 for 3 classes and 5e-4 for 10 classes if f has a standard deviation of 1,
+    and up to 5e-4 and about 5e-3 if f has a standard deviation of 8.
 
     Examples
     --------
@@ -283,7 +284,7 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
         variance = covariance[:, 0, 0] + covariance[:, 1, 1] - 2.0 * covariance[:, 0, 1]
         p = expected_probability(mean[:, 1] - mean[:, 0], variance)
         return np.column_stack([1.0 - p, p])
-    # the softmax does not depend on a common shift of all f_c: project it out
+    # remove the common shift of all f_c, on which the softmax does not depend
     covariance = covariance - covariance.mean(axis=1, keepdims=True)
     eigenvalues, V = np.linalg.eigh(covariance - covariance.mean(axis=2, keepdims=True))
     roots = (V * np.sqrt(np.maximum(eigenvalues, 0.0))[:, None, :]) @ V.transpose(0, 2, 1)

@@ -118,8 +118,9 @@ class QuadraticModel:
     ) -> bool:
         """Update the model after a step s from gradient g; return whether to accept the step."""
         e = self._to_model_step(s)
-        if np.abs(s).max() < _TUNING.max_learning_step and new_gradient.any():  # 0: not computed
-            ratio = np.where(self.noise_mask, 1.0 + e, 1.0)  # de/dd
+        # A new gradient of 0 means that it was not computed.
+        if np.abs(s).max() < _TUNING.max_learning_step and new_gradient.any():
+            ratio = np.where(self.noise_mask, 1.0 + e, 1.0)  # the derivative of e in the step s
             self.steps.append((e, g - new_gradient / ratio))
         if actual_gain < 0.25 * predicted_gain:
             # Shrink the radius to the maximum of the parabola through the values at both ends of

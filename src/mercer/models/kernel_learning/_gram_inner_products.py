@@ -87,9 +87,8 @@ class GramInnerProducts:
         w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
         W, root = w.sum(), np.sqrt(w)
         threads = check_threads(None)
-        max_entries = budget_in_bytes(max_memory) / (
-            8 * _TUNING.min_budget_ratio * threads
-        )  # the rest is for the points
+        # The tiles use only this part of the memory budget; the rest is for the points.
+        max_entries = budget_in_bytes(max_memory) / (8 * _TUNING.min_budget_ratio * threads)
         size = int(
             np.clip(
                 np.sqrt(min(_TUNING.max_tile_entries, max_entries) / p),

@@ -106,8 +106,8 @@ class MultipleKernel(Kernel):
     The kernel is k(x, z) = sum_k v_k k_k(x, z) / s_k, with weights v >= 0 of sum 1.  Like the
     parameter of ``RBF("median")``, the weights are computed from the training data: a fitted
     estimator has a plain sum of kernels as its `kernel_`, which is positive definite because no
-    weight is negative.  In a Gaussian process
-    the learned weights are only starting values, which are then optimised.
+    weight is negative.  In a Gaussian process the learned weights are only starting values, which
+    are then optimised.
 
     ============= ============================================================================
     method        weights
@@ -240,7 +240,7 @@ class MultipleKernel(Kernel):
         return self._learn_weights(X, weights, targets).kernel
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._require_resolved()  # raises; a resolved kernel is a Sum
+        self._require_resolved()  # always raises: only the resolved kernel, a Sum, has values
 
     # ------------------------------------------------------------------ learning
 
@@ -304,7 +304,8 @@ class MultipleKernel(Kernel):
     def _compute_weights(self, problem: WeightingProblem) -> np.ndarray:
         if self.method == "average":
             return equal_weights(problem)
-        varies = np.diagonal(problem.products) > 0  # other kernels are constant on X
+        # Kernels that do not vary are constant on X, and have the weight 0.
+        varies = np.diagonal(problem.products) > 0
         v = np.zeros(len(varies))
         if not (
             problem.target_norm2 > 0 and varies.any()

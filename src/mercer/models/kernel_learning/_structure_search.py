@@ -60,7 +60,7 @@ class _StructureSearchTuning:
 
 _TUNING = _StructureSearchTuning()
 
-Term = tuple[float, tuple[Kernel, ...]]  # a factor and the base kernels of a product
+Term = tuple[float, tuple[Kernel, ...]]  # the factor of a term, and its base kernels
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,8 @@ class ExpressionSearch:
         self.n_left -= result.evaluations
         p = result.theta.size
         bic = float(result.value - 0.5 * p * np.log(len(self.y)))
-        others = [t for t in self.tried if t.words != expression.words]  # drop a coarse result
+        # The new result replaces an earlier, coarse result for the same expression.
+        others = [t for t in self.tried if t.words != expression.words]
         self.tried = [*others, Candidate(level, expression.words, bic, float(result.value), p)]
         return bic, expression.with_parameters(kernel.with_theta(result.theta))
 
@@ -353,7 +354,7 @@ def _starting_kernels(kernel: Kernel, periods: dict[int, list[float]]) -> Iterat
     inner = _unwrap(kernel)
     column = kernel.columns[0] if isinstance(kernel, Select) else 0
     if isinstance(inner, Periodic):
-        # If the data suggest no period, start from that of the base kernel.
+        # If the periodograms give no period, start from the period of the base kernel.
         changes = [{"period": period} for period in periods.get(column, ())] or [{}]
     elif isinstance(scale := getattr(inner, "length_scale", None), float):
         changes = [{"length_scale": scale * s} for s in _TUNING.length_scales]

@@ -194,7 +194,7 @@ class ComponentSearch:
             chosen = fit_solver_to_budget(solver, centred.gram, k, self.max_memory)
             kwargs: dict[str, Any] = {} if start is None else {"start": start}
             if isinstance(chosen, DenseEigen) and self.indefinite == "raise":
-                kwargs["keep"] = n_kept  # other components need no residuals
+                kwargs["keep"] = n_kept  # residuals are computed only for these components
             return chosen.eigenpairs(centred, k, overwrite=True, log=self.log, **kwargs)
 
         def n_kept(values: np.ndarray) -> int:
@@ -241,7 +241,8 @@ class ComponentSearch:
         if self.drop_zeros:
             k = min(k, int(np.sum(pairs.values > 0)))
         pairs = pairs.first(k)
-        if np.any(centred.scale != centred.scale[0]):  # the same signs as if points were repeated
+        # With weights, choose the signs that repeated points would give.
+        if np.any(centred.scale != centred.scale[0]):
             signs = canonical_signs(pairs.vectors / centred.scale[:, None])
             pairs = replace(pairs, vectors=pairs.vectors * signs)
         return Components.exact(centred, pairs, points, score_factors[:k], total)
@@ -312,13 +313,13 @@ class ComponentSearch:
         if spec != "features":
             return LowRankEigen(self.landmarks.rank, self.landmarks.method, self._seed)
         seed = self._seed
-        if isinstance(seed, np.random.RandomState):  # not accepted by SciPy's Sobol sampler
+        if isinstance(seed, np.random.RandomState):  # SciPy's Sobol sampler does not accept it
             seed = int(seed.randint(2**31 - 1))
         return FourierEigen(rank=self.landmarks.rank, random_state=seed)
 
     @property
     def _seed(self) -> Any:
-        """The random seed; None means 0."""
+        """The random seed; 0 if `random_state` is None."""
         seed = self.landmarks.random_state
         return 0 if seed is None else seed
 

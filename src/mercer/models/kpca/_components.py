@@ -186,7 +186,7 @@ class Components:
         return replace(self, basis=self.basis._replace(moments=moments))
 
     def in_terms_of(self, kernel: Kernel) -> Components:
-        """Return the components with `kernel` as their kernel; it must have the same values."""
+        """Return the components with the kernel replaced by `kernel`, which has the same values."""
         f, basis = self.expansion, self.basis
         if basis is not None and isinstance(basis.map, NystroemMap):
             basis = basis._replace(map=replace(basis.map, kernel=kernel))
@@ -239,8 +239,8 @@ class Components:
 
     def score(self, X: Any) -> np.ndarray:
         """Return the scores <w_j, phi(x) - mu> of each point x of X, shape (n, k)."""
-        # mu, the last column, is evaluated but not used: the whole expansion has its points
-        # prepared and cached, and one more column costs little.
+        # The last column, the mean mu, is evaluated but not used.  It costs little, and the points
+        # of the whole expansion are already prepared and cached.
         return self._evaluate(X, self.expansion)[:, :-1] - self.offset
 
     def error(self, X: Any, kernel: Kernel) -> np.ndarray:

@@ -44,7 +44,8 @@ class _PlanTuning:
     sum_strip: int = 512
     # If K takes more bytes than this, it is stored only if this clearly saves time.
     large_matrix: int = 2**31
-    # When solvers are compared, the time of those that store such a large K is multiplied by this.
+    # When solvers are compared, the time of those that store a K of more than `large_matrix` bytes
+    # is multiplied by this.
     large_matrix_penalty: float = 1.25
     # Typical number of passes over K that the block Krylov solver needs.
     krylov_passes: int = 5
@@ -183,9 +184,10 @@ def make_plan(
     threads = check_threads(None)
     tiled_bytes = working_bytes(kernel, X, None, k + 16, threads)
     tile_bytes = 0 if is_precomputed else working_bytes(kernel, X, None, 0, threads)
-    # memory for weighted sums of rows; more for a precomputed K, which is also validated
+    # Weighted sums of rows need this memory; a precomputed K is also validated and needs more.
     strip_bytes = 8 * n * min(n, _TUNING.sum_strip) * (3 if is_precomputed else 1)
-    n_computed = n if wanted is not None and wanted < 1 else k  # a fraction needs all of them
+    # A fraction of the variance requires all n components.
+    n_computed = n if wanted is not None and wanted < 1 else k
     krylov, nystroem = BlockKrylov(), LowRankEigen(rank=rank)
     n_landmarks = nystroem.features(n, k)
     needs = {
@@ -230,7 +232,7 @@ def make_plan(
     for option in candidates:
         if option.storage == "dense" and matrix_bytes > _TUNING.large_matrix and not is_precomputed:
             candidates[option] = _TUNING.large_matrix_penalty * option.cost
-    if isinstance(X, Blocks):  # K is then never stored as a whole
+    if isinstance(X, Blocks):  # for chunked points, K is never stored as a whole
         candidates = {
             option: cost for option, cost in candidates.items() if option.storage == "tiled"
         }
@@ -274,7 +276,8 @@ def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
         matrix_bytes = working_bytes(K.kernel, K.X, None, k + 16, check_threads(K.n_threads))
     else:
         matrix_bytes = 8 * n * n
-    workspace = getattr(solver, "workspace", lambda n, k: 0)  # user-defined solvers may not have it
+    # User-defined solvers may not have a method `workspace`.
+    workspace = getattr(solver, "workspace", lambda n, k: 0)
     if isinstance(solver, BlockKrylov) and matrix_bytes + workspace(n, k) > budget_in_bytes(
         max_memory
     ):
@@ -297,8 +300,8 @@ def fits_dense(kernel: Kernel, X: Any, max_memory: Any) -> bool:
 def dense_eigen_bytes(n: int, k: int) -> int:
     """Return the memory for k components of a dense n x n eigenproblem, in bytes.
 
-    There are two phases, and the larger one counts: LAPACK on the whole matrix, and seven n x k
-    arrays for eigenvectors, scores, coefficients and temporary results.
+    It is the larger of the memory of two phases: LAPACK on the whole matrix, and seven n x k arrays
+    for eigenvectors, scores, coefficients and temporary results.
     """
     return max(8 * n * n + DenseEigen().workspace(n, k), 8 * n * 7 * k)
 

@@ -84,7 +84,7 @@ def _sort_by_kernel_values(K: TiledGram) -> np.ndarray:
     a, b = order[:-1], order[1:]
     same = (projections[a] == projections[b]) & (diagonal[a] == diagonal[b])
     tied_positions = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    if len(tied_positions):  # projections are equal by rounding, or the rows are equal
+    if len(tied_positions):  # equal rows, or projections equal by rounding
         tied = order[tied_positions]
         rows = np.sort(K.block(tied, slice(None)), axis=1)
         resorted = np.lexsort([*rows.T, projections[tied], diagonal[tied]])

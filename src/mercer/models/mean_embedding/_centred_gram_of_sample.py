@@ -3,8 +3,8 @@
     K'_ij = K_ij - r_i - r_j + g,   r_i = mean over c of k(x_i, c),   g = mean of r over the c
 
 K' is the kernel matrix of phi(x) - mu, where mu is the mean of phi over a few of the points, the
-centres c.  Differences of means are the same for K' and K, because mu cancels.  They lose fewer
-digits with K', which has no large component that is common to all points.  K' is evaluated in
+centres c.  Differences of means are the same for K' and K, because mu cancels.  They are
+more precise with K', which has no large component that is common to all points.  K' is evaluated in
 tiles, like K.
 """
 

@@ -68,7 +68,8 @@ def herd(
     mean = MeanEmbedding.of(X, kernel, max_memory)
     m = check_summary_options(n_points, len(mean), weights, max_memory)
     selected = np.empty(m, dtype=np.intp)
-    score = 0.5 * mean.diagonal  # the loop adds k(x, x_s) for selected x_s, and inf at x_s
+    # The loop adds k(x, x_s) for each selected x_s; inf prevents selecting a point twice.
+    score = 0.5 * mean.diagonal
     for t in range(m):
         selected[t] = np.argmin(score - (t + 1) * mean.values)
         score += mean.column(selected[t])

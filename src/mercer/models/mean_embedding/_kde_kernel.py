@@ -130,6 +130,6 @@ def _log_matern(nu: float, s: np.ndarray) -> None:
             log = constant + nu * np.log(u) + np.log(kve(nu, u)) - u
             # Where K_nu overflows, u is so small that the first term of the series suffices.
             near = -u * u / (4.0 * (nu - 1.0)) if nu > 1.0 else np.zeros_like(u)
-            # Where kve fails, u is so large that K_nu(u) = sqrt(pi / (2 u)) e^-u to all digits.
+            # Where kve fails, u is so large that K_nu(u) = sqrt(pi / (2 u)) e^-u in float64.
             far = constant + (nu - 0.5) * np.log(u) + 0.5 * np.log(0.5 * np.pi) - u
         u[...] = np.where(np.isfinite(log), log, np.where(u < 1.0, near, far))

@@ -1,4 +1,4 @@
-"""Kernel thinning (Dwivedi and Mackey): halve a sample repeatedly, then improve the best part.
+"""Kernel thinning (Dwivedi and Mackey): halve a sample repeatedly, then improve the best half.
 
 Halving assigns one point of each pair (x, x') to the first half and the other point to the second.
 Let psi be the difference of the sums of k over the two halves so far, b^2 = |k(x, .) - k(x', .)|^2
@@ -31,16 +31,16 @@ __all__ = ["thin"]
 class _ThinningTuning:
     """Block sizes, and parameters of the halving stage of kernel thinning."""
 
-    # Number of points whose pairs are assigned from one tile of K, before the sums psi of the other
-    # points are updated.
+    # Number of points whose pairs are assigned from one tile of K, before psi, the difference of
+    # the kernel sums of both halves, is updated at the other points.
     points_per_tile: int = 256
-    # Number of rows of K in one parallel task that updates psi.
+    # Number of rows of K in one parallel task that updates these differences psi.
     rows_per_task: int = 1024
     # Number of candidate parts that are retained after a halving; more candidates require more
     # evaluations of K.
     max_candidates: int = 64
-    # Bound on the probability that |alpha| > a for some pair, over all halvings; see the module
-    # docstring.
+    # Bound on the probability that, for some pair in any halving, the assignment probability
+    # (1 +- alpha / a) / 2 of the module docstring is outside [0, 1].
     delta: float = 0.5
 
 
@@ -124,7 +124,7 @@ def _halve(
     K: TiledGram, index: np.ndarray, rng: np.random.Generator, delta: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split an even number of points, given by their indices, into two halves with close means."""
-    n, P = len(index), K._P[index]  # copied once, so that tiles are slices of P
+    n, P = len(index), K._P[index]  # P is copied once, so that tiles are slices of it
     psi, sides, uniforms = np.zeros(n), np.empty(n), rng.random(n // 2)
     sigma, width = 0.0, np.sqrt(2.0 * np.log(2.0 * n / delta))
 

@@ -82,9 +82,8 @@ def mmd(
     kernel : Kernel, str, callable or None, default=None
         Anything that `mercer.kernels.as_kernel` accepts; parameters that depend on the data, such
         as "median", are computed from the pooled samples.  None means the RBF with the median
-        bandwidth.  Kernels that are
-        conditionally positive definite of order 1 are accepted: `Distance()` gives the energy
-        distance.
+        bandwidth.  Kernels that are conditionally positive definite of order 1 are accepted:
+        `Distance()` gives the energy distance.
     estimator : {"unbiased", "biased", "linear"}, default="unbiased"
         See the table above.
     x_weights, y_weights : arrays of shape (m,) and (n,), optional

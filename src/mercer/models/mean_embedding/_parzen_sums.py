@@ -83,7 +83,7 @@ def log_kernel_sums(
                 T[Pi.coincidences(Qj)] = -np.inf
             new_largest = np.maximum(largest, T.max(axis=1))
             T -= np.where(np.isfinite(new_largest), new_largest, 0.0)[:, None]
-            with np.errstate(invalid="ignore"):  # -inf - (-inf) as long as a sum has no terms
+            with np.errstate(invalid="ignore"):  # a sum without terms gives -inf - (-inf)
                 total *= np.where(largest == new_largest, 1.0, np.exp(largest - new_largest))
             total += exp_inplace(T, 1.0).sum(axis=1)
             largest = new_largest
@@ -125,7 +125,7 @@ def choose_bandwidth(rule: str, kernel: Kernel, X: np.ndarray, w: np.ndarray) ->
     0.5
     """
     d = X.shape[1]
-    n = 1.0 / float(w @ w)  # the effective number of points; n for equal weights
+    n = 1.0 / float(w @ w)  # effective number of points; len(X) for equal weights
     if rule == "scott":
         return float(n ** (-1.0 / (d + 4)))
     silverman = float((n * (d + 2) / 4.0) ** (-1.0 / (d + 4)))
@@ -133,7 +133,10 @@ def choose_bandwidth(rule: str, kernel: Kernel, X: np.ndarray, w: np.ndarray) ->
 
 
 def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: float) -> float:
-    """Return the bandwidth that maximises sum_i w_i log p_(-i)(x_i), leaving out x_i."""
+    """Return the bandwidth that maximises the leave-one-out log likelihood.
+
+    It is sum_i w_i log p_i(x_i), where p_i is the density estimated without x_i.
+    """
     if len(X) < 2:
         raise ValueError(
             "bandwidth='loo' leaves out one point at a time and needs at least 2 points, got 1 "
@@ -142,9 +145,8 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
     scaled = X / DensityKernel.of(kernel, 1.0, X.shape[1]).scale
     spread = float(np.sqrt(np.mean(w @ (scaled - w @ scaled) ** 2)))
     heaviest, other_weights = np.argmax(w), 1.0 - w
-    other_weights[heaviest] = np.delete(
-        w, heaviest
-    ).sum()  # 1 - w suffers from cancellation if w is nearly 1
+    # 1 - w would suffer from cancellation where w is nearly 1.
+    other_weights[heaviest] = np.delete(w, heaviest).sum()
     if not spread > 0.0:
         raise ValueError(
             "bandwidth='loo' maximises a likelihood that has no maximum if all points are equal; "

@@ -85,7 +85,7 @@ class MeanEmbedding:
     """
 
     K: TiledGram
-    values: np.ndarray  # mu(x_i)
+    values: np.ndarray  # the values mu(x_i) at all points
     diagonal: np.ndarray
     kernel: Kernel
     X: Any

@@ -140,7 +140,7 @@ class BlockKrylov:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         b = self._block(n, k)
         proof_columns = 4 * min(n, _TUNING.proof_widths[-1]) if self.prove else 0
-        # Factor 4: both the basis and its image are copied when they grow.
+        # The basis and its image are copied when they grow, so they count as four arrays.
         return 8 * n * (self._rank(n, b) + 4 * _capacity(n, b) + 6 * b + proof_columns)
 
     def cost(self, n: int, k: int, read: Cost, rounds: bool = False) -> Cost:
@@ -150,8 +150,8 @@ class BlockKrylov:
         True, later passes may use float32.
         """
         b = self._block(n, k)
-        r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # average sizes
-        factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # pivots, F F^T, eigenvectors
+        r, m, new = self._rank(n, b), min(n, 3 * b), 0.6 * b  # rank, mean basis size, new columns
+        factor = Cost(thin=2.0 * n * r**2 + 15.0 * r**3)  # factor F, eigenvectors of F F^T
         thin = 4.0 * n * r * new + 14.0 * n * m * new + 4.0 * n * m * b + 5.0 * m**3
         passes = min(_TUNING.min_expected_passes + float(np.log2(k)), _TUNING.max_expected_passes)
         pass_units = passes
@@ -201,7 +201,7 @@ class BlockKrylov:
             )
             residuals = result.r[:k].copy()
             for a, b in degenerate_ranges(values, eigenvalue_rounding(float, norm)):
-                # The basis of this eigenspace was rotated, which mixes its residuals.
+                # The eigenvectors of this eigenspace were rotated, which mixes their residuals.
                 residuals[a:b] = np.linalg.norm(residuals[a:b])
         certificate = result.certificate
         status = Status.CONVERGED if result.converged else Status.NOT_CONVERGED
@@ -298,7 +298,8 @@ class BlockKrylov:
                 and (float32 := Float32Products.of(A, rng)) is not None
             ):
                 basis.track_float32_errors(float32)
-            if basis.float32 is not None and not use_float32:  # later corrections are smaller
+            # Once float32 is accurate enough, it remains so, because later corrections are smaller.
+            if basis.float32 is not None and not use_float32:
                 wanted = unconverged < k
                 expected_errors = basis.float32.expected_error(corrections[:, wanted])
                 use_float32 = bool(
@@ -338,10 +339,10 @@ class BlockKrylov:
 
 
 class _KrylovResult(NamedTuple):
-    """The final state of the iteration."""
+    """Result of the block Krylov iteration: Ritz pairs, residuals and certificate."""
 
     t: np.ndarray  # all Ritz values, in descending order
-    r: np.ndarray  # the norms of their residuals
+    r: np.ndarray  # residual norms of all Ritz pairs
     U: np.ndarray  # the first k Ritz vectors
     passes: int
     converged: bool
@@ -361,9 +362,9 @@ def _first_block(
 
 
 def _orthonormal(N: np.ndarray, Z: np.ndarray, rng: Any, fill: int = 0) -> np.ndarray:
-    """Return an orthonormal basis of the projection of N onto the complement of span(Z).
+    """Return an orthonormal basis of span(N) after projection onto the complement of span(Z).
 
-    If it has fewer than `fill` columns, random columns are added.
+    If the basis has fewer than `fill` columns, random columns are added.
     """
     n = len(N)
     size = np.linalg.norm(N, axis=0)

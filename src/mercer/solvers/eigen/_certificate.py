@@ -200,7 +200,7 @@ def certify(
     else:
         upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
     t, r = t[:k], r[:k] + slack
-    upper = np.minimum.accumulate(upper)  # eigenvalues descend, so their bounds may too
+    upper = np.minimum.accumulate(upper)  # an upper bound on l_i also bounds l_{i+1}
     upper = _kato_temple(t, r, upper, outside, slack)
     proved = bool(rest < t[-1] - slack and outside <= t[-1] + r[-1])
     return _make_certificate(
@@ -354,7 +354,7 @@ def _frobenius_bounds(
         return np.full(k, np.inf), np.inf, np.inf, 0
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
     perp = np.sqrt(np.maximum(squared_norm - T - (1 + ritz) * R**2, 0.0) + floor**2)
-    first = k - 1  # the index that belongs to j = k
+    first = k - 1  # index of the entries for j = k
     T, R, perp = T[first:], R[first:], perp[first:]
     if bound is not None:
         for i in np.unique(np.geomspace(1, len(perp), _N_BOUND_CALLS).astype(int) - 1).tolist():
@@ -363,7 +363,7 @@ def _frobenius_bounds(
     # Column j: bounds on the i-th largest number among t_1 ... t_j and the eigenvalues of A_perp.
     ranked = np.maximum(t[:k, None], perp)
     gap = t[:k, None] - perp
-    with np.errstate(invalid="ignore", divide="ignore"):  # these entries are not used below
+    with np.errstate(invalid="ignore", divide="ignore"):  # `np.where` discards nan values
         correction = 2.0 * R**2 / (gap + np.sqrt(gap**2 + 4.0 * R**2))
     bounds = ranked + np.where((gap > 0) & (R > 0), correction, R)
     outside = _next_eigenvalue_bound(t[k:], r[k:], perp)
@@ -392,7 +392,8 @@ def _kato_temple(
 ) -> np.ndarray:
     """Tighten the upper bounds of isolated eigenvalues by the Kato-Temple inequality.
 
-    The smallest eigenvalue comes first, because each bound uses that of the next smaller one.
+    The loop starts with the smallest eigenvalue, because each bound uses that of the next smaller
+    eigenvalue.
     """
     t, r, below, high = t.tolist(), r.tolist(), outside, upper.tolist()
     for i in range(len(t) - 1, -1, -1):
@@ -413,14 +414,14 @@ def _davis_kahan(
     """
     k = len(t)
     below = np.append(upper[1:], outside)
-    gaps = (t - below - slack).tolist()  # from each eigenvalue to the bound on the next one
+    gaps = (t - below - slack).tolist()  # distances to the bound on the next eigenvalue
     min_gaps = np.append(r[:-1] + r[1:], 0.0).tolist()
     sines = np.ones(k)
     clusters: list[tuple[int, int]] = []
     start = 0
     for i in range(k):
         if i + 1 < k and gaps[i] <= min_gaps[i]:
-            continue  # not separated from the next eigenvalue
+            continue  # eigenvalue i is not separated from the next one
         above = np.inf if start == 0 else t[start - 1] - t[start] - slack
         gap = min(above, gaps[i])
         if gap > 0:

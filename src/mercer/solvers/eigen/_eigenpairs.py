@@ -138,7 +138,7 @@ def assemble_eigenpairs(
     slack = eigenvalue_rounding(dtype, norms[1])
     values, vectors = sort_and_fix_signs(values, vectors, slack)
     residuals = np.empty(len(values))
-    for start in range(0, len(values), 256):  # in chunks, to avoid a second (n, k) array
+    for start in range(0, len(values), 256):  # chunks avoid a second (n, k) array
         columns = slice(start, start + 256)
         difference = times(vectors[:, columns]) - vectors[:, columns] * values[columns]
         residuals[columns] = np.linalg.norm(difference, axis=0)

@@ -54,15 +54,15 @@ _FEATURES_PER_COMPONENT = 10
 class FeatureBasis(NamedTuple):
     """Feature map, feature moments and eigenvectors in feature space, found by a feature solver."""
 
-    map: Any  # NystroemMap or FourierMap
+    map: Any  # a `NystroemMap` or `FourierMap`
     moments: Moments
-    axes: np.ndarray  # (m, k), orthonormal
+    axes: np.ndarray  # eigenvectors in feature space, shape (m, k)
     # Squared distance of each point from the mean in feature space, if the points are available.
     distances: np.ndarray | None = None
 
 
 class _FeatureSolver:
-    """Base class of eigensolvers that use explicit features; their method `map` creates them."""
+    """Base class of eigensolvers that use explicit features; `map` returns the feature map."""
 
     def eigenpairs(
         self,
@@ -153,7 +153,7 @@ class LowRankEigen(_FeatureSolver):
         return self.choice(k).count(n)
 
     def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
-        """Choose landmarks from the points X, factor their kernel matrix, return the map."""
+        """Choose landmarks from the points X, factor their kernel matrix and return the map."""
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
 
@@ -417,7 +417,7 @@ def feature_moments(
         return cast(Moments, moments)
     moments, n = Moments.none(len(phi)), length(X)
     points = as_csr(X)
-    exact = isinstance(phi, NystroemMap)  # otherwise k(x, x) - |phi(x)|^2 may be negative
+    exact = isinstance(phi, NystroemMap)  # only then is k(x, x) >= |phi(x)|^2 for all x
     for rows, F in phi.blocks(X, n_threads=n_threads):
         diagonal = phi.kernel.diag(as_float64(take(points, rows))) if exact else None
         block_weights = None if weights is None else weights[rows]

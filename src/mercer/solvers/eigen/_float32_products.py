@@ -20,7 +20,7 @@ import numpy as np
 __all__ = ["Float32Products"]
 
 _SAMPLED_ROWS = 256  # number of rows on which the float32 error is measured
-# With fewer points, float32 does not pay off: for 5000 points, nothing is gained.
+# With fewer points than this, float32 products save hardly any time.
 _MIN_POINTS = 32 * _SAMPLED_ROWS
 _SAFETY_FACTOR = 2.0  # estimated error norms are multiplied by this
 

@@ -23,7 +23,7 @@ from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
 
 __all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
 
-# For more points, the three extra n x n matrices of divide and conquer take too much memory.
+# Maximum number of points for divide and conquer, which needs three extra n x n matrices.
 _MAX_DIVIDE_AND_CONQUER_POINTS = 500
 # If tol = 0, ARPACK has converged if the relative residuals are at most this.
 _ARPACK_ZERO_TOL = 1e-12

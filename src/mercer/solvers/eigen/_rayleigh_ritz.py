@@ -34,7 +34,7 @@ class RitzBasis:
         self.float32 = float32
         # The float32 error of Y on the rows that `Float32Products` samples.
         self.sampled_error = np.empty((0 if float32 is None else len(float32.rows), 0))
-        # Projection on the float32 columns: w^T inexact w = |x|^2 as in the module docstring.
+        # w^T inexact w is |x|^2 for the Ritz vector Z w, with x as in the module docstring.
         self.inexact = np.empty((0, 0))
 
     def __len__(self) -> int:

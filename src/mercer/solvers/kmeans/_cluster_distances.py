@@ -97,7 +97,7 @@ class KernelDistances:
     def fill_empty_clusters(self, labels: np.ndarray, distances: np.ndarray) -> np.ndarray:
         """Assign the points that are farthest from their centroids to the empty clusters.
 
-        Points that coincide with their centroid, and the last point of a cluster, stay.
+        Points that coincide with their centroid, and the last point of a cluster, keep their clusters.
         """
         counts = np.bincount(labels, minlength=self.n_clusters)
         empty = np.flatnonzero(counts == 0)
@@ -197,7 +197,7 @@ class KernelDistances:
         columns = np.unique(np.concatenate([moved for moved, *_ in moves.values()]))
         most_moved = (
             2 * len(columns) > self.n
-        )  # then a full pass is cheaper, because it uses the symmetry of K
+        )  # if so, a full pass is cheaper, because it uses the symmetry of K
         if most_moved or not isinstance(self.gram, DenseGram | TiledGram):
             new_sums = self.sums([labels for *_, labels in moves.values()])
             for i, S in zip(moves, new_sums, strict=True):

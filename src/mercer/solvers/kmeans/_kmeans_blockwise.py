@@ -116,7 +116,7 @@ def cluster_blocks(
     start : ndarray of shape (m, n_clusters)
         Initial centroids, as columns of landmark features.
     given : points, optional
-        One point for each cluster.  If given, they replace the initial centroids.
+        One point for each cluster.  If given, these points replace the initial centroids.
     log : callable, optional
         Called with a progress message after each iteration.
 

@@ -29,7 +29,7 @@ from ._lloyd import Lloyd, Partition
 
 __all__ = ["Clusters", "cluster"]
 
-_MAX_STORED_POINTS = 4000  # for more points, K is evaluated again: faster than reading it
+_MAX_STORED_POINTS = 4000  # for more points, evaluating K again is faster than reading it
 
 
 @dataclass(frozen=True, eq=False)

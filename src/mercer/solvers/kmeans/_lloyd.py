@@ -135,7 +135,7 @@ class Lloyd:
     max_memory: Any = None
 
     def workspace(self, n: int, starts: int = 1) -> int:
-        """Return the memory in bytes, without K, if this many starts run at the same time."""
+        """Return the memory in bytes, without K, if the given number of starts run together."""
         return 8 * n * (_ARRAYS_PER_START * self.n_clusters * (starts + 1) + 12)
 
     def partition(
@@ -187,12 +187,13 @@ class Lloyd:
             self._iterate(points, states, log)
             best_states = [
                 min([*best_states, *states], key=lambda state: state.inertia)
-            ]  # if there are ties, the first one
+            ]  # the first one of several equally good starts
         best = best_states[0]
         if start is None:  # clusters are numbered in random order: sort them by weight
             first = np.full(C, np.inf)
             np.minimum.at(first, best.centroid_labels, points.keys)
-            best.renumber(np.lexsort((first, -best.masses)))  # ties are sorted by smallest key
+            # clusters of equal weight are sorted by smallest key
+            best.renumber(np.lexsort((first, -best.masses)))
         return self._result(points, best, len(starts), watch)
 
     def _initial_labels(self, points: KernelDistances, rng: np.random.Generator) -> np.ndarray:

@@ -108,7 +108,7 @@ class Factor(ABC):
 
     @property
     def report(self) -> Report:
-        """The report of the last solve; its status is PENDING before the first one."""
+        """The report of the last solve; its status is PENDING before the first solve."""
         status, message = Status.PENDING, self._message
         if not np.isnan(self._residual):
             status, message = status_of(
@@ -257,7 +257,7 @@ class Cholesky:
         NotPositiveDefiniteError
             If a pivot is not positive, or the matrix is singular to working precision.
         """
-        shift = check_shift(gram, shift)  # before the array of K is overwritten
+        shift = check_shift(gram, shift)  # check now, before the array of K is overwritten
         return _CholeskyFactor(repr(self), gram_to_array(gram, overwrite), shift)
 
 
@@ -346,7 +346,7 @@ class LeastSquares:
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
         """Decompose K + diag(shift); the parameters are those of `Cholesky.factorize`."""
-        shift = check_shift(gram, shift)  # before the array of K is overwritten
+        shift = check_shift(gram, shift)  # check now, before the array of K is overwritten
         return _SpectralFactor(repr(self), gram_to_array(gram, overwrite), shift, self.rcond)
 
 

@@ -27,7 +27,7 @@ from ._woodbury import ShiftedLowRank
 
 __all__ = ["ConjugateGradient"]
 
-_STEPS_PER_CHEBYSHEV_STEP = 1.3  # expected number of steps / Chebyshev's bound
+_STEPS_PER_CHEBYSHEV_STEP = 1.3  # ratio of the expected number of steps to Chebyshev's bound
 _MAX_FACTOR_ENTRIES = 2**27  # by default, F has at most this many entries: 1 GiB in float64
 
 
@@ -170,7 +170,7 @@ def expected_steps(ratio: float) -> float:
 class _IterativeFactor(PreconditionedFactor):
     """Conjugate gradients with the low-rank preconditioner of `ConjugateGradient`."""
 
-    expected_steps = 0.0  # without a preconditioner there is no estimate
+    expected_steps = 0.0  # 0 means unknown: without a preconditioner there is no estimate
     _advice = (
         "The usual cause is a shift that is smaller than many eigenvalues of K. Increase rank or "
         "max_iter, or try solver='mixed', which needs 4 n^2 bytes"

@@ -148,12 +148,12 @@ class _FallbackFactor(Factor):
 
     def _give_up(self, reason: Any) -> None:
         """Switch to the next solver."""
-        self._factor = None  # frees its memory before the next factor is computed
+        self._factor = None  # free the memory before the next factor is computed
         self._record_failure(reason)
         self._ensure_factor()
 
     def _record_failure(self, reason: Any) -> None:
-        """Add the first sentence of the reason to the message of the report."""
+        """Add the first sentence of the reason for a failure to the message of the report."""
         name, first_sentence = self.solver.partition("(")[0], str(reason).partition(". ")[0]
         self._history += f"{name} was given up: {first_sentence}. "
 

@@ -66,7 +66,8 @@ def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
     else:
         K = gram.release() if overwrite else gram.to_array()
     with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(K.sum(dtype=np.float64))  # needs no n x n array of flags
+        # unlike np.isfinite(K), this needs no n x n array of flags
+        finite = np.isfinite(K.sum(dtype=np.float64))
     if not finite:
         raise not_finite_error(gram.kernel)
     return K

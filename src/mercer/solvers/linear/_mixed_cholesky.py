@@ -35,8 +35,8 @@ __all__ = ["MixedCholesky"]
 
 _TILE = 384  # rows and columns of a tile of K, which is evaluated in float64
 _FLOAT32_EPS = 6e-8  # unit roundoff of float32; the jitter starts at this times |A|
-_EXPECTED_STEPS = 5  # of CG, for the cost model; it takes 3 to 6 unless the shift is tiny
-_MAX_JITTER = 1e-2  # relative to |A|; if more jitter is needed, A is considered indefinite
+_EXPECTED_STEPS = 5  # CG steps in the cost model; 3 to 6 are usual unless the shift is tiny
+_MAX_JITTER = 1e-2  # if more jitter, relative to |A|, is needed, A is considered indefinite
 
 
 @entry_point

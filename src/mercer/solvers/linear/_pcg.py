@@ -139,7 +139,8 @@ def conjugate_gradients(
     """
     run = CGRecurrence(times, precondition, np.asarray(Y, dtype=float))
     norm_y = np.linalg.norm(run.Y, axis=0)
-    best_ratio, fresh = np.inf, True  # fresh: R is the true residual, not updated by recurrence
+    # `fresh` is True if R is the true residual, not that of the recurrence
+    best_ratio, fresh = np.inf, True
     eps, max_goal = float(np.finfo(dtype).eps), residual_floor(dtype) * norm_y
     while True:
         rounding_error = eps * rounding(run.X)
@@ -289,7 +290,7 @@ class PreconditionedFactor(Factor):
         """Return P^-1 R, where P is the preconditioner."""
 
     def _check_columns(self, columns: int) -> None:
-        """Raise MemoryBudgetError if this many right-hand sides need too much memory."""
+        """Raise MemoryBudgetError if the given number of right-hand sides needs too much memory."""
 
     def _store_bounds(self, residual: np.ndarray) -> None:
         """Compute error bounds from the residual, and store them for the report."""

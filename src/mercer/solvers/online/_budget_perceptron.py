@@ -29,10 +29,10 @@ class BudgetPerceptron(Perceptron):
     If a misclassified point is linearly dependent on the support points in feature space, its
     projection is added to f (as in the Projectron of Orabona, Keshet and Caputo, 2009).  Otherwise
     it becomes a support point.  If there are then more than `budget` support points, the one whose
-    removal changes f least is removed, and f is projected onto the span of the others.  Removing
-    point s changes f by the squared distance sum_c A_sc^2 / (K^-1)_ss, where K is the kernel matrix
-    of the support points and A_sc the coefficient of point s in function c.  If `average` is True,
-    the change of the averaged f is added.
+    removal changes f least is removed, and f is projected onto the span of the others.  If point s
+    is removed, the squared RKHS norm of the change of f is sum_c A_sc^2 / (K^-1)_ss, where K is the
+    kernel matrix of the support points and A_sc the coefficient of point s in function c.  If
+    `average` is True, the squared norm of the change of the averaged f is added.
 
     K^-1 is updated in O(budget^2) operations per mistake, and recomputed for each block of points.
 

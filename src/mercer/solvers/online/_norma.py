@@ -21,7 +21,8 @@ from ._online_learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
 __all__ = ["Norma"]
 
-_LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}  # used by `_learn_rows`
+# The compiled function `_learn_rows` receives the loss as one of these integers.
+_LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}
 
 
 @entry_point

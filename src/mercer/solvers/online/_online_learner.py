@@ -79,7 +79,7 @@ class OnlineLearner(ABC):
     (True, True)
     """
 
-    # Messages use this word for the updates of f that a pass makes.
+    # Name of the updates of f in progress messages and warnings.
     counted: ClassVar[str] = "corrections"
 
     n_functions: int
@@ -156,7 +156,7 @@ class OnlineLearner(ABC):
     def workspace(self) -> int:
         """Return the memory that learning from the next block needs, in bytes.
 
-        If the number of support points is limited by a budget, the maximum for any block.
+        If the number of support points is limited by a budget, this is the maximum for any block.
         """
 
     @property
@@ -171,7 +171,7 @@ class OnlineLearner(ABC):
         return f"a model of up to {self._max_support} points (a budget would limit them)"
 
     def _kernel_rows(self, K: GramOperator, ids: np.ndarray) -> np.ndarray:
-        """Return the kernel matrix between a block and [support points, points of the block]."""
+        """Return the kernel values of a block with the support points and with its own points."""
         block = K.block(ids, np.concatenate([self.support, ids]))
         kernel_rows = np.ascontiguousarray(block, dtype=float)
         if not np.isfinite(kernel_rows.sum()):

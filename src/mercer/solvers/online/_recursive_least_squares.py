@@ -86,14 +86,14 @@ class RecursiveLeastSquares(OnlineLearner):
         L, R, z = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, q))
         slots, work = np.zeros(size, dtype=np.intp), (np.empty(size), np.empty(q))
         L[:m, :m], R[:m, :m], z[:m], slots[:m] = self.L, self.R, self.z, np.arange(m)
-        self.L = self.R = None  # free the memory
+        self.L = self.R = None  # free the memory of the old factors
         m = _learn_rows(kernel_rows, m, Y, w, L, R, z, *work, slots, self.nu, self.alpha, losses)
         self.support = np.concatenate([self.support, ids])[slots[:m]]
         self.L, self.R, self.z = L[:m, :m].copy(), R[:m, :m].copy(), z[:m].copy()
         v = solve_triangular(self.R, self.z, check_finite=False)
         self.A = solve_triangular(self.L, v, trans="T", lower=True, check_finite=False)
         self.seen += len(ids)
-        mistakes += len(ids)  # counts the points that change f, which are all of them
+        mistakes += len(ids)  # each point changes f, so each is counted
 
 
 @jit("reassoc", "nsz")

@@ -54,7 +54,7 @@ __all__ = ["BlockedPath", "ExactPath", "NystroemPath", "RidgePath", "solve_per_t
 
 _MAX_SOLUTION_COLUMNS = 256  # columns of solutions computed at a time; limits memory
 _STRIP_ROWS = 512  # rows of features per parallel task when leave-one-out errors are computed
-# An alpha below this fraction of the largest eigenvalue of F^T W F is lost in its rounding error.
+# An alpha below this fraction of the largest eigenvalue of F^T W F is less than a rounding error.
 _MIN_RELATIVE_ALPHA = 1e-13
 
 
@@ -158,7 +158,7 @@ class ExactPath(RidgePath):
         watch = Stopwatch()
         self.points = gram.X
         self.sqrt_weights = np.ones(len(Y)) if weights is None else np.sqrt(weights)
-        # Centre the targets, because a large mean would cost digits; `_solve` adds it to b again.
+        # Centre the targets, because a large mean reduces the precision; `_solve` adds it to b.
         self._mean = np.average(Y, axis=0, weights=weights) if intercept else np.zeros(Y.shape[1])
         self.Y = Y - self._mean
         # For points of tiny weight, the closed form magnifies rounding errors.  Their
@@ -286,11 +286,12 @@ class _LandmarkPath(RidgePath):
     def gcv(self, alphas: np.ndarray) -> np.ndarray:
         n, m, constant = self.rows, len(self.phi), self._constant > 0
         rss = np.array([self._rss(alpha) for alpha in alphas])
-        if np.any(rss < 1e-8 * self._yy):  # too small for a difference: sum the residuals
+        # `_rss` computes a difference, which is inaccurate if the result is small.
+        if np.any(rss < 1e-8 * self._yy):
             rss = self._sum_squared_residuals(alphas)
-        # n minus the degrees of freedom, in a form without cancellation if both are close.
+        # n minus the degrees of freedom; this formula avoids cancellation if the two are close.
         free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
-        out = np.full(rss.shape, np.inf)  # no degrees of freedom left
+        out = np.full(rss.shape, np.inf)  # the score if no degrees of freedom are left
         np.divide(n * rss, np.square(free)[:, None], out=out, where=(free > 0)[:, None])
         return out
 
@@ -301,12 +302,12 @@ class _LandmarkPath(RidgePath):
 
     @abstractmethod
     def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
-        """Return the weighted sum of squared residuals for each alpha, from all points."""
+        """Return the weighted sum of squared residuals of all points, for each alpha and target."""
 
     def _errors(self, alphas: np.ndarray) -> _ErrorsFromFeatures:
         """Return an object that computes the errors of individual points for these alphas."""
-        (m, q), inverse = self._c.shape, 1.0 / (self._s[:, None] + alphas)  # (m, alphas)
-        # V^T w for all alphas and targets, so that one product gives all predictions.
+        (m, q), inverse = self._c.shape, 1.0 / (self._s[:, None] + alphas)  # (m, n_alphas)
+        # Solutions V^T w for all alphas and targets, so that one product gives all predictions.
         solutions = (self._c[:, None, :] * inverse[:, :, None]).reshape(m, len(alphas) * q)
         return _ErrorsFromFeatures(self._V, self._mean, inverse, solutions, self._constant)
 

@@ -107,7 +107,7 @@ class ExactRidge(_RidgeProblem):
     _kept: dict[float, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Factorisations are large and are recomputed when needed.
+        # Omit the factorisations, which are large and can be recomputed.
         return {**self.__dict__, "_kept": {}, "log": None}
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
@@ -232,7 +232,7 @@ class ExactRidge(_RidgeProblem):
     ) -> _AlphaSolution:
         sqrt_weights, shift = None, np.asarray(alpha)
         if self.weights is not None and hasattr(K, "scaled"):
-            sqrt_weights = np.sqrt(self.weights)  # K was already scaled by them on both sides
+            sqrt_weights = np.sqrt(self.weights)  # `_dense_gram` scaled K by them on both sides
         elif self.weights is not None:
             with np.errstate(over="ignore"):
                 shift = alpha / self.weights
@@ -277,7 +277,7 @@ class ExactRidge(_RidgeProblem):
         # the next alpha.
         n = length(self.X)
         copies = 1 + (n_alphas > 1 or isinstance(self.chosen, LeastSquares))
-        copies += stored is not None and self.weights is not None  # keep the user's array intact
+        copies += stored is not None and self.weights is not None  # preserve the user's array
         needed = 8 * n * n * copies + (self._tile_bytes(0) if stored is None else 0)
         check_budget(needed, self.max_memory, f"kernel ridge regression of {n} points")
         K: Any = stored
@@ -446,7 +446,8 @@ class LandmarkRidge(_RidgeProblem):
             return W[:, :-1] - W[:, -1:] * b, b, report
 
         A, b, self.report = solve_per_target(self.alphas, solve)
-        if self.report.status is Status.CONVERGED:  # only for f in the span of the landmarks
+        # The solution minimises J only over f in the span of the landmarks.
+        if self.report.status is Status.CONVERGED:
             self.report = replace(self.report, status=Status.APPROXIMATE)
         self._discard_data(len(self.Y))
         return A, b

@@ -52,7 +52,7 @@ __all__ = ["Krill"]
 
 _SKETCH_ROWS_PER_LANDMARK = 4  # more rows give a better preconditioner, but take more memory
 _ENTRIES_PER_POINT = 8  # nonzero entries of the sparse sign matrix for each point
-_SUM_GROUPS = 8  # number of partial sums; a fixed number makes results independent of threads
+_SUM_GROUPS = 8  # partial sums; a fixed number makes results independent of the threads
 
 
 @entry_point
@@ -80,7 +80,7 @@ class Krill:
     max_iter : int, default=200
         Maximum number of passes over K_nS.
     random_state : int or None, default=None
-        Seed for the landmarks and the embedding; None means 0.
+        Seed for the landmarks and the random sign matrix; None means 0.
     max_memory : int, str or None, default=None
         Memory budget; None means half of the installed memory.
 

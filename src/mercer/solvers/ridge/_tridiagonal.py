@@ -27,7 +27,7 @@ from ..linear import gram_to_array
 
 __all__ = ["Tridiagonal"]
 
-_SWEEP_ROWS = 256  # rows of Q per parallel task; small enough for the cache with thirty shifts
+_SWEEP_ROWS = 256  # rows of Q per parallel task; with up to 30 shifts they fit into the cache
 
 
 @entry_point

@@ -30,10 +30,10 @@ from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ReducedExp
 
 __all__ = ["BasisLearningResult", "LearnedVectors"]
 
-_LBFGS_MEMORY = 20  # number of pairs of steps and gradient differences that L-BFGS stores
+_LBFGS_MEMORY = 20  # number of past steps from which L-BFGS estimates the curvature
 # Convergence is measured over this many iterations, because single decreases are often small.
 _DECREASE_WINDOW = 10
-# While the vectors move, the weights are fitted to a relative accuracy of this times tol.
+# While the vectors are learned, the weights are fitted to a relative accuracy of this times `tol`.
 _INNER_TOL = 1e-3
 
 
@@ -80,7 +80,7 @@ class LearnedVectors:
     def minimize(
         self, risk: ReducedExpansionRisk, Z: np.ndarray, log: Callable[[str], None] | None = None
     ) -> BasisLearningResult:
-        """Learn the vectors, starting from Z; the result is never worse than Z."""
+        """Learn the vectors, starting from Z; the final objective is at most that of Z."""
         # Tiles run in parallel threads; with one BLAS thread in each, results are reproducible.
         with one_blas_thread:
             return self._minimize(risk, Z, log or (lambda text: None))
@@ -117,7 +117,7 @@ class LearnedVectors:
 
 @dataclass
 class _VectorSearch:
-    """State of the L-BFGS search: the objective, the best fit so far, and its history."""
+    """State of the L-BFGS search: the risk, the best fit so far, and the past objectives."""
 
     risk: ReducedExpansionRisk
     best: ExpansionFit
@@ -134,7 +134,7 @@ class _VectorSearch:
         """Run L-BFGS; return the warning text if it did not converge, otherwise an empty string."""
         Z = self.best.vectors
         rkhs_speed = self.risk.rkhs_speed(Z)
-        # The vectors do not move along a column that the kernel ignores, so its scale is arbitrary.
+        # The scale of a column that the kernel ignores is arbitrary; vectors do not move along it.
         self._column_scale = 1.0 / np.where(rkhs_speed > 1e-8 * rkhs_speed.max(), rkhs_speed, 1.0)
         self.log(f"{len(Z)} vectors at the start: objective {self._initial_value:.6g}")
         vector_bounds = [(_lower_bound(self.risk.kernel, Z), None)] * Z.size
@@ -153,7 +153,7 @@ class _VectorSearch:
             )
             n_taken = len(self.curve) - n_before
             remaining -= n_taken
-            # The line search failed soon after a restart, because only rounding errors are left.
+            # If L-BFGS ends after a few iterations, rounding errors made its line search fail.
             if remaining and n_taken < _DECREASE_WINDOW:
                 return ""
         if self.relative_decrease() <= self.tol:
@@ -183,7 +183,7 @@ class _VectorSearch:
         risk = self.risk_with(kernel.with_theta(x[size:]) if self.learn_kernel else kernel)
         try:
             fit = risk.fit_weights(Z, self._last_fit, _INNER_TOL * self.tol)
-        except OverflowingKernelError:  # the step was too long: the line search shortens it
+        except OverflowingKernelError:  # the line search then shortens its step
             return np.inf, np.zeros_like(x)
         gradient = risk.vector_gradient(Z, fit.weights, fit.slopes) * self._column_scale
         theta_gradient = (
@@ -197,7 +197,7 @@ class _VectorSearch:
         ) / self._initial_value
 
     def risk_with(self, kernel: Kernel) -> ReducedExpansionRisk:
-        """Return the risk with this kernel; reuses the current risk if the kernel is the same."""
+        """Return the risk with this kernel; it is the current risk if the kernel is unchanged."""
         is_same = kernel is self.risk.kernel
         return self.risk if is_same else dataclasses.replace(self.risk, kernel=kernel)
 
@@ -216,7 +216,7 @@ class _VectorSearch:
 
 
 def _lower_bound(kernel: Kernel, Z: np.ndarray) -> float | None:
-    """Return 0 for a kernel defined only on non-negative vectors, such as chi2, otherwise None."""
+    """Return the lower bound of the vectors: 0 if the kernel needs non-negative values, or None."""
     try:
         kernel(-1.0 - np.abs(Z[:1]))
     except ValueError:

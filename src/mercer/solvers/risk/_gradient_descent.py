@@ -28,7 +28,7 @@ from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, St
 
 __all__ = ["GradientDescent"]
 
-_MAX_SECOND_DERIVATIVE = {Logistic: 0.25, Softmax: 0.5}  # Boehning's bounds
+_MAX_SECOND_DERIVATIVE = {Logistic: 0.25, Softmax: 0.5}  # Boehning's upper bounds
 _ITERATIONS_PER_MESSAGE = 100
 _TINY = float(np.finfo(float).tiny)
 
@@ -64,7 +64,7 @@ class GradientDescent(RiskSolver):
     def workspace(n: int, m: int, q: int) -> int:
         """Return the memory in bytes that is needed in addition to the coordinates F.
 
-        It counts K and its factor, which are needed to compute F, and vectors of length n.
+        It counts the kernel matrix and its factor, which give F, and vectors of length n.
         """
         return 16 * n * n + 160 * n * q
 

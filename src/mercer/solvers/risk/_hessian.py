@@ -48,7 +48,7 @@ class BlockPreconditioner:
         self.factors = [self._factor_block(F, d, shift) for d in curvature.T]
 
     def _factor_block(self, F: np.ndarray, d: np.ndarray, shift: float) -> _FactoredBlock:
-        # Without curvature, the intercept is undetermined; an infinite total leaves it unchanged.
+        # If the loss has no curvature, an infinite `total` leaves the intercept unchanged.
         total = float(d.sum()) if d.sum() > np.finfo(float).tiny else np.inf
         mean = self.intercept * (F.T @ d) / total
         H = weighted_gram(F, d)

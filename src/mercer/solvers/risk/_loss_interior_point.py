@@ -5,10 +5,10 @@ The problem is the quadratic program
     min_{w, b}  sum_i c_i [above u_i + below v_i] + shift/2 |w|^2,      f = F w + b,
                 u_i >= y_i - f_i - epsilon,   v_i >= f_i - y_i - epsilon,   u, v >= 0
 
-Here c_i are sample weights, F holds the whitened coordinates, and above, below and epsilon are the
-parameters of `PiecewiseQuadratic`.  For ordered outputs (quantiles that must not cross) there are
-also the constraints f_i1 <= f_i2 <= ... at every point.  The multipliers of the four inequalities
-combine into boxes,
+Here c_i are sample weights, F holds the whitened coordinates, u and v are slack variables, shift is
+the ridge penalty, and above, below and epsilon are parameters of `PiecewiseQuadratic`.  For ordered
+outputs (quantiles that must not cross) there are also the constraints f_i1 <= f_i2 <= ... at every
+point.  The multipliers of the four inequalities combine into boxes,
 
     0 <= s_i <= c_i above,   0 <= t_i <= c_i below,      a = s - t = minus a slope of the loss,
 
@@ -24,10 +24,11 @@ times s / c and t / c, which adds - bend (s^2 + t^2) / (2 c) to the dual.
 In the variables s, -t and z this is a `BoxQP`.  Each of its steps eliminates all variables
 except the coordinates and solves
 
-    (F^T H F + shift I) dw = right,      H_i the q x q curvature of the barriers at point i.
+    (F^T H F + shift I) dw = r,      H_i the q x q curvature of the barriers at point i,
 
-H_i is diagonal, or tridiagonal for ordered outputs; then the system is block tridiagonal, with q
-blocks of size m.  The duality gap bounds the distance to the minimum: |w - w*|^2 <= 2 gap / shift.
+for the step dw of the coordinates, with a right-hand side r.  H_i is diagonal, or tridiagonal for
+ordered outputs; then the system is block tridiagonal, with q blocks of size m.  The duality gap
+bounds the distance to the minimum: |w - w*|^2 <= 2 gap / shift.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class InteriorPoint(RiskSolver):
         self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
     ) -> RiskSearchResult:
         Y = risk.Y
-        # Centre the targets, because rounding would cost digits if they are far from 0.
+        # Centre the targets, because a large mean reduces the precision.
         offset = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
         problem = _BarrierProblem(replace(risk, Y=Y - offset))
         point = problem.start()
@@ -138,7 +139,7 @@ class InteriorPoint(RiskSolver):
 class _Certificate(NamedTuple):
     """Primal solution, dual variables and duality gap of an iterate."""
 
-    B: np.ndarray  # [w; b]
+    B: np.ndarray  # the weights w, and the intercept b as the last row
     a: np.ndarray
     value: float
     gap: float
@@ -154,13 +155,12 @@ class _BarrierProblem(BoxQP):
     so that a point of weight 2 is equivalent to two points along the whole central path.
     """
 
-    # One step of iterative refinement of the predictor direction improves the final accuracy; only
-    # the end of the central path is returned.
+    # One step of iterative refinement of the predictor direction improves the final accuracy.
     refined = 1
 
     def __init__(self, risk: RegularisedRisk) -> None:
         F, Y, weights, intercept = risk.F, risk.Y, risk.weights, risk.intercept
-        loss: Any = risk.loss  # a PiecewiseQuadratic
+        loss: Any = risk.loss  # an instance of `PiecewiseQuadratic`
         n, q = Y.shape
         self.G = np.asfortranarray(np.column_stack([F, np.ones((n, int(intercept)))]))
         self.m, self.intercept = F.shape[1], intercept
@@ -280,7 +280,7 @@ class _BlockTridiagonalFactor:
     """Cholesky factor of a symmetric block-tridiagonal matrix, with one block row per output.
 
     The diagonal block of output k is G^T diag(h_k) G + diag(ridge), and the block of outputs k
-    and k + 1 is -G^T diag(band_k) G.
+    and k + 1 is -G^T diag(band_k) G, for the arguments of `of`.
     """
 
     diagonal: list[np.ndarray]

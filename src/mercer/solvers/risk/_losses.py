@@ -55,7 +55,7 @@ class LocalLoss(NamedTuple):
 
     values: np.ndarray  # the loss of each point, (n,)
     slopes: np.ndarray  # first derivatives with respect to F, (n, q)
-    # Second derivative with respect to each output, (n, q); (n, 1) if equal for all outputs.
+    # second derivatives with respect to each output, (n, q), or (n, 1) if equal for all outputs
     diagonal: np.ndarray
     # Maps V (n, q) to the matrix of second derivatives of each point times its row of V.
     times: Callable[[np.ndarray], np.ndarray]
@@ -169,7 +169,7 @@ class Softmax(Loss):
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
         P = softmax(F, axis=1)
-        shifted = F - F.max(axis=1, keepdims=True)  # so that exp does not overflow
+        shifted = F - F.max(axis=1, keepdims=True)  # prevents an overflow of exp
         values = np.log(np.exp(shifted).sum(axis=1)) - np.einsum("ij,ij->i", Y, shifted)
 
         def times(V: np.ndarray) -> np.ndarray:
@@ -338,7 +338,7 @@ class CustomLoss(Loss):
 
     def __call__(self, F: np.ndarray, Y: np.ndarray) -> LocalLoss:
         values = self._evaluate("value", F, Y).sum(axis=1)
-        values[np.isnan(values)] = np.inf  # so that a nan never compares as the smaller loss
+        values[np.isnan(values)] = np.inf  # solvers reject a step whose loss is infinite
         slopes, second = self._evaluate("gradient", F, Y), self._evaluate("curvature", F, Y)
         is_defined = np.isfinite(values)
         lowest = second[is_defined].min(initial=0.0)
@@ -349,7 +349,7 @@ class CustomLoss(Loss):
                 f"f = {F[i, c]:.6g}: the loss is not convex, so it may have many minima. Use a "
                 f"convex loss, or check the sign of its curvature"
             )
-        # If the curvature of an output is 0 at all points, Newton steps are scaled by |slope|.
+        # If the curvature of an output is 0 at all points, |slope| replaces it in Newton steps.
         no_curvature = ~(second > 0).any(axis=0)
         second[:, no_curvature] = np.abs(slopes[:, no_curvature])
         return LocalLoss(values, slopes, second, lambda V: second * V)
@@ -417,7 +417,7 @@ class CustomLoss(Loss):
         out = np.empty(F.shape)
         for c in range(F.shape[1]):
             y, f = Y[:, c], F[:, c]
-            y.flags.writeable = f.flags.writeable = False  # F and Y themselves stay writeable
+            y.flags.writeable = f.flags.writeable = False  # F and Y stay writeable
             with np.errstate(all="ignore"):  # callers check for values that are not finite
                 values = np.asarray(getattr(self.loss, name)(y, f), dtype=float)
             if values.shape not in ((), (len(F),)):

@@ -29,8 +29,8 @@ Each stage starts at the solution of the previous one, inside the region where N
 converges fast.  For this, an intermediate stage with shift mu' may stop at a Newton decrement of
 sqrt(mu') / max |F_i|.
 
-Certificate.  With b minimised out, J is mu-strongly convex in w, so that J - min J is at most
-|g|^2 / (2 mu) with g the gradient in w.  The solver reports convergence only if this is small.
+Certificate.  With the optimal b for each w, J is mu-strongly convex in w.  Thus J - min J is at
+most |g|^2 / (2 mu) with g the gradient in w.  The solver reports convergence only if this is small.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ class _NewtonRun:
                 gap = risk.gap(exact)
                 if gap <= risk.gap_tolerance(exact, tol):
                     return exact
-                # No progress: if the factor is new, rounding is the cause; otherwise the factor
-                # may be too old.
+                # If the gap does not decrease with a new factor, rounding is the cause; otherwise
+                # the factor may be too old.
                 if not gap <= 0.5 * last_gap:
                     self.stalled = correction == 0
                     break

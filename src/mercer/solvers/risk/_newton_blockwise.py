@@ -109,8 +109,8 @@ class RiskSums:
     """Sums over points: losses, derivatives with respect to [w; b], and the Nyström error."""
 
     value: float
-    gradient: np.ndarray  # (m + 1, q)
-    hessian: np.ndarray  # ((m + 1) q, (m + 1) q), one block of m + 1 rows per output
+    gradient: np.ndarray  # shape (m + 1, q)
+    hessian: np.ndarray  # shape ((m + 1) q, (m + 1) q), one block of m + 1 rows per output
     residual_bound: np.ndarray  # sum_i sqrt(k(x_i, x_i) - |phi(x_i)|^2) |slope_i|, (q,)
     # sum_i k(x_i, x_i) - |phi(x_i)|^2, the part of the trace that the landmarks do not explain.
     residual_trace: float
@@ -174,7 +174,7 @@ def _block_sums(
 
 def _weighted_gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
     """Return F^T diag(h) F; pass positive=False if h has entries of both signs."""
-    if not positive:  # the block between two outputs of a coupled loss
+    if not positive:  # h belongs to two different outputs of a coupled loss
         return F.T @ (h[:, None] * F)
     half = weighted_gram(F, h)
     return np.asarray(np.tril(half) + np.tril(half, -1).T)
@@ -215,7 +215,7 @@ class OutOfCoreNewton:
 
     @staticmethod
     def workspace(m: int, q: int) -> int:
-        """Return the memory in bytes for m landmarks and q outputs: Hessians and a factor."""
+        """Return the memory in bytes for m landmarks and q outputs: four Hessian matrices."""
         return 32 * ((m + 1) * q) ** 2
 
     @one_blas_thread
@@ -242,7 +242,7 @@ class OutOfCoreNewton:
                     )
                 )
             if gap <= max(self.tol, _ROUNDING) * abs(value):
-                # The last step needs no further pass, and reduces the gap to about its square.
+                # Take one more step without another pass, because Newton's method converges fast.
                 w, b = w + d[:-1], b + d[-1]
                 break
             if step == self.max_iter or (
@@ -313,7 +313,7 @@ class OutOfCoreNewton:
         value: float,
         expected_decrease: float,
     ) -> tuple[np.ndarray, np.ndarray, RiskSums, int]:
-        """Return the new w, b, their sums, and the number of passes that the step took.
+        """Return the new w and b, the sums at this point, and the number of passes.
 
         The full step d is taken if it ends near the minimum along d; otherwise the best of the
         trial lengths is used.
@@ -322,7 +322,7 @@ class OutOfCoreNewton:
         sums = risk.evaluate(w_full, b_full, d)
         g = sums.gradient.copy()
         g[:-1] += risk.shift * w_full
-        slope = float(np.sum(g * d))  # it was -expected_decrease at the start of the step
+        slope = float(np.sum(g * d))  # at the start, the slope is -expected_decrease
         full_value = sums.value + risk.ridge_penalty(w_full)
         if (
             full_value <= value + _ROUNDING * abs(value)

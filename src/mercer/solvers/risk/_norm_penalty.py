@@ -3,8 +3,8 @@
     min_{f, b}  R(f) + alpha g(|f|),        R(f) = sum_i c_i loss(y_i, f(x_i) + b)
 
 By the representer theorem the minimiser is f = sum_i a_i k(x_i, .), because a component orthogonal
-to all k(x_i, .) changes no f(x_i) and only increases the norm.  In whitened coordinates f = Phi w
-with |f| = |w|, so this is a problem in R^m.  The method depends on the loss and on the penalty:
+to all k(x_i, .) changes no f(x_i) and only increases the norm.  In whitened coordinates w in R^m,
+|f| = |w|, so this is a problem in R^m.  The method depends on the loss and on the penalty:
 
     loss        smooth: Newton's method             bounded slope: interior point
     penalty     g(t) = t^2: one ridge problem       other g: search for an equivalent ridge problem
@@ -128,7 +128,7 @@ class NormPenaltySolver:
         if t > 0:
             penalty.check(t)
             dual, loss_slope = solution.dual / shift, shift * t
-        else:  # f = 0, so the coefficients are 0, even if a kink of the loss allows other slopes
+        else:  # the coefficients of f = 0 are 0, even if a kink of the loss allows others
             dual, loss_slope = np.zeros_like(solution.dual), risk.loss_slope(solution.dual)
         penalty_slope = penalty.slope(t)
         stationarity = _stationarity(risk, solution, penalty_slope)
@@ -177,15 +177,15 @@ def _stationarity(risk: RegularisedRisk, solution: Minimum, penalty_slope: float
             np.linalg.norm(risk.F.T @ solution.dual - (penalty_slope / t) * solution.weights)
         )
         return gradient_norm / max(penalty_slope, _TINY)
-    # If alpha g'(0) is 0, the slope of the losses at the minimum is only rounding: compare it with
-    # the size of its terms.
+    # If alpha g'(0) is 0, the slope of the losses at the minimum is only rounding error.
+    # Compare it with the size of the terms from which it is computed.
     scale = penalty_slope or float(np.linalg.norm(risk.F) * np.linalg.norm(solution.dual))
     return max(risk.loss_slope(solution.dual) - penalty_slope, 0.0) / max(scale, _TINY)
 
 
 @dataclass(frozen=True, eq=False)
 class _ShiftSearch:
-    """Root search for x = log(mu), with a cache of all ridge problems solved so far."""
+    """Search for the equivalent ridge penalty mu = exp(x), with a cache of all ridge solutions."""
 
     solver: NormPenaltySolver
     risk: RegularisedRisk

@@ -48,14 +48,15 @@ class _ReducedExpansionTuning:
 
     # Size in bytes of the blocks of k(X, Z); a block fits into the second-level cache.
     block_bytes: int = 2**20
-    # Sums over rows are split into this many parts, which are added in a fixed order.
+    # Sums over points are split into this many parts, which are added in a fixed order.
     n_partial_sums: int = 8
     # Limits for Newton steps, CG steps and step halvings; far above what is needed in practice.
     max_newton_steps: int = 100
     max_cg_steps: int = 200
     max_halvings: int = 40
-    # `rkhs_speed` uses at most this many vectors, and this many random directions for many columns.
+    # Maximum number of vectors over which `rkhs_speed` averages.
     n_scale_vectors: int = 10
+    # If there are more columns than this, `rkhs_speed` uses this many random directions.
     n_scale_moves: int = 32
     # The preconditioner is recomputed if the last Newton step took more CG steps than this.
     max_stale_cg_steps: int = 4
@@ -393,7 +394,7 @@ class _Columns:
 
 
 def _per_output(T: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """Return T_c times column c of C for each output c; a single T is used for all outputs."""
+    """Return T_c times column c of C for each output c; if T holds one matrix, use it for all."""
     return T[0] @ C if len(T) == 1 else np.matmul(T, C.T[:, :, None])[:, :, 0].T
 
 

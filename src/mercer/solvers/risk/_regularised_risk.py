@@ -247,8 +247,8 @@ class RegularisedRisk:
         return state if state.value < origin.value else origin
 
     def evaluate(self, w: np.ndarray, b: np.ndarray, f: np.ndarray) -> State:
-        """Return the state at (w, b), given its values f = F w + b."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a step that is too long gives inf
+        """Return the state at (w, b), given the predictions f = F w + b."""
+        with np.errstate(over="ignore", invalid="ignore"):  # J is inf if a step is too long
             local = self.loss(f, self.Y)
             value = float(self.weights @ local.values) + 0.5 * self.shift * float(np.sum(w * w))
         return State(w, b, f, local, value if np.isfinite(value) else np.inf)
@@ -315,7 +315,7 @@ class RegularisedRisk:
     def newton_region(self) -> float:
         """Half the squared Newton decrement below which Newton's method converges fast.
 
-        It holds for the logistic and softmax losses.
+        The value is valid for the logistic and softmax losses.
         """
         return 0.5 * self.shift / max(float(self._squared_norms.max(initial=0.0)), _TINY)
 
@@ -347,8 +347,8 @@ class RegularisedRisk:
     ) -> NewtonStep:
         """Return the Newton step at a state, computed by conjugate gradients.
 
-        If they stop after `max_products` Hessian products, the step is less accurate but still a
-        descent direction.
+        If the iteration stops after `max_products` Hessian products, the step is less accurate but
+        still a descent direction.
         """
 
         def hessian_product(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -370,7 +370,7 @@ class RegularisedRisk:
             relative_tol,
             max_products,
         )
-        f = np.broadcast_to(f, self.Y.shape)  # it is the scalar 0 if CG made no product
+        f = np.broadcast_to(f, self.Y.shape)  # f is the scalar 0 if CG made no product
         return NewtonStep(d[:-1], d[-1], f, -float(np.sum(g * d)), products)
 
     def line_search(self, state: State, step: NewtonStep) -> tuple[State, float]:

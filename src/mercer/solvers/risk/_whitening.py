@@ -1,4 +1,4 @@
-"""Whitened coordinates: f = Phi w with |f| = |w|, so that a problem in the RKHS is one in R^m.
+"""Whitened coordinates w in R^m of functions f in the RKHS, with equal norms, |f| = |w|.
 
     f(x_i) = (F w)_i,     F F^T = K,     |f|^2 = |w|^2,     f = sum_s a_s k(x_s, .),   L^T a = w
 

@@ -146,7 +146,7 @@ class BlockSMO:
     max_iter: int = -1
     shrinking: bool = True
 
-    @one_blas_thread  # blocks are too small for several threads
+    @one_blas_thread  # the blocks are too small to benefit from several threads
     def minimize(
         self, rows: KernelRows | RowsView, dual: Dual, follow: ProgressCallback = None
     ) -> DualSolution:
@@ -279,8 +279,9 @@ class _SMOState:
         self.f = view.product(dual.coefficients(self.v))
         self.drift = 0.0  # the sum of |change of v| since f was computed with K in float64
         self.steps = self.negative_steps = 0
-        self.reason_given_up = ""  # the reason, if the search was given up
-        self.history: list[tuple[int, float, float, float]] = []  # steps, violation, gap, objective
+        self.reason_given_up = ""  # why the search was given up; empty if it was not
+        # tuples (number of steps, violation, gap, objective)
+        self.history: list[tuple[int, float, float, float]] = []
         self.curvature = 0.0
         self.K = np.empty((0, 0))  # the full matrix, for a small problem
         # For a search over a subset of the points: the objective, v and f at its start.
@@ -342,7 +343,7 @@ class _SMOState:
     def _refine(self, K: np.ndarray, violation: float) -> None:
         """Refine a solution of accuracy `tol` to full precision.
 
-        The number of steps is limited to about that of the solution to `tol`.
+        The number of steps is limited to about the number that was needed to reach `tol`.
         """
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
@@ -487,7 +488,7 @@ class _SMOState:
         members = np.flatnonzero(np.isin(dual.points, subset))
         if len(np.unique(dual.groups[members])) < dual.n_groups:
             return False
-        working.clear()  # frees memory: the search over the subset has its own block
+        working.clear()  # free the memory: the search over the subset has its own block
         search = self.subset_search(subset, members)
         try:
             search.solve_in_blocks()
@@ -504,9 +505,9 @@ class _SMOState:
         return True
 
     def _refresh(self) -> bool:
-        """Recompute f with K in float64 where its error could affect the certificate.
+        """Recompute f with K in float64 at the points where its error could affect the certificate.
 
-        These are the support vectors, which determine both objectives, and the points that may have
+        These points are the support vectors, which determine both objectives, and the points that may have
         the largest violation, given the error of f.  Returns whether f was recomputed.
         """
         if self.subset_origin is not None:  # the search over all points recomputes f

@@ -52,7 +52,7 @@ class _InteriorTuning:
     variables_per_smo_step: int = 200
     # Smallest cache for rows of K, in bytes.
     min_cache_bytes: int = 2**24
-    # A step allocates this many numbers for each variable.
+    # A step allocates this many values for each variable.
     numbers_per_variable: int = 40
     # Size of a block of rows of F in extended precision, in bytes.
     block_bytes: int = 2**24
@@ -83,7 +83,7 @@ class BoxInterior:
         continues with at most 100 steps, plus one for every 200 variables, per step of `max_iter`.
     max_memory : int, str or None
         Memory budget in addition to F; None for half of the memory of the computer.  The solver
-        needs about 40 numbers for each variable, and two matrices of up to 3 (m + 2) rows, with
+        needs about 40 values for each variable, and two matrices of up to 3 (m + 2) rows, with
         m <= n, for the free variables.  If m > n, F is also copied.  If SMO is needed, rows of K
         are cached, in as much memory as F takes, or 16 MiB, within the budget.
 
@@ -195,7 +195,7 @@ class BoxInterior:
         smo_certificate = {} if smo is None else smo.report.certificate
         n_free = int(np.count_nonzero(dual.free(vertex.v)))
         details = {
-            "n_free": n_free,  # counts variables; in regression, each point has two
+            "n_free": n_free,  # number of free variables; in regression, each point has two
             "n_bound": int(np.count_nonzero(vertex.v)) - n_free,
             "entries": smo_certificate.get("entries", 0),
             "cache_hits": smo_certificate.get("cache_hits", float("nan")),
@@ -269,14 +269,14 @@ def _width(dual: Dual) -> np.ndarray:
 
 
 def _overflows(F: np.ndarray, dual: Dual) -> bool:
-    """Whether K v may overflow for some v between the bounds; infinite widths count as 1."""
+    """Whether K v may overflow for some v between the bounds; an infinite distance counts as 1."""
     width = _width(dual)
     total = np.where(np.isinf(width), 1.0, width).sum()
     return not np.isfinite(squared_row_norms(F).max(initial=0.0) * total)
 
 
 def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
-    """Whether the objective decreases without limit along v: F^T v = 0 and q^T v < 0.
+    """Whether a direction v with F^T v = 0 and q^T v < 0 exists: the objective has no minimum.
 
     Only variables with an infinite bound are considered.
     """

@@ -83,7 +83,7 @@ def evaluate_at(F: np.ndarray, dual: Dual, v: np.ndarray) -> VertexSolution:
 
 
 def find_vertex(F: np.ndarray, dual: Dual, v: np.ndarray, tol: float) -> VertexSolution:
-    """Return the best vertex found.
+    """Return the best solution found with variables exactly at their bounds (a vertex).
 
     The variables of v that are at bounds are the initial guess.
     """
@@ -131,7 +131,7 @@ def _at_wrong_bound(dual: Dual, current: VertexSolution, tol: float, max_count: 
 
 
 def _restore_sums(dual: Dual, v: np.ndarray) -> np.ndarray:
-    """Return v, changed to satisfy the bounds and the required sums.
+    """Return v after changing it to satisfy the bounds and the required sums.
 
     Variables that are far from their bounds are changed first.
     """

@@ -53,11 +53,11 @@ class DualSolution(NamedTuple):
     (array([[-0.5,  0.5]]), array([False, False]))
     """
 
-    variables: np.ndarray  # v
+    variables: np.ndarray  # the dual variables v
     at_bound: np.ndarray  # mask of the support vectors whose variables are all at a bound
     coefficients: np.ndarray  # one for each point: f = sum_i coefficients_i k(x_i, .)
     values: np.ndarray  # f at the points, in float64
-    multipliers: np.ndarray  # one for each group; the intercept is minus their mean
+    multipliers: np.ndarray  # one multiplier for each group; the intercept is minus their mean
     report: Report
 
 
@@ -131,7 +131,7 @@ class Dual:
         """
         ends = np.array([0, len(signs)] if ends is None else ends)
         group_numbers = np.repeat(2 * np.arange(len(ends) - 1), np.diff(ends)) + (signs < 0)
-        points = np.argsort(group_numbers, kind="stable")  # by group
+        points = np.argsort(group_numbers, kind="stable")  # sort the points by group
         lower, upper = _boxes(signs[points], weights[points])
         group_sums = 0.5 * nu * np.add.reduceat(weights, ends[:-1])
         sizes = np.bincount(group_numbers, minlength=2 * len(group_sums))
@@ -156,7 +156,7 @@ class Dual:
 
     @classmethod
     def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
-        """Dual of nu-SVR: epsilon is such that at most a fraction nu of the points lie outside."""
+        """Dual of nu-SVR: epsilon is such that at most a fraction nu of the errors exceed it."""
         dual = cls.regress(y, C, 0.0)
         start = fill_in_order(C, 0.5 * nu * C.sum())
         groups = np.repeat(np.arange(2), len(y))
@@ -164,7 +164,7 @@ class Dual:
 
     @classmethod
     def one_class(cls, weights: np.ndarray, nu: float) -> Self:
-        """Dual of the one-class SVM: at most a fraction nu of the weight lies outside {f >= m}."""
+        """Dual of the one-class SVM: at most a fraction nu of the weight lies below the threshold."""
         n = len(weights)
         start = fill_in_order(weights, nu * weights.sum())
         return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
@@ -231,7 +231,7 @@ class Dual:
         # With infinite bounds, differences that are 0 up to rounding must not be multiplied by inf.
         tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
         difference[np.isinf(self.upper - self.lower) & (np.abs(difference) <= tiny)] = 0.0
-        with np.errstate(invalid="ignore"):  # 0 * inf, replaced below
+        with np.errstate(invalid="ignore"):  # 0 * inf gives NaN, which is replaced below
             terms = np.where(
                 difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
             )
@@ -425,8 +425,8 @@ def fill_in_order(room: np.ndarray, total: Any, sizes: Any = None) -> np.ndarray
     if sizes is None or len(sizes) == 1:
         before = np.concatenate([[0.0], np.cumsum(room)[:-1]])
         return np.clip(total - before, 0.0, room)
-    # The cumulative sums run over all parts.  Their differences within a part lose digits, so that
-    # extended precision is needed.
+    # The cumulative sums run over all parts.  Their differences within a part are less precise,
+    # so that extended precision is needed.
     sums = np.concatenate([np.zeros(1, dtype=np.longdouble), np.cumsum(room, dtype=np.longdouble)])
     begins = np.cumsum(sizes) - sizes
     before = (sums[:-1] - np.repeat(sums[begins], sizes)).astype(float)

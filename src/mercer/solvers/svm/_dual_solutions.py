@@ -100,7 +100,7 @@ class DualSolutions(Sequence[DualSolution]):
     at_bound: np.ndarray
     coefficients: np.ndarray
     values: np.ndarray
-    multipliers: np.ndarray  # of shape (problems, groups)
+    multipliers: np.ndarray  # multipliers of the groups, of shape (problems, groups)
     reports: Reports
 
     @classmethod
@@ -151,7 +151,7 @@ class DualSolutions(Sequence[DualSolution]):
         gaps = np.add.reduceat(d.gap_terms(v, g, m), begins)
         objectives = -np.add.reduceat(v * (0.5 * f + d.linear), begins)
         width = np.add.reduceat(d.upper - d.lower, begins)
-        with np.errstate(invalid="ignore"):  # 0 * inf, replaced by 0
+        with np.errstate(invalid="ignore"):  # 0 * inf gives NaN, which is replaced by 0
             bounds = np.where(violation > 0, violation * width, 0.0)
         values, free = np.empty(d.n), np.zeros(d.n, dtype=bool)
         values[d.points] = f

@@ -70,7 +70,7 @@ class InteriorPointQP(BoxQP):
 
         self.row_squares = squared_row_norms(
             F
-        )  # the diagonal of K; `centred_squares` is that for the centred F
+        )  # the diagonal of K; `centred_squares` is the same for centred features
         self.centred_squares = (
             self.row_squares - matvec(F, 2.0 * self.centre) + self.centre @ self.centre
         )
@@ -78,7 +78,7 @@ class InteriorPointQP(BoxQP):
         self.box_width = np.where(np.isfinite(width), width, self._default_width())
 
     def _default_width(self) -> float:
-        """Return the width that replaces an infinite one: an estimate of the largest variable."""
+        """Return the width used if a bound is infinite: an estimate of the largest variable."""
         size = (
             float(self.centred_squares[self.points].mean()) if len(self.variable_indices) else 0.0
         )
@@ -180,7 +180,8 @@ class InteriorPointQP(BoxQP):
     def decreased(self, before: PrimalDualPoint, after: PrimalDualPoint) -> bool:
         """Whether a step made progress.
 
-        The sum of the products, or the difference of w and F^T v, must decrease by 10 % or more.
+        Either the sum of all products (multiplier times distance from the bound), or the norm of
+        w - F^T v, must decrease by more than 10 %.
         """
         differences = [
             np.linalg.norm(self.primal_residual(point)[: self.m]) for point in (before, after)

@@ -67,7 +67,7 @@ class BatchedSMO:
     violation : ndarray of shape (programs,)
     multipliers : ndarray of shape (programs, 2)
     steps, negative_steps : ndarray of int of shape (programs,)
-        The number of steps, and of those with negative curvature.
+        The number of steps, and the number of steps with negative curvature.
     curvature : ndarray of shape (programs,)
         The most negative curvature, or 0.
     """
@@ -109,7 +109,7 @@ class BatchedSMO:
 
     def _advance(self, selected: np.ndarray, goal: float, max_steps: int) -> None:
         """Take SMO steps in the selected programs and refine them; keep results that are better."""
-        all_indices: Any = slice(None)  # faster than an array of all indices
+        all_indices: Any = slice(None)  # a slice is faster than an array of all indices
         programs, indices, selected = (
             (self.programs, all_indices, all_indices)
             if selected.all()
@@ -193,7 +193,7 @@ class BatchedSMO:
 
 
 def _batches(programs: QPBatch, v: np.ndarray, selected: np.ndarray) -> list[np.ndarray]:
-    """Return masks of programs; those of one mask are refined in one system of equations."""
+    """Return masks of programs; the programs of a mask are refined in one system of equations."""
     free = (v > programs.lower) & (v < programs.upper)
     if len(programs) == 1 or np.count_nonzero(free) <= _TUNING.max_joint_free:
         return [selected]

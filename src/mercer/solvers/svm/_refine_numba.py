@@ -24,8 +24,8 @@ from ..._core import fmax, fmin, jit
 __all__ = ["MAX_FREE", "refine_numba"]
 
 MAX_FREE = 160  # a problem with more free variables than this is not refined
-_MAX_ROUNDS = 110  # linear solves per problem; a new one follows when a variable reaches a bound
-_DEPENDENT_PIVOT = 1e-12  # relative to the diagonal entry: a smaller pivot means linear dependence
+_MAX_ROUNDS = 110  # maximum number of linear solves per problem; see the docstring above
+_DEPENDENT_PIVOT = 1e-12  # a row whose pivot / diagonal entry is smaller is linearly dependent
 
 
 @jit("nnan", "nsz", "reassoc")
@@ -109,7 +109,8 @@ def refine_numba(
                 else:
                     results[p, 1 + group] = low if low > -1e300 else up
             if attempt == 1:
-                if results[p, 0] > old_violation:  # undo: the refinement made it worse
+                # undo the refinement, because it increased the violation
+                if results[p, 0] > old_violation:
                     results[p, 0], results[p, 1], results[p, 2] = old_violation, m0, m1
                     for a in range(first, last):
                         v[a], g[a] = old_v[a - first], old_g[a - first]

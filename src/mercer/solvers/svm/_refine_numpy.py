@@ -207,7 +207,7 @@ class _FaceEquations:
         q = len(ends) - 1
         self.system = system = np.zeros((f + q, f + q))
         system[:f, :f] = A
-        # The equations of the sums are scaled to the size of K, so that they are as accurate.
+        # The equations of the sums are scaled to the size of K, so that they are equally accurate.
         scale = 2.0 ** np.frexp(np.abs(A.diagonal()).max())[1]
         for k, (first, last) in enumerate(pairwise(ends), start=f):
             system[first:last, k] = system[k, first:last] = scale
@@ -219,7 +219,7 @@ class _FaceEquations:
     def direction(self, g: np.ndarray) -> np.ndarray:
         """Return the change d of the free variables with gradients g.
 
-        If the system is singular, d is the minimum-norm least-squares solution, which is slower.
+        If the system is singular, d is the minimum-norm least-squares solution, which takes longer.
         """
         right = np.zeros(len(self.system))
         right[: self.f] = -g
@@ -241,7 +241,7 @@ class _FaceEquations:
         return np.asarray(d[: self.f])
 
     def fix(self, variables: np.ndarray) -> None:
-        """Fix these variables from now on."""
+        """Keep the given variables constant in all later calls of `direction`."""
         units = np.zeros((len(self.system), len(variables)))
         units[variables, np.arange(len(variables))] = 1.0
         new = lapack.dgetrs(self.factor, self.pivots, units)[0]
@@ -249,7 +249,7 @@ class _FaceEquations:
 
 
 def _solve_symmetric(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return x with A x = b for a symmetric A; the minimum-norm solution if A is singular."""
+    """Solve A x = b for a symmetric A; if A is singular, return the minimum-norm solution."""
     *_, x, info = lapack.dgesv(A.T, b)
     with np.errstate(over="ignore", invalid="ignore"):
         r = A @ x - b

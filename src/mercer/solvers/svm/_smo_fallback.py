@@ -148,7 +148,7 @@ def _smo_budget_seconds(n: int, m: int) -> float:
 
 
 def _spent(F: np.ndarray, entries: float, steps: float) -> float:
-    """Return the predicted seconds for this many entries of K and SMO steps."""
+    """Return the predicted seconds for the given numbers of entries of K and of SMO steps."""
     return (cost_of_entries(None, F, entries) + steps * _STEP_COST).seconds
 
 

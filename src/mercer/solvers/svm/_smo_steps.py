@@ -36,7 +36,7 @@ _MAX_ALWAYS_ACTIVE = 640  # up to this many variables, all take part in every ro
 _STEPS_PER_ROUND = 256  # the active variables are chosen again after at least this many steps
 # Maximum number of active variables at the lower bound, and at the upper bound, of each group.
 _MAX_ACTIVE_AT_BOUND = 128
-_LEAST_CURVATURE = 1e-12  # relative to the diagonal of K; replaces a smaller or negative c_ij
+_LEAST_CURVATURE = 1e-12  # least value of c_ij, relative to the diagonal of K
 
 
 def solve_block(

@@ -22,8 +22,8 @@ class WorkingSet:
     """The variables W of the current block, and the matrix K[W, W].
 
     Each variable has a slot: a row and the same column of the block.  A new variable takes the slot
-    of another one, preferably one at its correct bound, and among several that which has been in
-    the set longest.  Only the rows and columns of new variables are evaluated.
+    of another one, preferably one at its correct bound, and among several such variables that which
+    has been in the set longest.  Only the rows and columns of new variables are evaluated.
 
     Attributes
     ----------

@@ -125,7 +125,8 @@ class _DeflatedView:
     def __init__(self, view: View) -> None:
         self.view = view
         self.directions: list[np.ndarray] = []
-        self.scores: list[np.ndarray] = []  # uncorrelated, with unit variance
+        # the scores, which are uncorrelated and have unit variance
+        self.scores: list[np.ndarray] = []
         self.scales: list[float] = []  # standard deviations of the scores before normalisation
         self.loadings: list[np.ndarray] = []
 
@@ -140,7 +141,8 @@ class _DeflatedView:
 
         F are the centred coordinates and c the weights of the points.  The score has unit variance.
         """
-        t = self.orthogonalise(self.orthogonalise(self.view.scores(w)))  # twice, for full accuracy
+        # orthogonalise twice, for full accuracy
+        t = self.orthogonalise(self.orthogonalise(self.view.scores(w)))
         scale = float(np.sqrt(self.view.weights @ np.square(t)))
         t /= scale
         a = self.view.weighted_adjoint(t)
@@ -159,7 +161,7 @@ class _DeflatedView:
         return np.asarray(solve_triangular(P.T @ W, W.T, trans="T").T)
 
     def residual(self, R: np.ndarray) -> float:
-        """Return the largest RMS difference between the scores (F - mean) R and those stored.
+        """Return the largest RMS difference between the scores (F - mean) R and the stored scores.
 
         The scores are normalised to unit variance.
         """

@@ -6,7 +6,7 @@ with
 
     f(x_i) - mean = ((F - 1 m^T) u)_i,    var f = u^T C u,    C = (F - 1 m^T)^T diag(c) (F - 1 m^T)
 
-The mean is subtracted from products with F and not from F itself, which need not be copied then.
+The mean is subtracted from products with F and not from F itself, so that F need not be copied.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class View:
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the eigenvalues and eigenvectors of the covariance matrix of this view.
 
-        Eigenvalues that rounding errors may have caused are omitted.
+        Eigenvalues that are so small that they may be rounding errors are omitted.
         """
         C = weighted_gram(self.F, self.weights, self.mean)
         values, Q = eigh(C, lower=True, overwrite_a=True)
@@ -207,7 +207,7 @@ def check_views(x: View, y: View) -> None:
 
 
 def leading_singular_vectors(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return U, s and V of the k largest singular values of M: M V = U diag(s)."""
+    """Return the k largest singular values s of M and their vectors U and V: M V = U diag(s)."""
     if min(M.shape) <= _MAX_FULL_SVD:
         U, s, Vt = svd(M, full_matrices=False)
         return U[:, :k], s[:k], Vt[:k].T

@@ -172,9 +172,11 @@ class LatentBound:
     n_threads : int, optional
         Number of threads; by default, all processors.  The results do not depend on it.
 
-    Notes ----- A jitter of 1e-6 times the mean diagonal entry is added to the diagonal of K.  F is
-    still a bound, because this is equivalent to observing the inducing values with noise.  Rows are
-    processed in blocks: no array is larger than Y, mu or m x m, apart from the blocks.
+    Notes
+    -----
+    A jitter of 1e-6 times the mean diagonal entry is added to the diagonal of K.  F is still a
+    bound, because this is equivalent to observing the inducing values with noise.  Rows are
+    processed in blocks: apart from the blocks, no array is larger than Y, mu or an m x m matrix.
 
     Examples
     --------

@@ -239,7 +239,7 @@ class MarginalLikelihood(ExactObjective):
             return value, np.zeros(p), np.zeros((p, p))
         inverse = system.invert()
         gradient, T = system.derivatives(self._weights(inverse, A), A)
-        # q p columns with the products (dK / d theta_i) a_c
+        # R has q p columns, the products (dK / d theta_i) a_c.
         R = np.asfortranarray(np.moveaxis(T, 0, 2).reshape(len(A), -1))
         solved = blas.dsymm(1.0, inverse, R, lower=1)
         B = np.einsum("icp,icr->pr", R.reshape(len(A), -1, p), solved.reshape(len(A), -1, p))
@@ -304,7 +304,7 @@ class LeaveOneOut(ExactObjective):
     _n_square_arrays: ClassVar[int] = 2
 
     def _log_objective(self, system: FactorizedCovariance, A: np.ndarray) -> float:
-        # Even without the gradient, the value needs C^-1; it costs nearly as much as a gradient.
+        # The value alone also needs C^-1, and therefore costs nearly as much as a gradient.
         return _log_predictive(A, system.invert().diagonal())
 
     def _log_objective_and_gradient(

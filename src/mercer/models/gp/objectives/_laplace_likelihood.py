@@ -227,9 +227,10 @@ class LaplaceLikelihood(Objective):
                 if is_flat:
                     break
             steps += 1
-            del curvature  # free its memory before the next one is computed
+            del curvature  # free the memory of this factor before the next one is computed
         if self.warm:
-            self.__dict__["_last"] = A  # a start for the next call; the result hardly depends on it
+            # The next call starts from this A; its result hardly depends on the start.
+            self.__dict__["_last"] = A
         slack = float(np.linalg.norm(A - slope)) / max(float(np.linalg.norm(slope)), 1e-300)
         converged = converged and slack <= _TUNING.max_mode_residual
         return _Mode(curvature, slope, log_joint - curvature.half_logdet, steps, converged, slack)

@@ -66,7 +66,7 @@ class RidgeCriterion(Objective):
     kernel, X, Y, max_memory
         See `MarginalLikelihood`.
     noise : float or array of shape (n,), default=0
-        The inverse sample weights 1 / w; 0 means 1.
+        The inverse sample weights 1 / w; 0 means that all weights are 1.
     alpha : float, default=1
         The regularisation parameter.
     free : bool, default=True
@@ -174,7 +174,7 @@ class RidgeCriterion(Objective):
         return result.value, gradient
 
     def _solve(self, theta: Any) -> tuple[Kernel, np.ndarray, np.ndarray, Any, _CriterionValue]:
-        """Return the kernel, alpha / w, a, P (lower triangle only), and the criterion."""
+        """Return the kernel, alpha / w, a = P y, P (lower triangle only), and the criterion."""
         kernel, alpha = self.split(theta)
         n, Y = length(self.X), self.Y
         regularisation = np.broadcast_to(alpha * np.asarray(self.noise), (n,))

@@ -47,10 +47,10 @@ class Estimate(NamedTuple):
     """
 
     value: float
-    standard_error: float  # from the variation between probes; 0 if the preconditioner is exact
+    standard_error: float  # estimated from the probes; 0 if the preconditioner is exact
     gradient: np.ndarray | None
     n_iter: int  # number of products with K
-    gap: float  # bound on the error of the value from stopping the iteration and from rounding
+    gap: float  # bound on the error of `value` from the CG tolerance and rounding
 
 
 @entry_point
@@ -196,7 +196,7 @@ class StochasticLikelihood(InducingPointObjective):
 
     @cached_property
     def _normal_draws(self) -> tuple[np.ndarray, np.ndarray]:
-        """Standard normal numbers for the probes: (n, probes) and (m, probes)."""
+        """Standard normal numbers for the probes, of shapes (n, probes) and (m, probes)."""
         seed = 0 if self.random_state is None else self.random_state
         rng = as_generator([seed, 1] if isinstance(seed, (int, np.integer)) else seed)
         draws = rng.standard_normal((len(self.Y) + length(self.points), self.probes))

@@ -78,8 +78,8 @@ class IndependenceResult:
         The smallest p-value that is possible with this number of permutations.
     truncation : pair of float
         The relative truncation error tr(K - F F^T) / tr K of the features F of X, and the same for
-        Y, with "lowrank"; (0.0, 0.0) with "permutation".  The approximation
-        makes the biased statistic too small by at most (sum of both errors) * tr K tr L / n^2.
+        Y, with "lowrank"; (0.0, 0.0) with "permutation".  The approximation makes
+        the biased statistic too small by at most (sum of both errors) * tr K tr L / n^2.
     rank : pair of int, or None
         The numbers of features of X and Y with "lowrank", else None.
     kernel, kernel_y : Kernel
@@ -226,7 +226,7 @@ def independence_test(
 
 
 def _sums_in_tasks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
-    """Return the sums for all permutations, computed in tasks of `step` permutations."""
+    """Return sum_ij A_ij B_(p_i p_j) for each permutation p of `orders`, in parallel tasks."""
     out = np.empty(len(orders))
 
     def task(part: slice) -> None:
@@ -247,7 +247,10 @@ def _centred(kernel: Kernel, X: Any, estimator: str) -> np.ndarray:
 
 
 def _sums_over_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, int, float]:
-    """Return the function `sums`, the number of permutations per task, and the rounding margin."""
+    """Return a function `sums`, the number of permutations per task, and a rounding error bound.
+
+    `sums(orders, out)` sets out[b] to sum_ij A_ij B_(p_i p_j) for each permutation p = orders[b].
+    """
     magnitude = float(np.linalg.norm(A) * np.linalg.norm(B))
     step = max(_TUNING.min_task_permutations, _TUNING.min_task_terms // A.size)
     return partial(_permuted_sums, A, B), step, magnitude * relative_rounding(np.result_type(A, B))
@@ -281,10 +284,12 @@ def _permuted_sums(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.nda
 
 
 def _sums_over_features(F: np.ndarray, G: np.ndarray, *, estimator: str) -> tuple[Sums, int, float]:
-    """Do the same as `_sums_over_matrices`, for A = F F^T and B = G G^T with centred F and G.
+    """Return a function `sums`, the number of permutations per task, and a rounding error bound.
 
-    d and e are the diagonals of A and B.  Since F^T 1 = G^T 1 = 0, the sum of the unbiased
-    estimator, which excludes the diagonals, is
+    `sums(orders, out)` sets out[b] to sum_ij A_ij B_(p_i p_j) for each permutation p = orders[b],
+    where A = F F^T and B = G G^T for the features F and G after centring.  d and e are the
+    diagonals of A and B.  Since F^T 1 = G^T 1 = 0, the sum of the unbiased estimator, which
+    excludes the diagonals, is
 
         |F^T G_p|^2 - (1 + 2 / (n - 2)) d . e_p + sum d sum e / ((n - 1) (n - 2))
     """

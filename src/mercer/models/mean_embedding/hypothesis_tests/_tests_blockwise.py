@@ -33,7 +33,7 @@ from ._permutations import pvalue, warn_if_level_unreachable
 
 __all__ = ["are_chunked", "chunked_independence_test", "chunked_two_sample_test"]
 
-# Limits the memory of the cross-products, one per rearrangement, that a block returns at a time.
+# Maximum bytes of the cross-products, one per rearrangement, that a block returns at a time.
 _MAX_CROSS_PRODUCT_BYTES = 2**26
 
 

@@ -267,7 +267,7 @@ def _split_statistics(
 def _signed_statistics(
     kernel: Kernel, Z: Any, m: int, n: int, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, float, float]:
-    """Compute means over disjoint pairs with random signs.
+    """Compute the means of the terms of disjoint pairs, with random signs of the terms.
 
     Under the null hypothesis x' and y' can be exchanged, which changes only the sign of a term.
     """
