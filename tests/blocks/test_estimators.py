@@ -335,7 +335,7 @@ def test_bad_collections_of_dask():
         clone(model).fit(on_dask(bad))
     wide = da.concatenate([da.from_array(X[:400], chunks=(400, 3))] * 2)
     lies = wide.map_blocks(lambda a: a[:, :2], dtype=float, chunks=wide.chunks)
-    with pytest.raises(ValueError, match=r"block \d has the shape \(400, 2\), but the first one"):
+    with pytest.raises(ValueError, match=r"block \d has the shape \(400, 2\), but the first block"):
         clone(model).fit(lies)
     with pytest.raises(
         ValueError, match="y is split into 1 blocks, and X into 4; block 0 has 1500"

@@ -432,4 +432,4 @@ def test_it_says_what_it_does(Learner, capsys):
     assert "pass 1: " in text
     assert word in text
     stream(Learner(verbose=1), X, y, 60)
-    assert f"{word} at 60 points" in capsys.readouterr().out
+    assert f"{word} at 60 new points" in capsys.readouterr().out

@@ -179,7 +179,9 @@ def test_a_subset_and_the_way_back():
 
 
 def test_kernel_values_that_are_not_finite():
-    with pytest.raises(ValueError, match=r"not finite: k\(x, x\) is inf for a point x and Polynomial.*scale the"):
+    with pytest.raises(
+        ValueError, match=r"not finite: k\(x, x\) is inf for a point x and Polynomial.*scale the"
+    ):
         KernelRows(Polynomial(3, gamma=1.0), 1e120 * X)
 
 

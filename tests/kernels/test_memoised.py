@@ -45,7 +45,7 @@ from mercer.kernels import (
     memoise,
     unwrap,
 )
-from mercer.kernels._memoised import Memoised, ValueTable, ValueTables
+from mercer.kernels._memoised_kernel import Memoised, ValueTable, ValueTables
 from mercer.testing import check_kernel
 
 N = 60

@@ -293,7 +293,10 @@ def test_more_classes_than_colours_differ_in_their_marker(ax):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: embedding(MODEL, components=(0, 8)), "component 8 .* there are only 8, counted from 0"),
+        (
+            lambda: embedding(MODEL, components=(0, 8)),
+            "component 8 .* there are only 8, counted from 0",
+        ),
         (lambda: embedding(MODEL, components=(0, -1)), "component -1 does not exist"),
         (lambda: embedding(MODEL, components=(0, 1, 2)), "got 3 components, .* two axes"),
         (lambda: embedding(MODEL, y[:-1]), r"y has shape \(89,\), but there are 90 points"),

@@ -56,6 +56,6 @@ def layered_cache(function: Any, own: Any) -> Any:
         read_only = type(implementation.__name__, (implementation,), {"_locator_classes": locators})
         try:
             others.append(type("Reader", (FunctionCache,), {"_impl_class": read_only})(function))
-        except RuntimeError:  # there is no such folder
+        except RuntimeError:  # the folder is not a readable, read-only folder
             continue
     return LayeredCache(own, others) if others else own

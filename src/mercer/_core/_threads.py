@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_pool_state = threading.local()  # `in_pool` is True in a thread that executes jobs
+_pool_state = threading.local()  # attribute `in_pool`: True in a thread that executes jobs
 # The number of threads for n_threads=None, set by `default_threads`; None means all processors.
 _default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
 # Methods that `entry_point` wraps although they are private: f(x) and K @ V call them.
@@ -285,7 +285,8 @@ def blas_threads(n: int) -> AbstractContextManager[None]:
 
 
 # A context manager and decorator that suppresses NumPy's warnings; results are checked for inf and
-# nan afterwards.  Decorate functions that run in threads, because threads do not inherit `errstate`.
+# nan afterwards.  Use it as a decorator of functions that run in threads, because threads do not
+# inherit `errstate`.
 ignore_overflow = np.errstate(over="ignore", invalid="ignore")
 
 

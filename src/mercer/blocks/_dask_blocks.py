@@ -23,7 +23,7 @@ __all__ = ["DaskBlocks", "is_dask"]
 
 _OBJECT_DTYPE = np.dtype(object)
 _WORKER_TIMEOUT = 30.0  # seconds to wait for a worker, which Dask may be restarting
-# So large that Dask does not warn of task graphs that contain feature maps.
+# Dask warns of larger task graphs; ours contain feature maps, so the warning is disabled.
 _GRAPH_WARNING_SIZE = "1 TiB"
 
 

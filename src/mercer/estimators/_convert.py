@@ -36,8 +36,9 @@ def compress(
     """Return a copy of a fitted estimator whose functions are expansions in fewer points.
 
     A prediction then needs `n_points` kernel evaluations instead of one for each training point.
-    For a model whose predictions are its functions f, such as KernelRidge, the error |f(x) - g(x)| of the compressed
-    function g is at most ``reduction_.bound(x)``. The original estimator is not changed.
+    For a model whose predictions are its functions f, such as KernelRidge, the error
+    |f(x) - g(x)| of the compressed function g is at most ``reduction_.bound(x)``. The original
+    estimator is not changed.
 
     Parameters
     ----------

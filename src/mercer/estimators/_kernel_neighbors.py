@@ -501,7 +501,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
 
     @predict_method
     def _votes(self, X: Any) -> np.ndarray:
-        """Return the total weight of the neighbours in each class; NaN for points without neighbours.
+        """Return the total weight of the neighbours in each class; NaN if a point has none.
 
         Points are processed in blocks, because all training points may be within the radius.
         """

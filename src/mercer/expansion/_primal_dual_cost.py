@@ -1,7 +1,7 @@
 """Cost model of the primal and the dual form of a kernel model.
 
                                             dual                         primal
-    stored values  n (s + m)                    M m
+    stored values                           n (s + m)                    M m
     multiply-adds per prediction            n (s + m)                    e (1 + m)
     multiply-adds of ridge training         n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
 
@@ -153,7 +153,7 @@ def primal_or_dual(
     >>> sizes = primal_or_dual(Polynomial(3), np.zeros((200, 10)))
     >>> print(sizes)
     200 points, 286 features, 1 function          dual    primal   cheaper   equal at
-      stored values  2.2e+03       286   primal    26 points
+      stored numbers                           2.2e+03       286   primal    26 points
       multiply-adds per prediction             2.2e+03       572   primal    52 points
       multiply-adds of ridge training         1.53e+06  1.21e+07   dual      524 points
     """
@@ -163,7 +163,7 @@ def primal_or_dual(
         phi, _ = finite_features(kernel, X, None, max_memory)
         entries = phi.nnz / max(1, length(X))
         return PrimalDualSizes(length(X), phi.shape[1], n_functions, entries, entries)
-    # one dense point is sufficient to count the features
+    # if points are dense, the size of the first one is that of all
     M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)
     return PrimalDualSizes(
         length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample))

@@ -476,7 +476,7 @@ class RowsView:
                 self._fetch(a, a, np.arange(len(own.slot)))
                 out[here, here] = own.array[own.slot]
             P = rows.tiles[int(rows.ends[segment]) : int(rows.ends[segment + 1])]
-            # blocks below the diagonal are the transposed ones
+            # both blocks, (a, b) and its transpose (b, a), are set
             for b in range(a if is_complete else a + 1):
                 start = int(self.ends[b])
                 for Q in rows.columns(self.classes[b]):

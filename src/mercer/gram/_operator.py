@@ -122,8 +122,8 @@ class GramOperator(LinearOperator):
         Z = self.X if self.Z is None else self.Z
         for rows in slices(n, _TILE_ROWS):
             for cols in slices(m, _TILE_ROWS):
-                # In a tile on the diagonal, rows and columns are the same observations.  Z = None
-                # tells this to kernels such as White.
+                # In a tile on the diagonal, rows and columns are the same observations.  Kernels
+                # such as White recognise this by Z = None.
                 Zj = None if self.Z is None and rows == cols else take(Z, cols)
                 total += self.kernel.pullback(take(self.X, rows), Zj, U[rows] @ V[cols].T)
         return total

@@ -9,9 +9,9 @@ from ._as_kernel import KERNEL_NAMES, as_kernel
 from ._as_kernel import parse_if_expression as parse_if_expression
 from ._base import Kernel, node, parameter
 from ._callable import Callable
-from ._memoised import memoise as memoise
-from ._memoised import table_bytes as table_bytes
-from ._memoised import unwrap as unwrap
+from ._memoised_kernel import memoise as memoise
+from ._memoised_kernel import table_bytes as table_bytes
+from ._memoised_kernel import unwrap as unwrap
 from ._precomputed import Precomputed
 from ._precomputed import as_index_kernel as as_index_kernel
 from ._precomputed import expects_precomputed_rows as expects_precomputed_rows

@@ -205,7 +205,7 @@ class Kernel(Value, ABC):
         """Write the kernel values k(P, Q) of prepared points to `out`, shape (n, m)."""
 
     def _diag(self, X: Any) -> np.ndarray:
-        """Return k(x_i, x_i), computed from small blocks of K; subclasses may have a faster method."""
+        """Return k(x_i, x_i), computed from small blocks of K; subclasses may be faster."""
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
         for rows in slices(len(P), _DIAGONAL_BLOCK):
@@ -340,7 +340,7 @@ class Kernel(Value, ABC):
         return weights
 
     def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        """Return {field: value} with the values that replace the rules, such as "median", of this node."""
+        """Return {field: value} with the values that replace rules, such as "median"."""
         return {}
 
     @property
@@ -388,7 +388,7 @@ class Kernel(Value, ABC):
 
     @property
     def discrete(self) -> bool:
-        """Whether the points are discrete (sets, rankings), even if they are given as numeric rows."""
+        """Whether the points are discrete (sets, rankings), even if given as numeric rows."""
         return any(child.discrete for _, child in self._children())
 
     # ------------------------------------------------------------------ known properties
@@ -485,7 +485,7 @@ class Kernel(Value, ABC):
         return total
 
     def _diag_gradient(self, X: Any, w: np.ndarray) -> np.ndarray:
-        """Return w_i d/dx_i k(x_i, x_i), which by symmetry is twice the derivative in one argument."""
+        """Return w_i d/dx_i k(x_i, x_i), by symmetry twice the derivative in one argument."""
         parts = [
             2.0 * self.input_gradient(take(X, rows), None, np.diag(w[rows]))
             for rows in slices(length(X), _DIAGONAL_BLOCK)
@@ -497,7 +497,7 @@ class Kernel(Value, ABC):
 
     @cached_property
     def _slots(self) -> dict[str, Any]:
-        """The dictionary {path: parameter or child}, in the order of the fields; do not modify it."""
+        """Dictionary {path: parameter or child}, in the order of the fields; do not modify it."""
         slots: dict[str, Any] = {}
         for name, tunable in _fields(type(self)):
             value = getattr(self, name)

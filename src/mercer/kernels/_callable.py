@@ -117,8 +117,8 @@ class Callable(Kernel):
 
     def _decide(self, X: Any) -> str:
         """Return the contract, "matrix" or "pair", that works for the first few points."""
-        # Call the function with 2 and 3 points: an elementwise function of rows cannot return shape (2, 3).
-        # A function of two points, such as `x @ z`, can do so if there are three columns.
+        # Call the function with 2 and 3 points: an elementwise function of rows cannot return shape
+        # (2, 3).  A function of two points, such as `x @ z`, can do so if there are three columns.
         # Therefore also call it with 1 and 1 points; such a function cannot return shape (1, 1).
         two, three = (np.arange(m) % length(X) for m in (2, 3))
         with warnings.catch_warnings():  # a call with the wrong contract may warn

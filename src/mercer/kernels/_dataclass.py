@@ -163,7 +163,7 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _write(value: Any, write: Function[[Any], str]) -> str:
-    """Return a composite value as text, with its parts formatted by `write`, or "" for a simple value."""
+    """Return a composite value as text, with parts formatted by `write`; "" for a simple value."""
     if isinstance(value, Value):
         return repr(value) if write is format_full else str(value)
     if isinstance(value, (np.ndarray, np.generic)):

@@ -148,7 +148,8 @@ def prepare_pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepa
         P = kernel.prepare(X)
         return P, P
     if hasattr(Z, "tocsr") and not hasattr(X, "tocsr"):
-        # Sparse points cannot be centred.  Prepare them first, so that dense ones are not centred either.
+        # Sparse points cannot be centred.  Prepare them first, so that the dense points are not
+        # centred either.
         Q, P = prepare_pair(kernel, Z, X)
         return P, Q
     P = kernel.prepare(X)

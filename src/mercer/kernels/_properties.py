@@ -103,7 +103,7 @@ class Properties:
     def of(
         cls, inner: Sequence[Properties], rule: str, order: int | None, **known: Any
     ) -> Properties:
-        """Return the properties of a kernel, with `columns` and `against` taken from its children."""
+        """Return the properties of a kernel, with `columns` and `against` from its children."""
         limits = [c.columns for c in inner if c.columns is not None]
         # The other children may be user-defined functions that do not accept the points of this
         # child, so the points are used only if something is known about every child.

@@ -127,7 +127,7 @@ class Explicit(Kernel):
         return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
 
     def _terms_like(self, X: Any, kind: str) -> FeatureTerms:
-        """Return the terms of phi(X); raise TypeError if X has points of another kind than `kind`."""
+        """Return the terms of phi(X); raise TypeError if its points are not of this kind."""
         terms = self._terms(X)
         if terms.kind and kind and terms.kind != kind:
             raise TypeError(

@@ -108,7 +108,7 @@ class Decoder:
             raise self._error(where, "a reference to a value that was not defined before")
         value, size = self._by_id[node["ref"]]
         if isinstance(value, PointCollection):
-            size = 1  # points refer to this value, but do not repeat its contents
+            size = 1  # points refer to the collection, but do not repeat its values
         self._count += size
         self._repeated += size
         if self._repeated > _MAX_FREE_REPEATS + _MAX_REPEATS * (self._count - self._repeated):

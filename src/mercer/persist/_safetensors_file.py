@@ -178,7 +178,7 @@ def read(path: Any, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]
         digest = hashlib.sha256(
             first + header.replace(fingerprint.encode(), _EMPTY_FINGERPRINT.encode(), 1)
         )
-        for tensor in tensors.values():  # tensors are in the order of the file
+        for tensor in tensors.values():  # the tensors are in the order of the file
             tensor.block = np.empty(tensor.end - tensor.begin, dtype=np.uint8)
             if file.readinto(_bytes(tensor.block)) != len(tensor.block):
                 raise ModelFileError("the file became shorter while it was read")

@@ -209,7 +209,7 @@ def _(value: Graphs) -> bool:
     if not _is_index_array(value.indices, entries, int(nodes)) or type(value.directed) is not bool:
         return False
     if np.any(value.owner[value.source] != value.owner[value.indices]):
-        return False  # an edge connects two different graphs, which is invalid
+        return False  # an edge must not connect two graphs
     for names, count in ((("labels", "attributes"), nodes), (("edge_labels", "weights"), entries)):
         for array in (getattr(value, name) for name in names):
             if array is not None and not (type(array) is np.ndarray and len(array) == count):

@@ -5,7 +5,7 @@ shows nor saves the figure.  matplotlib is an optional dependency (install it wi
 `pip install mercer[plot]`), and is imported only when a function is called.
 """
 
-from ._cluster_plot import cluster_numbers
+from ._cluster_number_plot import cluster_numbers
 from ._eigenvalue_plot import spectrum
 from ._embedding_grid import maps
 from ._embedding_plot import embedding

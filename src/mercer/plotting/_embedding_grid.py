@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core import entry_point
 from ._axes import PALETTE, SEQUENTIAL, Style, require_matplotlib
-from ._point_labels import interpret_labels, scatter
+from ._class_colours import interpret_labels, scatter
 
 __all__ = ["maps"]
 

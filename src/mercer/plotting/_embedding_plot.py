@@ -19,7 +19,7 @@ from ._axes import (
     require_attribute,
     require_matplotlib,
 )
-from ._point_labels import interpret_labels, scatter
+from ._class_colours import interpret_labels, scatter
 
 __all__ = ["embedding"]
 

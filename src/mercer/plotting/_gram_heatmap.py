@@ -12,7 +12,7 @@ from .._core import entry_point, length, take
 from ..gram import CentredGram, DenseGram, GramOperator
 from ..kernels import Kernel
 from ._axes import DIVERGING, SEQUENTIAL, Axes, new_axes, require_matplotlib
-from ._point_labels import interpret_labels
+from ._class_colours import interpret_labels
 
 __all__ = ["gram_heatmap"]
 

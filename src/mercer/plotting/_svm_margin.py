@@ -9,9 +9,9 @@ from sklearn.utils import get_tags
 
 from .._core import entry_point, length
 from ._axes import Axes, Style, legend_below, new_axes, require_attribute, require_matplotlib
+from ._class_colours import CLASS_STYLES, diverging_styles, interpret_labels, scatter
 from ._plot_window import POINT_STYLE, draw_function, plane_window, window_around
 from ._plots_1d import as_column, draw_band
-from ._point_labels import CLASS_STYLES, diverging_styles, interpret_labels, scatter
 
 __all__ = ["margin"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core import as_vectors, concatenate, entry_point
 from ._axes import Axes, Style, new_axes, require_matplotlib
+from ._class_colours import Labels, diverging_styles, scatter
 from ._plot_window import POINT_STYLE, PlotWindow, draw_function, plane_window, window_around
-from ._point_labels import Labels, diverging_styles, scatter
 
 __all__ = ["witness"]
 

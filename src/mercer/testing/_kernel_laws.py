@@ -124,7 +124,7 @@ def _check_tiles(laws: Laws, kernel: Kernel, X: Any, Z: Any, rng: np.random.Gene
             kernel.tile(P[some], Q[others], out[some, others])
         laws.require_close("tiles", out, block, "tiles of slices and the block")
         rows, columns = np.arange(n), np.arange(m)
-        # The first and the last entry are those of a range, the others are not.
+        # Only the first and the last index remain in place, so that `rows` is not a range.
         rng.shuffle(rows[1:-1])
         repeated = rng.choice(columns, size=m)
         for i, j in ((rows, repeated), (rows, columns), (rows[::-1], rows[rows < m])):
@@ -193,7 +193,7 @@ def _check_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
 def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
     """Check that a kernel with changed parameters has the same values as a new kernel."""
     kernel(X)
-    # Not smaller: arrays in the kernel may be float32, but their repr is parsed as float64.
+    # Arrays in the kernel may be float32, but the repr is parsed as float64, so values may differ.
     rtol = 1e-6
     theta, names = kernel.theta, kernel.theta_names
     for step in (0.125, -0.125, 0.0):

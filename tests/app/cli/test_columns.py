@@ -136,7 +136,7 @@ def test_blocks_without_a_complete_row(mercer, tmp_path, monkeypatch):
         more = ("--columns", "x", "--impute", "drop", "--method", method, "--rank", "3")
         done = mercer("pca", path, *more, "-k", "1", "-o", method, "--json")
         assert done.code == 0, done
-        assert json.loads(done.out)["points"] == 5 and "8 of 13 rows left out" in done.err
+        assert json.loads(done.out)["points"] == 5 and "8 of 13 rows dropped" in done.err
         page = (tmp_path / method / "report.html").read_text()
         assert "5 of 13 rows (8 dropped because of missing values)" in page
     plan = mercer("plan", path, "--columns", "x", "--impute", "drop", "--json")
@@ -150,7 +150,7 @@ def test_left_out_rows_of_a_test_are_counted(mercer, tmp_path):
     for name in ("a.csv", "b.csv"):
         write(tmp_path / name, x=[1, None, 3, 4, 5, 6], z=range(6))
     done = mercer("test", "two-sample", "a.csv", "b.csv", "--impute", "drop", "--permutations", "9")
-    assert done.code == 0 and done.err.count("1 of 6 rows left out") == 2, done
+    assert done.code == 0 and done.err.count("1 of 6 rows dropped") == 2, done
 
 
 def test_two_samples_of_which_one_has_row_numbers(mercer, tmp_path):

@@ -52,7 +52,7 @@ def test_a_page(mercer, flowers, tmp_path):
         (("--ignore", "kind", "--kernel", "RBF(("), "RBF(("),
         (("--ignore", "kind", "--kernel", "RBF(1e9)"), "considers all"),
         (("--ignore", "kind", "--new", "nowhere.csv"), "nowhere.csv does not exist"),
-        (("--image-shape", "8by8"), "'8by8' is not of the form 8x8"),
+        (("--image-shape", "8by8"), "'8by8' is not an image shape"),
     ],
     ids=["color", "text", "pixels", "second", "kernel", "constant", "new", "shape"],
 )

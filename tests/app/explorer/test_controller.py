@@ -181,7 +181,7 @@ def test_parameters_components_axes_and_the_second_map(talk):
     talk.ask(type="axes", axes=[0, 3])
     assert talk.next("embeddings")["panes"][0]["axes"][1].startswith("component 4")
     talk.ask(type="axes", axes=[0, 9])
-    assert talk.next("notice")["text"] == "the embedding has 4 dimensions"
+    assert talk.next("notice")["text"] == "the embedding has only 4 dimensions"
     talk.ask(type="fit", second="data")
     assert talk.next("embeddings")["panes"][1]["title"] == "the data"
     talk.ask(type="fit", second="none")

@@ -211,7 +211,9 @@ def test_new_data_in_the_same_map_and_a_page_to_take_away(page, blobs, tmp_path,
     file = tmp_path / "new.csv"
     lines = ["x1,x2,x3,x4,label", *(",".join(map(repr, row.tolist())) + ",c" for row in X)]
     file.write_text("\n".join(lines) + "\n")
-    page.page.get_by_label("New data for the same embeddings").set_input_files(file)
+    page.page.get_by_label("File with new data to project into the embeddings").set_input_files(
+        file
+    )
     page.until("ex.n === 252")
     assert page("[ex.color, ex.column('set').categories().map(c => [c.name, c.count])]") == [
         "set",

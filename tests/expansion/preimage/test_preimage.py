@@ -636,7 +636,7 @@ def test_what_has_not_converged_says_so():
             found = f.preimage(method, max_iter=1, start=np.full((1, 3), 0.5), tol=1e-12)
         assert "did not converge" in repr(found)
     words = Expansion.mean(Callable(hamming), ["dddd", "abba", "abba"])
-    with pytest.warns(ConvergenceWarning, match=r"by 'search' still moved after 1 steps; raise"):
+    with pytest.warns(ConvergenceWarning, match=r"by 'search' still moved after 1 steps; increase"):
         words.preimage("search", neighbours=one_letter, candidates=["dddd"], max_iter=1)
 
 

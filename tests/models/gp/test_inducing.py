@@ -33,7 +33,7 @@ from mercer.kernels import (
 )
 from mercer.models.gp import InducingBound, MarginalLikelihood, StochasticLikelihood
 from mercer.models.gp._inducing_projection import Projection
-from mercer.models.gp._noise_kernel import diagonal_pullback, latent_and_noise, without_noise
+from mercer.models.gp._noise_split import diagonal_pullback, latent_and_noise, without_noise
 from mercer.solvers import Status
 from mercer.testing._finite_differences import STEP, directional_derivative
 

@@ -11,7 +11,7 @@ from mercer.gram import TiledGram
 from mercer.kernels import RBF, Callable, Distance, Linear, Select, ThinPlate, White
 from mercer.models.mean_embedding import _kernel_thinning
 from mercer.models.mean_embedding._kernel_thinning import _halve, _swap
-from mercer.models.mean_embedding._sample_summary import MeanEmbedding, optimal_weights
+from mercer.models.mean_embedding._weighted_coreset import MeanEmbedding, optimal_weights
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))

@@ -55,7 +55,7 @@ def estimator_and_parameters(
     cls = getattr(mercer, name)
     known = signature(cls).parameters
     options = {"kernel": kernel or RBF, "random_state": seed, "max_memory": max_memory}
-    if method == "ridge":  # an intercept prevents shrinkage of the mean prediction towards 0
+    if method == "ridge":  # without an intercept, predictions would shrink towards 0
         options["fit_intercept"] = True
     if method == "gp":  # add noise to the kernel, and standardise the targets
         options |= {"kernel": kernel or f"{RBF} + White(noise=0.1)", "normalize_y": True}

@@ -103,8 +103,8 @@ from . import (  # noqa: E402, F401
     _compare_command,
     _explore_command,
     _fit_commands,
-    _inspect_commands,
     _model_commands,
     _pca_command,
     _test_commands,
+    _utility_commands,
 )

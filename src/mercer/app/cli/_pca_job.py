@@ -96,7 +96,8 @@ class PCARun:
             points = recipe.transform(block)
             if len(points):
                 model.partial_fit(points)
-            if self.output is not None and hasattr(model, "kernel_"):  # fitted
+            # Save a checkpoint if the model has been fitted to at least one block.
+            if self.output is not None and hasattr(model, "kernel_"):
                 metadata = {"blocks": str(number), "of": self._fingerprint}
                 save_trained(
                     Trained(_without_run_time(model), recipe, metadata),

@@ -114,7 +114,10 @@ class Comparison:
         at = self.n_neighbors - 1
 
         def measured(name: str, at: Any, errors: bool = False) -> list[float]:
-            """Return a measure, or its standard error, for each model; `at` is an index of a curve."""
+            """Return the values of a measure, or their standard errors, one per model.
+
+            If the measure is a curve, `at` is the index of its value; otherwise `at` is None.
+            """
             values = []
             for row in self.rows:
                 part: Any = row.quality

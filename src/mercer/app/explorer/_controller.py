@@ -380,7 +380,7 @@ class Controller:
         return self._initial_fit_request(self.scene).second
 
     def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
-        """Return the model to fit and its expected fit time in seconds; the old model if unchanged."""
+        """Return the model to fit (the old model if nothing changes) and the expected seconds."""
         old = self.scene.embeddings[0].model
         if not isinstance(old, KernelPCA) or fit_request.kernel is None:
             return old, 0.0

@@ -64,9 +64,9 @@ def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
     if model.eigen_solver != "auto" or exact <= MAX_EXACT_SECONDS:
         return model, float(exact)
     model = clone(model).set_params(eigen_solver="nystroem")
-    # N x m entries.
+    # The kernel matrix of n points and m landmarks has n m entries.
     entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0
-    features = entries / plan.n  # m; features and moments take 2 n m^2 flops each
+    features = entries / plan.n  # = m; features and moments take 2 n m^2 flops each
     cost = cost_of_entries(None, X, entries) + Cost(products=4.0 * entries * features)
     return model, cost.seconds
 

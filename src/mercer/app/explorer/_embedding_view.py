@@ -14,7 +14,7 @@ __all__ = ["Box", "Embedding", "GridField", "IdentityEmbedding", "Preimage"]
 
 _GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
 _MAX_LEVELS = 9  # approximate number of contour levels
-_MAGNIFICATION_DECADES = 3.0  # values that are further below the largest are clipped
+_MAGNIFICATION_DECADES = 3.0  # values more than 3 decades below the largest are clipped
 
 
 class Preimage(NamedTuple):

@@ -24,7 +24,7 @@ __all__ = ["CsvSource", "open_lines"]
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
-# Delimiters that are hard to type on a command line.
+# Names for delimiters that are hard to type on a command line.
 _DELIMITER_NAMES = {"\\t": "\t", "tab": "\t", "space": " "}
 
 

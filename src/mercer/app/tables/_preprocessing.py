@@ -787,7 +787,7 @@ def is_missing(column: Any) -> np.ndarray:
 
 
 def _is_text(table: Table, name: str) -> bool:
-    """Whether a column contains text or booleans, which are treated as "True" and "False"."""
+    """Return True if a column contains text or booleans (treated as "True" and "False")."""
     return name in table.booleans or kind_of(table.column(name)) == TEXT
 
 

@@ -35,7 +35,7 @@ class RunningStatistics:
         total = np.maximum(self.count + n, 1)
         delta = np.where(n > 0, mean - self.mean, 0.0)
         self.mean += delta * (n / total)
-        # Do not warn if values above 1e154 overflow when they are squared; the scale is then infinite.
+        # Do not warn if squares of values above 1e154 overflow; the scale is then infinite.
         with np.errstate(over="ignore"):
             self._squares += (deviations**2).sum(axis=0) + delta * (self.count * n / total) * delta
         self.count += n

@@ -108,7 +108,7 @@ def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
     if kind in ("npy", "npz"):
         columns = {name: _array(column) for name, column in table.columns.items()}
         if kind == "npz":
-            # Np.savez does not accept an array named "file".
+            # This replaces np.savez, which does not accept an array named "file".
             with zipfile.ZipFile(file, "w") as archive:
                 for name, column in columns.items():
                     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:

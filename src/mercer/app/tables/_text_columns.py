@@ -88,7 +88,7 @@ def inspect_texts(counts: Mapping[str, int]) -> TextColumn | None:
     if 2 * numbers > total:
         first_text = next((value for value in counts if not is_number(value)), None)
         if first_text is None and all(value.strip().lstrip("+-").isdigit() for value in counts):
-            return None  # integers in a text column are codes of categories
+            return None  # assume that integers are codes of categories
         if first_text is None:
             remedy = "write them as numbers"
             return TextColumn("numbers written as text", next(iter(counts)), remedy)

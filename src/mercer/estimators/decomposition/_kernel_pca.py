@@ -79,9 +79,9 @@ class KernelPCA(
 
     A drop-in replacement for scikit-learn's `KernelPCA`, with the same parameters, defaults and
     attributes, except for restrictions on kernel parameters and precomputed matrices, which
-    `KernelRidge` documents.  In addition it offers exact kernel PCA, with certified error bounds, if the kernel matrix does not fit in memory; the
-    attributes and methods of scikit-learn's `PCA`; a Nyström approximation with exact error bounds;
-    and `partial_fit` for streams of points.
+    `KernelRidge` documents.  In addition it offers exact kernel PCA, with certified error bounds,
+    if the kernel matrix does not fit in memory; the attributes and methods of scikit-learn's
+    `PCA`; a Nyström approximation with exact error bounds; and `partial_fit` for streams of points.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class RBFSampler(_RandomFourierSampler):
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; X determines only their dimension and, if gamma is a rule, gamma."""
+        """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         X = self._check(X, reset=True)
         self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
@@ -231,7 +231,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the frequencies; X determines only their dimension and, if gamma is a rule, gamma."""
+        """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         sample = self._sample(X, copy=False)
         if len(np.shape(sample.points)) != 2:
             raise TypeError(

@@ -247,7 +247,7 @@ class ReparametrisedObjective:
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the objective, its gradient, and an approximation of minus its Hessian at theta.
 
-        Derivatives are computed only if the objective is greater than `above`; otherwise they are 0.
+        Derivatives are computed only if the objective exceeds `above`; otherwise they are 0.
         """
         value, gradient, B = self.objective.with_information(
             self.translation.to_internal(theta), above
@@ -333,8 +333,8 @@ class ReparametrisedObjective:
             for i, theta in enumerate(starts):
                 best_value = max((optimum.value for optimum in optima), default=-np.inf)
                 optima.append(self._optimise_from(theta, i, log, first_way))
-                # If the optimum is the best so far but lies on a bound, run the optimiser again from
-                # the same start with the other kinds of first step.
+                # If the optimum is the best so far but lies on a bound, run the optimiser again
+                # from the same start with the other kinds of first step.
                 promising = optima[-1].value > best_value
                 if promising and self.translation.parameters_on_bounds(optima[-1].theta):
                     optima += [self._optimise_from(theta, i, log, way) for way in other_ways]

@@ -353,7 +353,7 @@ class KernelLogisticRegression(LogisticEstimator):
         )
 
     def _minimize_blocks(self, risk: OutOfCoreRisk, solver: OutOfCoreNewton) -> tuple[Minimum, Any]:
-        """Return the centred minimum for data in blocks, and the sums from the last pass over them."""
+        """Return the centred minimum for data in blocks, and the sums from the last pass."""
         risk = replace(risk, shift=self._shift(self.C))
         minimum, sums = solver.minimize(risk, self._progress_callback, self.max_memory)
         return _centre_classes(minimum), sums

@@ -190,8 +190,8 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     of k, independent of the number of training points.  The objective is never larger than for a
     Nyström approximation on the initial vectors, and usually much smaller.
 
-    The vectors are optimised by L-BFGS, with the optimal weights for each choice of
-    the vectors (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
+    The vectors are optimised by L-BFGS, with the optimal weights for each choice of the vectors
+    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
     minimum that depends on the initial vectors.
 
     Parameters
@@ -281,8 +281,8 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     "squared_hinge"   max(0, 1 - y f)^2                        the sum over classes, one vs. rest
     ================= ======================================== ===================================
 
-    The vectors are optimised by L-BFGS, with the optimal weights for each choice of
-    the vectors (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
+    The vectors are optimised by L-BFGS, with the optimal weights for each choice of the vectors
+    (`LearnedVectors`).  The objective is not convex in the vectors, so the result is a local
     minimum that depends on the initial vectors.
 
     Parameters

@@ -84,8 +84,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         dense X with more than 500 rows and fewer columns than rows.  In that case they start with
         "smo" and switch to "primal" if "smo" takes longer than 1/7 of the time estimated for
         "primal", or, with up to 1600 points, longer than the whole of that time
-        (`SMOThenInteriorPoint`).  A solver object is a `BlockSMO` or, for a linear kernel, a `BoxInterior` of `mercer.solvers`, with its own
-        tol and max_iter.
+        (`SMOThenInteriorPoint`).  A solver object is a `BlockSMO` or, for a linear kernel, a
+        `BoxInterior` of `mercer.solvers`, with its own tol and max_iter.
     """
 
     kernel: KernelLike = "rbf"

@@ -91,7 +91,7 @@ class PreImageTarget:
         """The values of Psi_c at the candidates, shape (q, n_candidates)."""
         if same_points(self.candidates, self.points) and not self.core.distinguishes_observations:
             return self.values
-        # a new object, so that `White` adds no noise
+        # a new object, so that `White` treats the candidates as new observations
         candidates = take(self.candidates, slice(None))
         K = gram(self.core, candidates, self.points, storage="tiled")
         return np.asarray(K @ self.G.T).T
@@ -284,7 +284,7 @@ class PreImageTarget:
 
 
 def core_of(kernel: Kernel) -> tuple[Kernel, float, float]:
-    """Return k', f and c such that kernel = f k' + c, such that k' has no factor or constant left."""
+    """Split a kernel into f k' + c, where f and c are numbers, and return k', f and c."""
     factor, constant = 1.0, 0.0
     while True:
         if isinstance(kernel, (Fixed, Bounded)):

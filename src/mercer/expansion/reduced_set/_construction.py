@@ -37,7 +37,7 @@ class _ConstructTuning:
     lbfgs_memory: int = 20
     # L-BFGS stops after a step with a smaller relative decrease of the squared error.
     tol: float = 1e-5
-    # If the gradient is below this times the squared error, it is a rounding error; Z is not optimised.
+    # A gradient below this times the squared error is a rounding error, and Z is not optimised.
     min_relative_gradient: float = 1e-12
     # The bounding box of the data is enlarged on all sides by this fraction of its extent.
     box_margin: float = 0.5

@@ -131,7 +131,7 @@ class FeatureMap(ABC):
     def _work(self, rows: int) -> float:
         """Estimate the number of multiplications to compute the features of `rows` points."""
         kernel, entries = getattr(self, "kernel", None), rows * len(self)
-        if kernel is None:  # random features have no kernel to evaluate
+        if kernel is None:  # the map does not evaluate a kernel
             return entries * ENTRY_WORK
         return float(kernel._evaluation_work(entries, len(self)))
 

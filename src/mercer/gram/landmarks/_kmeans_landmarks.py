@@ -198,7 +198,7 @@ def euclidean_kmeans(
     return centres
 
 
-@one_blas_thread  # the result is then bit-for-bit identical for any number of threads
+@one_blas_thread  # the result must be bit-for-bit identical for any number of threads
 def _nearest_index(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Return for each x the index of the nearest z, the first one in case of ties."""
     middle = Z.mean(axis=0)  # centring reduces the cancellation in |z|^2 - 2 x.z

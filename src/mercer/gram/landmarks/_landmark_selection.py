@@ -75,7 +75,7 @@ def choose_landmarks(
     ============ ================================================================= ==============
     "rpcholesky" Recommended.  Finds outliers and small clusters, but does not     m n
                  spend all landmarks on them.
-    "uniform"    Needs no kernel values, but misses small           0
+    "uniform"    Needs no kernel values, but misses small                          0
                  clusters.
     "kmeans++"   Spreads the landmarks evenly.  The kernel may be conditionally    m n
                  positive definite.

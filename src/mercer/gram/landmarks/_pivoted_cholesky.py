@@ -163,7 +163,7 @@ class SamplingWeights(Protocol):
         """Return the weight of each point; a point with weight 0 is not drawn."""
 
     def accept(self, P: np.ndarray, uniforms: np.ndarray, max_accepted: int) -> np.ndarray:
-        """Accept up to `max_accepted` of the points P, update the weights, and return these points."""
+        """Return the accepted points, at most `max_accepted` of P, and update the weights."""
 
 
 def sample_by_rejection(density: SamplingWeights, count: int, rng: Any) -> np.ndarray:

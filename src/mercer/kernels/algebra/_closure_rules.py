@@ -159,7 +159,8 @@ class Sum(_Combination):
 
         k(x, z) = k_1(x, z) + ... + k_m(x, z)
 
-    Its feature vector is the concatenation of the feature vectors of the terms.  `k + 1` adds a `Constant`.
+    Its feature vector is the concatenation of the feature vectors of the terms.  `k + 1` adds a
+    `Constant`.
 
     Parameters
     ----------
@@ -376,7 +377,8 @@ class Scale(_ScalarFunction):
 
     def _float32_error_bound(self, P: Prepared) -> float | None:
         error = self.kernel._float32_error_bound(P.children[0])
-        return None if error is None else error + 2e-7  # the rounding errors of the factor and of the product
+        # 2e-7 bounds the rounding errors of the factor and of the product.
+        return None if error is None else error + 2e-7
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)

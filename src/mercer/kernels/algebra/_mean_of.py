@@ -113,7 +113,8 @@ class MeanOf(Wrapper):
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
 
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
-        return Kernel._input_gradient(self, X, Z, W)  # raises an error, because a set is not a vector
+        # This raises an error, because a set is not a vector.
+        return Kernel._input_gradient(self, X, Z, W)
 
     def _inner_points(self, X: Any) -> Any:
         """Return the instances of all sets in one collection."""

@@ -272,7 +272,8 @@ class Normalized(Wrapper):
     def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weights of dk_1(x, z), dn(x) and dn(z) in sum_ij W_ij dk~(x_i, z_j).
 
-        k~ is the normalised kernel, and n(x) = k_1(x, x)."""
+        k~ is the normalised kernel, and n(x) = k_1(x, x).
+        """
         a = self._inverse_norms(X)
         b = a if Z is None else self._inverse_norms(Z)
         weighted = 0.5 * W * self(X, Z)

@@ -455,7 +455,7 @@ def _check_flag(kernel: Kernel, name: str) -> None:
 
 
 def _description(X: Graphs) -> str:
-    """Return text on whether the graphs are directed and labelled, for `FeatureTerms.kind`.
+    """Describe whether the graphs are directed and labelled, for `FeatureTerms.kind`.
 
     Graphs with different descriptions have no features in common, and comparing them is an error.
     """
@@ -473,7 +473,8 @@ def _pair_codes(first: np.ndarray, second: np.ndarray, directed: bool) -> np.nda
 def _batches(costs: np.ndarray, budget: int) -> list[slice]:
     """Split items into consecutive slices whose total cost is at most `budget`.
 
-    An item that costs more than `budget` is a slice by itself."""
+    The cost of a slice exceeds `budget` only if a single item costs more.
+    """
     ends, total = [0], 0
     for i, cost in enumerate(costs.tolist()):
         if total and total + cost > budget:

@@ -278,7 +278,8 @@ class _Parser:
     def items(self, opening: str, *, keywords: bool = False, pairs: bool = False) -> list[Any]:
         """Parse the items in brackets; return pairs (key, value).
 
-        The key is a keyword, the key of a dictionary item, or None."""
+        The key is a keyword, the key of a dictionary item, or None.
+        """
         start, closing = self.next, _CLOSING[opening]
         self.position += 1
         self.depth += 1
@@ -303,7 +304,7 @@ class _Parser:
         return items
 
     def build(self, at: int, height: int, make: Any, *values: Any, **options: Any) -> _ParsedValue:
-        """Return make(*values, **options); convert exceptions to a KernelSyntaxError at index `at`."""
+        """Return make(*values, **options); exceptions become a KernelSyntaxError at index `at`."""
         if height > _MAX_DEPTH:
             raise self.error(f"kernels are nested more than {_MAX_DEPTH} deep", at)
         try:

@@ -64,7 +64,7 @@ class HammingProfile(StringKernel, Explicit):
 
     @abstractmethod
     def _weights(self) -> np.ndarray:
-        """Return the weights w_0, ..., w_D of 0, ..., D differences; larger numbers have weight 0."""
+        """Return the weights w_d of d = 0, ..., D differences; w_d is 0 for d > D."""
 
     @abstractmethod
     def _features_per_word(self) -> int:

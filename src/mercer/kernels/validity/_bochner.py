@@ -37,7 +37,8 @@ def is_stationary(kernel: Kernel, d: int) -> bool:
 def points_of_negative_spectrum(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
     """Yield lattices that sample the frequency at which the spectrum of k is most negative.
 
-    Nothing is yielded if no negative value of the spectrum is found."""
+    Nothing is yielded if no negative value of the spectrum is found.
+    """
     if d not in _LATTICE_SIDES:
         return
     m = _LATTICE_SIDES[d]

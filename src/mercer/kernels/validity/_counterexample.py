@@ -45,9 +45,9 @@ __all__ = [
 ROUNDING_ALLOWANCE = 1e5  # allowed relative error of a value of k, in units of u
 # The unit roundoff u that is assumed for values of k that are computed in these precisions.
 _FLOAT64_UNIT = 2.0**-53
-# So that the allowed error 1e5 u is about 800 times the unit roundoff of float32.
+# With this u, the allowed error 1e5 u is about 800 times the unit roundoff of float32.
 _FLOAT32_UNIT = 2.0**-31
-# So that the allowed error 1e5 u is about 800 times the unit roundoff of float16.
+# With this u, the allowed error 1e5 u is about 800 times the unit roundoff of float16.
 _FLOAT16_UNIT = 2.0**-18
 
 

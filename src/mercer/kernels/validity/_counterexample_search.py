@@ -368,7 +368,7 @@ class _CounterexampleSearch:
         return Counterexample(self.kernel, subset, None, value, 0.0, self.order, reason)
 
     def _undefined(self, kinds: tuple[str, ...]) -> Counterexample | None:
-        """Return a counterexample if k(x, x) is infinite or NaN at all test points, otherwise None."""
+        """Return a counterexample if k(x, x) is infinite or NaN at all test points, else None."""
         if not isinstance(self.kernel, Callable) or "vectors" not in kinds:
             return None
         X = np.arange(1.0, 6.0)[:, None] if self.X is None else take(self.X, slice(5))

@@ -30,7 +30,7 @@ _SCALES = (1.0, 0.3, 3.0, 0.1, 10.0, 0.03, 30.0, 100.0)
 _SAMPLE_SIZE = 24  # number of points of a sampled Gram matrix
 # Maximum number of rows of a precomputed matrix that are examined at once.
 _MAX_MATRIX_POINTS = 2000
-# Kinds of points with which a function is tried.
+# Kinds of points with which a user-supplied function is tested, in this order.
 _FUNCTION_KINDS = ("strings", "sets", "vectors", "rankings")
 
 

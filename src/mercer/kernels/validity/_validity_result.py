@@ -100,7 +100,7 @@ def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
     return next(sample_points(kernel.domain, kernel, None, (1,), rng))
 
 
-# Shown with a proof that is restricted to this domain.
+# For each restricted domain, text that states the restriction in the result of a proof.
 _DOMAINS = {"nonnegative": "for points without negative entries"}
 
 

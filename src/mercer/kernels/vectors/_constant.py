@@ -20,7 +20,8 @@ __all__ = ["Constant", "White"]
 class _PositionIndependent(Kernel):
     """Base class of kernels that do not depend on the positions of the points.
 
-    Their gradient with respect to the points is 0.  The only field of such a kernel is the number k(x, x).
+    Their gradient with respect to the points is 0.  The only field of such a kernel is
+    the number k(x, x).
     """
 
     def _check(self) -> None:

@@ -168,7 +168,8 @@ class Polynomial(_Affine, DotProduct):
 
     def _check(self) -> None:
         degree = self.degree
-        if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:  # NaN is rejected, because nan % 1 is not 0
+        # NaN is rejected, because nan % 1 is not 0.
+        if not isinstance(degree, numbers.Real) or degree % 1 != 0 or degree < 1:
             raise ValueError(
                 f"Polynomial: degree must be a positive integer, got {degree!r}; "
                 f"a fractional power of a polynomial is not a Mercer kernel"

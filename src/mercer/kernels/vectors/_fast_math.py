@@ -116,7 +116,7 @@ def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
 # --- Fast simultaneous cosine and sine, the most expensive part of random Fourier features.
 
 
-_MAX_PHASE = 1e6  # largest |P|; it has fewer than 2**20 quarter turns
+_MAX_PHASE = 1e6  # largest phase; its number of quarter turns is below 2**20
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and then subtracting it rounds a float64
 
 

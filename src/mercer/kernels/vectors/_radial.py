@@ -2,8 +2,8 @@
 
 A subclass of `Radial` needs `profile(s)` and `slope(s)` = profile'(s).  If it has parameters other
 than the length scale, it also needs `parameter_slopes(s)`.  The base class computes distances,
-diagonal, derivatives and tiles (blocks of K).  All s of a tile are computed by one matrix product of
-augmented rows,
+diagonal, derivatives and tiles (blocks of K).  All s of a tile are computed by one matrix product
+of augmented rows,
 
     s = [y, |y|^2, 1] . [-2 w, 1, |w|^2],      y = (x - c) / l,  w = (z - c) / l,
 

@@ -311,7 +311,8 @@ def _bessel(nu: float, u: np.ndarray) -> np.ndarray:
 def _decay(p: float, order: float, u: np.ndarray) -> np.ndarray:
     """Return (u/2)^p K_order(u), with the modified Bessel function K of this order.
 
-    The result is not finite where K_order(u) exceeds 1e300."""
+    The result is not finite where K_order(u) exceeds 1e300.
+    """
     # For u > 2000 the result is 0 for all p <= 100, and for much larger u kve returns NaN, so u is
     # limited to 2000.  kve(u) is e^u K(u).  The factor e^-u is split into two factors e^(-u/2), one
     # for the power and one for kve, so that neither product overflows or underflows.

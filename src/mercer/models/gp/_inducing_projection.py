@@ -31,7 +31,7 @@ from ...gram import (
     solve_triangular_rows,
 )
 from ...kernels import Kernel, as_index_kernel, prepare_pair
-from ._noise_kernel import latent_and_noise
+from ._noise_split import latent_and_noise
 
 __all__ = ["Projection", "TriangularFactor", "describe_landmarks", "rounding_certificate"]
 

@@ -5,7 +5,7 @@ from ._kernel_thinning import thin
 from ._mmd import mmd
 from ._parzen_sums import choose_bandwidth
 from ._parzen_sums import log_kernel_sums as log_kernel_sums
-from ._sample_summary import Summary
+from ._weighted_coreset import Summary
 from .hypothesis_tests._independence_test import IndependenceResult, independence_test
 from .hypothesis_tests._two_sample_test import TwoSampleResult, two_sample_test
 

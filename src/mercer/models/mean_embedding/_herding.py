@@ -18,7 +18,7 @@ from ..._core import concatenate, entry_point, is_count, one_blas_thread
 from ...expansion import Expansion
 from ._centred_gram_of_sample import recentred_gram
 from ._mmd import squared_norm
-from ._sample_summary import MeanEmbedding, Summary, check_summary_options, optimal_weights
+from ._weighted_coreset import MeanEmbedding, Summary, check_summary_options, optimal_weights
 
 __all__ = ["herd"]
 

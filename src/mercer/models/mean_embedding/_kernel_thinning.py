@@ -22,7 +22,7 @@ import numpy as np
 from ..._core import entry_point, jit, one_blas_thread, run_in_threads, seeded_generator, slices
 from ...gram import TiledGram
 from ...kernels import Prepared
-from ._sample_summary import MeanEmbedding, Summary, check_summary_options
+from ._weighted_coreset import MeanEmbedding, Summary, check_summary_options
 
 __all__ = ["thin"]
 

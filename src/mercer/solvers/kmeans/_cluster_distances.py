@@ -97,7 +97,7 @@ class KernelDistances:
     def fill_empty_clusters(self, labels: np.ndarray, distances: np.ndarray) -> np.ndarray:
         """Assign the points that are farthest from their centroids to the empty clusters.
 
-        Points that coincide with their centroid, and the last point of a cluster, keep their clusters.
+        Points that coincide with their centroid, and the last point of a cluster, are not moved.
         """
         counts = np.bincount(labels, minlength=self.n_clusters)
         empty = np.flatnonzero(counts == 0)

@@ -6,9 +6,9 @@ from ._cholesky import normalise_columns as normalise_columns
 from ._cholesky import warn_inaccurate as warn_inaccurate
 from ._conjugate_gradient import ConjugateGradient
 from ._fallback import FallbackSolver
-from ._in_place_matrix import InPlaceSymmetric as InPlaceSymmetric
-from ._in_place_matrix import gram_to_array as gram_to_array
-from ._in_place_matrix import mirror_lower_triangle as mirror_lower_triangle
+from ._in_place_symmetric import InPlaceSymmetric as InPlaceSymmetric
+from ._in_place_symmetric import gram_to_array as gram_to_array
+from ._in_place_symmetric import mirror_lower_triangle as mirror_lower_triangle
 from ._intercept import BorderedSystem as BorderedSystem
 from ._intercept import inverse_diagonal_with_intercept as inverse_diagonal_with_intercept
 from ._intercept import solve_with_intercept as solve_with_intercept

@@ -19,7 +19,7 @@ from ..._core.linalg import eigh, lapack
 from ...gram import GramOperator
 from .._cost_model import Cost
 from .._report import Report, Status, status_of
-from ._in_place_matrix import InPlaceSymmetric, gram_to_array
+from ._in_place_symmetric import InPlaceSymmetric, gram_to_array
 
 __all__ = [
     "Cholesky",

@@ -21,7 +21,7 @@ from ..._core import NotPositiveDefiniteError, budget_in_bytes, check_budget, en
 from ...gram import GramOperator, rpcholesky
 from .._cost_model import Cost
 from ._cholesky import Factor, check_shift
-from ._in_place_matrix import check_points
+from ._in_place_symmetric import check_points
 from ._pcg import PreconditionedFactor, check_stopping_criteria
 from ._woodbury import ShiftedLowRank
 

@@ -28,7 +28,7 @@ from ..._core.linalg import lapack
 from ...gram import GramOperator
 from .._cost_model import Cost
 from ._cholesky import Cholesky, Factor, check_shift
-from ._in_place_matrix import InPlaceSymmetric, check_points
+from ._in_place_symmetric import InPlaceSymmetric, check_points
 from ._pcg import PreconditionedFactor, check_stopping_criteria
 
 __all__ = ["MixedCholesky"]

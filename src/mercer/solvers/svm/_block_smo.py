@@ -507,8 +507,8 @@ class _SMOState:
     def _refresh(self) -> bool:
         """Recompute f with K in float64 at the points where its error could affect the certificate.
 
-        These points are the support vectors, which determine both objectives, and the points that may have
-        the largest violation, given the error of f.  Returns whether f was recomputed.
+        These points are the support vectors, which determine both objectives, and the points that
+        may have the largest violation, given the error of f.  Returns whether f was recomputed.
         """
         if self.subset_origin is not None:  # the search over all points recomputes f
             return False

@@ -276,9 +276,9 @@ def _overflows(F: np.ndarray, dual: Dual) -> bool:
 
 
 def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
-    """Whether a direction v with F^T v = 0 and q^T v < 0 exists: the objective has no minimum.
+    """Whether the objective decreases without limit in the direction v.
 
-    Only variables with an infinite bound are considered.
+    This is so if F^T v = 0 and q^T v < 0.  Only variables with an infinite bound are considered.
     """
     d = np.where(np.isinf(_width(dual)), v, 0.0)
     largest = np.abs(d).max(initial=0.0)

@@ -55,7 +55,7 @@ class DualSolution(NamedTuple):
 
     variables: np.ndarray  # the dual variables v
     at_bound: np.ndarray  # mask of the support vectors whose variables are all at a bound
-    coefficients: np.ndarray  # one for each point: f = sum_i coefficients_i k(x_i, .)
+    coefficients: np.ndarray  # one value per point: f = sum_i coefficients_i k(x_i, .)
     values: np.ndarray  # f at the points, in float64
     multipliers: np.ndarray  # one multiplier for each group; the intercept is minus their mean
     report: Report
@@ -164,7 +164,7 @@ class Dual:
 
     @classmethod
     def one_class(cls, weights: np.ndarray, nu: float) -> Self:
-        """Dual of the one-class SVM: at most a fraction nu of the weight lies below the threshold."""
+        """Dual of the one-class SVM: outliers have at most a fraction nu of the total weight."""
         n = len(weights)
         start = fill_in_order(weights, nu * weights.sum())
         return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)

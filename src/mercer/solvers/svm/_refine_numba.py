@@ -24,7 +24,7 @@ from ..._core import fmax, fmin, jit
 __all__ = ["MAX_FREE", "refine_numba"]
 
 MAX_FREE = 160  # a problem with more free variables than this is not refined
-_MAX_ROUNDS = 110  # maximum number of linear solves per problem; see the docstring above
+_MAX_ROUNDS = 110  # maximum number of linear solves per problem
 _DEPENDENT_PIVOT = 1e-12  # a row whose pivot / diagonal entry is smaller is linearly dependent
 
 

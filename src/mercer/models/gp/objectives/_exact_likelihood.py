@@ -17,7 +17,7 @@ from ....kernels import Kernel
 from ....solvers import Report, Status, status_of, warn_inaccurate
 from ....solvers.linear import mirror_lower_triangle
 from .._exact_solve import FactorizedCovariance, fits_one_block, pullback_workspace, symmetric_tile
-from .._noise_kernel import noise_parameter_mask
+from .._noise_split import noise_parameter_mask
 from .._posterior import Conditioned, Posterior
 from ._gp_objective import UNDEFINED, Capabilities, Objective
 

@@ -24,7 +24,7 @@ from ...._core import (
 from ....gram import Landmarks
 from ....kernels import Kernel, as_index_kernel
 from .._inducing_projection import Projection
-from .._noise_kernel import without_noise
+from .._noise_split import without_noise
 
 __all__ = ["UNDEFINED", "Capabilities", "InducingPointObjective", "Objective"]
 

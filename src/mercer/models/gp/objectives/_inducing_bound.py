@@ -20,7 +20,7 @@ from .._inducing_projection import (
     describe_landmarks,
     rounding_certificate,
 )
-from .._noise_kernel import diagonal_pullback
+from .._noise_split import diagonal_pullback
 from .._posterior import Conditioned, Posterior
 from ._gp_objective import InducingPointObjective
 

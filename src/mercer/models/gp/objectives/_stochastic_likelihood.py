@@ -21,7 +21,7 @@ from ....solvers import Report, Status
 from .._cg_posterior import CGSolution, Preconditioned, Solved
 from .._exact_solve import pullback_workspace, symmetric_pullback
 from .._inducing_projection import describe_landmarks, rounding_certificate
-from .._noise_kernel import diagonal_pullback
+from .._noise_split import diagonal_pullback
 from .._posterior import Posterior
 from ._gp_objective import UNDEFINED, Capabilities, InducingPointObjective
 

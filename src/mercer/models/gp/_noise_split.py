@@ -30,7 +30,7 @@ def latent_and_noise(kernel: Kernel, X: Any) -> tuple[np.ndarray, np.ndarray]:
     Examples
     --------
     >>> from mercer.kernels import Linear, White
-    >>> from mercer.models.gp._noise_kernel import latent_and_noise
+    >>> from mercer.models.gp._noise_split import latent_and_noise
     >>> latent_and_noise(Linear() + 3 * White(0.1), [[1.0], [2.0]])
     (array([1., 4.]), array([0.3, 0.3]))
     """
@@ -98,7 +98,7 @@ def noise_parameter_mask(kernel: Kernel) -> np.ndarray:
     Examples
     --------
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.models.gp._noise_kernel import noise_parameter_mask
+    >>> from mercer.models.gp._noise_split import noise_parameter_mask
     >>> noise_parameter_mask(2 * RBF() + White())
     array([False, False,  True])
     """
@@ -120,7 +120,7 @@ def without_noise(kernel: Kernel) -> Kernel:
     Examples
     --------
     >>> from mercer.kernels import RBF, White
-    >>> from mercer.models.gp._noise_kernel import without_noise
+    >>> from mercer.models.gp._noise_split import without_noise
     >>> without_noise(2 * RBF() + White())
     2.0*RBF(length_scale=1.0)
     """
