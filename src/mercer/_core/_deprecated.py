@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 __all__ = [
     "FORMER_MODULES",
@@ -215,7 +215,7 @@ class _FormerModules:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in FORMER_MODULES else None
+        return ModuleSpec(fullname, cast(Any, self)) if fullname in FORMER_MODULES else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Return None, so that Python creates a default module, which `exec_module` replaces."""
