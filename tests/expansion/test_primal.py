@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
@@ -101,6 +101,8 @@ def test_laws_of_every_kernel(entry):
         f.to_primal()
 
 
+# The third eigenvalue of F F^T is a rounding error here, a little above eps times the largest.
+@example(n=3, d=2, degree=1, coef0=0.0, m=3, sparse=True, seed=27)
 @settings(max_examples=30, deadline=None)
 @given(
     n=st.integers(1, 12),

@@ -631,7 +631,7 @@ def test_what_has_no_witness_is_refused():
         TypeError, match=r"has no witness function - .* - try the result of two_sample_test"
     ):
         witness(X, X[:40], X[40:])
-    with pytest.raises(ValueError, match=r"shapes \(90, 2\) and \(41, 1\).* - try one or two col"):
+    with pytest.raises(ValueError, match=r"shapes \(90, 2\) and \(41, 1\).* - try to select"):
         witness(WITNESS, X, LINE[:, None])
     with pytest.raises(ValueError, match=r"Y has no points - usually because a selection is empty"):
         witness(WITNESS, X, X[:0])

@@ -112,8 +112,8 @@ class NeighborsEstimator(NamedKernelEstimator):
             w = np.asarray(self.weights(distances), dtype=float)
             if w.shape != distances.shape:
                 raise ValueError(
-                    f"the callable weights must return one number for each distance: the distances "
-                    f"have shape {distances.shape}, but it returned shape {w.shape}"
+                    f"weights is a function that must return one number for each distance: the "
+                    f"distances have shape {distances.shape}, but it returned shape {w.shape}"
                 )
             return w
         is_zero = distances == 0.0

@@ -273,7 +273,8 @@ class KernelRows:
     def memory(self, name: Any, size: int) -> np.ndarray:
         """Return an uninitialised buffer of `size` entries, reused for the same name.
 
-        The first write to new memory is slow, and there may be many pairs of classes.
+        The first write to newly allocated memory is slow.  A buffer avoids it for all pairs of
+        classes but the first.
         """
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers[name] = np.empty(size, dtype=self.dtype)

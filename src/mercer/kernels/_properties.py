@@ -126,7 +126,7 @@ class Properties:
 
     @property
     def limit(self) -> str:
-        """The restriction under which the properties hold, for example on columns, or ""."""
+        """The restriction under which the properties hold, as text; empty if they always hold."""
         if self.columns is None:
             return ""
         return f"for points with at most {self.columns} column{'s' * (self.columns > 1)}"

@@ -69,8 +69,8 @@ def witness(
             )
     if X.shape[1] != Y.shape[1] or X.shape[1] not in (1, 2):
         raise ValueError(
-            f"the samples have shapes {X.shape} and {Y.shape}, but the plot needs the "
-            f"same one or two columns of both - try one or two columns of the samples"
+            f"the samples have shapes {X.shape} and {Y.shape}, but the plot needs "
+            f"one or two columns, the same for both samples - try to select one or two columns"
         )
     both, index = concatenate(X, Y), np.repeat([0, 1], [X.shape[0], Y.shape[0]])
     if X.shape[1] == 1:

@@ -29,5 +29,5 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # the import is blocked, as by sys.modules[name] = None
+    except (ImportError, ValueError):  # for example if sys.modules[name] is None
         return False

@@ -285,8 +285,8 @@ class KernelFisherDiscriminant(
                 best_score, best_errors = scores[j], errors
         if best_errors is None:
             raise ValueError(
-                "leave-one-out errors are not finite for any alpha; the usual cause is very large "
-                "feature values: scale the features, or set a larger alpha"
+                "leave-one-out errors are not finite for any alpha that was tried; the usual cause "
+                "is very large feature values: scale the features, or set a larger alpha"
             )
         return IndicatorRegression(
             float(alphas[np.argmin(scores)]), errors=best_errors, alphas=alphas, scores=scores

@@ -196,7 +196,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     def _set_fitted_attributes(
         self, problem: LogisticProblem, minimum: Minimum, report: Report
     ) -> None:
-        """Set the fitted attributes from a minimum."""
+        """Set the fitted attributes from the result of the minimisation."""
         self.kernel_, self.solver_, self.classes_ = problem.kernel, problem.solver, problem.classes
         A = problem.phi.coefficients(minimum.weights)
         f = Expansion(self.kernel_, problem.phi.points, A)

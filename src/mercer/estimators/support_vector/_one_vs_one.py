@@ -51,10 +51,10 @@ def class_pairs(q: int) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=64)
 def _contribution_indices(q: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the flat indices of the two terms of each f in an array of shape (q - 1, q).
+    """Return, for each pair of classes, the flat indices of its two terms in a (q - 1, q) array.
 
-    There is one function f for each pair of the q classes. Column c of the array contains the terms
-    of class c in its q - 1 functions.
+    The decision function of a pair is the sum of two terms, one from the points of each class.
+    Column c of the array contains the terms of class c, one for each pair that includes c.
     """
     a, b = class_pairs(q)
     return (b - 1) * q + a, a * q + b

@@ -190,7 +190,7 @@ def _binomial(n: np.ndarray, k: int) -> np.ndarray:
 
 
 def _simple_adjacency(X: Graphs) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indptr, indices) of the adjacency matrix without self-loops and directions."""
+    """Return (indptr, indices) of the undirected graph, without self-loops."""
     proper = X.source != X.indices
     source, target = X.source[proper], X.indices[proper]
     n = len(X.indptr) - 1

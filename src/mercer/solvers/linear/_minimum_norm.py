@@ -15,6 +15,7 @@ __all__ = ["minimum_norm_solution"]
 # Steps of iterative refinement.  The steps after the first one correct the errors that arise
 # because F F^T has the squared condition number of F.
 _REFINEMENT_STEPS = 3
+_EIGENVALUE_NOISE = 10.0  # smaller eigenvalues, in units of rcond, are treated as 0
 
 
 @entry_point
@@ -60,7 +61,8 @@ def minimum_norm_solution(
         f"a matrix of {rank_bound} x {rank_bound} products of features",
     )
     values, V = eigh((F @ F.T if wide else F.T @ F).toarray(), overwrite_a=True)
-    is_nonzero = values > rcond * values.max(initial=0.0)
+    # Rounding errors of the products and of their eigenvalues can exceed rcond several times.
+    is_nonzero = values > _EIGENVALUE_NOISE * rcond * values.max(initial=0.0)
     values, V = values[is_nonzero], V[:, is_nonzero]
 
     def inverse(B: np.ndarray) -> np.ndarray:

@@ -80,12 +80,12 @@ class BoxInterior:
         is computed in extended precision.
     max_iter : int, default=200
         Largest number of interior-point steps.  If the violation is still above `tol`, SMO
-        continues with at most 100 steps, plus one for every 200 variables, per step of `max_iter`.
+        continues, with at most max_iter * (100 + n_variables / 200) steps.
     max_memory : int, str or None
         Memory budget in addition to F; None for half of the memory of the computer.  The solver
         needs about 40 values for each variable, and two matrices of up to 3 (m + 2) rows, with
         m <= n, for the free variables.  If m > n, F is also copied.  If SMO is needed, rows of K
-        are cached, in as much memory as F takes, or 16 MiB, within the budget.
+        are cached.  The cache is as large as F, but at least 16 MiB, and within the budget.
 
     Examples
     --------

@@ -193,7 +193,7 @@ class RidgeCriterion(Objective):
         return kernel, regularisation, A, P, result
 
     def _evaluate(self, A: np.ndarray, p: np.ndarray, logdet: float) -> _CriterionValue:
-        """Return the criterion as a function of a, p = diag P and the log determinant."""
+        """Compute the criterion from the coefficients A, p = diag P and the log determinant."""
         n, N = len(A), self.n_targets
         w = np.broadcast_to(1.0 / np.asarray(self.noise), (n,))
         with np.errstate(all="ignore"):
