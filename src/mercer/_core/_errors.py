@@ -133,7 +133,7 @@ class MemoryBudgetError(MemoryError):
     ...     gram("RBF()", X, storage="dense", max_memory="1 GiB")
     ... except MemoryBudgetError as error:
     ...     print(str(error).split(";")[0])
-    the 100000 x 100000 matrix K needs 74.5 GiB, but the memory budget is 1.0 GiB
+    the 100000 x 100000 matrix K needs 74.5 GiB, but the budget is 1.0 GiB
     """
 
 
