@@ -42,7 +42,8 @@ class _CancellationTuning:
     n_points: int = 16
     # Number of close pairs (x, z) for which x +- t (z - x) is evaluated; see `is_cancelled`.
     n_pairs: int = 16
-    # Values of t.  If x and z differ for the kernel, x +- t (z - x) has a measurable distance to x.
+    # Values of t.  If the kernel distinguishes x from z, the distance between x and x +- t (z - x)
+    # in feature space exceeds the rounding errors.
     extrapolation_factors: tuple[float, ...] = (1e3, 1e6)
 
 

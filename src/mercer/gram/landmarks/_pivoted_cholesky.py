@@ -140,7 +140,9 @@ def rpcholesky(
     True
     """
     if not gram.symmetric:
-        raise ValueError("rpcholesky needs a symmetric kernel matrix k(X, X); got k(X, Z) with Z")
+        raise ValueError(
+            "rpcholesky needs a symmetric kernel matrix k(X, X); omit the second set of points Z"
+        )
     if not is_count(rank):
         raise ValueError(f"rank must be a positive integer, got {rank!r}")
     if not 0.0 <= tol < 1.0:

@@ -68,8 +68,8 @@ class _OptimiserTuning:
     max_idle_steps: int = 2
     # A gain is negligible if it is below this multiple of the smallest gain worth a step.
     idle_gain_factor: float = 2.0
-    # The last Newton step is evaluated without gradient if the gain of the step after it is
-    # predicted to be below this fraction of the smallest gain worth a step.
+    # The gradient is not computed at the end of a Newton step if the predicted gain of the next
+    # step is below this fraction of the minimum gain.  That step is then the last one.
     value_only_ratio: float = 0.01
     # Number of steps that L-BFGS stores if there are many parameters.
     lbfgs_memory: int = 20

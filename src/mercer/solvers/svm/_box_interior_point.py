@@ -300,4 +300,4 @@ def _unbounded_message(dual: Dual, v: np.ndarray) -> str:
     cause = "the classes overlap: no hard margin exists; choose a finite C"
     if len(dual) > dual.n:  # regression has two variables for each point
         cause = "no f is within epsilon of all targets; choose a finite C, or raise epsilon"
-    return f"variables of up to {np.abs(v).max():.1e} are not a minimum: {cause}"
+    return f"the variables grow without bound, up to {np.abs(v).max():.1e}: {cause}"
