@@ -33,7 +33,7 @@ def interpret_labels(y: Any, n: int) -> Labels:
     if y.shape != (n,):
         raise ValueError(
             f"y has shape {y.shape}, but there are {n} points - usually because y belongs to "
-            f"another data set - pass y with shape ({n},)"
+            f"another data set - try y of shape ({n},)"
         )
     if y.dtype.kind == "O":
         y = y.astype(str)  # strings of a table; numbers would have a numeric dtype
