@@ -265,7 +265,7 @@ def test_a_budget_that_is_not_a_size():
 
 def test_weights_of_a_wrong_shape():
     model = KernelKNeighborsClassifier(weights=lambda d: d[:1]).fit(X, y)
-    with pytest.raises(ValueError, match="weights must return one number for each"):
+    with pytest.raises(ValueError, match="must return one number for each"):
         model.predict(Q)
 
 
