@@ -1,26 +1,75 @@
-"""The class `Callable`: a kernel defined by a Python function."""
+"""Kernels that are evaluated pair by pair: their base class, and kernels defined by a function.
+
+A single value of such a kernel is expensive (dynamic programming, a Python function).  Its values
+are therefore stored during a fit, so that no pair is evaluated twice (`_memoised_kernel.py`).
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import is_count, length, take
+from .._core import Points, is_count, length, take
 from ._base import Kernel, node
 from ._dataclass import callable_name
 from ._prepared import Prepared
-from ._properties import Properties
+from ._properties import Domain, Properties
 
-__all__ = ["Callable", "get_point"]
+__all__ = ["Callable", "PairwiseKernel", "get_point", "pairs_from_tiles"]
 
 _CONTRACTS = ("auto", "matrix", "pair")
 
 
 @node
-class Callable(Kernel):
+class PairwiseKernel(Kernel):
+    """Base class of kernels whose values are computed for a list of pairs of points.
+
+    A subclass implements `_pairs`; tiles and the diagonal are computed from it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import PairwiseKernel, Prepared, node
+    >>> @node
+    ... class CommonLetters(PairwiseKernel):
+    ...     def _prepare(self, X, like):
+    ...         return Prepared(([set(x) for x in X],))
+    ...     def _pairs(self, P, Q, i, j):
+    ...         (p,), (q,) = P.arrays, Q.arrays
+    ...         return np.array([len(p[a] & q[b]) for a, b in zip(i, j)], dtype=float)
+    >>> CommonLetters()(["abc", "bcd"])
+    array([[3., 2.],
+           [2., 3.]])
+    """
+
+    @abstractmethod
+    def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return k(p_i, q_j) for index arrays i and j."""
+
+    def _domain(self, *inner: Domain) -> Domain:
+        return replace(super()._domain(*inner), costly=True)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        if P.source is Q.source and np.array_equal(P.index, Q.index):
+            i, j = np.triu_indices(len(P))
+            out[i, j] = out[j, i] = self._pairs(P, Q, i, j)
+        else:
+            i, j = np.indices(out.shape).reshape(2, -1)
+            out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
+
+    def _diag(self, X: Points) -> np.ndarray:
+        P = self._prepare(X, None)
+        i = np.arange(len(P))
+        return self._pairs(P, P, i, i)
+
+
+@node
+class Callable(PairwiseKernel):
     """Kernel defined by a Python function, for points of any kind.
 
         k(x, z) = function(x, z, ...)
@@ -97,23 +146,22 @@ class Callable(Kernel):
         if Q.frame == "matrix":
             out[...] = self._block(P.arrays[0], Q.arrays[0])
         else:
-            self._tile_by_pairs(P, Q, out)
+            super()._tile(P, Q, out)
+
+    def _diag(self, X: Points) -> np.ndarray:
+        return Kernel._diag(self, X)  # tiles are checked, and may be much faster than pairs
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if Q.frame == "matrix":
-            return super()._pairs(P, Q, i, j)
+            return pairs_from_tiles(self, P, Q, i, j)
         X, Z = P.arrays[0], Q.arrays[0]
         pairs = zip(i.tolist(), j.tolist(), strict=True)
         return np.array(
             [self._value(get_point(X, a), get_point(Z, b)) for a, b in pairs], dtype=float
         )
 
-    def _by_blocks(self, P: Prepared) -> bool:
-        return P.frame == "matrix"
-
-    @property
-    def costly(self) -> bool:
-        return self.contract != "matrix"
+    def _domain(self, *inner: Domain) -> Domain:
+        return Domain(costly=self.contract != "matrix")
 
     def _decide(self, X: Any) -> str:
         """Return the contract, "matrix" or "pair", that works for the first few points."""
@@ -165,6 +213,19 @@ class Callable(Kernel):
                 f"expected a number; if it takes two collections of points, use contract='matrix'"
             )
         return float(value.item())
+
+
+def pairs_from_tiles(
+    kernel: Kernel, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
+    """Return k(p_i, q_j) for index arrays i and j, computed from one tile per point p_i."""
+    values = np.empty(len(i), dtype=P.dtype)
+    for point in np.unique(i):
+        of_point = i == point
+        row = np.empty((1, int(of_point.sum())), dtype=P.dtype)
+        kernel._tile(P[[point]], Q[j[of_point]], row)
+        values[of_point] = row[0]
+    return values
 
 
 def get_point(X: Any, i: int) -> Any:
