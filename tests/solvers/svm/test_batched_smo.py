@@ -10,7 +10,7 @@ from mercer import SVC
 from mercer.gram import KernelRows, _kernel_rows
 from mercer.kernels import RBF, Linear
 from mercer.solvers import Status
-from mercer.solvers.svm import BlockSMO, Dual, Duals, _ovo_streamed
+from mercer.solvers.svm import BlockSMO, Dual, Duals, _batched_smo
 
 SIZES = [30, 7, 21, 90]
 GAUSS, SMO = RBF(1.0), BlockSMO()
@@ -39,12 +39,12 @@ def solved(X, duals, kernel=GAUSS, solver=SMO, **options):
 @pytest.fixture
 def no_matrix(monkeypatch):
     """Treat every K as too large to be stored; return the list of solver instances created."""
-    made, init = [], _ovo_streamed.StreamedSMO.__init__
+    made, init = [], _batched_smo.StreamedSMO.__init__
     monkeypatch.setattr(
         _kernel_rows, "_TUNING", replace(_kernel_rows._TUNING, small_matrix_bytes=0)
     )
     monkeypatch.setattr(
-        _ovo_streamed.StreamedSMO,
+        _batched_smo.StreamedSMO,
         "__init__",
         lambda self, *args: made.append(1) or init(self, *args),
     )
@@ -88,7 +88,7 @@ def test_a_start_at_the_minimum_takes_no_step(no_matrix):
 
 
 def test_steps_beyond_those_of_one_call_are_taken_alone(no_matrix, monkeypatch):
-    monkeypatch.setattr(_ovo_streamed, "_STEPS_PER_CALL", 3)
+    monkeypatch.setattr(_batched_smo, "_STEPS_PER_CALL", 3)
     X, duals = classes()
     _, found = solved(X, duals)
     assert set(found.reports.status) == {Status.CONVERGED}
