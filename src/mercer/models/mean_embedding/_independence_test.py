@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ...._core import (
+from ..._core import (
+    MemoryLimit,
+    Points,
+    RandomState,
+    as_csr,
     budget_in_bytes,
     check_budget,
+    check_choice,
     entry_point,
     jit,
     length,
-    memory_scope,
     one_blas_thread,
+    resource_scope,
     run_in_threads,
     seeded_generator,
     slices,
 )
-from ....gram import DenseGram, LowRankGram, memoise_if_affordable
-from ....kernels import Kernel
-from .._hsic import Centring, check_paired_samples, clip_biased_hsic, hsic_divisor
-from .._sample_validation import centre_linear_terms
-from .._statistic_rounding import relative_rounding
-from ._permutations import check_test_options, iter_permutations, pvalue, warn_if_level_unreachable
-from ._test_landmarks import landmark_grams, truncation
-from ._tests_blockwise import are_chunked, chunked_independence_test
+from ...blocks import BlockRows, Blocks
+from ...gram import DenseGram, NystroemMap, memoise_if_affordable
+from ...kernels import Kernel
+from ._hsic import ESTIMATORS, Centring, check_paired_samples, clip_biased_hsic, hsic_divisor
+from ._permutation_test import (
+    FeatureMean,
+    OneBlock,
+    Rearrangements,
+    add_elementwise,
+    are_chunked,
+    block_features,
+    check_test_options,
+    feature_means,
+    landmark_maps,
+    pair_blocks,
+    pvalue,
+    sample_of_blocks,
+    warn_if_level_unreachable,
+)
+from ._recentring import centre_linear_terms, relative_rounding
+from ._sample_validation import KernelSpec, check_count
 
 __all__ = ["IndependenceResult", "independence_test"]
 
@@ -49,13 +65,14 @@ class _IndependenceTuning:
     min_task_permutations: int = 16
     # Size in bytes of the permuted features in a task.
     feature_task_bytes: int = 2**22
+    # Size in bytes of the products F^T G_p, one per permutation p, that a block returns at a time.
+    # With several blocks, larger arrays mean fewer passes over the data; with one block, smaller
+    # arrays are allocated faster.
+    cross_product_bytes: int = 2**26
+    cross_product_bytes_of_one_block: int = 2**24
 
 
 _TUNING = _IndependenceTuning()
-
-# A function sums(orders, out) that sets out[b] to the sum of A_ij B_(p_i p_j) over i and j, for
-# each permutation p = orders[b].
-Sums = Callable[[np.ndarray, np.ndarray], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,19 +129,19 @@ class IndependenceResult:
 
 @entry_point
 @one_blas_thread
-@memory_scope()
+@resource_scope()
 def independence_test(
-    X: Any,
-    Y: Any,
-    kernel: Any = None,
-    kernel_y: Any = None,
+    X: Points,
+    Y: Points,
+    kernel: KernelSpec = None,
+    kernel_y: KernelSpec = None,
     *,
     estimator: str = "biased",
     method: str = "auto",
     n_permutations: int = 999,
     rank: int | None = None,
-    random_state: int | np.random.Generator | np.random.RandomState | None = None,
-    max_memory: int | str | None = None,
+    random_state: RandomState = None,
+    max_memory: MemoryLimit = None,
 ) -> IndependenceResult:
     """Test from n pairs whether x and y are independent, with HSIC as the test statistic.
 
@@ -143,7 +160,8 @@ def independence_test(
     "auto"        "permutation" for up to 4000 pairs, if the matrices fit the memory budget, else
                   "lowrank".  "permutation" is also used if a kernel is not positive definite or
                   the points have no canonical order (see `two_sample_test`).
-                  `result.method` is the method that was used.
+                  `result.method` is the method that was used.  For chunked samples, "auto" is
+                  "lowrank".
     ============= ============================================================================
 
     If there are at most `n_permutations` permutations other than the observed one, each of them is
@@ -152,8 +170,8 @@ def independence_test(
     Parameters
     ----------
     X, Y, kernel, kernel_y, estimator
-        As in `hsic`.  With method="lowrank", X and Y may also be chunked, as in
-        `two_sample_test`.  With the kernel `Distance()`, this is the distance covariance test.
+        As in `hsic`.  With "lowrank", X and Y may also be chunked, as in `two_sample_test`.  With
+        the kernel `Distance()`, this is the distance covariance test.
     method : {"auto", "permutation", "lowrank"}, default="auto"
         See the table above.
     n_permutations, rank, random_state, max_memory
@@ -176,84 +194,85 @@ def independence_test(
     """
     count, rank = check_test_options(method, _METHODS, n_permutations, rank)
     rng = seeded_generator(random_state)
+    blocks: Blocks | OneBlock
     if are_chunked(X, Y):
-        options = (kernel, kernel_y, estimator, method, count, rank, rng)
-        return IndependenceResult(**chunked_independence_test(X, Y, *options))
-    samples = check_paired_samples(X, Y, kernel, kernel_y, estimator)
-    (kernel, X), (kernel_y, _) = samples
-    n = length(X)
-    memoised = [(memoise_if_affordable(k, n, max_memory), P) for k, P in samples]
-    fits = 16 * n * n <= budget_in_bytes(max_memory)
-    features: list[LowRankGram] = []
-    if method == "lowrank" or (
-        method == "auto" and not (n <= _TUNING.max_permutation_pairs and fits)
-    ):
-        required = method == "lowrank" or not fits
-        features = landmark_grams(memoised, rank, rng, max_memory, required)
-    method = "lowrank" if features else "permutation"
-    ranks = [len(F.map) for F in features]
-    # Three copies of the features are in memory (raw, centred, permuted).  The matrices are centred
-    # in place.
-    n_bytes = 3 * 8 * n * sum(ranks) if features else 16 * n * n
-    check_budget(n_bytes, max_memory, f"the test of {n} pairs by method={method!r}")
-    if features:
-        sums, step, margin = _sums_over_features(
-            *(F.features() for F in features), estimator=estimator
-        )
+        method = "lowrank" if method == "auto" else method
+        blocks = pair_blocks(X, Y, method, ("lowrank",))
+        check_choice("estimator", estimator, *ESTIMATORS)
+        n = check_count(len(blocks), "X", 2 if estimator == "biased" else 4)
+        specs = (kernel, kernel if kernel_y is None else kernel_y)
+        # These are samples of the points; the test in memory uses all of them.
+        samples = evaluated = sample_of_blocks(blocks, specs, pool=False)
     else:
-        sums, step, margin = _sums_over_matrices(*(_centred(k, P, estimator) for k, P in memoised))
-    n_done, blocks = iter_permutations(
-        n, count, rng, max(64, _TUNING.permutation_block_bytes // (4 * n))
-    )
+        samples = [*check_paired_samples(X, Y, kernel, kernel_y, estimator)]
+        n = length(samples[0][1])
+        evaluated = [(memoise_if_affordable(k, n, max_memory), as_csr(P)) for k, P in samples]
+        blocks = OneBlock(*(P for _, P in evaluated))
+    fits = 16 * n * n <= budget_in_bytes(max_memory)
+    maps: list[NystroemMap] = []
+    is_large = n > _TUNING.max_permutation_pairs or not fits
+    if method == "lowrank" or (method == "auto" and is_large):
+        required = method == "lowrank" or not fits
+        maps = landmark_maps(evaluated, rank, rng, required)
+    method = "lowrank" if maps else "permutation"
+    # Three copies of the features of a block are in memory (raw, centred, permuted).  The matrices
+    # are centred in place.
+    n_bytes = 3 * 8 * max(blocks.sizes) * sum(map(len, maps)) if maps else 16 * n * n
+    check_budget(n_bytes, max_memory, f"the test of {n} pairs by method={method!r}")
+    orders = Rearrangements.of_permutations(n, count, blocks.sizes, rng)
+    means = [FeatureMean(np.empty(0), 0.0)] * 2
+    if maps:
+        means = feature_means(blocks, maps, max_memory)
+        sums, margin = _sums_over_features(blocks, maps, means, orders, estimator, n, max_memory)
+    else:
+        A, B = (_centred(k, P, estimator) for k, P in evaluated)
+        sums, margin = _sums_over_matrices(A, B, orders)
     divisor = hsic_divisor(n, estimator)
-    values = np.concatenate([_sums_in_tasks(sums, rows, step) for rows in blocks]) / divisor
-    margin /= divisor
-    smallest = 1 / (1 + n_done)
-    warn_if_level_unreachable(smallest, f"there are {n} pairs, and {n_done} permutations")
+    values, margin = sums / divisor, margin / divisor
+    smallest = 1 / (1 + orders.count)
+    warn_if_level_unreachable(smallest, f"there are {n} pairs, and {orders.count} permutations")
+    (kernel, _), (kernel_y, _) = samples
     return IndependenceResult(
         statistic=clip_biased_hsic(float(values[0]), margin, estimator, kernel, kernel_y),
         pvalue=pvalue(values[0], values[1:], margin),
         method=method,
         estimator=estimator,
-        n_permutations=n_done,
+        n_permutations=orders.count,
         smallest_pvalue=smallest,
-        truncation=(truncation(features[0]), truncation(features[1])) if features else (0.0, 0.0),
-        rank=(ranks[0], ranks[1]) if features else None,
+        truncation=(means[0].truncation, means[1].truncation),
+        rank=(len(maps[0]), len(maps[1])) if maps else None,
         kernel=kernel,
         kernel_y=kernel_y,
         null=values[1:],
     )
 
 
-def _sums_in_tasks(sums: Sums, orders: np.ndarray, step: int) -> np.ndarray:
-    """Return sum_ij A_ij B_(p_i p_j) for each permutation p of `orders`, in parallel tasks."""
-    out = np.empty(len(orders))
-
-    def task(part: slice) -> None:
-        sums(orders[part], out[part])
-
-    run_in_threads(task, slices(len(orders), step), work=float(orders.size) * orders.shape[1])
-    return out
+# `_sums_over_matrices` and `_sums_over_features` return sum_ij A_ij B_(p_i p_j) for each
+# permutation p, the identity first, and a bound on the rounding error of these sums.
 
 
-# ---------------------------------------------------------------------- matrices
-
-
-def _centred(kernel: Kernel, X: Any, estimator: str) -> np.ndarray:
+def _centred(kernel: Kernel, X: Points, estimator: str) -> np.ndarray:
     K = DenseGram(*centre_linear_terms(kernel, X))
     centring = Centring.of(K, estimator)
     all_points = slice(0, K.shape[0])
     return centring.tile(K.release(), all_points, all_points)
 
 
-def _sums_over_matrices(A: np.ndarray, B: np.ndarray) -> tuple[Sums, int, float]:
-    """Return a function `sums`, the number of permutations per task, and a rounding error bound.
-
-    `sums(orders, out)` sets out[b] to sum_ij A_ij B_(p_i p_j) for each permutation p = orders[b].
-    """
-    magnitude = float(np.linalg.norm(A) * np.linalg.norm(B))
+def _sums_over_matrices(
+    A: np.ndarray, B: np.ndarray, orders: Rearrangements
+) -> tuple[np.ndarray, float]:
+    """Compute the sums for centred matrices A and B."""
+    n, sums = len(A), np.empty(1 + orders.count)
     step = max(_TUNING.min_task_permutations, _TUNING.min_task_terms // A.size)
-    return partial(_permuted_sums, A, B), step, magnitude * relative_rounding(np.result_type(A, B))
+    for part in orders.passes(_TUNING.permutation_block_bytes // (4 * n)):
+        rows, out = orders.permutations(0, n, part), sums[part]
+
+        def task(some: slice, rows: np.ndarray = rows, out: np.ndarray = out) -> None:
+            _permuted_sums(A, B, rows[some], out[some])
+
+        run_in_threads(task, slices(len(rows), step), work=float(rows.size) * n)
+    magnitude = float(np.linalg.norm(A) * np.linalg.norm(B))
+    return sums, magnitude * relative_rounding(np.result_type(A, B))
 
 
 @jit("reassoc")
@@ -280,33 +299,64 @@ def _permuted_sums(A: np.ndarray, B: np.ndarray, orders: np.ndarray, out: np.nda
             out[b] += 2.0 * total
 
 
-# ---------------------------------------------------------------------- features
+def _sums_over_features(
+    blocks: Blocks | OneBlock,
+    maps: Sequence[NystroemMap],
+    means: Sequence[FeatureMean],
+    orders: Rearrangements,
+    estimator: str,
+    n: int,
+    max_memory: MemoryLimit,
+) -> tuple[np.ndarray, float]:
+    """Compute the sums for A = F F^T and B = G G^T with centred features F and G of X and Y.
 
-
-def _sums_over_features(F: np.ndarray, G: np.ndarray, *, estimator: str) -> tuple[Sums, int, float]:
-    """Return a function `sums`, the number of permutations per task, and a rounding error bound.
-
-    `sums(orders, out)` sets out[b] to sum_ij A_ij B_(p_i p_j) for each permutation p = orders[b],
-    where A = F F^T and B = G G^T for the features F and G after centring.  d and e are the
-    diagonals of A and B.  Since F^T 1 = G^T 1 = 0, the sum of the unbiased estimator, which
-    excludes the diagonals, is
+    d and e are the diagonals of A and B.  Since F^T 1 = G^T 1 = 0, the sum of the unbiased
+    estimator, which excludes the diagonals, is
 
         |F^T G_p|^2 - (1 + 2 / (n - 2)) d . e_p + sum d sum e / ((n - 1) (n - 2))
     """
-    F, G = F - F.mean(axis=0), G - G.mean(axis=0)
-    n, Ft = len(F), np.ascontiguousarray(F.T)
-    d, e = np.einsum("ij,ij->i", F, F), np.einsum("ij,ij->i", G, G)
-
-    def sums(orders: np.ndarray, out: np.ndarray) -> None:
-        p = orders.T
-        C = (Ft @ G[p].reshape(n, -1)).reshape(-1, p.shape[1], G.shape[1])
-        out[:] = np.einsum("ibj,ibj->b", C, C)
+    sums = np.empty(1 + orders.count)
+    product_bytes = _TUNING.cross_product_bytes
+    if len(blocks.sizes) == 1:
+        product_bytes = _TUNING.cross_product_bytes_of_one_block
+    product_bytes = min(product_bytes, budget_in_bytes(max_memory) // 4)
+    for part in orders.passes(product_bytes // (8 * len(maps[0]) * len(maps[1]))):
+        options = (maps, [mean for mean, _ in means], orders, part, max_memory)
+        C, de, FF, GG = blocks.reduce(_cross_products, add_elementwise, *options)
+        sums[part] = np.einsum("bij,bij->b", C, C)
         if estimator == "unbiased":
-            out += d.sum() * e.sum() / ((n - 1) * (n - 2)) - n / (n - 2) * (d @ e[p])
+            sums[part] += np.trace(FF) * np.trace(GG) / ((n - 1) * (n - 2)) - n / (n - 2) * de
+    magnitude = float(np.linalg.norm(FF) * np.linalg.norm(GG))
+    return sums, magnitude * relative_rounding(float)
 
-    magnitude = float(np.linalg.norm(Ft @ F) * np.linalg.norm(G.T @ G))
-    return (
-        sums,
-        max(1, _TUNING.feature_task_bytes // (8 * G.size)),
-        magnitude * relative_rounding(F.dtype),
+
+def _cross_products(
+    rows: BlockRows,
+    maps: Sequence[NystroemMap],
+    means: Sequence[np.ndarray],
+    orders: Rearrangements,
+    part: slice,
+    max_memory: MemoryLimit,
+) -> list[np.ndarray]:
+    """Return F^T G_p and d . e_p of a block for some permutations p, and F^T F and G^T G."""
+    F, G = (
+        K.features() - mean
+        for K, mean in zip(block_features(rows, maps, max_memory), means, strict=True)
     )
+    d, e = np.einsum("ij,ij->i", F, F), np.einsum("ij,ij->i", G, G)
+    n, Ft = len(F), np.ascontiguousarray(F.T)
+    C = np.empty((part.stop - part.start, F.shape[1], G.shape[1]))
+    de = np.empty(len(C))
+    step = max(1, _TUNING.feature_task_bytes // (8 * G.size))
+    for some in orders.passes(_TUNING.permutation_block_bytes // (4 * n), part):
+        permutations = orders.permutations(rows.place, n, some)
+        first = some.start - part.start
+
+        def task(few: slice, rows: np.ndarray = permutations, first: int = first) -> None:
+            p, out = rows[few].T, slice(first + few.start, first + few.stop)
+            products = (Ft @ G[p].reshape(n, -1)).reshape(-1, p.shape[1], G.shape[1])
+            C[out], de[out] = products.transpose(1, 0, 2), d @ e[p]
+
+        work = float(permutations.size) * C[0].size
+        run_in_threads(task, slices(len(permutations), step), work=work)
+    return [C, de, Ft @ F, G.T @ G]

@@ -14,20 +14,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...._core import Stopwatch, check_budget, entry_point, length, warn_caller
-from ....expansion import Expansion
-from ....solvers import Report, Status
-from .._exact_solve import (
+from ..._core import Stopwatch, check_budget, entry_point, warn_caller
+from ...expansion import Expansion
+from ...solvers import Report, Status
+from ._class_likelihoods import LogisticCurvature, SoftmaxCurvature
+from ._exact_likelihood import DenseObjective
+from ._exact_solve import (
     dense_matrix,
     fits_one_block,
-    pullback_workspace,
     symmetric_pullback,
     symmetric_tile,
 )
-from .._logistic_likelihood import LogisticCurvature
-from .._posterior import Posterior
-from .._softmax_likelihood import SoftmaxCurvature
-from ._gp_objective import Objective
+from ._gp_objective import Theta
+from ._posterior import Posterior
 
 __all__ = ["LaplaceLikelihood"]
 
@@ -55,7 +54,7 @@ _TUNING = _LaplaceTuning()
 class _Mode:
     """The posterior mode f, the most probable latent values, and quantities computed at f."""
 
-    curvature: Any
+    curvature: LogisticCurvature | SoftmaxCurvature
     slope: np.ndarray  # labels minus probabilities, Y - P; equals K^-1 f at the mode
     value: float  # the approximate log marginal likelihood
     steps: int
@@ -65,7 +64,7 @@ class _Mode:
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class LaplaceLikelihood(Objective):
+class LaplaceLikelihood(DenseObjective):
     """Approximate log marginal likelihood of class labels, by the Laplace approximation.
 
         log q(y) = log p(y | f) - f^T K^-1 f / 2 - log det(I + K W) / 2
@@ -116,7 +115,6 @@ class LaplaceLikelihood(Objective):
     -9.6794
     """
 
-    max_memory: Any = None
     max_iter: int = 100
     warm: bool = False
 
@@ -130,12 +128,13 @@ class LaplaceLikelihood(Objective):
                 "the labels of a LaplaceLikelihood must be one column of 0 and 1, or several "
                 "columns of 0 and 1 with a single 1 in each row"
             )
-        n = length(self.X)
-        text = f"a Gaussian process on {n} points"
-        check_budget(self._bytes(gradient=False), self.max_memory, text + self._classes_text)
+        n, q = Y.shape
+        needed = 8 * n * n * self._link.n_square_arrays(q, gradient=False)
+        text = f"a Gaussian process on {n} points{self._classes_text}"
+        check_budget(needed, self.max_memory, text)
 
     @property
-    def _link(self) -> Any:
+    def _link(self) -> type[LogisticCurvature] | type[SoftmaxCurvature]:
         """The class that implements the logistic or the softmax likelihood."""
         return LogisticCurvature if self.Y.shape[1] == 1 else SoftmaxCurvature
 
@@ -144,22 +143,14 @@ class LaplaceLikelihood(Objective):
         q = self.Y.shape[1]
         return "" if q == 1 else f" of {q} classes"
 
-    def _bytes(self, *, gradient: bool) -> int:
-        """Return the memory of the n x n arrays in bytes."""
-        n, q = self.Y.shape
-        return 8 * n * n * self._link.n_square_arrays(q, gradient)
+    @property
+    def _n_square_arrays(self) -> int:
+        return self._link.n_square_arrays(self.Y.shape[1], gradient=True)
 
-    def workspace(self) -> int:
-        return self._bytes(gradient=True) + pullback_workspace(length(self.X), self.kernel)
-
-    def _require_gradient(self) -> None:
-        text = f"a gradient on {length(self.X)} points"
-        check_budget(self.workspace(), self.max_memory, text + self._classes_text)
-
-    def _value(self, theta: Any) -> float:
+    def _value(self, theta: Theta) -> float:
         return self._find_mode(dense_matrix(self._kernel_at(theta), self.X, self.max_memory)).value
 
-    def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
+    def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
         kernel = self._kernel_at(theta)
         block: Any = kernel.linearise(self.X) if fits_one_block(kernel, self.X) else None
         if block is None:
@@ -176,7 +167,7 @@ class LaplaceLikelihood(Objective):
 
         return mode.value, symmetric_pullback(kernel, self.X, weights, block=block)
 
-    def posterior(self, theta: Any = None) -> Posterior:
+    def posterior(self, theta: Theta = None) -> Posterior:
         """Return the mean and covariance of f given the labels, by the Laplace approximation."""
         watch, kernel = Stopwatch(), self._kernel_at(theta)
         mode = self._find_mode(dense_matrix(kernel, self.X, self.max_memory))

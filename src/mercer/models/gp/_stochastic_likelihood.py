@@ -1,35 +1,55 @@
 """Stochastic estimate of the log marginal likelihood, without an n x n matrix.
 
 Linear systems are solved by conjugate gradients, and the log determinant is estimated from random
-vectors, the probes.
+vectors, the probes.  `choose_objective` chooses between this estimate, the exact likelihood and the
+bound from inducing points.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ...._core import Stopwatch, as_generator, entry_point, length, one_blas_thread, warn_caller
-from ...._core.linalg import cho_solve
-from ....expansion import Expansion
-from ....solvers import Report, Status
-from .._cg_posterior import CGSolution, Preconditioned, Solved
-from .._exact_solve import pullback_workspace, symmetric_pullback
-from .._inducing_projection import describe_landmarks, rounding_certificate
-from .._noise_split import diagonal_pullback
-from .._posterior import Posterior
-from ._gp_objective import UNDEFINED, Capabilities, InducingPointObjective
+from ..._core import (
+    MemoryLimit,
+    Stopwatch,
+    as_generator,
+    budget_in_bytes,
+    entry_point,
+    format_bytes,
+    length,
+    one_blas_thread,
+    warn_caller,
+)
+from ..._core.linalg import cho_solve
+from ...expansion import Expansion
+from ...solvers import Report, Status
+from ._cg_posterior import CGSolution, Preconditioned, Solved
+from ._exact_likelihood import MarginalLikelihood
+from ._exact_solve import pullback_workspace, symmetric_pullback
+from ._gp_objective import UNDEFINED, Capabilities, Objective, Theta
+from ._inducing_bound import (
+    InducingBound,
+    InducingPointObjective,
+    Strip,
+    describe_landmarks,
+    rounding_certificate,
+)
+from ._posterior import Posterior
 
-__all__ = ["Estimate", "StochasticLikelihood"]
+__all__ = ["Estimate", "StochasticLikelihood", "choose_objective"]
 
 # Tolerance of conjugate gradients for the posterior mean.  It is smaller than the default `tol`,
 # because the mean is part of the result.
 _POSTERIOR_TOL = 1e-8
+# Up to this many points "auto" uses the exact objective.  At this size, evaluating the likelihood
+# once takes about a minute.
+_MAX_EXACT_POINTS = 10_000
 
 
 class Estimate(NamedTuple):
@@ -134,14 +154,14 @@ class StochasticLikelihood(InducingPointObjective):
         tile_bytes = pullback_workspace(n, n_threads=self.n_threads)
         return solver_bytes + tile_bytes + super().workspace()
 
-    def _value(self, theta: Any) -> float:
+    def _value(self, theta: Theta) -> float:
         return self._estimate(theta, gradient=False).value
 
-    def _value_and_gradient(self, theta: Any) -> tuple[float, np.ndarray]:
+    def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
         estimate = self._estimate(theta, gradient=True)
         return estimate.value, np.asarray(estimate.gradient)
 
-    def estimate(self, theta: Any = None) -> Estimate:
+    def estimate(self, theta: Theta = None) -> Estimate:
         """Return the estimates of log p and of its gradient, with the standard error."""
         self._require_gradient()
         return self._estimate(theta, gradient=True)
@@ -151,7 +171,7 @@ class StochasticLikelihood(InducingPointObjective):
         """The optional methods that `maximise` may call."""
         return Capabilities(subset=True, standard_error=True)
 
-    def standard_error(self, theta: Any = None) -> float:
+    def standard_error(self, theta: Theta = None) -> float:
         """Return the standard error of the value at theta.
 
         An optimisation cannot distinguish values that differ by much less than this.
@@ -159,7 +179,7 @@ class StochasticLikelihood(InducingPointObjective):
         return self._estimate(theta, gradient=False).standard_error
 
     @one_blas_thread
-    def posterior(self, theta: Any = None) -> Posterior:
+    def posterior(self, theta: Theta = None) -> Posterior:
         """Return the mean and covariance of f given the data, up to the CG tolerance.
 
         The covariance solves a system of n equations for every new point; see `Solved`.  This is
@@ -213,13 +233,13 @@ class StochasticLikelihood(InducingPointObjective):
         radius = np.sqrt(len(Z) / np.einsum("ic,ic->c", Z, P_inv_Z))
         return Z * radius, P_inv_Z * radius
 
-    def _solve(self, theta: Any, tol: Any) -> tuple[Preconditioned, np.ndarray, CGSolution]:
+    def _solve(self, theta: Theta, tol: Any) -> tuple[Preconditioned, np.ndarray, CGSolution]:
         """Return C~, P~^-1 z, and the solution of C~ X = [targets, probes z].
 
         C~ and P~ are C and P, multiplied by D^-1/2 from both sides.  `tol` is one tolerance, or
         one for each column.
         """
-        system = Preconditioned(self._projection(theta), self.noise)
+        system = Preconditioned(self._projection(theta))
         Z, P_inv_Z = self._probes(system)
         right = np.hstack([system.scale[:, None] * self.Y, Z])
         solution = system.solve(right, tol, self.max_iter)
@@ -235,7 +255,7 @@ class StochasticLikelihood(InducingPointObjective):
         return system, P_inv_Z, solution
 
     @one_blas_thread
-    def _estimate(self, theta: Any, gradient: bool) -> Estimate:
+    def _estimate(self, theta: Theta, gradient: bool) -> Estimate:
         try:
             results = self._solve(theta, self.tol)
         except UNDEFINED:
@@ -247,7 +267,7 @@ class StochasticLikelihood(InducingPointObjective):
     ) -> Estimate:
         (n, q), N = self.Y.shape, self.probes
         logs = np.array([solution.logarithm(q + c) for c in range(N)])
-        logdet = system.P.logdet() + logs.mean() + float(np.sum(np.log(system.Q.noise)))
+        logdet = system.P.logdet() + logs.mean() + float(np.sum(np.log(system.Q.total_noise)))
         value = -0.5 * (solution.forms[:q].sum() + q * (logdet + n * np.log(2.0 * np.pi)))
         return Estimate(
             float(value),
@@ -263,8 +283,8 @@ class StochasticLikelihood(InducingPointObjective):
         """Return the gradient 1/2 tr(alpha alpha^T dC) - q/2 tr(C^-1 dC).
 
         The second term is estimated as in the class docstring.  Here Y = P^-1 Z for the N probes Z,
-        B = F^T Y / sqrt(N), and A, D, F and L are as in the module docstring of `Projection`.  The
-        weights of the derivatives are
+        B = F^T Y / sqrt(N), and A, D, F and L are as in the module of `InducingBound`.  The weights
+        of the derivatives are
 
             dP = dQ + dD:   M = -q/2 (P^-1 - Y Y^T / N)
             dK_nS:          2 M F L^-1 = -q (D^-1 F A^-1 - Y B^T / sqrt(N)) L^-1
@@ -280,14 +300,79 @@ class StochasticLikelihood(InducingPointObjective):
         right = np.hstack([alpha, Y, X])
         total = symmetric_pullback(kernel, Q.X, lambda i, j: left[i] @ right[j].T, self.n_threads)
 
-        root, D = np.asfortranarray(np.tril(system.P._factor[0])), Q.noise
+        root = np.asfortranarray(np.tril(system.P._factor[0]))
         inverse = cho_solve((root, True), np.eye(len(root)))
         B = system.P.F @ (P_inv_Z / np.sqrt(self.probes))
         E, outer = -q * Q.whiten(inverse).T, q * Q.whiten(B) / np.sqrt(self.probes)
         inner = 0.5 * q * Q.whiten_twice(np.eye(len(root)) - inverse - B @ B.T)
-        preconditioner_gradient, leverage = Q.pullback(
-            root, E, lambda rows, F: Y[rows], outer, inner
-        )
-        total += preconditioner_gradient
-        on_noise = -0.5 * q * ((D - leverage) / D**2 - np.mean(Y**2, axis=1))
-        return total + diagonal_pullback(kernel, Q.X, np.zeros_like(D), on_noise)
+        return total + Q.pullback(Y, root, E, outer, inner, partial(_probe_terms, q))
+
+
+def _probe_terms(
+    q: int, strip: Strip, leverage: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Y = P^-1 Z for the probes Z, and the derivatives in latent variance and noise."""
+    Y, D = strip.Y, strip.D
+    on_noise = -0.5 * q * ((D - leverage) / D**2 - np.mean(Y**2, axis=1))
+    return Y, np.zeros_like(D), on_noise
+
+
+# --- Choice of the objective from the name of a solver.
+
+_OBJECTIVES: dict[str, type[Objective]] = {
+    "cholesky": MarginalLikelihood,
+    "exact": MarginalLikelihood,
+    "nystroem": InducingBound,
+    "cg": StochasticLikelihood,
+}
+
+
+def choose_objective(spec: str, n: int, max_memory: MemoryLimit = None) -> type[Objective]:
+    """Return the objective class for a solver name and a number of points.
+
+    Parameters
+    ----------
+    spec : {"auto", "cholesky", "exact", "nystroem", "cg"}
+        The solver name; see the table.
+    n : int
+        The number of points.
+    max_memory : int, str or None
+        The memory budget, in bytes or as a string such as "2 GiB"; used by "auto" only.
+
+    Returns
+    -------
+    type
+        A subclass of `Objective`.
+
+    Notes
+    -----
+    =========== ======================================== ====================
+    spec        when                                     objective
+    =========== ======================================== ====================
+    "auto"      n <= 10 000, and two n x n arrays fit    MarginalLikelihood
+                otherwise, with a warning                InducingBound
+    "cholesky"                                           MarginalLikelihood
+    "exact"                                              MarginalLikelihood
+    "nystroem"                                           InducingBound
+    "cg"                                                 StochasticLikelihood
+    =========== ======================================== ====================
+
+    Examples
+    --------
+    >>> from mercer.models.gp import choose_objective
+    >>> choose_objective("auto", 100).__name__
+    'MarginalLikelihood'
+    """
+    if spec != "auto":
+        return _OBJECTIVES[spec]
+    # two n x n arrays: the stored Cholesky factor, and one for evaluating the likelihood
+    needed = 16 * n * n + pullback_workspace(n)
+    if n <= _MAX_EXACT_POINTS and needed <= budget_in_bytes(max_memory):
+        return MarginalLikelihood
+    warn_caller(
+        f"an exact Gaussian process on {n} points takes {format_bytes(needed)} and about "
+        f"{n**3:.0e} operations for each evaluation of the likelihood, so inducing points are "
+        f"used: the result is approximate. Set solver='nystroem' to choose this approximation "
+        f"explicitly, with `rank` inducing points, or solver='cholesky' for the exact result"
+    )
+    return InducingBound
