@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from mercer import Blocks, KernelPCA
-from mercer._core import default_threads
+from mercer._core import resource_scope
 from mercer.gram import TiledGram
 from mercer.kernels import RBF
 
@@ -53,7 +53,7 @@ def smallest_time(run, repeat: int = 2) -> float:
 def time_by_rows() -> dict[int, float]:
     """Return the seconds of a fit with landmarks for each n, on one thread."""
     blocks = {n: Blocks.of(points(n), ROWS_PER_BLOCK) for n in SIZES}
-    with default_threads(1):
+    with resource_scope(n_threads=1):
         return {n: smallest_time(lambda X=X: model().fit(X)) for n, X in blocks.items()}
 
 

@@ -7,15 +7,28 @@ from sklearn.base import clone
 from mercer import (
     SVC,
     SVR,
+    ExplicitFeatures,
+    KernelCCA,
+    KernelFisherDiscriminant,
     KernelKMeans,
     KernelLogisticRegression,
+    KernelLogisticRegressionCV,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
     KernelPCA,
+    KernelPLS,
     KernelRidge,
     KernelRidgeCV,
+    NuSVC,
+    NuSVR,
     Nystroem,
+    OneClassSVM,
     ParzenDensity,
+    PolynomialCountSketch,
     RandomFeatures,
     RBFSampler,
+    SparseKernelClassifier,
+    SparseKernelRegressor,
 )
 
 rng = np.random.default_rng(0)
@@ -71,6 +84,36 @@ MODELS = {
     "nystroem": (Nystroem(gamma=0.3, n_components=40), None, "transform"),
     "random-features": (RandomFeatures(64, gamma="scale"), None, "transform"),
     "rbf-sampler": (RBFSampler(gamma="median", n_components=64), None, "transform"),
+    "logistic-cv": (
+        KernelLogisticRegressionCV([0.1, 1.0], cv=3, **LOGISTIC),
+        THREE,
+        "decision_function",
+    ),
+    "fisher": (KernelFisherDiscriminant(**RIDGE), THREE, "transform"),
+    "fisher-fit": (
+        KernelFisherDiscriminant(0.1, within="fit", **RIDGE),
+        TWO,
+        "decision_function",
+    ),
+    "cca": (KernelCCA(2, solver="nystroem", alpha=0.01, **LANDMARKS), PAIRS, "transform"),
+    "pls": (KernelPLS(2, solver="nystroem", **LANDMARKS), NUMBERS, "predict"),
+    "machine": (KernelMachineRegressor("huber", solver="nystroem", **LANDMARKS), PAIRS, "predict"),
+    "machine-classes": (
+        KernelMachineClassifier("squared_hinge", solver="nystroem", **LANDMARKS),
+        THREE,
+        "decision_function",
+    ),
+    "nu-svc": (NuSVC(nu=0.6, solver="nystroem", **LANDMARKS), TWO, "decision_function"),
+    "nu-svr": (NuSVR(solver="nystroem", **LANDMARKS), NUMBERS, "predict"),
+    "one-class": (OneClassSVM(solver="nystroem", **LANDMARKS), None, "decision_function"),
+    "sparse": (SparseKernelRegressor(9, gamma=0.3, max_iter=20, tol=0.9), NUMBERS, "predict"),
+    "sparse-classes": (
+        SparseKernelClassifier(9, gamma=0.3, max_iter=20, tol=0.9),
+        THREE,
+        "decision_function",
+    ),
+    "count-sketch": (PolynomialCountSketch(n_components=32), None, "transform"),
+    "explicit": (ExplicitFeatures(kernel="poly", degree=2), None, "transform"),
 }
 WEIGHTED = (
     "pca",
@@ -81,6 +124,11 @@ WEIGHTED = (
     "logistic-three",
     "kmeans",
     "parzen",
+    "logistic-cv",
+    "cca",
+    "pls",
+    "machine",
+    "machine-classes",
 )
 
 

@@ -15,7 +15,7 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mercer._core import _threads
+from mercer._core import _resources, _threads
 
 TASKS = Path("/proc/self/task")
 needs_counts = pytest.mark.skipif(
@@ -77,7 +77,7 @@ def watching(monkeypatch):
 
     _pool = _threads._pool
     with monkeypatch.context() as patch, threadpool_limits(limits=2, user_api="blas"):
-        patch.setattr(_threads, "thread_count", lambda: 2)
+        patch.setattr(_resources, "thread_count", lambda: 2)
         patch.setattr(_threads, "_pool", pool)
         before = _counts(workers)
         yield ran

@@ -11,7 +11,7 @@ import zoo
 import mercer.gram
 import mercer.solvers
 from mercer import DensifyWarning, Expansion
-from mercer.gram import GramOperator, KernelRows, LowRankGram
+from mercer.gram import DistributedGram, GramOperator, KernelRows, LowRankGram
 from mercer.kernels import RBF, Linear, Matern, Polynomial, White
 from mercer.solvers import (
     BoxInterior,
@@ -42,7 +42,7 @@ def public(module):
 
 def test_every_gram_and_solver_is_in_the_zoo():
     grams = {c for c in public(mercer.gram) if issubclass(c, GramOperator)}
-    assert grams - {GramOperator} == {*zoo.GRAMS, LowRankGram}
+    assert grams - {GramOperator} == {*zoo.GRAMS, DistributedGram, LowRankGram}
     solvers = {c for c in public(mercer.solvers) if any(hasattr(c, verb) for verb in VERBS)}
     # `Dual.regress` names a type of problem; out-of-core solvers have separate tests
     assert solvers - {Dual, OutOfCoreNewton} == {type(solver) for solver in zoo.SOLVERS}
@@ -197,10 +197,10 @@ def test_solvers_of_duals(solver, kind):
     given = {"classify": (np.sign(target), C), "nu_classify": (np.sign(target), C, 0.3)}
     given |= {"regress": (target, C, 0.1), "nu_regress": (target, C, 0.3), "one_class": (C, 0.3)}
     dual = getattr(Dual, kind)(*given[kind])
-    data: tuple = (F,) if isinstance(solver, BoxInterior) else (KernelRows(Linear(), F),)
+    data = F if isinstance(solver, BoxInterior) else KernelRows(Linear(), F)
     # this solver needs K in both storage formats
-    data = (*data, F) if isinstance(solver, SMOThenInteriorPoint) else data
-    found, again = (solver.minimize(*data, dual) for _ in range(2))
+    data = (data, F) if isinstance(solver, SMOThenInteriorPoint) else data
+    found, again = (solver.minimize(data, dual) for _ in range(2))
     v = found.variables
     np.testing.assert_array_equal(again.variables, v)
     assert found.report.status is Status.CONVERGED

@@ -19,6 +19,7 @@ from mercer import (
     AdditiveChi2Sampler,
     Autoencoder,
     BayesianGPLVM,
+    Blocks,
     ExplicitFeatures,
     GaussianProcessClassifier,
     GaussianProcessRegressor,
@@ -54,7 +55,7 @@ from mercer import (
     SparseKernelClassifier,
     SparseKernelRegressor,
 )
-from mercer.gram import DenseGram, LowRankGram, TiledGram
+from mercer.gram import DenseGram, DistributedGram, LowRankGram, TiledGram
 from mercer.kernels import (
     RBF,
     AdditiveChi2,
@@ -529,8 +530,13 @@ def on_all_points(kernel, X):
     return LowRankGram(kernel, X, np.arange(len(X)))
 
 
+def on_workers(kernel, X):
+    """Return the Gram operator whose products are computed by the workers of blocks."""
+    return DistributedGram(kernel, X, Blocks.of(np.zeros((len(X), 1)), rows=7))
+
+
 GRAMS = [DenseGram, TiledGram]
-SQUARE_GRAMS = [*GRAMS, on_all_points]  # for k(X, X) only
+SQUARE_GRAMS = [*GRAMS, on_all_points, on_workers]  # for k(X, X) only
 LINEAR_SOLVERS = [
     Cholesky(),
     LeastSquares(),

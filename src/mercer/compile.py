@@ -26,13 +26,13 @@ import scipy.sparse as sp
 
 from . import estimators, kernels
 from ._core import (
+    COMPILED_FUNCTIONS,
     JIT_FUNCTIONS,
     NotDifferentiableError,
     Progress,
     ProgressStep,
     compile_seconds,
     format_bytes,
-    report_compilation,
     take,
 )
 from .gram import gram
@@ -106,20 +106,21 @@ def compile_loops(log: Callable[[str], None] | None = None) -> CompileResult:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     loops = [loop for loop in JIT_FUNCTIONS if loop.name.startswith(f"{__package__}.")]
-    before, tasks = compile_seconds(), list(_tasks())
-    fresh: list[str] = []
-    with report_compilation(fresh.append), warnings.catch_warnings(), np.errstate(all="ignore"):
+    before, known, tasks = compile_seconds(), len(COMPILED_FUNCTIONS), list(_tasks())
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # warnings about these small, random data are irrelevant
         for done, (name, task) in enumerate(tasks, start=1):
             task()
             if log is not None:
-                text = f"{done} of {len(tasks)} fits, {len(fresh)} functions compiled: {name}"
+                fresh = len(COMPILED_FUNCTIONS) - known
+                text = f"{done} of {len(tasks)} fits, {fresh} functions compiled: {name}"
                 log(ProgressStep(text, done, len(tasks)))
+    fresh = len(COMPILED_FUNCTIONS) - known
     files = [file for loop in loops for file in loop.files]
     return CompileResult(
         len(loops),
         len(files) or sum(len(loop.signatures) for loop in loops),
-        len(fresh),
+        fresh,
         compile_seconds() - before if fresh else 0.0,
         tuple(loop.name for loop in loops if not (loop.signatures or loop.files)),
         commonpath({file.parent for file in files}) if files else None,

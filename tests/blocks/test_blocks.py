@@ -80,9 +80,9 @@ def test_blocks_are_what_they_say():
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_bits_depend_on_the_blocks_alone(threads):
-    from mercer._core import default_threads as using
+    from mercer._core import resource_scope
 
-    with using(threads):
+    with resource_scope(n_threads=threads):
         found = Blocks.of(X, rows=130).reduce(total, operator.add, 2.0)
     parts = [2.0 * X[i : i + 130].sum(axis=0) for i in range(0, 1000, 130)]
     assert np.array_equal(found, levels(parts, operator.add))

@@ -6,12 +6,13 @@ import resource
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from mercer import Blocks, KernelPCA
+from mercer import Blocks, KernelPCA, independence_test, two_sample_test
 from mercer.blocks import as_blocks
 from mercer.solvers import Moments
 
@@ -117,6 +118,39 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(client, what):
     client.wait_for_workers(2, timeout=TIMEOUT)
     assert set(client.run(os.getpid).values()) != before  # one worker was replaced
     assert np.array_equal(found, expected)
+
+
+SAMPLE_TESTS = {
+    "two samples": two_sample_test,
+    "two samples, linear": partial(two_sample_test, method="linear"),
+    "independence": independence_test,
+}
+
+
+@pytest.mark.parametrize("name", SAMPLE_TESTS)
+@pytest.mark.parametrize("counts", [(2,), pytest.param((4, 1, 2), marks=pytest.mark.long)])
+def test_tests_of_samples_give_the_same_bits_on_a_cluster(client, name, counts):
+    """The number of workers, and the loss of one, change no statistic."""
+    rows = 1000
+    A = np.random.default_rng(2).standard_normal((8 * rows, 3))
+    B = A[:, :2] ** 2 if name == "independence" else A[::-1] + 0.01
+    run = partial(SAMPLE_TESTS[name], rank=30, n_permutations=199)
+    expected = run(Blocks.of(A, rows), Blocks.of(B, rows))
+
+    def matches():
+        found = run(*(da.from_array(P, chunks=(rows, P.shape[1])) for P in (A, B)))
+        same = (found.statistic, found.pvalue) == (expected.statistic, expected.pvalue)
+        return same and np.array_equal(found.null, expected.null)
+
+    for count in counts:
+        with_workers(client, count)
+        assert matches(), count
+    before = set(client.run(os.getpid).values())
+    killer = killing(client, lambda: some_done(client, 2))
+    assert matches()
+    killer.join(TIMEOUT)
+    two_again(client)
+    assert set(client.run(os.getpid).values()) != before  # one worker was replaced
 
 
 def two_again(client):

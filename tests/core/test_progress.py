@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mercer._core import Progress, ProgressStep, progress, report_compilation, run_in_threads
+from mercer._core import Progress, ProgressStep, progress, run_in_threads
 from mercer._core import _progress as module
 
 
@@ -148,8 +148,6 @@ def test_threads_do_not_break_lines(kind, monkeypatch):
 def test_nothing_is_written_unless_requested(capsys):
     with progress("M", 0) as log:
         assert log is None
-    with report_compilation(None):
-        pass
     assert capsys.readouterr().out == ""
 
 

@@ -101,14 +101,14 @@ def test_threads_and_blocks_change_nothing(monkeypatch):
     E = ReconstructionLoss(Y, (4, 6, 1), "tanh", 1e-4)
     theta = E.start(np.random.default_rng(0))
     value, slope = E(theta)
-    from mercer._core import default_threads
+    from mercer._core import resource_scope
 
     for count in (1, 2):
-        with default_threads(count):
+        with resource_scope(n_threads=count):
             again = E(theta)
             assert again[0] == value and again[1].tobytes() == slope.tobytes()
     monkeypatch.setattr("mercer.models.embedding._autoencoder_training._ROWS_PER_BLOCK", 100)
-    monkeypatch.setattr("mercer.models.embedding._mlp._VALUES_PER_BLOCK", 100)
+    monkeypatch.setattr("mercer.models.embedding._autoencoder_training._VALUES_PER_BLOCK", 100)
     smaller = ReconstructionLoss(Y, (4, 6, 1), "tanh", 1e-4)
     np.testing.assert_allclose(smaller(theta)[1], slope, atol=1e-12)
     encoder, _ = E.halves(theta)

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import ParzenDensity
 from mercer.kernels import RBF, Laplacian, Linear, Matern, RationalQuadratic
-from mercer.models.mean_embedding import _parzen_sums
+from mercer.models.mean_embedding import _density_estimation
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(500, 3))
@@ -60,8 +60,8 @@ def test_rules_count_the_points_that_weights_leave(rule):
 
 
 def test_many_tiles(monkeypatch):
-    tuning = replace(_parzen_sums._TUNING, tile_rows=33, tile_columns=71)
-    monkeypatch.setattr(_parzen_sums, "_TUNING", tuning)
+    tuning = replace(_density_estimation._TUNING, tile_rows=33, tile_columns=71)
+    monkeypatch.setattr(_density_estimation, "_TUNING", tuning)
     s = ((Q[:, None] - X) ** 2).sum(axis=2) / 0.3**2
     expected = logsumexp(-0.5 * s, axis=1) - np.log(500) - 3 * np.log(0.3 * np.sqrt(2 * np.pi))
     found = ParzenDensity(bandwidth=0.3).fit(X).score_samples(Q)
@@ -154,7 +154,7 @@ def test_leave_one_out_in_units_of_the_length_scale(monkeypatch):
         found = ParzenDensity(bandwidth="loo", kernel=RBF(scale)).fit(Z).bandwidth_
         assert found * np.max(scale) == pytest.approx(h, rel=1e-3)
     monkeypatch.setattr(
-        _parzen_sums, "_TUNING", replace(_parzen_sums._TUNING, loo_range=(1e-3, 1e-1))
+        _density_estimation, "_TUNING", replace(_density_estimation._TUNING, loo_range=(1e-3, 1e-1))
     )
     with pytest.warns(ConvergenceWarning, match=r"no maximum for .* the upper end .* too few"):
         ParzenDensity(bandwidth="loo").fit(Z)

@@ -31,8 +31,7 @@ def slow(monkeypatch):
         if called.setdefault(self.name, self) is self and not hasattr(self, "warm"):
             self.warm = True
             with jit_module._compile_clock:
-                if (log := jit_module._compile_log.get()) is not None:
-                    log(f"compiling {self.name} (once on this machine)")
+                jit_module._report_compilation(self.name)
                 time.sleep(SECONDS)
         return real(self, *args)
 

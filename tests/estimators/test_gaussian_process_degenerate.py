@@ -137,7 +137,7 @@ def objectives():
         TargetAlignment(kernel, X, y[:, None]),
     ]
     spelled = [
-        ReparametrisedObjective(one, ThetaMap(one.kernel, X)) for one in (*found[:2], *found[3:6])
+        ReparametrisedObjective(one, ThetaMap(one.kernel)) for one in (*found[:2], *found[3:6])
     ]
     return [*found, *spelled]
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.manifold import MDS
 
 from mercer import KernelPCA, MemoryBudgetError, MetricMDS, compress
-from mercer._core import default_threads
+from mercer._core import resource_scope
 from mercer.kernels import RBF, Linear, Spectrum
 from mercer.models.embedding import (
     Stress,
@@ -59,12 +59,12 @@ def test_parts_and_threads(monkeypatch):
     S = Stress(pdist(A))
     value, slope = S(Z)
     assert len(S._rows) == 1
-    monkeypatch.setattr("mercer.models.embedding._stress._PAIRS_PER_TASK", 10_000)
+    monkeypatch.setattr("mercer.models.embedding._mds_training._PAIRS_PER_TASK", 10_000)
     small = Stress(pdist(A))
     assert len(small._rows) > 10 and small._rows[0][0] == 0 and small._rows[-1][1] == 700
     found = []
     for count in (1, 2):
-        with default_threads(count):
+        with resource_scope(n_threads=count):
             found.append(small(Z))
     assert found[0][0] == found[1][0] and found[0][1].tobytes() == found[1][1].tobytes()
     assert found[0][0] == pytest.approx(value, rel=1e-12)

@@ -119,7 +119,7 @@ def test_draws_have_the_moments_of_the_model():
 
 def test_blocks_of_rows_do_not_matter(monkeypatch):
     before = ProbabilisticPCA(2, tol=1e-9).fit(GAPS)
-    monkeypatch.setattr("mercer.models.embedding._linear_gaussian._ENTRIES_PER_BLOCK", 100)
+    monkeypatch.setattr("mercer.models.embedding._ppca_training._ENTRIES_PER_BLOCK", 100)
     after = ProbabilisticPCA(2, tol=1e-9).fit(GAPS)
     np.testing.assert_allclose(before.loadings_, after.loadings_, rtol=1e-8)
     np.testing.assert_allclose(before.transform(GAPS), after.transform(GAPS), rtol=1e-7, atol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 import zoo
 
 from mercer.gram import CentredGram, DenseGram, LowRankGram, TiledGram, gram
-from mercer.kernels import RBF, Distance, Linear, Sigmoid, White
+from mercer.kernels import RBF, Distance, Linear, Sigmoid, White, float32_error_bound
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -169,7 +169,7 @@ def test_float32_tiles_are_within_their_bound(kind, columns):
         exact, double = kernel(P), kernel.prepare(P)
         single = double.astype(np.float32)
         tiles = TiledGram.on(kernel, single, single).to_array()
-        assert np.all(np.abs(tiles - exact) <= kernel._float32_error_bound(double) * exact + 1e-37)
+        assert np.all(np.abs(tiles - exact) <= float32_error_bound(kernel, double) * exact + 1e-37)
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS["some"]], ids=["equal", "weights"])

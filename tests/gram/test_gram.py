@@ -57,13 +57,13 @@ def test_any_tile_size_gives_the_same_product(n, c, rows, ratio):
     points = np.random.default_rng(n).normal(size=(n, 2))
     columns = np.random.default_rng(c).normal(size=(n, c))
     kernel = RBF() + White(0.5)
-    old = tiled_module._TILE_ROWS, tiled_module._TILE_COLUMNS
-    tiled_module._TILE_ROWS, tiled_module._TILE_COLUMNS = rows, rows * ratio
+    old = tiled_module._TILE_ROWS, tiled_module.TILE_COLUMNS
+    tiled_module._TILE_ROWS, tiled_module.TILE_COLUMNS = rows, rows * ratio
     try:
         product = TiledGram(kernel, points) @ columns
         array = DenseGram(kernel, points).to_array()
     finally:
-        tiled_module._TILE_ROWS, tiled_module._TILE_COLUMNS = old
+        tiled_module._TILE_ROWS, tiled_module.TILE_COLUMNS = old
     np.testing.assert_allclose(product, kernel(points) @ columns, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(array, kernel(points), rtol=1e-13, atol=1e-15)
     assert np.array_equal(array, array.T)

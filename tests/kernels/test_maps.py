@@ -20,7 +20,7 @@ from mercer.kernels import (
     Stretch,
     White,
 )
-from mercer.models.mean_embedding._canonical_order import canonical_order
+from mercer.models.mean_embedding._sample_validation import canonical_order
 from mercer.testing import check_kernel, check_pullback
 
 rng = np.random.default_rng(0)

@@ -33,7 +33,7 @@ from mercer import (
     tune,
     two_sample_test,
 )
-from mercer._core import budget_in_bytes, memory_scope, reserve
+from mercer._core import budget_in_bytes, reserve, resource_scope
 from mercer.gram import memoise_if_affordable
 from mercer.kernels import (
     RBF,
@@ -166,7 +166,7 @@ def test_functions_of_blocks_and_cheap_kernels_are_left_alone():
 def test_the_table_takes_at_most_a_part_of_the_budget():
     kernel = Callable(shared_letters, contract="pair")
     assert memoise_if_affordable(kernel, N, 4 * 8 * N * N - 1) is kernel
-    with memory_scope():
+    with resource_scope():
         assert memoise_if_affordable(kernel, N, 4 * 8 * N * N) is not kernel
         assert budget_in_bytes(10**6) == 10**6 - 8 * N * N  # other budgets exclude it
     assert budget_in_bytes(10**6) == 10**6
@@ -391,7 +391,7 @@ def test_scores_follow_points_that_are_changed_in_place():
 
 def test_tables_are_emptied_at_the_end_of_the_memory_scope():
     function = Counted()
-    with memory_scope():
+    with resource_scope():
         kernel = memoise(Callable(function, contract="pair"), N)
         K = kernel(WORDS)
         kernel(WORDS)

@@ -1,5 +1,14 @@
 from . import linalg
-from ._arguments import as_generator, check_choice, is_count, seeded_generator
+from ._arguments import (
+    MemoryLimit,
+    Points,
+    ProgressCallback,
+    RandomState,
+    as_generator,
+    check_choice,
+    is_count,
+    seeded_generator,
+)
 from ._deprecated import (
     FORMER_MODULES,
     FORMER_NAMES,
@@ -22,6 +31,7 @@ from ._errors import (
     warn_caller,
 )
 from ._jit import (
+    COMPILED_FUNCTIONS,
     JIT_FUNCTIONS,
     JitFunction,
     Stopwatch,
@@ -31,10 +41,8 @@ from ._jit import (
     fmax,
     fmin,
     jit,
-    report_compilation,
 )
 from ._lazy import attach, optional_type
-from ._memory import budget_in_bytes, check_budget, format_bytes, memory_scope, reserve
 from ._points import (
     PointCollection,
     as_csr,
@@ -53,12 +61,21 @@ from ._points import (
     take,
 )
 from ._progress import Progress, ProgressStep, capture_progress, progress
+from ._resources import (
+    Resources,
+    budget_in_bytes,
+    check_budget,
+    check_threads,
+    format_bytes,
+    reserve,
+    resource_scope,
+    running_resources,
+    thread_count,
+)
 from ._threads import (
     ENTRY_WORK,
     all_blas_threads,
     blas_threads,
-    check_threads,
-    default_threads,
     entry_point,
     ignore_overflow,
     one_blas_thread,
@@ -66,10 +83,10 @@ from ._threads import (
     run_in_threads,
     slices,
     split_evenly,
-    thread_count,
 )
 
 __all__ = [
+    "COMPILED_FUNCTIONS",
     "ENTRY_WORK",
     "FORMER_MODULES",
     "FORMER_NAMES",
@@ -81,13 +98,18 @@ __all__ = [
     "KernelRangeError",
     "KernelSyntaxError",
     "MemoryBudgetError",
+    "MemoryLimit",
     "ModelFileError",
     "NotDifferentiableError",
     "NotMercerWarning",
     "NotPositiveDefiniteError",
     "PointCollection",
+    "Points",
     "Progress",
+    "ProgressCallback",
     "ProgressStep",
+    "RandomState",
+    "Resources",
     "Stopwatch",
     "all_blas_threads",
     "as_csr",
@@ -106,7 +128,6 @@ __all__ = [
     "check_threads",
     "compile_seconds",
     "concatenate",
-    "default_threads",
     "entry_point",
     "fmax",
     "fmin",
@@ -121,7 +142,6 @@ __all__ = [
     "jit",
     "length",
     "linalg",
-    "memory_scope",
     "not_finite_error",
     "one_blas_thread",
     "optional_type",
@@ -129,9 +149,10 @@ __all__ = [
     "progress",
     "reject_masked",
     "reject_structured",
-    "report_compilation",
     "reserve",
+    "resource_scope",
     "run_in_threads",
+    "running_resources",
     "same_points",
     "seeded_generator",
     "single_column",

@@ -44,7 +44,6 @@ FORMER_NAMES: dict[str, dict[str, str]] = {
         "PER_LANDMARK": "CANDIDATES_PER_LANDMARK",
         "RANK": "DEFAULT_RANK",
         "add_rows": "add_weighted_rows",
-        "elsewhere": "distribute_products",
         "fill": "fill_gram",
         "grams": "iter_grams",
         "has_centroids": "supports_kmeans_landmarks",

@@ -2,26 +2,31 @@
 
 numba is imported at the first call of such a function.  Reported fit times do not include
 compilation: `compile_seconds` returns the total compilation time, which `Stopwatch` subtracts.
-`report_compilation` logs the names of functions that are compiled.
+The names of functions that are compiled are added to `COMPILED_FUNCTIONS`, and are reported to the
+progress output of the running fit.
+
+numba uses only the first cache folder that it can write to.  A container image is often built by
+one user and run by another user who cannot write to its cache folder.  `_LayeredCache` also reads
+compiled code from read-only folders, so that numba does not compile all functions again.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._numba_cache import layered_cache
+from ._resources import running_resources
 
 __all__ = [
+    "COMPILED_FUNCTIONS",
     "JIT_FUNCTIONS",
     "JitFunction",
     "Stopwatch",
@@ -31,15 +36,14 @@ __all__ = [
     "fmax",
     "fmin",
     "jit",
-    "report_compilation",
 ]
 
 
 # Every function decorated with `jit` in the modules imported so far.
 JIT_FUNCTIONS: list[JitFunction] = []
+# The names of the functions that numba has compiled in this process, not those read from its cache.
+COMPILED_FUNCTIONS: list[str] = []
 _lock = threading.RLock()
-# Callback that is called with one line for each function that is compiled; None for no output.
-_compile_log: ContextVar[Callable[[str], None] | None] = ContextVar("compile_log", default=None)
 
 
 class JitFunction:
@@ -165,14 +169,12 @@ def compile_seconds() -> float:
     return _compile_clock.seconds
 
 
-@contextmanager
-def report_compilation(log: Callable[[str], None] | None) -> Iterator[None]:
-    """Call `log` with one line for each function that is compiled inside the block."""
-    token = _compile_log.set(log)
-    try:
-        yield
-    finally:
-        _compile_log.reset(token)
+def _report_compilation(name: str) -> None:
+    """Record that a function is being compiled, and report it to the running fit, if verbose."""
+    COMPILED_FUNCTIONS.append(name)
+    progress = running_resources().progress
+    if progress is not None and getattr(progress, "reports_compilation", False):
+        progress(f"compiling {name} (once on this machine)")
 
 
 def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
@@ -183,7 +185,7 @@ def _dispatcher(function: Callable, fastmath: set[str]) -> Any:
             dispatcher = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # without a writable cache folder, compile in every process
             dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = layered_cache(function, dispatcher._cache)
+        dispatcher._cache = _layered_cache(function, dispatcher._cache)
         return dispatcher
 
 
@@ -199,10 +201,9 @@ def _numba() -> Any:
     class Compilations(event.Listener):
         def on_start(self, event: Any) -> None:
             _compile_clock.__enter__()
-            function, log = event.data["dispatcher"].py_func, _compile_log.get()
-            if log is not None and function.__module__.startswith("mercer."):
-                name = f"{function.__module__}.{function.__qualname__}"
-                log(f"compiling {name} (once on this machine)")
+            function = event.data["dispatcher"].py_func
+            if function.__module__.startswith("mercer."):
+                _report_compilation(f"{function.__module__}.{function.__qualname__}")
 
         def on_end(self, event: Any) -> None:
             _compile_clock.__exit__()
@@ -232,6 +233,57 @@ def _numba() -> Any:
         lower_builtin(bitcast, types.Number)(cast)
     cpu_target.target_context.refresh()  # refresh now, so that the time counts as compilation
     return numba
+
+
+# --- A cache that also reads compiled code from read-only folders.
+
+
+class _LayeredCache:
+    """A numba cache that looks up code in read-only caches first and writes to its own cache."""
+
+    def __init__(self, own: Any, others: list[Any]) -> None:
+        self._own, self._others = own, others
+
+    @property
+    def cache_path(self) -> str | None:
+        return self._own.cache_path
+
+    def load_overload(self, sig: Any, context: Any) -> Any:
+        for source in (*self._others, self._own):
+            if (overload := source.load_overload(sig, context)) is not None:
+                return overload
+        return None
+
+    def save_overload(self, sig: Any, result: Any) -> None:
+        self._own.save_overload(sig, result)
+
+    def flush(self) -> None:
+        self._own.flush()
+
+
+def _layered_cache(function: Any, own: Any) -> Any:
+    """Return a cache that also reads `NUMBA_CACHE_DIR` and the `__pycache__` next to the source.
+
+    `own` is numba's cache of the function.  Writable folders are skipped, because `own` uses them.
+    If there is no other readable folder, `own` itself is returned.
+    """
+    from numba.core.caching import FunctionCache
+
+    def require_read_only(self: Any) -> None:
+        folder = self.get_cache_path()
+        if os.access(folder, os.W_OK) or not os.access(folder, os.R_OK | os.X_OK):
+            raise OSError("the cache folder is writable, or cannot be read")
+
+    implementation = FunctionCache._impl_class
+    others = []
+    for locator in implementation._locator_classes[:2]:
+        locators = [type(locator.__name__, (locator,), {"ensure_cache_path": require_read_only})]
+        read_only = type(implementation.__name__, (implementation,), {"_locator_classes": locators})
+        try:
+            others.append(type("Reader", (FunctionCache,), {"_impl_class": read_only})(function))
+        except RuntimeError:  # the folder is not a readable, read-only folder
+            continue
+    return _LayeredCache(own, others) if others else own
 
 
 # --- A timer that excludes the time numba spends on compilation.

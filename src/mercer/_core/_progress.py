@@ -16,19 +16,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any
+from dataclasses import replace
 
-from ._jit import report_compilation
+from ._arguments import ProgressCallback
+from ._resources import entered, running_resources
 
 __all__ = ["Progress", "ProgressStep", "capture_progress", "progress"]
 
 _BAR_WIDTH = 20  # width of the progress bar in characters
 _REFRESH_SECONDS = 0.1  # minimum time between two updates of a line on a terminal
 _lock = threading.RLock()  # shared by all instances, because they write to the same terminal
-_current: ContextVar[Progress | None] = ContextVar("current_progress", default=None)
 
 
 class ProgressStep(str):
@@ -71,6 +70,7 @@ class Progress:
     """
 
     _open: Progress | None = None  # instance whose line on the terminal has not ended yet
+    reports_compilation = True  # whether it also prints the names of functions that are compiled
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -158,30 +158,29 @@ class Progress:
 
 
 @contextmanager
-def progress(name: str, enabled: Any = True) -> Iterator[Progress | None]:
+def progress(name: str, enabled: bool | int = True) -> Iterator[ProgressCallback | None]:
     """Yield a `Progress`, which also reports compilations by numba; None if not `enabled`.
 
     Inside another `progress` block with the same name, or inside `capture_progress`, the outer
     `Progress` is reused.
     """
-    outer = _current.get()
-    captured = isinstance(outer, _CapturedProgress)
-    if not enabled or captured or (outer is not None and outer._name == name):
+    outer = running_resources().progress
+    is_shared = isinstance(outer, _CapturedProgress) or (
+        isinstance(outer, Progress) and outer._name == name
+    )
+    if is_shared or not enabled:
         yield outer if enabled else None
         return
-    with Progress(name) as log:
-        token = _current.set(log)
-        try:
-            with report_compilation(log):
-                yield log
-        finally:
-            _current.reset(token)
+    with Progress(name) as log, entered(replace(running_resources(), progress=log)):
+        yield log
 
 
 class _CapturedProgress(Progress):
     """Progress that passes messages and steps to a callback instead of printing them."""
 
-    def __init__(self, callback: Callable[[str], None]) -> None:
+    reports_compilation = False
+
+    def __init__(self, callback: ProgressCallback) -> None:
         super().__init__("")
         self._callback = callback
 
@@ -190,7 +189,7 @@ class _CapturedProgress(Progress):
 
 
 @contextmanager
-def capture_progress(callback: Callable[[str], None]) -> Iterator[None]:
+def capture_progress(callback: ProgressCallback) -> Iterator[None]:
     """Pass all progress output inside the block to a callback instead of printing it.
 
     An exception raised by the callback propagates into the computation and stops it.
@@ -204,11 +203,8 @@ def capture_progress(callback: Callable[[str], None]) -> Iterator[None]:
     >>> lines
     ['1 of 2 passes']
     """
-    token = _current.set(_CapturedProgress(callback))
-    try:
+    with entered(replace(running_resources(), progress=_CapturedProgress(callback))):
         yield
-    finally:
-        _current.reset(token)
 
 
 def _format_seconds(seconds: float) -> str:

@@ -2,6 +2,9 @@
 
 In each Python thread, the BLAS uses one thread.  Otherwise there would be more threads than
 processors.
+
+The number of BLAS threads is a setting of the loaded library, so that it is the same for the whole
+process and cannot be passed as an argument.  This module is the only one that changes it.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ContextDecorator, contextmanager
-from contextvars import ContextVar, copy_context
+from contextlib import AbstractContextManager, ContextDecorator
+from contextvars import copy_context
 from functools import cache, wraps
 from itertools import pairwise, product
 from types import FunctionType
@@ -21,14 +24,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ._arguments import is_count
+from ._resources import check_threads
 
 __all__ = [
     "ENTRY_WORK",
     "all_blas_threads",
     "blas_threads",
-    "check_threads",
-    "default_threads",
     "entry_point",
     "ignore_overflow",
     "one_blas_thread",
@@ -36,13 +37,10 @@ __all__ = [
     "run_in_threads",
     "slices",
     "split_evenly",
-    "thread_count",
 ]
 
 T = TypeVar("T")
 _pool_state = threading.local()  # attribute `in_pool`: True in a thread that executes jobs
-# The number of threads for n_threads=None, set by `default_threads`; None means all processors.
-_default_threads: ContextVar[int | None] = ContextVar("default_threads", default=None)
 # Methods that `entry_point` wraps although they are private: f(x) and K @ V call them.
 _ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}
 ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
@@ -50,49 +48,6 @@ ENTRY_WORK = 20.0  # approximate cost of one entry of K, in multiplications
 # take about 10 ms; on a busy computer, a second thread might wait longer for a processor.
 _MIN_PARALLEL_WORK = 2e7
 _MIN_BLAS_ROWS = 1500  # for matrices of at least this size, more BLAS threads are faster
-
-
-def thread_count() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def check_threads(n_threads: Any) -> int:
-    """Validate `n_threads` and return the number of threads to use.
-
-    None means the number set by an enclosing `default_threads` block or, without one, all
-    processors.
-    """
-    if n_threads is None:
-        n_threads = _default_threads.get()
-    if n_threads is None:
-        return thread_count()
-    if not is_count(n_threads):
-        raise ValueError(f"n_threads must be a positive integer or None, got {n_threads!r}")
-    return int(n_threads)
-
-
-@contextmanager
-def default_threads(n_threads: int | None) -> Iterator[None]:
-    """Set the default number of threads, for `n_threads=None`, inside the block.
-
-    The setting applies only to the current context (see `contextvars`), not to other threads of
-    the user.  `default_threads(None)` keeps the setting of the enclosing block.
-
-    Examples
-    --------
-    >>> from mercer._core import check_threads, default_threads
-    >>> with default_threads(3):
-    ...     check_threads(None), check_threads(2)
-    (3, 2)
-    """
-    token = _default_threads.set(_default_threads.get() if n_threads is None else n_threads)
-    try:
-        yield
-    finally:
-        _default_threads.reset(token)
 
 
 class _BlasLibrary(NamedTuple):
@@ -358,7 +313,7 @@ def run_in_threads(
         finally:
             _pool_state.in_pool = False
 
-    # The threads inherit the context variables of the caller: memory budget, progress output.
+    # The threads inherit the context of the caller: the resources of the running fit.
     with one_blas_thread:
         pool = _pool(workers - 1)
         others = [pool.submit(copy_context().run, run_remaining) for _ in range(workers - 1)]

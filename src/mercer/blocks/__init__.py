@@ -10,6 +10,7 @@ from ._array_blocks import ArrayBlocks, LocalBlocks, rows_per_block
 from ._blocks import BlockRows, Blocks, concatenate_blocks, tree_reduce, validate_block
 from ._dask_blocks import DaskBlocks, is_dask
 from ._dispatch import as_blocks, is_chunked, with_targets
+from ._row_passes import map_rows, reduce_rows, select_rows
 from ._row_sample import RowSample, sample_rows
 
 __all__ = [
@@ -23,8 +24,11 @@ __all__ = [
     "concatenate_blocks",
     "is_chunked",
     "is_dask",
+    "map_rows",
+    "reduce_rows",
     "rows_per_block",
     "sample_rows",
+    "select_rows",
     "tree_reduce",
     "validate_block",
     "with_targets",

@@ -11,7 +11,15 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import ProgressStep, check_threads, is_count, is_table, length, run_in_threads
+from .._core import (
+    ProgressCallback,
+    ProgressStep,
+    check_threads,
+    is_count,
+    is_table,
+    length,
+    run_in_threads,
+)
 from ._blocks import BlockRows, Blocks, string_column_names, tree_reduce, validate_block
 
 __all__ = ["ArrayBlocks", "LocalBlocks", "rows_per_block"]
@@ -59,7 +67,7 @@ class LocalBlocks(Blocks):
             yield validate_block(place, start, X, y, weights, self.width, size)
 
     def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
+        self, f: Callable[..., Any], shared: Sequence[Any], log: ProgressCallback | None = None
     ) -> Iterator[Any]:
         done, total = 0, len(self)
         window: list[BlockRows] = []

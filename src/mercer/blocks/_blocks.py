@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._core import check_budget, length
+from .._core import MemoryLimit, Points, ProgressCallback, check_budget, length
 
 __all__ = [
     "BlockRows",
@@ -33,13 +33,16 @@ class BlockRows(NamedTuple):
         The points of the block; for blocks of targets, the targets.
     y, weights : ndarray or None
         Targets and sample weights of the rows.
+    log : callable or None
+        Called with progress messages inside the block; only for points in memory.
     """
 
     place: int
     start: int
-    X: np.ndarray
+    X: Points
     y: Any = None
     weights: Any = None
+    log: ProgressCallback | None = None
 
 
 class Blocks(ABC):
@@ -135,7 +138,11 @@ class Blocks(ABC):
         return list(self._map_blocks(f, shared))
 
     def reduce(
-        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, log: Any = None
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        *shared: Any,
+        log: ProgressCallback | None = None,
     ) -> Any:
         """Merge the results ``f(rows, *shared)`` of all blocks over a binary tree, in one pass.
 
@@ -161,7 +168,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
+        self, f: Callable[..., Any], shared: Sequence[Any], log: ProgressCallback | None = None
     ) -> Iterator[Any]:
         """Yield ``f(rows, *shared)`` for each block."""
 
@@ -196,7 +203,7 @@ class Blocks(ABC):
         `static` is the same object in many calls, and is sent to the workers only once.
         """
 
-    def to_array(self, max_memory: Any = None) -> np.ndarray:
+    def to_array(self, max_memory: MemoryLimit = None) -> np.ndarray:
         """Return all rows as one array.
 
         If it exceeds the memory budget `max_memory`, a MemoryBudgetError is raised.

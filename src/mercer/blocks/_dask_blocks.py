@@ -16,7 +16,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._core import MemoryBudgetError, check_threads, default_threads, format_bytes, one_blas_thread
+from .._core import (
+    MemoryBudgetError,
+    ProgressCallback,
+    check_threads,
+    format_bytes,
+    one_blas_thread,
+    resource_scope,
+)
 from ._blocks import Blocks, string_column_names, tree_reduce, validate_block
 
 __all__ = ["DaskBlocks", "is_dask"]
@@ -103,7 +110,11 @@ class DaskBlocks(Blocks):
         return compute(list(self._map_blocks(f, shared)))
 
     def reduce(
-        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, log: Any = None
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        *shared: Any,
+        log: ProgressCallback | None = None,
     ) -> Any:
         from dask.delayed import delayed
 
@@ -139,7 +150,7 @@ class DaskBlocks(Blocks):
         return compute([tree_reduce(tasks, lambda a, b: merged(merge, a, b))])[0]
 
     def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
+        self, f: Callable[..., Any], shared: Sequence[Any], log: ProgressCallback | None = None
     ) -> Iterator[Any]:
         """Yield a Dask task ``f(rows, *shared)`` for each block."""
         from dask.delayed import delayed
@@ -232,7 +243,7 @@ def _mapped(common: _Shared, place: int, start: int, X: Any, width: Any, size: i
 
 def _in_one_thread(f: Callable[..., Any], *args: Any) -> Any:
     """Return f(*args), computed in one thread."""
-    with default_threads(1), one_blas_thread:
+    with resource_scope(n_threads=1), one_blas_thread:
         return f(*args)
 
 

@@ -87,7 +87,7 @@ def _block_sample(rows: BlockRows, count: int, seed: int) -> RowSample:
     index = np.arange(len(rows.X))
     if rows.weights is not None:  # a row with weight 0 has no influence on a fit
         index = index[rows.weights > 0]
-    selected = (None if part is None else part[index] for part in rows[2:])
+    selected = (None if part is None else part[index] for part in (rows.X, rows.y, rows.weights))
     return _with_smallest_hashes(RowSample(rows.start + index, *selected), count, seed)
 
 

@@ -1,15 +1,7 @@
-"""Functions that fit estimators to data in blocks, and predict for data in blocks.
-
-A random sample of the rows is drawn first and validated like any array. Kernel parameters that
-depend on the data, such as gamma="scale", are computed from this sample, and landmarks are chosen
-from it. With landmarks, the rest of the fit only needs sums over the blocks. An estimator that
-supports blocks has a method `_fit_blocks`.
-"""
+"""What estimators need for data in blocks: checks, a random sample of rows, and predictions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -17,31 +9,26 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..blocks import Blocks, RowSample, as_blocks, sample_rows, with_targets
-from ..gram import CANDIDATES_PER_LANDMARK, DEFAULT_CANDIDATES, Landmarks, distribute_products
+from ..blocks import Blocks, RowSample, as_blocks, sample_rows
+from ..gram import CANDIDATES_PER_LANDMARK, DEFAULT_CANDIDATES, Landmarks
 
 __all__ = [
     "call_on_blocks",
-    "distributed_exact_products",
-    "fit_on_blocks",
-    "gather_blocks",
+    "check_block_support",
+    "draw_candidates",
+    "in_memory",
     "require_landmarks",
-    "sample_blocks",
+    "require_products",
 ]
 
 _ROWWISE_METHODS = (  # methods whose result has one row per point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
     *("score_samples", "reconstruction_error", "_values"),
 )
-_SUPPORTED_ESTIMATORS = (
-    "KernelPCA, KernelRidge, KernelRidgeCV, KernelLogisticRegression, KernelKMeans, SVC, SVR, "
-    "NuSVC, NuSVR, OneClassSVM, ParzenDensity, Nystroem, RandomFeatures, RBFSampler and "
-    "SkewedChi2Sampler"
-)
 
 
-def fit_on_blocks(model: Any, method: str, X: Any, *args: Any, **params: Any) -> Any:
-    """Call `fit` or `fit_transform` of an estimator with data in blocks, and return the result.
+def check_block_support(model: Any, method: str, X: Any) -> Blocks:
+    """Return the points of a fit as `Blocks`; raise an error if the estimator needs an array.
 
     Parameters
     ----------
@@ -49,69 +36,50 @@ def fit_on_blocks(model: Any, method: str, X: Any, *args: Any, **params: Any) ->
     method : str
         The name of the method that the user called.
     X : Blocks, or an object that `as_blocks` accepts
-    *args, **params
-        Additional arguments of the method, such as y and sample_weight.
     """
     name = type(model).__name__
-    if not hasattr(model, "_fit_blocks"):
+    if not getattr(model, "_accepts_blocks", False):
         raise TypeError(
-            f"{name} does not support data in blocks ({type(X).__name__}); "
-            f"{_SUPPORTED_ESTIMATORS} do. If the data fit into memory, pass an array: "
-            f"X.compute(), or blocks.to_array()"
+            f"{name} does not support data in blocks ({type(X).__name__}); estimators with "
+            f"landmarks or explicit features do, such as KernelPCA, KernelRidge, SVC and Nystroem. "
+            f"If the data fit into memory, pass an array: X.compute(), or blocks.to_array()"
         )
     if getattr(model, "_precomputed", False):
         raise ValueError(f"{name} does not support a precomputed matrix in blocks; pass points")
     if method not in ("fit", "fit_transform"):
         raise TypeError(f"{name}.{method} takes arrays; call `fit` with all blocks at once")
-    X = as_blocks(X)
-    if X.ndim != 2:
+    blocks = as_blocks(X)
+    if blocks.ndim != 2:
         raise ValueError(
-            f"X in blocks must have two dimensions with one row per point, got shape {X.shape}"
+            f"X in blocks must have two dimensions with one row per point, got shape {blocks.shape}"
         )
-    model._fit_blocks(X, *args, **params)
-    if X.names is not None:
-        model.feature_names_in_ = np.asarray(X.names, dtype=object)
-    return model if method == "fit" else model.transform(X)
+    return blocks
 
 
-def sample_blocks(
-    X: Blocks,
-    landmarks: Landmarks | None = None,
-    y: Any = None,
-    sample_weight: Any = None,
-    rank: int | None = None,
-) -> tuple[Blocks, RowSample]:
-    """Join X with targets and weights, and draw a sample of the rows.
+def draw_candidates(
+    blocks: Blocks, landmarks: Landmarks | None = None, rank: int | None = None
+) -> RowSample:
+    """Draw a random sample of the rows of positive weight.
 
     Parameters
     ----------
-    X : Blocks
+    blocks : Blocks
+        The points, with targets and weights.
     landmarks : Landmarks or None
         The landmarks that will be chosen from the sample; they determine its size and seed.
-    y, sample_weight : arrays or Blocks, optional
     rank : int or None
         The number of landmarks, if `landmarks` does not specify it.
-
-    Returns
-    -------
-    blocks : Blocks
-        X with targets and weights.
-    row_sample : RowSample
-        The sampled rows of positive weight.
     """
-    blocks, count = with_targets(X, y, sample_weight), DEFAULT_CANDIDATES
+    count = DEFAULT_CANDIDATES
     if landmarks is not None and not landmarks.given:
-        count = max(count, CANDIDATES_PER_LANDMARK * landmarks.count(len(X)))
+        count = max(count, CANDIDATES_PER_LANDMARK * landmarks.count(len(blocks)))
     if rank is not None:
         count = max(count, CANDIDATES_PER_LANDMARK * rank)
     seed = getattr(landmarks, "random_state", None)
     if isinstance(seed, np.random.RandomState):
         # Derive a seed from the generator without advancing it.
         seed = int(seed.get_state(legacy=False)["state"]["key"][0])
-    row_sample = sample_rows(blocks, count, 0 if seed is None else int(seed))
-    if not len(row_sample.places):
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    return blocks, row_sample
+    return sample_rows(blocks, count, 0 if seed is None else int(seed))
 
 
 def require_landmarks(model: Any, name: str = "solver") -> None:
@@ -124,44 +92,18 @@ def require_landmarks(model: Any, name: str = "solver") -> None:
         )
 
 
-def gather_blocks(
-    model: Any, X: Blocks, y: Any = None, sample_weight: Any = None
-) -> tuple[Any, ...]:
-    """Load points, targets and weights into memory; raise an error if this exceeds the budget."""
-    blocks = with_targets(X, y, sample_weight)
-    points = X.to_array(getattr(model, "max_memory", None))
-    return points, _in_memory(blocks.y), _in_memory(blocks.weights)
-
-
-@contextmanager
-def distributed_exact_products(
-    model: Any, X: Blocks, name: str, supported: tuple[str, ...]
-) -> Iterator[None]:
-    """Let the workers that hold the blocks compute products with K inside a `with` statement.
-
-    K is the kernel matrix of the points. Each worker receives all points once.
-
-    Parameters
-    ----------
-    model : estimator
-    X : Blocks
-    name : str
-        The name of the solver parameter.
-    supported : tuple of str
-        The solvers that only need products with K. For others a ValueError is raised.
-    """
+def require_products(model: Any, name: str, supported: tuple[str, ...]) -> None:
+    """Raise an error unless the solver parameter `name` needs only products with K."""
     value = getattr(model, name)
     if not (isinstance(value, str) and value in supported):
         raise ValueError(
             f"{type(model).__name__} supports data in blocks with {name}='nystroem' (landmarks) "
             f"and {name}='{supported[-1]}' (products with K); {name}={value!r} needs K in one array"
         )
-    with distribute_products(X.spread):
-        yield
 
 
-def _in_memory(values: Any) -> Any:
-    """Return values as an array if they are in blocks, otherwise unchanged."""
+def in_memory(values: Any) -> Any:
+    """Return targets or weights as an array if they are in blocks, otherwise unchanged."""
     return values.to_array() if isinstance(values, Blocks) else values
 
 

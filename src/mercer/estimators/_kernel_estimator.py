@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._core import (
     KernelSyntaxError,
+    Points,
     as_float64,
     as_numpy,
     is_table,
@@ -32,10 +33,12 @@ from .._core import (
     reject_structured,
     snapshot,
 )
+from ..blocks import Blocks, RowSample, with_targets
 from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
 from ..gram import LANDMARK_METHODS, Landmarks
 from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, parse_if_expression
+from ._blockwise import draw_candidates, in_memory, require_landmarks
 from ._parameters import (
     NON_NEGATIVE,
     POSITIVE,
@@ -218,7 +221,7 @@ class KernelEstimator(BaseEstimator):
                 what = "labels" if labels else "targets"
                 raise ValueError(f"X has {length(X)} points, but y has {len(y)} {what}")
         by_position = (
-            isinstance(kernel := self._kernel_spec, Kernel) and not kernel._selects_by_name()
+            isinstance(kernel := self._kernel_spec, Kernel) and not kernel.domain.selects_by_name
         )
         if is_table(X) and len(X.shape) == 2 and by_position:
             _check_feature_names(self, X, reset=reset)
@@ -235,17 +238,69 @@ class KernelEstimator(BaseEstimator):
         reset: bool = True,
     ) -> Sample:
         """Validate the arguments of a fit and return them as a `Sample`."""
+        if isinstance(X, Blocks):
+            return self._sample_blocks(X, y, sample_weight, labels=labels)
         precomputed, supervised = self._precomputed, y is not NO_TARGETS
         checked = self._check_points(
             X, y, reset=reset, copy=copy and not precomputed, supervised=supervised, labels=labels
         )
         X, y = checked if supervised else (checked, None)
-        weights = None if sample_weight is None else check_weights(sample_weight, X)
+        weights = None if sample_weight is None else self._check_weights(sample_weight, X)
         sample = Sample.of(X, weights, precomputed=precomputed, order=self._required_cpd_order)
-        if labels:
-            check_classification_targets(y)
-            return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
-        return sample.with_targets(y) if supervised else sample
+        return self._with_targets(sample, y, labels) if supervised else sample
+
+    def _check_weights(self, sample_weight: Any, X: Points) -> np.ndarray:
+        """Return validated sample weights, one for each point."""
+        return check_weights(sample_weight, X)
+
+    def _with_targets(self, sample: Sample, y: np.ndarray, labels: bool) -> Sample:
+        """Return the sample with validated targets or class labels."""
+        if not labels:
+            return sample.with_targets(y)
+        check_classification_targets(y)
+        return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
+
+    def _sample_blocks(self, X: Blocks, y: Any, sample_weight: Any, *, labels: bool) -> Sample:
+        """Validate points in blocks, and return them as a `Sample`.
+
+        Targets and weights are loaded into memory.  The points are loaded only if the solver needs
+        all of them at once (`_gathers_blocks`).
+        """
+        supervised, what = y is not NO_TARGETS, "labels" if labels else "targets"
+        if supervised and y is None:
+            raise ValueError(f"{type(self).__name__} needs {what} y, in blocks or as one array")
+        blocks = with_targets(X, y if supervised else None, sample_weight)
+        y, w = in_memory(blocks.y), in_memory(blocks.weights)
+        if labels and y.ndim != 1:
+            raise ValueError(f"y must have one label per row, but its shape is {y.shape}")
+        if self._gathers_blocks:
+            points = X.to_array(self.max_memory)
+            sample = self._sample(points, y if supervised else NO_TARGETS, w, labels=labels)
+            sample = replace(sample, workers=X)
+        else:
+            drawn = self._draw_candidates(blocks._with(y, w))
+            weights = None if w is None else self._check_weights(w, X)
+            self._check_points(drawn.X, reset=True)
+            sample = replace(Sample.of(X, weights, order=self._required_cpd_order), drawn=drawn)
+            if supervised:
+                options = {} if labels else self._target_validation
+                y = validate_data(self, y=y, X="no_validation", **options)
+                sample = self._with_targets(sample, y, labels)
+        if X.names is not None:
+            self.feature_names_in_ = np.asarray(X.names, dtype=object)
+        return sample
+
+    @property
+    def _gathers_blocks(self) -> bool:
+        """Whether points in blocks are loaded into memory, because the solver needs all of them.
+
+        Raises an error if the solver does not support points in blocks at all.
+        """
+        return False
+
+    def _draw_candidates(self, blocks: Blocks) -> RowSample:
+        """Draw the rows from which kernel parameters and landmarks are computed."""
+        return draw_candidates(blocks)
 
     def _expects_matrix(self, X: Any) -> bool:
         """Return True if X must be a numeric matrix.
@@ -467,10 +522,20 @@ class LandmarkMixin(BaseEstimator):
     )
     random_state: Seed = parameter("random_state", default=None)
 
+    _accepts_blocks: ClassVar[bool] = True
+
     @property
     def _chosen(self) -> Landmarks:
         """The parameters `rank`, `landmarks` and `random_state` as a `Landmarks` object."""
         return Landmarks(self.rank, self.landmarks, self.random_state)
+
+    @property
+    def _gathers_blocks(self) -> bool:
+        require_landmarks(self)
+        return False
+
+    def _draw_candidates(self, blocks: Blocks) -> RowSample:
+        return draw_candidates(blocks, self._chosen)
 
 
 def _remedy(kernel: Any, name: str, value: Any) -> str:

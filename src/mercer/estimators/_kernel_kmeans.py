@@ -7,16 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 
-from .._core import as_vectors, length, warn_caller
-from ..blocks import Blocks, is_chunked
+from .._core import as_vectors, length
+from ..blocks import is_chunked
 from ..expansion import Expansion
-from ..gram import Landmarks
 from ..kernels import Kernel
-from ..solvers import Lloyd, Status, cluster, cluster_blocks
-from ._blockwise import require_landmarks, sample_blocks
+from ..solvers import Lloyd, cluster
 from ._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
 from ._parameters import (
     NON_NEGATIVE,
@@ -178,6 +175,7 @@ class KernelKMeans(
             self._chosen,
             weights=sample.weights,
             start=self._start(sample, kernel),
+            among=(sample.subsample.points, sample.subsample.weights),
             log=self._progress_callback,
         )
         A = clustering.coefficients
@@ -189,12 +187,13 @@ class KernelKMeans(
         self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
         self.inertia_history_, self.report_ = clustering.history, clustering.report
         self.n_iter_ = clustering.report.n_iter
-        self.labels_ = np.empty(length(sample.given), dtype=np.int32)
-        self.labels_[sample.kept] = clustering.labels
-        if len(zero_weight := np.flatnonzero(sample.places < 0)):
-            self.labels_[zero_weight] = self._shifted_distances(sample.rows(zero_weight)).argmin(
-                axis=1
-            )
+        self.__dict__.pop("labels_", None)  # of an earlier fit
+        if clustering.labels is not None:
+            self.labels_ = np.empty(length(sample.given), dtype=np.int32)
+            self.labels_[sample.kept] = clustering.labels
+            if len(zero_weight := np.flatnonzero(sample.places < 0)):
+                distances = self._shifted_distances(sample.rows(zero_weight))
+                self.labels_[zero_weight] = distances.argmin(axis=1)
         self._log_progress(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
 
@@ -205,54 +204,6 @@ class KernelKMeans(
         """
         self.fit(X, y, **params)
         return self.predict(X) if is_chunked(X) else self.labels_
-
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Cluster data in blocks, with centroids in the span of landmarks.
-
-        A random sample of rows is clustered first, to initialise the centroids. After that, each
-        iteration is one pass over the blocks.
-        """
-        require_landmarks(self)
-        blocks, row_sample = sample_blocks(X, self._chosen, None, sample_weight)
-        sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False).doubled()
-        kernel, lloyd = (
-            sample.resolve_centred(self._make_kernel(self.gamma), check=False),
-            self._make_lloyd(),
-        )
-        start = self._start(sample, kernel)
-        if start is not None and np.ndim(start) == 1:
-            raise ValueError("for data in blocks, init must be points, not labels")
-        self._chosen.require(len(sample))
-        phi = self._chosen.map(kernel, sample.points)
-        if start is None:
-            landmarks = Landmarks(method=phi.points)
-            clustering = cluster(
-                *(kernel, sample.points, lloyd, "nystroem", landmarks),
-                weights=sample.weights,
-                log=self._progress_callback,
-            )
-            # Convert coefficients of landmarks to coordinates in the feature map phi.
-            initial_coordinates = phi.factor.T @ clustering.coefficients
-        else:
-            initial_coordinates = phi.features(start).T
-        clustering = cluster_blocks(
-            phi, blocks, lloyd, initial_coordinates, start, self._progress_callback
-        )
-        if clustering.report.status is Status.NOT_CONVERGED:
-            warn_caller(
-                f"points still change clusters after {self.max_iter} iterations; increase "
-                f"max_iter or tol",
-                ConvergenceWarning,
-            )
-        self.kernel_, self.solver_, self._norms = kernel, lloyd, None
-        f = Expansion(kernel, clustering.points, clustering.coefficients)
-        self._set_expansion(f, np.zeros(self.n_clusters), flat=False)
-        self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
-        self.inertia_history_, self.report_ = clustering.history, clustering.report
-        self.n_iter_ = clustering.report.n_iter
-        # Remove the labels of an earlier fit. The labels of blocks are not stored, because they may
-        # not fit into memory; `predict` returns them in blocks.
-        self.__dict__.pop("labels_", None)
 
     def _make_lloyd(self) -> Lloyd:
         """Return `solver` if it is a `Lloyd` object, otherwise one made from the parameters."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -11,15 +10,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from ..blocks import BlockRows, Blocks
 from ..solvers import CustomLoss, Logistic, Loss, Softmax, SquaredHinge
 from ._parameters import estimator, fitted_attribute, parameter, predict_method
-from ._training_sample import Sample, class_weights
+from ._training_sample import Sample
 
 __all__ = [
     "CLASSIFICATION_LOSSES",
     "DecisionMixin",
-    "LabelEncoding",
     "WeightedClassifierMixin",
     "encode_targets",
 ]
@@ -157,91 +154,3 @@ class WeightedClassifierMixin(DecisionMixin):
         if isinstance(loss, Softmax):
             # Adding the same constant to all intercepts does not change the softmax.
             self.intercept_ -= self.intercept_.mean()
-
-
-# --- Label encoding for data in blocks: find the classes in one pass, then encode each block.
-
-
-@dataclass(frozen=True)
-class LabelEncoding:
-    """The classes of data in blocks, and a function that encodes the labels of one block.
-
-    Calling the object with the rows of a block returns the targets that `encode_targets` computes,
-    and the weights of the rows multiplied by their class weights.
-    """
-
-    classes: np.ndarray
-    factors: np.ndarray  # the class weight of each class
-
-    @classmethod
-    def of(cls, blocks: Blocks, class_weight: Any, owner: str) -> Self:
-        """Find the classes in one pass over the blocks.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            Data with labels y of shape (n,).
-        class_weight : dict, "balanced" or None
-        owner : str
-            The name of the estimator, for error messages.
-        """
-        if blocks.y is None:
-            raise ValueError(f"{owner} needs labels y, in blocks or as one array")
-        if np.ndim(blocks.y) != 1:
-            raise ValueError(
-                f"y must have one label per row, but its shape is {np.shape(blocks.y)}"
-            )
-        weight_sums = _class_weight_sums(blocks)
-        classes = np.array(list(weight_sums))
-        if len(classes) < 2:
-            raise ValueError(
-                f"{owner} needs points of at least 2 classes, but all points of positive weight "
-                f"belong to one class: {classes.tolist()}"
-            )
-        if classes.dtype.kind == "f" and np.any(classes != np.round(classes)):
-            raise ValueError(
-                f"y contains numbers such as {classes[classes != np.round(classes)][0]}, which are "
-                f"not class labels; for continuous targets use a regressor"
-            )
-        weights = np.array(list(weight_sums.values()))
-        factors = np.ones(len(classes))
-        if class_weight is not None:
-            factors = class_weights(class_weight, classes, weights)
-        return cls(classes, factors)
-
-    @property
-    def outputs(self) -> tuple[int, Any]:
-        """The number of functions to fit, and their loss."""
-        Y, loss = encode_targets(np.zeros(1, dtype=int), len(self.classes))
-        return Y.shape[1], loss
-
-    def class_indices(self, y: np.ndarray) -> np.ndarray:
-        """Return the index of each label in `classes`.
-
-        Labels that occur only in rows of weight 0 are not in `classes`; they get an
-        arbitrary valid index, because weight 0 makes them irrelevant.
-        """
-        return np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-
-    def __call__(self, rows: BlockRows) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets of shape (n, q) and the weights of the rows of a block."""
-        labels = self.class_indices(rows.y)
-        w = np.ones(len(labels)) if rows.weights is None else rows.weights
-        return encode_targets(labels, len(self.classes))[0], w * self.factors[labels]
-
-
-def _class_weight_sums(blocks: Blocks) -> dict[Any, float]:
-    """Return a dict from sorted labels to total class weights, in one pass over the blocks."""
-    return dict(sorted(blocks.reduce(_block_weight_sums, _merge_weight_sums).items()))
-
-
-def _block_weight_sums(rows: BlockRows) -> dict[Any, float]:
-    """Return the total weight of each class in one block, without classes of weight 0."""
-    labels, indices = np.unique(rows.y, return_inverse=True)
-    sums = np.bincount(indices, rows.weights, minlength=len(labels))
-    return {label: float(w) for label, w in zip(labels.tolist(), sums, strict=True) if w > 0}
-
-
-def _merge_weight_sums(left: dict[Any, float], right: dict[Any, float]) -> dict[Any, float]:
-    """Add the total class weights of two sets of blocks."""
-    return {label: left.get(label, 0.0) + right.get(label, 0.0) for label in {**left, **right}}

@@ -33,15 +33,14 @@ from sklearn.utils._param_validation import (
 
 from .._core import (
     budget_in_bytes,
-    default_threads,
     entry_point,
-    memory_scope,
     progress,
     reject_masked,
+    resource_scope,
     thread_count,
 )
 from ..blocks import is_chunked
-from ._blockwise import call_on_blocks, fit_on_blocks
+from ._blockwise import call_on_blocks, check_block_support
 
 __all__ = ["NON_NEGATIVE", "POSITIVE", "POSITIVE_INTEGER", "estimator", "exact_as_auto"]
 __all__ += ["fit_method", "fitted_attribute", "parameter", "predict_method", "solver"]
@@ -231,7 +230,7 @@ def _in_threads(method: Callable[..., Any]) -> Any:
             raise ValueError("n_jobs == 0 is not allowed; use None or -1 for all processors")
         if count is not None and count < 0:
             count = max(1, thread_count() + 1 + count)
-        with default_threads(count):
+        with resource_scope(n_threads=count):
             return method(self, *args, **params)
 
     return run
@@ -258,8 +257,13 @@ def fit_method(method: Callable[..., Any]) -> Any:
 
     @wraps(method)
     def dispatch(self: Any, X: Any, *args: Any, **params: Any) -> Any:
-        if is_chunked(X):
-            return fit_on_blocks(self, method.__name__, X, *args, **params)
+        if not is_chunked(X):
+            return method(self, X, *args, **params)
+        X = check_block_support(self, method.__name__, X)
+        if method.__name__ == "fit_transform":  # computed lazily, one block at a time
+            return self.fit(X, *args, **params).transform(X)
+        if not args and "y" not in params:
+            params["y"] = None  # so that an error says that targets are needed
         return method(self, X, *args, **params)
 
     checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(dispatch))
@@ -269,7 +273,7 @@ def fit_method(method: Callable[..., Any]) -> Any:
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # raises an error if max_memory is not a valid size
         reporting = progress(type(self).__name__, getattr(self, "verbose", False))
-        with memory_scope(budget), reporting:
+        with resource_scope(budget), reporting:
             return checked(self, X, *args, **params)
 
     return fit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -11,11 +11,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import reject_structured, seeded_generator
-from ..blocks import Blocks
+from ..blocks import Blocks, with_targets
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_sums
-from ._blockwise import gather_blocks
+from ._blockwise import in_memory
 from ._parameters import POSITIVE, estimator, fit_method, parameter, predict_method
 from ._training_sample import Sample, check_weights
 
@@ -85,6 +85,8 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     )
     kernel: str | Kernel = parameter(str, Kernel, default="gaussian")
 
+    _accepts_blocks: ClassVar[bool] = True
+
     @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Store the points and their weights, and choose the bandwidth.
@@ -100,6 +102,9 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         -------
         self : ParzenDensity
         """
+        if isinstance(X, Blocks):  # the density depends on every point
+            sample_weight = in_memory(with_targets(X, None, sample_weight).weights)
+            X = X.to_array(getattr(self, "max_memory", None))
         reject_structured(X, type(self).__name__)
         X = validate_data(self, X, dtype=np.float64, copy=True)
         weights = None if sample_weight is None else check_weights(sample_weight, X)
@@ -115,13 +120,6 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         self._window = DensityKernel.of(kernel, self.bandwidth_, X.shape[1])
         self.kernel_ = self._window.kernel
         return self
-
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Fit to data in blocks by collecting all points in memory.
-
-        The density depends on every point, so the points must fit into the memory budget.
-        """
-        self.fit(*gather_blocks(self, X, None, sample_weight))
 
     @property
     def expansion_(self) -> Expansion:

@@ -8,6 +8,10 @@ the kernel of a weighted fit equals the kernel of a fit to repeated points.
 
 A user-supplied matrix (kernel="precomputed") is converted to a kernel on indices here.  The
 fitted model stores the indices instead of the matrix.
+
+The points may be in memory or in `Blocks` (files, Dask); targets and weights are always in memory.
+For points in blocks, kernel parameters and landmarks are computed from a random sample of the rows
+(`Sample.subsample`), and the rest of a fit only needs sums over the blocks.
 """
 
 from __future__ import annotations
@@ -19,10 +23,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from .._core import NotMercerWarning, as_float64, length, take, warn_caller
+from .._core import (
+    MemoryLimit,
+    NotMercerWarning,
+    Points,
+    as_float64,
+    length,
+    take,
+    warn_caller,
+)
+from ..blocks import BlockRows, Blocks, RowSample, map_rows, select_rows
 from ..expansion import Expansion
 from ..gram import memoise_if_affordable, warn_if_cancelled
-from ..kernels import Kernel, Precomputed, as_index_kernel
+from ..kernels import Kernel, Precomputed, as_index_kernel, shifted_to_data
 from ..kernels.validity import known_counterexample
 
 __all__ = ["Sample", "check_weights", "class_weights", "warn_if_indefinite", "weighted_quantile"]
@@ -36,7 +49,7 @@ class Sample:
 
     Attributes
     ----------
-    given : points
+    given : points or Blocks
         All points that were passed to `fit`, including those of weight 0; for a precomputed
         kernel, their indices.
     kept : ndarray of int, shape (n,)
@@ -56,11 +69,16 @@ class Sample:
     order : int or None
         The order of conditional positive definiteness that the kernel must have: 0 means a Mercer
         kernel; None means that any symmetric function is allowed.
+    drawn : RowSample or None
+        For points in blocks: a random sample of the rows, with their indices.
+    workers : Blocks or None
+        The blocks from which points were loaded into memory.  Their workers can compute products
+        with the kernel matrix.
     warned : list
         The kernels for which a warning was issued, so that there is only one warning per fit.
     """
 
-    given: Any
+    given: Points | Blocks
     kept: np.ndarray
     weights: np.ndarray | None = None
     targets: Any = None
@@ -69,6 +87,8 @@ class Sample:
     classes: Any = None
     labels: Any = None
     order: int | None = 0
+    drawn: RowSample | None = None
+    workers: Blocks | None = None
     warned: list[Kernel] = field(default_factory=list)
 
     @classmethod
@@ -125,6 +145,8 @@ class Sample:
 
     def doubled(self) -> Self:
         """Return the sample with its points converted to float64."""
+        if self.drawn is not None:  # feature maps convert the rows of each block
+            return replace(self, drawn=self.drawn._replace(X=as_float64(self.drawn.X)))
         return replace(self, given=as_float64(self.given))
 
     def __len__(self) -> int:
@@ -132,9 +154,20 @@ class Sample:
         return len(self.kept)
 
     @cached_property
-    def points(self) -> Any:
-        """The points of positive weight."""
-        return self.given if self.whole else take(self.given, self.kept)
+    def points(self) -> Points:
+        """The points of positive weight; `Blocks` if they are not in memory."""
+        return self.given if self.whole else select_rows(self.given, self.kept)
+
+    @cached_property
+    def subsample(self) -> Self:
+        """The points in memory from which kernel parameters and landmarks are computed.
+
+        This is the sample itself or, for points in blocks, the random sample of rows.
+        """
+        if self.drawn is None:
+            return self
+        part = self.take(np.searchsorted(self.kept, self.drawn.places))
+        return replace(part, given=self.drawn.X, kept=np.arange(len(part)), drawn=None)
 
     @cached_property
     def whole(self) -> bool:
@@ -154,10 +187,11 @@ class Sample:
         """
         if self.values is not None:
             return kernel
-        w, targets = self.weights, self.targets_for_kernel if kernel._unresolved else None
+        seen = self.subsample
+        w, targets = seen.weights, seen.targets_for_kernel if kernel._unresolved else None
         if w is not None and np.all(w == 1.0):
             w = None
-        kernel = kernel.resolve(self.points, w, targets)
+        kernel = kernel.resolve(seen.points, w, targets)
         self.judge(kernel)
         return kernel
 
@@ -172,14 +206,15 @@ class Sample:
         kernel = self.resolve(kernel)
         if self.values is not None:
             return kernel
-        kernel = kernel._shifted_to_data(self.points)
+        points = self.subsample.points
+        kernel = shifted_to_data(kernel, points)
         if check:
-            warn_if_cancelled(kernel, self.points)
+            warn_if_cancelled(kernel, points)
         return kernel
 
     def judge(self, kernel: Kernel) -> None:
         """Warn, once per fit, if the kernel is known to lack the required positive definiteness."""
-        if not self.warned and warn_if_indefinite(kernel, self.points, self.order):
+        if not self.warned and warn_if_indefinite(kernel, self.subsample.points, self.order):
             self.warned.append(kernel)
 
     @property
@@ -189,7 +224,7 @@ class Sample:
             return self.with_indicators().targets
         return self.targets
 
-    def evaluated(self, kernel: Kernel, max_memory: Any = None) -> Kernel:
+    def evaluated(self, kernel: Kernel, max_memory: MemoryLimit = None) -> Kernel:
         """Return the kernel to evaluate during the fit.
 
         For a precomputed kernel it contains the matrix.  For other kernels, values that are
@@ -197,6 +232,8 @@ class Sample:
         """
         if self.values is not None:
             return self.values
+        if self.drawn is not None:
+            return kernel
         return memoise_if_affordable(kernel, len(self), max_memory)
 
     def take(self, rows: np.ndarray) -> Self:
@@ -226,9 +263,17 @@ class Sample:
         positions[self.kept] = np.arange(len(self))
         return positions
 
+    def evaluate(self, f: Expansion) -> np.ndarray:
+        """Return the values of f at the points, of shape (n, n_functions)."""
+        return map_rows(self.points, _values_of_rows, f)
+
     def expansion(self, kernel: Kernel, A: np.ndarray) -> Expansion:
         """Return the expansion sum_i A_i k(x_i, .), with coefficient 0 for points of weight 0."""
         return Expansion(kernel, self.given, self.scatter(A))
+
+
+def _values_of_rows(rows: BlockRows, f: Expansion) -> np.ndarray:
+    return f(rows.X)
 
 
 def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:

@@ -1,21 +1,111 @@
-"""Kernel expansions f(.) = sum_i a_i k(x_i, .), in which fitted models are represented."""
+"""Kernel expansions f(.) = sum_i a_i k(x_i, .), in which fitted models are represented.
+
+A kernel prepares points (for example, scales them and computes norms) before it evaluates
+k(X, points).  For predictions at single points, preparing all points of the model takes longer than
+the evaluation, so the prepared points are cached between calls (`cross_kernel_cached`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._core import KernelMismatchError, concatenate, entry_point, length, same_points, slices, take
+from .._core import (
+    KernelMismatchError,
+    MemoryLimit,
+    Points,
+    RandomState,
+    concatenate,
+    entry_point,
+    length,
+    same_points,
+    slices,
+    take,
+)
 from ..gram import GramOperator, gram
-from ..kernels import Kernel, expects_precomputed_rows
-from ._prepared_cache import cross_kernel_cached
+from ..kernels import Kernel, Prepared, expects_precomputed_rows, shifted_to_data
 from ._primal_form import Primal, to_weights
 from .preimage import PreImageOptions, PreImages, preimage
 from .reduced_set import CompressionRequest, Reduction, reduce
 
-__all__ = ["Expansion"]
+__all__ = ["Expansion", "cross_kernel_cached"]
+
+# Arrays of points with more entries (32 MiB in float64) are not cached.
+_MAX_CACHED_ENTRIES = 2**22
+
+
+class _CacheEntry(NamedTuple):
+    """Prepared points, and the data needed to detect that they are out of date."""
+
+    kernel: Kernel
+    points: np.ndarray
+    snapshot: np.ndarray  # the values of `points` when they were prepared
+    prepared: Prepared
+
+    def is_valid_for(self, kernel: Kernel, points: np.ndarray) -> bool:
+        """Return True if the entry is for this kernel and array, and the array is unchanged."""
+        same = self.kernel is kernel and self.points is points
+        return same and (not points.flags.writeable or bool((points == self.snapshot).all()))
+
+
+# The keys are the models to which the points belong.  The cache is not an attribute of the models,
+# so that it is neither copied nor saved with them.
+_cache: WeakKeyDictionary[Any, _CacheEntry] = WeakKeyDictionary()
+
+
+@entry_point
+def cross_kernel_cached(owner: Any, kernel: Kernel, X: Points, points: Points) -> np.ndarray:
+    """Return k(X, points) for a few points X; `points` are prepared only in the first call.
+
+    Parameters
+    ----------
+    owner : object
+        The model or expansion to which `points` belongs; it is the key of the cache.
+    kernel : Kernel
+    X : points
+    points : points
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.expansion import cross_kernel_cached
+    >>> from mercer.kernels import Linear
+    >>> f = Expansion(Linear(), np.array([[1.0], [2.0]]), np.ones(2))
+    >>> cross_kernel_cached(f, f.kernel, np.array([[3.0]]), f.points)
+    array([[3., 6.]])
+    """
+    if not (
+        kernel.on_vectors
+        and _is_dense(X)
+        and _is_dense(points)
+        and points.size <= _MAX_CACHED_ENTRIES
+    ):
+        return np.asarray(kernel(X, points))
+    entry = _cache.get(owner)
+    if entry is None or not entry.is_valid_for(kernel, points):
+        snapshot = points.copy() if points.flags.writeable else points
+        entry = _cache[owner] = _CacheEntry(kernel, points, snapshot, kernel.prepare(points))
+    Q = entry.prepared
+    P = kernel.prepare(X, like=Q)
+    if P.dtype != Q.dtype:  # one of them is float32 and the other float64
+        return np.asarray(kernel(X, points))
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks for overflow
+        return kernel.tile(P, Q, np.empty((len(P), len(Q)), dtype=Q.dtype))
+
+
+def _is_dense(X: Points) -> bool:
+    return type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
+
+
+# ---------------------------------------------------------------------- expansions
 
 # Up to this many kernel values, one dense block is faster than tiles in several threads.
 _MAX_CACHED_PAIRS = 2**15
@@ -58,7 +148,7 @@ class Expansion:
     """
 
     kernel: Kernel
-    points: Any
+    points: Points
     coefficients: np.ndarray
     reduction: Reduction | None = None
 
@@ -79,12 +169,12 @@ class Expansion:
         object.__setattr__(self, "coefficients", np.array(a, dtype=dtype))
 
     @classmethod
-    def sections(cls, kernel: Kernel, X: Any) -> Expansion:
+    def sections(cls, kernel: Kernel, X: Points) -> Expansion:
         """Return the functions k(x_i, .), one for each point of X."""
         return cls(kernel, X, np.eye(length(X)))
 
     @classmethod
-    def mean(cls, kernel: Kernel, X: Any, weights: Any = None) -> Expansion:
+    def mean(cls, kernel: Kernel, X: Points, weights: Any = None) -> Expansion:
         """Return the mean embedding sum_i w_i k(x_i, .), with w_i = 1/n by default.
 
         Weights are not normalised; they need not sum to 1.
@@ -112,7 +202,7 @@ class Expansion:
 
     # ------------------------------------------------------------------ values
 
-    def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    def __call__(self, X: Points, *, n_threads: int | None = None) -> np.ndarray:
         """Return the values f_c(x_i) at the points X, shape (n, m).
 
         k(X, points) is computed in tiles and, unless it is small, never stored as a whole.
@@ -127,7 +217,7 @@ class Expansion:
             gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
         )
 
-    def gradient(self, X: Any) -> np.ndarray:
+    def gradient(self, X: Points) -> np.ndarray:
         """Return the gradient of each function at each point of X, shape (n, m, d)."""
         if not length(X):
             return np.zeros((0, len(self), np.shape(X)[1]))
@@ -181,7 +271,7 @@ class Expansion:
         )
         if np.all(sums <= _ZERO_SUM * magnitudes):
             difference = replace(
-                difference, kernel=difference.kernel._shifted_to_data(difference.points)
+                difference, kernel=shifted_to_data(difference.kernel, difference.points)
             )
         return difference.norm()
 
@@ -199,8 +289,8 @@ class Expansion:
         max_error: float | None = None,
         method: str = "auto",
         max_iter: int = 100,
-        random_state: Any = None,
-        max_memory: Any = None,
+        random_state: RandomState = None,
+        max_memory: MemoryLimit = None,
     ) -> Expansion:
         """Approximate the functions by expansions in fewer points (a reduced set).
 
@@ -269,7 +359,7 @@ class Expansion:
 
     # ------------------------------------------------------------------ primal form
 
-    def to_primal(self, *, max_memory: Any = None) -> Primal:
+    def to_primal(self, *, max_memory: MemoryLimit = None) -> Primal:
         """Return the same functions in primal form, f_c(.) = <w_c, phi(.)>.
 
         The conversion w_c = sum_i a_ic phi(x_i) is exact.  It needs a kernel with finitely many
@@ -300,14 +390,14 @@ class Expansion:
         self,
         method: str = "auto",
         *,
-        start: Any = None,
-        candidates: Any = None,
+        start: Points = None,
+        candidates: Points = None,
         neighbours: Any = None,
         n_neighbors: int = 10,
         regularization: float = 0.01,
         tol: float = 1e-6,
         max_iter: int = 500,
-        max_memory: Any = None,
+        max_memory: MemoryLimit = None,
     ) -> PreImages:
         """Find approximate pre-images: points z_c for which phi(z_c) is closest to f_c.
 

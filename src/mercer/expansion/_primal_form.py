@@ -3,20 +3,44 @@
 A linear model of phi(x) has M weights, independent of the number of training points.  The same
 function as an expansion (dual form) has one coefficient per point and does not need phi.  The two
 forms are related by w = sum_i a_i phi(x_i).
+
+The two forms have different costs:
+
+                                            dual                         primal
+    stored values                           n (s + m)                    M m
+    multiply-adds per prediction            n (s + m)                    e (1 + m)
+    multiply-adds of ridge training         n^2 (s + n/3) / 2            (n e^2 + M^3/3) / 2
+
+Here n is the number of points, m the number of functions, M the number of features, e the mean
+number of nonzero features of a point, and s the number of values that the kernel stores for a
+point.  Ridge training computes one half of a symmetric matrix, K or Phi^T Phi, and its Cholesky
+factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import KernelMismatchError, as_csr, as_float64, entry_point, length, slices, take
-from ..kernels import Kernel, finite_features
+from .._core import (
+    KernelMismatchError,
+    MemoryLimit,
+    Points,
+    as_csr,
+    as_float64,
+    entry_point,
+    length,
+    slices,
+    take,
+)
+from ..kernels import Kernel, Prepared, finite_features
 from ..solvers import minimum_norm_solution
+
+__all__ = ["Primal", "PrimalDualCost", "PrimalDualSizes", "primal_or_dual", "to_weights"]
 
 if TYPE_CHECKING:
     from ._expansion import Expansion
@@ -82,7 +106,7 @@ class Primal:
         columns = [columns] if isinstance(columns, (int, np.integer)) else columns
         return Primal(self.kernel, self.weights[:, columns], self.frame)
 
-    def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    def __call__(self, X: Points, *, n_threads: int | None = None) -> np.ndarray:
         """Return the values f_c(x_i) at the points X, shape (n, m), computed in blocks of points.
 
         `n_threads` is ignored; it is accepted for compatibility with `Expansion`.
@@ -110,7 +134,7 @@ class Primal:
         """
         return np.linalg.norm(self.weights, axis=0)
 
-    def to_dual(self, X: Any, *, tol: float = 1e-6, max_memory: Any = None) -> Expansion:
+    def to_dual(self, X: Points, *, tol: float = 1e-6, max_memory: MemoryLimit = None) -> Expansion:
         """Return f as an expansion in the points X (dual form).
 
         The coefficients a are the solution of Phi(X)^T a = w with the smallest norm.  It exists if
@@ -165,7 +189,7 @@ class Primal:
 
 
 def _feature_blocks(
-    kernel: Kernel, X: Any, frame: Any, columns: int, max_memory: Any = None
+    kernel: Kernel, X: Points, frame: Any, columns: int, max_memory: MemoryLimit = None
 ) -> Iterator[tuple[slice, Any]]:
     """Yield pairs (rows, phi(X[rows])) in blocks of about 32 MiB; phi has `columns` columns."""
     X = as_csr(X)
@@ -173,7 +197,9 @@ def _feature_blocks(
         yield rows, finite_features(kernel, as_float64(take(X, rows)), frame, max_memory)[0]
 
 
-def to_weights(kernel: Kernel, X: Any, A: np.ndarray, max_memory: Any) -> tuple[np.ndarray, Any]:
+def to_weights(
+    kernel: Kernel, X: Points, A: np.ndarray, max_memory: MemoryLimit
+) -> tuple[np.ndarray, Any]:
     """Return the primal weights Phi(X)^T A, and the frame that describes their features."""
     phi, frame = finite_features(kernel, as_float64(as_csr(take(X, slice(0, 1)))), None, max_memory)
     # Sparse features depend on all points, and must be computed for all of them together.  Each
@@ -192,3 +218,158 @@ def _frames_equal(one: Any, other: Any) -> bool:
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(_frames_equal, one, other))
     return one is other or bool(np.array_equal(one, other))
+
+
+# ---------------------------------------------------------------------- cost of the two forms
+
+
+class PrimalDualCost(NamedTuple):
+    """A cost in the dual and the primal form, and the number of points for which they are equal.
+
+    With more than `crossover` points the primal form is cheaper.
+    """
+
+    dual: float
+    primal: float
+    crossover: float
+
+    @property
+    def cheaper(self) -> str:
+        """The cheaper form, "primal" or "dual"."""
+        return "primal" if self.primal < self.dual else "dual"
+
+
+@dataclass(frozen=True)
+class PrimalDualSizes:
+    """Sizes of a model, from which the costs of its primal and dual form are computed.
+
+    ``print`` shows the costs as a table.
+
+    Parameters
+    ----------
+    n_points, n_features, n_functions : int
+        The number of points n, of features M, and of functions m.
+    entries : float
+        Mean number e of nonzero features of a point.
+    numbers : float
+        Number s of values that the kernel stores for a point: the dimension d for vectors, or e
+        for kernels that count features, such as those of strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import primal_or_dual
+    >>> from mercer.kernels import Polynomial
+    >>> sizes = primal_or_dual(Polynomial(2), np.zeros((100, 3)))
+    >>> sizes.n_features, sizes.prediction.cheaper
+    (10, 'primal')
+    """
+
+    n_points: int
+    n_features: int
+    n_functions: int
+    entries: float
+    numbers: float
+
+    @property
+    def stored(self) -> PrimalDualCost:
+        """Number of stored values: points and coefficients (dual), or weights (primal)."""
+        per_point, n_weights = self.numbers + self.n_functions, self.n_features * self.n_functions
+        return PrimalDualCost(self.n_points * per_point, n_weights, n_weights / per_point)
+
+    @property
+    def prediction(self) -> PrimalDualCost:
+        """Number of multiply-adds to predict for one point; computing a feature counts as one."""
+        per_point, operations = (
+            self.numbers + self.n_functions,
+            self.entries * (1.0 + self.n_functions),
+        )
+        return PrimalDualCost(self.n_points * per_point, operations, operations / per_point)
+
+    @property
+    def training(self) -> PrimalDualCost:
+        """Number of multiply-adds of ridge training: half of K or Phi^T Phi, and its factor."""
+        n, M, e, s = float(self.n_points), float(self.n_features), self.entries, self.numbers
+        # The costs are equal at a root of n^3/3 + s n^2 - e^2 n - M^3/3.  The signs of the
+        # coefficients change only once, so that there is exactly one positive root.
+        roots = np.roots([1.0 / 3.0, s, -(e**2), -(M**3) / 3.0])
+        return PrimalDualCost(
+            n**2 * (s + n / 3.0) / 2.0,
+            (n * e**2 + M**3 / 3.0) / 2.0,
+            float(roots[np.argmax(roots.real)].real),
+        )
+
+    def __str__(self) -> str:
+        rows = {
+            "stored numbers": self.stored,
+            "multiply-adds per prediction": self.prediction,
+            "multiply-adds of ridge training": self.training,
+        }
+        functions = "function" if self.n_functions == 1 else "functions"
+        title = (
+            f"{self.n_points} points, {self.n_features} features, {self.n_functions} {functions}"
+        )
+        lines = [f"{title:<40}{'dual':>10}{'primal':>10}   cheaper   equal at"]
+        for name, cost in rows.items():
+            lines.append(
+                f"  {name:<38}{cost.dual:>10.3g}{cost.primal:>10.3g}   {cost.cheaper:<9} "
+                f"{cost.crossover:.0f} points"
+            )
+        return "\n".join(lines)
+
+
+@entry_point
+def primal_or_dual(
+    kernel: Kernel, X: Points, n_functions: int = 1, *, max_memory: MemoryLimit = None
+) -> PrimalDualSizes:
+    """Compare the costs of the primal and the dual form of a model on the points X.
+
+    No model is fitted; only the features of the kernel are counted.  For strings and graphs, this
+    requires the features of all points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A kernel with finitely many features; other kernels have only a dual form.
+    X : points
+        The training points.
+    n_functions : int, default=1
+        Number of functions of the model, such as targets or classes.
+    max_memory : int, str or None
+        Memory budget in bytes, or a string such as "2 GiB"; None means half of the memory of this
+        computer.
+
+    Returns
+    -------
+    PrimalDualSizes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import primal_or_dual
+    >>> from mercer.kernels import Polynomial
+    >>> sizes = primal_or_dual(Polynomial(3), np.zeros((200, 10)))
+    >>> print(sizes)
+    200 points, 286 features, 1 function          dual    primal   cheaper   equal at
+      stored numbers                           2.2e+03       286   primal    26 points
+      multiply-adds per prediction             2.2e+03       572   primal    52 points
+      multiply-adds of ridge training         1.53e+06  1.21e+07   dual      524 points
+    """
+    X, first = as_csr(X), slice(0, 1)
+    phi, _ = finite_features(kernel, take(X, first), None, max_memory)
+    if sp.issparse(phi):
+        phi, _ = finite_features(kernel, X, None, max_memory)
+        entries = phi.nnz / max(1, length(X))
+        return PrimalDualSizes(length(X), phi.shape[1], n_functions, entries, entries)
+    # if points are dense, the size of the first one is that of all
+    M, sample = int(phi.shape[1]), X if sp.issparse(X) else take(X, first)
+    return PrimalDualSizes(
+        length(X), M, n_functions, float(M), _numbers_per_point(kernel.prepare(sample))
+    )
+
+
+def _numbers_per_point(P: Prepared) -> float:
+    """Return the number of values stored for a point, summed over all parts of the kernel."""
+    # 1-D arrays, which contain norms, are not counted
+    count = sum(np.size(a) for a in P.arrays if np.ndim(a) == 2)
+    return float(count / max(1, len(P)) + sum(map(_numbers_per_point, P.children)))

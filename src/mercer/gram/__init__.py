@@ -12,7 +12,9 @@ from ._cancellation import warn_about_cancellation as warn_about_cancellation
 from ._cancellation import warn_if_cancelled as warn_if_cancelled
 from ._centred import CentredGram
 from ._dense import DenseGram
+from ._distributed import DistributedGram
 from ._kernel_rows import KernelRows, RowsView
+from ._kernel_rows import add_weighted_rows as add_weighted_rows
 from ._length_scale_grid import can_share_distances as can_share_distances
 from ._length_scale_grid import iter_grams
 from ._low_rank import LowRankGram
@@ -20,9 +22,7 @@ from ._make_gram import gram
 from ._make_gram import memoise_if_affordable as memoise_if_affordable
 from ._neighbors import nearest_neighbors, radius_neighbors
 from ._operator import GramOperator
-from ._row_cache import add_weighted_rows as add_weighted_rows
 from ._tiled import TiledGram
-from ._tiled import distribute_products as distribute_products
 from ._tiled import fill_gram as fill_gram
 from ._tiled import working_bytes as working_bytes
 from ._triangular_solve import solve_triangular_rows as solve_triangular_rows
@@ -48,6 +48,7 @@ __getattr__ = former_names(__name__)
 __all__ = [
     "CentredGram",
     "DenseGram",
+    "DistributedGram",
     "FeatureMap",
     "FourierMap",
     "GramOperator",

@@ -11,12 +11,11 @@ equal, or the kernel may not distinguish them, such as x and 2 x for the cosine 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import ignore_overflow, slices, take, warn_caller
+from .._core import Points, ignore_overflow, slices, take, warn_caller
 from ..kernels import Kernel
 
 __all__ = [
@@ -50,7 +49,7 @@ class _CancellationTuning:
 _TUNING = _CancellationTuning()
 
 
-def points_differ(X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def points_differ(X: Points, Z: Points, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return for each pair whether the vectors x_i and z_j differ.
 
     The result is False for points that are not vectors, such as strings or graphs.
@@ -68,7 +67,7 @@ def points_differ(X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     return out
 
 
-def _are_vectors(X: Any) -> bool:
+def _are_vectors(X: Points) -> bool:
     """Whether X is a sparse matrix or a 2-D array of floats."""
     if sp.issparse(X):
         return True
@@ -76,7 +75,7 @@ def _are_vectors(X: Any) -> bool:
 
 
 @ignore_overflow
-def is_cancelled(kernel: Kernel, X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -> bool:
+def is_cancelled(kernel: Kernel, X: Points, Z: Points, i: np.ndarray, j: np.ndarray) -> bool:
     """Return whether rounding has cancelled the distances between different points x_i and z_j.
 
     The kernel is evaluated at x +- t (z - x) for large t.  If the distance from x to z was lost to
@@ -94,7 +93,7 @@ def is_cancelled(kernel: Kernel, X: Any, Z: Any, i: np.ndarray, j: np.ndarray) -
 
 def _visible(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Return for each pair (x_i, z_i) whether its distance exceeds the rounding error."""
-    Z = np.maximum(Z, 0.0) if kernel.domain == "nonnegative" else Z
+    Z = np.maximum(Z, 0.0) if kernel.domain.kind == "nonnegative" else Z
     try:
         own, norms = kernel.diag(X), kernel.diag(Z)
         squared = own - 2.0 * np.diagonal(kernel(X, Z)) + norms
@@ -104,7 +103,7 @@ def _visible(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return np.asarray(~(squared <= 10.0 * error))  # NaN (k overflows) counts as True
 
 
-def _dense(X: Any) -> np.ndarray:
+def _dense(X: Points) -> np.ndarray:
     """Return X as a dense array of float64."""
     return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
@@ -124,7 +123,7 @@ def warn_about_cancellation(kernel: Kernel, what: str, squared: float, error: fl
 
 
 @ignore_overflow
-def warn_if_cancelled(kernel: Kernel, X: Any) -> None:
+def warn_if_cancelled(kernel: Kernel, X: Points) -> None:
     """Warn if the distances between vectors in feature space are lost to rounding.
 
     Only a few points are compared, so that the check does not evaluate all of K.  Kernels with a

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._core import entry_point, run_in_threads, slices
+from .._core import Points, entry_point, run_in_threads, slices
 from ..kernels import Kernel, prepare_pair
 from ._operator import GramOperator
 from ._tile_products import weighted_squares
@@ -43,7 +43,7 @@ class DenseGram(GramOperator):
     """
 
     def __init__(
-        self, kernel: Kernel, X: Any, Z: Any = None, *, n_threads: int | None = None
+        self, kernel: Kernel, X: Points, Z: Points = None, *, n_threads: int | None = None
     ) -> None:
         P, Q = prepare_pair(kernel, X, Z)
         array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
@@ -56,8 +56,8 @@ class DenseGram(GramOperator):
         cls,
         array: np.ndarray,
         kernel: Kernel,
-        X: Any,
-        Z: Any = None,
+        X: Points,
+        Z: Points = None,
         *,
         owned: bool = False,
         n_threads: int | None = None,
@@ -71,7 +71,9 @@ class DenseGram(GramOperator):
         self._initialise(kernel, X, Z, array, owned)
         return self
 
-    def _initialise(self, kernel: Kernel, X: Any, Z: Any, array: np.ndarray, owned: bool) -> None:
+    def _initialise(
+        self, kernel: Kernel, X: Points, Z: Points, array: np.ndarray, owned: bool
+    ) -> None:
         """Set the attributes of the operator for an array of kernel values."""
         self._array: np.ndarray | None = array
         self._owned = owned

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._core import ENTRY_WORK, run_in_threads, slices
+from .._core import ENTRY_WORK, Points, run_in_threads, slices
 from ..kernels import Kernel, Radial, node
 from ._dense import DenseGram
 
@@ -57,7 +57,7 @@ def can_share_distances(kernels: Sequence[Kernel]) -> bool:
 
 
 def iter_grams(
-    kernels: Sequence[Kernel], X: Any, *, n_threads: int | None = None
+    kernels: Sequence[Kernel], X: Points, *, n_threads: int | None = None
 ) -> Iterator[DenseGram]:
     """Yield k(X, X) for each kernel, computing the distances only once if possible.
 
@@ -95,7 +95,7 @@ def iter_grams(
 
 
 def _gram_from_distances(
-    kernel: Any, X: Any, S: np.ndarray, n_threads: int | None, reference: float
+    kernel: Any, X: Points, S: np.ndarray, n_threads: int | None, reference: float
 ) -> DenseGram:
     """Return k(X, X) from S, the squared distances divided by reference^2."""
     K, ratio = np.empty_like(S), (reference / kernel.length_scale) ** 2

@@ -18,6 +18,9 @@ import numpy as np
 from .._core import (
     KernelMismatchError,
     MemoryBudgetError,
+    MemoryLimit,
+    Points,
+    RandomState,
     as_csr,
     as_float64,
     budget_in_bytes,
@@ -101,13 +104,13 @@ class LowRankGram(GramOperator):
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
+        X: Points,
         landmarks: Any = "rpcholesky",
         *,
         n_landmarks: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_threads: int | None = None,
-        max_memory: Any = None,
+        max_memory: MemoryLimit = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise TypeError(f"LowRankGram needs a Kernel, got {kernel!r}")

@@ -6,9 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from .._core import MemoryBudgetError, budget_in_bytes, check_threads, entry_point, format_bytes
+from .._core import (
+    MemoryBudgetError,
+    MemoryLimit,
+    Points,
+    Resources,
+    entry_point,
+    format_bytes,
+)
+from ..blocks import Blocks
 from ..kernels import Kernel, Precomputed, as_index_kernel, as_kernel, memoise, table_bytes
 from ._dense import DenseGram
+from ._distributed import DistributedGram
 from ._operator import GramOperator, gram_shape
 from ._tiled import TiledGram, working_bytes
 
@@ -17,13 +26,14 @@ __all__ = ["gram", "memoise_if_affordable"]
 
 @entry_point
 def gram(
-    kernel: Any,
-    X: Any,
-    Z: Any = None,
+    kernel: Kernel | str | Any,
+    X: Points,
+    Z: Points = None,
     *,
     storage: str = "auto",
-    max_memory: Any = None,
+    max_memory: MemoryLimit = None,
     n_threads: int | None = None,
+    workers: Blocks | None = None,
 ) -> GramOperator:
     """Return the kernel matrix K = k(X, Z) as a linear operator.
 
@@ -35,9 +45,11 @@ def gram(
     "dense"    8 n m bytes and tiles fit the budget   DenseGram
                otherwise                              MemoryBudgetError, before any allocation
     "tiled"    a few tiles and vectors fit the budget TiledGram
+               the same, X or `workers` are Blocks    DistributedGram
                otherwise                              MemoryBudgetError, before any allocation
     "auto"     the kernel is Precomputed              DenseGram of the stored values
                Z is not None (K is read only once)    same as "tiled"
+               X or `workers` are Blocks              same as "tiled"
                k(X, X) fits the budget                DenseGram
                otherwise                              same as "tiled"
     ========== ====================================== ==========================================
@@ -48,7 +60,7 @@ def gram(
         The parameters of a Kernel must be numbers.  If the kernel is passed in another form,
         parameters that depend on the data, such as gamma='scale', are computed from X.
     X, Z : points
-        `Z=None` means the symmetric matrix k(X, X).
+        `Z=None` means the symmetric matrix k(X, X).  X may be Blocks, which are gathered in memory.
     storage : {"auto", "dense", "tiled"}, default "auto"
         "dense" stores K, and has the fastest products.  "tiled" evaluates K again in every product,
         and needs little memory.
@@ -57,6 +69,8 @@ def gram(
         this computer.
     n_threads : int, optional
         Number of threads; all processors by default.  Results do not depend on it.
+    workers : Blocks, optional
+        Blocks whose workers compute the products with k(X, X); by default X, if X is Blocks.
 
     Returns
     -------
@@ -80,18 +94,21 @@ def gram(
     >>> gram(RBF(), X, storage="tiled")
     <TiledGram 3x3, float64, RBF(length_scale=1.0)>
     """
+    if isinstance(X, Blocks):
+        X, workers = X.to_array(max_memory), X if workers is None else workers
     if not isinstance(kernel, Kernel):
         kernel = as_kernel(kernel).resolve(X)
     if storage not in ("auto", "dense", "tiled"):
         raise ValueError(f"storage must be 'auto', 'dense' or 'tiled', got {storage!r}")
-    budget = budget_in_bytes(max_memory)
+    resources = Resources.of(max_memory, n_threads)
+    budget, threads = resources.budget, resources.threads
     if isinstance(kernel, Precomputed) and storage != "tiled":
         return _precomputed_gram(kernel, X, Z, n_threads)
     n, m = gram_shape(X, Z)
-    threads = check_threads(n_threads)
     dense_bytes = 8 * n * m + working_bytes(kernel, X, Z, 0, threads)
     if storage == "auto":
-        storage = "dense" if Z is None and dense_bytes <= budget else "tiled"
+        is_stored = Z is None and workers is None and dense_bytes <= budget
+        storage = "dense" if is_stored else "tiled"
     if storage == "dense" and dense_bytes <= budget:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
     tiled_bytes = working_bytes(kernel, X, Z, 1, threads)
@@ -107,10 +124,14 @@ def gram(
             f"storage='dense' needs {format_bytes(dense_bytes)}, storage='tiled' needs "
             f"{format_bytes(tiled_bytes)}; increase max_memory"
         )
+    if workers is not None and Z is None:
+        return DistributedGram(kernel, X, workers, n_threads=n_threads, max_memory=budget)
     return TiledGram(kernel, X, Z, n_threads=n_threads, max_memory=budget)
 
 
-def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None) -> DenseGram:
+def _precomputed_gram(
+    kernel: Precomputed, X: Points, Z: Points, n_threads: int | None
+) -> DenseGram:
     """Return a precomputed matrix as a DenseGram; no copy is made if X has all indices in order."""
     if Z is not None:
         return DenseGram(kernel, X, Z, n_threads=n_threads)
@@ -126,7 +147,7 @@ def _precomputed_gram(kernel: Precomputed, X: Any, Z: Any, n_threads: int | None
 _BUDGET_DIVISOR = 4  # cached values may use 1/4 of the budget; K and the solver need the rest
 
 
-def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Kernel:
+def memoise_if_affordable(kernel: Kernel, n: int, max_memory: MemoryLimit = None) -> Kernel:
     """Return a kernel that caches its values on n points, if the cache fits the memory budget.
 
     Only parts of the kernel that are marked as costly are cached.  A kernel without such parts is
@@ -140,6 +161,6 @@ def memoise_if_affordable(kernel: Kernel, n: int, max_memory: Any = None) -> Ker
     RBF(length_scale=1.0)
     """
     size = table_bytes(kernel, n)
-    if not size or _BUDGET_DIVISOR * size > budget_in_bytes(max_memory):
+    if not size or _BUDGET_DIVISOR * size > Resources.of(max_memory).budget:
         return kernel
     return memoise(kernel, n)

@@ -10,7 +10,7 @@ is evaluated only for the nearest ones.
 
 The three terms cancel if d^2 is small compared with k(x, x).  Rows in which this happens are
 searched again with an equivalent kernel that computes distances from differences of points, if
-there is one (`Kernel._as_distance_kernel`).  Otherwise a warning reports the loss of precision.
+there is one (`as_distance_kernel`).  Otherwise a warning reports the loss of precision.
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from .._core import entry_point, ignore_overflow, jit, not_finite_error, run_in_threads, slices
-from ..kernels import Kernel, Prepared, Radial, Scale, prepare_pair
+from .._core import (
+    Points,
+    entry_point,
+    ignore_overflow,
+    jit,
+    not_finite_error,
+    run_in_threads,
+    slices,
+)
+from ..kernels import Kernel, Prepared, Radial, Scale, as_distance_kernel, prepare_pair
 from ._cancellation import (
     MAX_CANCELLATION_ERROR,
     ROUNDING_UNITS,
@@ -60,8 +68,8 @@ _TUNING = _NeighborTuning()
 @ignore_overflow
 def nearest_neighbors(
     kernel: Kernel,
-    X: Any,
-    Z: Any,
+    X: Points,
+    Z: Points,
     k: int,
     norms: np.ndarray,
     own: np.ndarray | None = None,
@@ -109,7 +117,7 @@ def nearest_neighbors(
         and X.ndim == 2
         and X.shape[1] <= _TUNING.max_difference_features
     ):
-        stable = kernel._as_distance_kernel()
+        stable = as_distance_kernel(kernel)
         if stable is not kernel:
             kernel, norms = stable, np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
             own = norms if Z is None else np.asarray(stable.diag(X), dtype=np.float64)
@@ -123,7 +131,7 @@ def nearest_neighbors(
     rows = _inaccurate_rows(kernel, X, Z, squared, index, norms, own)
     if not len(rows):
         return squared, index
-    stable = kernel._as_distance_kernel()
+    stable = as_distance_kernel(kernel)
     if stable is not kernel:
         P, Q = prepare_pair(stable, X, Z)
         norms = np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
@@ -199,8 +207,8 @@ def _decreasing(kernel: Kernel) -> tuple[float, Radial | None]:
 @ignore_overflow
 def radius_neighbors(
     kernel: Kernel,
-    X: Any,
-    Z: Any,
+    X: Points,
+    Z: Points,
     radius: float,
     norms: np.ndarray,
     own: np.ndarray,
@@ -240,7 +248,7 @@ def radius_neighbors(
     )
     rows = _inaccurate_rows_within(kernel, X, Z, radius, counts, squared, index, norms, own)
     if len(rows):
-        stable, i = kernel._as_distance_kernel(), np.repeat(np.arange(len(counts)), counts)
+        stable, i = as_distance_kernel(kernel), np.repeat(np.arange(len(counts)), counts)
         if stable is not kernel:
             P, Q = prepare_pair(stable, X, Z)
             norms = np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
@@ -303,8 +311,8 @@ def _scan_within(
 
 def _inaccurate_rows(
     kernel: Kernel,
-    X: Any,
-    Z: Any,
+    X: Points,
+    Z: Points,
     squared: np.ndarray,
     index: np.ndarray,
     norms: np.ndarray,
@@ -321,8 +329,8 @@ def _inaccurate_rows(
 
 def _inaccurate_rows_within(
     kernel: Kernel,
-    X: Any,
-    Z: Any,
+    X: Points,
+    Z: Points,
     radius: float,
     counts: np.ndarray,
     squared: np.ndarray,
@@ -351,8 +359,8 @@ def _inaccurate_rows_within(
 
 def _warn_if_lost(
     kernel: Kernel,
-    X: Any,
-    Z: Any,
+    X: Points,
+    Z: Points,
     pairs: tuple[np.ndarray, np.ndarray],
     squared: np.ndarray,
     norms: np.ndarray,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from .._core import entry_point, length, slices, take
+from .._core import Points, entry_point, length, slices, take
 from ..kernels import Kernel
 from ._tile_products import weighted_squares
 
@@ -43,11 +43,13 @@ class GramOperator(LinearOperator):
     """
 
     kernel: Kernel
-    X: Any
-    Z: Any
+    X: Points
+    Z: Points
     n_threads: int | None = None
 
-    def __init__(self, kernel: Kernel, X: Any, Z: Any, shape: tuple[int, int], dtype: Any) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Points, Z: Points, shape: tuple[int, int], dtype: Any
+    ) -> None:
         self.kernel, self.X, self.Z = kernel, X, Z
         super().__init__(dtype=np.dtype(dtype), shape=shape)
 
@@ -155,7 +157,7 @@ def _columns(V: Any) -> np.ndarray:
     return V[:, None] if V.ndim == 1 else V
 
 
-def gram_shape(X: Any, Z: Any) -> tuple[int, int]:
+def gram_shape(X: Points, Z: Points) -> tuple[int, int]:
     """Return the shape of k(X, Z); `Z=None` means Z = X."""
     n = length(X)
     return n, n if Z is None else length(Z)

@@ -11,18 +11,18 @@ Therefore the result does not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .._core import (
     MemoryBudgetError,
+    MemoryLimit,
+    Points,
     budget_in_bytes,
     entry_point,
     format_bytes,
@@ -30,7 +30,7 @@ from .._core import (
     run_in_threads,
     slices,
 )
-from ..kernels import Kernel, Prepared, prepare_pair
+from ..kernels import Kernel, Prepared, float32_error_bound, prepare_pair
 from ._operator import GramOperator, gram_shape
 from ._tile_products import (
     is_faster_than_blas,
@@ -40,13 +40,13 @@ from ._tile_products import (
     weighted_squares,
 )
 
-__all__ = ["TiledGram", "distribute_products", "fill_gram", "working_bytes"]
+__all__ = ["TILE_COLUMNS", "TiledGram", "fill_gram", "tile_group_product", "working_bytes"]
 
 # Shape of a tile: about 1 MiB in float64, which fits the second-level CPU cache.  With a power of
 # two, the entries of a column would compete for the same cache lines: with 512 columns, the matrix
-# product takes a quarter longer.  _TILE_COLUMNS must be a multiple of _TILE_ROWS, so that each tile
+# product takes a quarter longer.  TILE_COLUMNS must be a multiple of _TILE_ROWS, so that each tile
 # is either inside or outside the squares on the diagonal.
-_TILE_ROWS, _TILE_COLUMNS = 384, 384
+_TILE_ROWS, TILE_COLUMNS = 384, 384
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,9 @@ class _TiledTuning:
     max_float32_error: float = 1e-2
     # Maximum fraction of the memory budget for a copy of the points in float32.
     max_float32_fraction: float = 0.05
-    # Maximum number of groups that are distributed to other processes.
-    max_distributed_groups: int = 64
 
 
 _TUNING = _TiledTuning()
-
-# Function that computes products with symmetric matrices, set by `distribute_products`.  If None,
-# they are computed in threads of this process.
-_distribute: ContextVar[Any] = ContextVar("distributed products", default=None)
 
 
 @entry_point
@@ -105,11 +99,11 @@ class TiledGram(GramOperator):
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
-        Z: Any = None,
+        X: Points,
+        Z: Points = None,
         *,
         n_threads: int | None = None,
-        max_memory: Any = None,
+        max_memory: MemoryLimit = None,
     ) -> None:
         self._initialise(
             kernel, X, Z, *prepare_pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory)
@@ -125,8 +119,8 @@ class TiledGram(GramOperator):
     def _initialise(
         self,
         kernel: Kernel,
-        X: Any,
-        Z: Any,
+        X: Points,
+        Z: Points,
         P: Prepared,
         Q: Prepared,
         n_threads: int | None,
@@ -164,33 +158,41 @@ class TiledGram(GramOperator):
         return out
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
+        return self.multiply_in_parts(
+            V,
+            lambda part: (
+                self._symmetric_product(part)[0]
+                if self.symmetric
+                else self._rectangular_product(self._P, self._Q, part)
+            ),
+        )
+
+    def multiply_in_parts(
+        self, V: np.ndarray, multiply: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Return K V, where `multiply` returns the product of K with some columns of V."""
         V = np.asarray(V)
         if np.iscomplexobj(V):
-            return self._matmat(V.real) + 1j * self._matmat(V.imag)
-        multiply = self._symmetric_product if self.symmetric else self._rectangular_product
+            real, imaginary = (self.multiply_in_parts(U, multiply) for U in (V.real, V.imag))
+            return real + 1j * imaginary
         out = np.empty((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
         # A few buffers with n rows must fit the budget.  If V has too many columns for this, K is
         # evaluated several times.
         max_columns = max(16, self._budget // (8 * 6 * max(1, *self.shape)))
         for cols in slices(V.shape[1], max_columns):
-            part = np.ascontiguousarray(V[:, cols], dtype=self.dtype)
-            out[:, cols] = multiply(self._P, self._Q, part)
+            out[:, cols] = multiply(np.ascontiguousarray(V[:, cols], dtype=self.dtype))
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Return K V and sum_ij w_i w_j K_ij^2; a symmetric K is evaluated only once."""
         if not self.symmetric:
             return super().with_squares(V, weights)
-        squares: list[float] = []
-        V = np.ascontiguousarray(V, dtype=self.dtype)
-        return self._symmetric_product(self._P, self._Q, V, weights, squares), float(
-            np.sum(squares)
-        )
+        return self._symmetric_product(np.ascontiguousarray(V, dtype=self.dtype), weights)
 
     def rounded(self) -> TiledGram | None:
-        if _distribute.get() is not None or not self.symmetric or self.dtype != np.float64:
-            return None  # other processes would need a second copy of the points
-        error = self.kernel._float32_error_bound(self._P)
+        if not self.symmetric or self.dtype != np.float64:
+            return None
+        error = float32_error_bound(self.kernel, self._P)
         if error is None or not error < _TUNING.max_float32_error:
             return None
         copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _count_leaves(self.kernel)
@@ -210,43 +212,35 @@ class TiledGram(GramOperator):
             self.kernel, self.Z, self.X, n_threads=self.n_threads, max_memory=self._budget
         )
 
-    def _symmetric_product(
-        self,
-        P: Prepared,
-        Q: Prepared,
-        V: np.ndarray,
-        weights: np.ndarray | None = None,
-        squares: list[float] | None = None,
-    ) -> np.ndarray:
-        """Return K V for the symmetric K.
+    def tile_task(
+        self, V: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[tuple[Kernel, Prepared], TileInputs]:
+        """Return the arguments of `tile_group_product` that all groups of a product share.
 
-        If weights w are given, terms that sum to sum_ij w_i w_j K_ij^2 are appended to `squares`.
+        The first part, the kernel and its points, is the same for all products with this matrix.
         """
-        n, c = V.shape
         use_loops = is_faster_than_blas(V)
         V = pad_columns(V) if use_loops else V
-        static, inputs = (self.kernel, P), (V, weights, use_loops, self.dtype)
-        if (distribute := _distribute.get()) is not None:
-            acc, squares_sum = distribute(
-                _run_group, _add_groups, static, inputs, _distributed_groups(n)
-            )
-            if squares is not None:
-                squares.append(squares_sum)
-            return np.asarray(acc[:, :c])
-        groups = list(pairwise(_group_starts(n, V.shape[1])))
+        return (self.kernel, self._P), TileInputs(V, weights, use_loops, self.dtype)
+
+    def _symmetric_product(
+        self, V: np.ndarray, weights: np.ndarray | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Return K V for the symmetric K and, if weights w are given, sum_ij w_i w_j K_ij^2."""
+        n, c = V.shape
+        static, inputs = self.tile_task(V, weights)
+        groups = list(pairwise(_group_starts(n, inputs.V.shape[1])))
         parts: list[Any] = [None] * len(groups)
 
         def group(g: int) -> Iterator[None]:
             parts[g] = yield from tile_group_product(static, inputs, groups[g])
 
-        work = self.kernel._evaluation_work(n * n // 2, V.shape[1])
+        work = self.kernel._evaluation_work(n * n // 2, inputs.V.shape[1])
         run_in_threads(group, range(len(groups)), self.n_threads, work)
         total = np.zeros((n, c))
         for acc, _ in parts:
             total[: len(acc)] += acc[:, :c]
-        if squares is not None:
-            squares.extend(squares_sum for _, squares_sum in parts)
-        return total
+        return total, float(np.sum([squares for _, squares in parts]))
 
     def _rectangular_product(
         self, P: Prepared, Q: Prepared, V: np.ndarray, strip: int = _TUNING.strip_rows
@@ -257,9 +251,9 @@ class TiledGram(GramOperator):
         out = np.zeros((len(P), V.shape[1]))
 
         def process_strip(strip_slice: slice) -> Iterator[None]:
-            scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=self.dtype)
+            scratch = np.empty(_TILE_ROWS * TILE_COLUMNS, dtype=self.dtype)
             direct = np.empty((_TILE_ROWS, V.shape[1]), dtype=self.dtype)
-            for cols in slices(len(Q), _TILE_COLUMNS):
+            for cols in slices(len(Q), TILE_COLUMNS):
                 Qj, Vj = Q[cols], V[cols]
                 Vt = np.ascontiguousarray(Vj.T)
                 for i in range(strip_slice.start, strip_slice.stop, _TILE_ROWS):
@@ -273,69 +267,17 @@ class TiledGram(GramOperator):
         return out[:, :c]
 
 
-def _run_group(static: Any, inputs: Any, columns: tuple[int, int]) -> tuple[np.ndarray, float]:
-    """Return the result of `tile_group_product` without yielding; runs in another process."""
-    tiles = tile_group_product(static, inputs, columns)
-    while True:
-        try:
-            next(tiles)
-        except StopIteration as done:
-            result: tuple[np.ndarray, float] = done.value
-            return result
+class TileInputs(NamedTuple):
+    """The operands of a product with a symmetric tiled matrix."""
 
-
-def _add_groups(
-    one: tuple[np.ndarray, float], other: tuple[np.ndarray, float]
-) -> tuple[np.ndarray, float]:
-    """Return the sum of the results of two groups; `other` has at least as many rows as `one`."""
-    total = other[0].copy()
-    total[: len(one[0])] += one[0]
-    return total, one[1] + other[1]
-
-
-def _distributed_groups(n: int) -> list[tuple[int, int]]:
-    """Return at most 64 groups of columns with about equal work, one for each distributed task."""
-    tiles = -(-n // _TILE_COLUMNS)
-    count = max(1, min(_TUNING.max_distributed_groups, tiles // 2))
-    ends = {round(tiles * float(np.sqrt(g / count))) for g in range(count + 1)}
-    return [(a * _TILE_COLUMNS, b * _TILE_COLUMNS) for a, b in pairwise(sorted(ends))]
-
-
-@contextmanager
-def distribute_products(work: Any) -> Iterator[None]:
-    """Context manager in which products with symmetric tiled matrices are computed by `work`.
-
-    Parameters
-    ----------
-    work : callable
-        ``work(f, merge, static, inputs, jobs)`` must compute ``f(static, inputs, job)`` for all
-        jobs, for example in other processes, and combine the results with ``merge(one, other)``.
-        `static` consists of the kernel and its points, and is the same for all products with a
-        matrix.  The list of jobs depends only on the number of points.
-
-    Examples
-    --------
-    >>> from functools import reduce
-    >>> import numpy as np
-    >>> from mercer.gram import TiledGram, distribute_products
-    >>> from mercer.kernels import RBF
-    >>> K = TiledGram(RBF(), np.linspace(0, 1, 9)[:, None])
-    >>> def sequential(f, merge, static, inputs, jobs):
-    ...     return reduce(merge, [f(static, inputs, job) for job in jobs])
-    >>> with distribute_products(sequential):
-    ...     distributed = K @ np.ones(9)
-    >>> np.allclose(distributed, K @ np.ones(9))
-    True
-    """
-    token = _distribute.set(work)
-    try:
-        yield
-    finally:
-        _distribute.reset(token)
+    V: np.ndarray
+    weights: np.ndarray | None  # of the squared entries of K
+    use_loops: bool  # whether the loops of `_tile_products` are faster than the BLAS
+    dtype: np.dtype
 
 
 def tile_group_product(
-    static: tuple[Kernel, Prepared], inputs: tuple[Any, ...], columns: tuple[int, int]
+    static: tuple[Kernel, Prepared], inputs: TileInputs, columns: tuple[int, int]
 ) -> Generator[None, None, tuple[np.ndarray, float]]:
     """Compute the contribution of a group of tile columns, and of their mirror images, to K V.
 
@@ -345,9 +287,9 @@ def tile_group_product(
     (kernel, P), (V, weights, use_loops, dtype), (start, stop) = static, inputs, columns
     n, squares_sum = len(V), 0.0
     acc = np.zeros((min(stop, n), V.shape[1]))  # tiles have no rows below the diagonal
-    scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=dtype)
-    for j in range(start, min(stop, n), _TILE_COLUMNS):
-        cols = slice(j, min(j + _TILE_COLUMNS, n))
+    scratch = np.empty(_TILE_ROWS * TILE_COLUMNS, dtype=dtype)
+    for j in range(start, min(stop, n), TILE_COLUMNS):
+        cols = slice(j, min(j + TILE_COLUMNS, n))
         Qj, Vj = P[cols], V[cols]
         Vt = np.ascontiguousarray(Vj.T)
         direct = np.empty((_TILE_ROWS, len(Vt)), dtype=dtype)
@@ -401,7 +343,7 @@ def fill_gram(
     symmetric = P is Q
 
     def column(cols: slice) -> Iterator[None]:
-        scratch = np.empty(_TILE_ROWS * _TILE_COLUMNS, dtype=out.dtype)
+        scratch = np.empty(_TILE_ROWS * TILE_COLUMNS, dtype=out.dtype)
         Qj = Q[cols]
         for rows in slices(cols.stop if symmetric else n, _TILE_ROWS):
             yield
@@ -411,15 +353,15 @@ def fill_gram(
                 out[cols, rows] = T.T
 
     # all of K is a single tile
-    if n <= _TILE_ROWS and m <= _TILE_COLUMNS and out.flags.c_contiguous:
+    if n <= _TILE_ROWS and m <= TILE_COLUMNS and out.flags.c_contiguous:
         with one_blas_thread:
             _tile(kernel, P, Q, out.reshape(-1))
     else:
         run_in_threads(
-            column, reversed(slices(m, _TILE_COLUMNS)), n_threads, kernel._evaluation_work(out.size)
+            column, reversed(slices(m, TILE_COLUMNS)), n_threads, kernel._evaluation_work(out.size)
         )
     if symmetric:
-        for part in slices(n, _TILE_COLUMNS):  # make the squares on the diagonal exactly symmetric
+        for part in slices(n, TILE_COLUMNS):  # make the squares on the diagonal exactly symmetric
             square = out[part, part]
             np.copyto(square, square.T, where=_below_diagonal(len(square)))
 
@@ -430,7 +372,7 @@ def _below_diagonal(n: int) -> np.ndarray:
     return np.tri(n, k=-1, dtype=bool)
 
 
-def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) -> int:
+def working_bytes(kernel: Kernel, X: Points, Z: Points, columns: int, threads: int) -> int:
     """Estimate the bytes needed for a product of k(X, Z) with `columns` columns.
 
     The estimate includes prepared points, tiles and buffers.  With `columns=0` it is the memory
@@ -447,9 +389,7 @@ def working_bytes(kernel: Kernel, X: Any, Z: Any, columns: int, threads: int) ->
     n, m = gram_shape(X, Z)
     width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1
     points = (n if Z is None else n + m) * width * 8 * _count_leaves(kernel)
-    tile = (
-        2 * _TILE_ROWS * _TILE_COLUMNS + _TILE_COLUMNS * width if max(n, m) > _TILE_COLUMNS else 0
-    )
+    tile = 2 * _TILE_ROWS * TILE_COLUMNS + TILE_COLUMNS * width if max(n, m) > TILE_COLUMNS else 0
     return (
         points
         + threads * 8 * tile
@@ -478,9 +418,9 @@ def _group_starts(n: int, columns: int) -> list[int]:
     average.
     """
     max_buffers = int(_TUNING.buffer_bytes / max(1.0, 8 * n * columns * 2 / 3))
-    groups = max(2, min(_TUNING.max_groups, max_buffers, -(-n // _TILE_COLUMNS)))
+    groups = max(2, min(_TUNING.max_groups, max_buffers, -(-n // TILE_COLUMNS)))
     ends = n * np.sqrt(np.arange(groups + 1) / groups)
     return sorted(
-        {int(e / _TILE_COLUMNS + 0.5) * _TILE_COLUMNS for e in ends[:-1]}
-        | {-(-n // _TILE_COLUMNS) * _TILE_COLUMNS}
+        {int(e / TILE_COLUMNS + 0.5) * TILE_COLUMNS for e in ends[:-1]}
+        | {-(-n // TILE_COLUMNS) * TILE_COLUMNS}
     )

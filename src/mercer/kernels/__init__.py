@@ -7,23 +7,33 @@ matrix with the entries k(x_i, z_j), and `kernel.validity()` checks whether k is
 from .._core import former_names
 from ._as_kernel import KERNEL_NAMES, as_kernel
 from ._as_kernel import parse_if_expression as parse_if_expression
+from ._as_kernel import without_targets as without_targets
 from ._base import Kernel, node, parameter
-from ._callable import Callable
+from ._dataclass import Value as Value
 from ._memoised_kernel import memoise as memoise
 from ._memoised_kernel import table_bytes as table_bytes
 from ._memoised_kernel import unwrap as unwrap
+from ._pairwise_kernels import Callable, PairwiseKernel
+from ._parameter_tree import child as child
+from ._parameter_tree import data_dependent as data_dependent
 from ._precomputed import Precomputed
 from ._precomputed import as_index_kernel as as_index_kernel
 from ._precomputed import expects_precomputed_rows as expects_precomputed_rows
+from ._preimage_formulas import PreimageFormula as PreimageFormula
+from ._preimage_formulas import closed_form_preimage as closed_form_preimage
+from ._preimage_formulas import preimage_neighbours as preimage_neighbours
 from ._prepared import Prepared
 from ._prepared import prepare_pair as prepare_pair
-from ._properties import Properties
+from ._properties import Domain, Properties
+from ._rounding import as_distance_kernel as as_distance_kernel
+from ._rounding import float32_error_bound as float32_error_bound
+from ._rounding import has_float32_error_bound as has_float32_error_bound
+from ._rounding import shifted_to_data as shifted_to_data
 from ._sklearn_kernels import SklearnKernel, from_sklearn
 from ._sparse_features import Explicit
 from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch
-from .algebra._mean_of import MeanOf
-from .algebra._wrappers import Bounded, Fixed, Normalized, Wrapper
+from .algebra._wrappers import Bounded, Fixed, MeanOf, Normalized, Wrapper
 from .features._chi2_features import additive_chi2_features as additive_chi2_features
 from .features._explicit_features import finite_features
 from .features._feature_kernels import (
@@ -94,6 +104,7 @@ __all__ = [
     "Cosine",
     "Dice",
     "Distance",
+    "Domain",
     "DotProduct",
     "EdgeHistogram",
     "Exp",
@@ -128,6 +139,7 @@ __all__ = [
     "Normalized",
     "Ochiai",
     "Overlap",
+    "PairwiseKernel",
     "Periodic",
     "Polynomial",
     "PolynomialBasis",

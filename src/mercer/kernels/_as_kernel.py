@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 from .._core import optional_type
 from ._base import Kernel
-from ._callable import Callable
+from ._pairwise_kernels import Callable
 from ._precomputed import Precomputed
 from ._sklearn_kernels import KERNEL_NAMES, from_name, from_sklearn
 from .language import parse_kernel
 
-__all__ = ["KERNEL_NAMES", "as_kernel", "parse_if_expression"]
+__all__ = ["KERNEL_NAMES", "as_kernel", "parse_if_expression", "without_targets"]
 
 _GPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 
@@ -114,3 +115,19 @@ def as_kernel(
         f"The kernel must be a str, a callable, a Kernel or a scikit-learn GP kernel. "
         f"Got {spec!r} instead."
     )
+
+
+@singledispatch
+def without_targets(kernel: Kernel) -> Kernel:
+    """Return a kernel with parts that learn from targets replaced by parts that do not.
+
+    Classes that learn from targets register a function.
+
+    Examples
+    --------
+    >>> from mercer import MultipleKernel
+    >>> from mercer.kernels import RBF, without_targets
+    >>> without_targets(2.0 * MultipleKernel([RBF()], method="alignf")).kernel.method
+    'average'
+    """
+    return kernel._with_children({path: without_targets(c) for path, c in kernel._children()})

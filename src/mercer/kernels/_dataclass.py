@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable as Function
+from functools import singledispatch
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
@@ -19,6 +20,8 @@ __all__ = [
     "callable_name",
     "fields_equal",
     "format_brief",
+    "format_call",
+    "format_expression",
     "format_full",
     "format_operand",
     "frozen_matrix",
@@ -73,15 +76,10 @@ class Value:
         return hash((type(self), *(hashable_key(value) for _, value in self._items())))
 
     def __repr__(self) -> str:
-        return self._written(format_full).text
+        return format_expression(self, format_full).text
 
     def __str__(self) -> str:
-        return self._written(format_brief).text
-
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        """Return this value as text; `write` is the function that formats the fields."""
-        inside = [f"{name}={write(value)}" for name, value in self._items()]
-        return FormattedExpression(f"{type(self).__name__}({', '.join(inside)})")
+        return format_expression(self, format_brief).text
 
 
 class FormattedExpression(NamedTuple):
@@ -95,6 +93,22 @@ class FormattedExpression(NamedTuple):
         return self.text if self.level >= level else f"({self.text})"
 
 
+@singledispatch
+def format_expression(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+    """Return a value as text; `write` is the function that formats the fields.
+
+    By default this is a call of the class.  Kernels that are written with operators register their
+    own functions.
+    """
+    inside = [f"{name}={write(field)}" for name, field in value._items()]
+    return FormattedExpression(f"{type(value).__name__}({', '.join(inside)})")
+
+
+def format_call(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+    """Return a value as a call of its class, also if it is usually written with operators."""
+    return format_expression.registry[object](value, write)
+
+
 def format_operand(value: Value, write: Function[[Any], str]) -> FormattedExpression:
     """Return the text of a value that is an operand of an expression.
 
@@ -103,7 +117,9 @@ def format_operand(value: Value, write: Function[[Any], str]) -> FormattedExpres
     """
     default = Value.__repr__ if write is format_full else Value.__str__
     method = getattr(type(value), default.__name__)
-    return value._written(write) if method is default else FormattedExpression(write(value), 0)
+    if method is default:
+        return format_expression(value, write)
+    return FormattedExpression(write(value), 0)
 
 
 def callable_name(function: Any) -> str:

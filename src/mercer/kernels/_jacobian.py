@@ -8,17 +8,17 @@ All four methods share the same distances and exponentials, which are computed o
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core import length
+from .._core import Points, length
 
 if TYPE_CHECKING:
     from ._base import Kernel
 
-__all__ = ["KernelLinearisation", "ScaleLinearisation", "SumLinearisation"]
+__all__ = ["KernelLinearisation", "ScaleLinearisation", "SumLinearisation", "linearisation"]
 
 # Step of the finite differences with respect to theta.  It balances truncation error and
 # cancellation, so that about six digits are correct.
@@ -32,7 +32,7 @@ class KernelLinearisation:
     kernels compute them analytically.
     """
 
-    def __init__(self, kernel: Kernel, X: Any, Z: Any) -> None:
+    def __init__(self, kernel: Kernel, X: Points, Z: Points) -> None:
         self.kernel, self.X, self.Z = kernel, X, Z
 
     @cached_property
@@ -65,6 +65,12 @@ class KernelLinearisation:
             shifted = KernelLinearisation(self.kernel.with_theta(theta + step), self.X, self.Z)
             differences[i] = shifted.products(V, transposed) - self.products(V, transposed)
         return differences / _STEP
+
+
+@singledispatch
+def linearisation(kernel: Kernel, X: Points, Z: Points) -> KernelLinearisation:
+    """Return the linearisation of a kernel; classes with a faster one register a function."""
+    return KernelLinearisation(kernel, X, Z)
 
 
 class SumLinearisation(KernelLinearisation):

@@ -16,15 +16,16 @@ import threading
 from collections.abc import Callable as Function
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._core import is_table, length, reserve
 from ._base import Kernel, node
-from ._callable import get_point
-from ._dataclass import FormattedExpression, format_operand
+from ._dataclass import FormattedExpression, format_expression, format_operand
+from ._pairwise_kernels import Callable, PairwiseKernel, get_point, pairs_from_tiles
+from ._parameter_tree import child
 from ._prepared import Prepared
 from ._properties import SAME, Properties
 from .algebra._wrappers import Wrapper
@@ -117,6 +118,7 @@ class Memoised(Wrapper):
         The tables in which the values are stored.
     """
 
+    kernel: Kernel = child(transparent=True)
     tables: Any = None
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -135,15 +137,17 @@ class Memoised(Wrapper):
         )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        if not self._is_stored(P, Q) or self.kernel._by_blocks(Q.children[0]):
+        # Evaluating a block of a function of matrices is faster than reading stored values.
+        by_blocks = isinstance(self.kernel, Callable) and Q.children[0].frame == "matrix"
+        if not self._is_stored(P, Q) or by_blocks:
             self.kernel._tile(P.children[0], Q.children[0], out)
             return
         i, j = np.indices(out.shape).reshape(2, -1)
         out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
 
     def _diag(self, X: Any) -> np.ndarray:
-        P = self._prepare(X, None)
-        return self._diag_prepared(P) if self._is_stored(P, P) else self.kernel._diag(X)
+        P, i = self._prepare(X, None), np.arange(length(X))
+        return self._pairs(P, P, i, i) if self._is_stored(P, P) else self.kernel._diag(X)
 
     def _is_stored(self, P: Prepared, Q: Prepared) -> bool:
         """Whether both operands belong to the same table, and this table still stores values."""
@@ -151,7 +155,7 @@ class Memoised(Wrapper):
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if not self._is_stored(P, Q):
-            return self.kernel._pairs(P.children[0], Q.children[0], i, j)
+            return _pair_values(self.kernel, P.children[0], Q.children[0], i, j)
         rows, columns = P.arrays[0][i], Q.arrays[0][j]
         values = np.empty(len(i))
         outside = (rows < 0) | (columns < 0)
@@ -203,8 +207,8 @@ class Memoised(Wrapper):
         for chosen, left, right in ((~swapped, (p, i), (q, j)), (swapped, (q, j), (p, i))):
             if chosen.any():
                 (first, left_rows), (second, right_rows) = left, right
-                values[chosen] = self.kernel._pairs(
-                    first, second, left_rows[chosen], right_rows[chosen]
+                values[chosen] = _pair_values(
+                    self.kernel, first, second, left_rows[chosen], right_rows[chosen]
                 )
         return values
 
@@ -219,21 +223,19 @@ class Memoised(Wrapper):
     def __reduce__(self) -> Any:
         return unwrap, (self.kernel,)  # copies and pickles contain only k_1, without its values
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of k_1."""
-        return self.kernel.get_params(deep)
 
-    def set_params(self, **params: Any) -> Self:
-        """Return a new memoised kernel with these parameters of k_1 changed."""
-        return replace(self, kernel=self.kernel.set_params(**params))
+@format_expression.register
+def _(value: Memoised, write: Function[[Any], str]) -> FormattedExpression:
+    return format_operand(value.kernel, write)
 
-    @property
-    def theta_names(self) -> list[str]:
-        """The names of the entries of theta, the same as for k_1."""
-        return self.kernel.theta_names
 
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        return format_operand(self.kernel, write)
+def _pair_values(
+    kernel: Kernel, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
+    """Return k(p_i, q_j) for index arrays i and j."""
+    if isinstance(kernel, PairwiseKernel):
+        return kernel._pairs(P, Q, i, j)
+    return pairs_from_tiles(kernel, P, Q, i, j)
 
 
 def memoise(kernel: Kernel, n: int) -> Kernel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,7 @@ from .._core import as_vectors, warn_caller
 from ._base import Kernel, node
 from ._dataclass import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
 from ._prepared import Prepared
+from ._properties import Domain, Properties
 
 __all__ = ["Precomputed", "as_index_kernel", "expects_precomputed_rows"]
 
@@ -53,8 +54,6 @@ class Precomputed(Kernel):
     """
 
     matrix: Any = None
-
-    domain: ClassVar[str] = "indices"
 
     def _check(self) -> None:
         if self.matrix is not None:
@@ -111,9 +110,13 @@ class Precomputed(Kernel):
         _check_square(X.shape)
         return np.asarray(X.diagonal()).copy()
 
-    @property
-    def diagonal_bound(self) -> float:
-        return np.inf if self.matrix is None else float(np.abs(np.diag(self.matrix)).max(initial=0))
+    def _properties(self, *inner: Properties) -> Properties:
+        if self.matrix is None:
+            return Properties()
+        return Properties(diagonal_bound=float(np.abs(np.diag(self.matrix)).max(initial=0)))
+
+    def _domain(self, *inner: Domain) -> Domain:
+        return Domain("indices")
 
 
 def _as_index(X: Any) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""Known properties of kernels, and the rules that prove them.
+"""What is known about a kernel: the points that it accepts, and its mathematical properties.
+
+The method `_domain(*inner)` of a kernel returns a `Domain`, given those of its children.
 
 The method `_properties(*inner)` of a kernel returns its known properties, given those of its
 children:
@@ -14,9 +16,12 @@ These statements hold in exact arithmetic; rounding errors are not considered.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from .._core import Points
 
 __all__ = [
     "FEATURES",
@@ -32,6 +37,7 @@ __all__ = [
     "SERIES",
     "SUM",
     "TENSOR",
+    "Domain",
     "Properties",
 ]
 
@@ -49,6 +55,76 @@ SCHOENBERG = "Schoenberg: exp of a conditionally positive definite kernel of ord
 MIXTURE = "Schoenberg: completely monotone in |x - z|^2, a mixture of Gaussians"
 FEATURES = "inner product of features"
 SAME = "the same function"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What the points of a kernel are, and how it is evaluated on them.
+
+    Attributes
+    ----------
+    kind : str
+        "vectors", "nonnegative" (vectors without negative entries), "sets", "bags", "strings",
+        "texts", "graphs", "rankings", "indices", "collections" (of points), or "" if the points may
+        be anything.
+    on_vectors : bool
+        Whether the points must be rows of a matrix of numbers.
+    accepts_matrix : bool
+        Whether the points may be the rows of a numeric matrix, with finite entries.
+    discrete : bool
+        Whether the points are discrete (sets, rankings), even if they are given as numeric rows.
+    selects_by_name : bool
+        Whether a node of the expression selects columns of a table by name.
+    checks_training_points : bool
+        Whether `resolve` raises an error for training points from which nothing can be learned.
+    distinguishes_observations : bool
+        Whether k(X, Z) can differ from k(X) for a copy Z of X, as for the noise of `White`.
+    costly : bool
+        Whether a single value is so expensive that it should be stored, not recomputed.
+    pullback_in_tiles : bool
+        Whether `pullback(X, Z, W)` is implemented for a Z that is not X.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, Jaccard, Spectrum
+    >>> RBF().domain.kind, RBF().domain.on_vectors
+    ('vectors', True)
+    >>> (Jaccard() + 1).domain.discrete, (2 * Spectrum(3)).domain.kind
+    (True, 'strings')
+    """
+
+    kind: str = ""
+    on_vectors: bool = False
+    accepts_matrix: bool = True
+    discrete: bool = False
+    selects_by_name: bool = False
+    checks_training_points: bool = False
+    distinguishes_observations: bool = False
+    costly: bool = False
+    pullback_in_tiles: bool = True
+
+    @classmethod
+    def of(cls, inner: Sequence[Domain], **known: Any) -> Domain:
+        """Return the domain of a kernel whose children have the domains `inner`.
+
+        `known` are attributes that do not depend on the children.
+        """
+        kinds = {domain.kind for domain in inner} - {""}
+        if kinds == {"vectors", "nonnegative"}:
+            kinds = {"nonnegative"}
+        by_name = any_has(inner, "selects_by_name")
+        fields: dict[str, Any] = {
+            "kind": kinds.pop() if len(kinds) == 1 else "",
+            "on_vectors": any_has(inner, "on_vectors") and not by_name,
+            "accepts_matrix": all_have(inner, "accepts_matrix"),
+            "discrete": any_has(inner, "discrete"),
+            "selects_by_name": by_name,
+            "checks_training_points": any_has(inner, "checks_training_points"),
+            "distinguishes_observations": any_has(inner, "distinguishes_observations"),
+            "costly": any_has(inner, "costly"),
+            "pullback_in_tiles": all_have(inner, "pullback_in_tiles"),
+        }
+        return cls(**fields | known)
 
 
 @dataclass(frozen=True)
@@ -75,6 +151,9 @@ class Properties:
         Whether k(x, z) depends only on x - z.
     columns : int or None
         The properties hold for points with at most this many columns; None means any number.
+    diagonal_bound : float
+        An upper bound on k(x, x) for all x; inf if no bound is known, or if k is only conditionally
+        positive definite.
     against : points or None
         Points whose Gram matrix probably has a negative eigenvalue if k is not a Mercer kernel; the
         search for a counterexample starts with them.
@@ -97,7 +176,12 @@ class Properties:
     infinitely_divisible: bool = False
     stationary: bool = False
     columns: int | None = None
-    against: Any = field(default=None, compare=False, repr=False)
+    diagonal_bound: float = field(default=math.inf, repr=False)
+    against: Points = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.unit_diagonal:
+            object.__setattr__(self, "diagonal_bound", 1.0)
 
     @classmethod
     def of(
@@ -148,9 +232,14 @@ class Properties:
         return [text for text, is_known in holds.items() if is_known]
 
 
-def all_have(inner: Sequence[Properties], name: str) -> bool:
-    """Return True if every kernel of `inner` has the property with this name."""
-    return all(getattr(c, name) for c in inner)
+def all_have(inner: Sequence[Properties] | Sequence[Domain], name: str) -> bool:
+    """Return True if all values of `inner` have the property with this name."""
+    return all(getattr(each, name) for each in inner)
+
+
+def any_has(inner: Sequence[Properties] | Sequence[Domain], name: str) -> bool:
+    """Return True if one of the values of `inner` has the property with this name."""
+    return any(getattr(each, name) for each in inner)
 
 
 def highest_order(inner: Sequence[Properties]) -> int | None:

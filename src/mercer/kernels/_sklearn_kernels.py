@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +13,10 @@ from sklearn.base import clone
 
 from .._core import NotDifferentiableError, as_vectors, length, optional_type
 from ._base import Kernel, node
-from ._jacobian import KernelLinearisation
+from ._jacobian import KernelLinearisation, linearisation
+from ._parameter_tree import ParameterAdapter, child
 from ._prepared import Prepared
-from ._properties import Properties
+from ._properties import Domain, Properties
 from .algebra._closure_rules import Power, power_properties
 from .algebra._wrappers import Bounded, Fixed
 from .vectors._constant import Constant, White
@@ -215,6 +216,36 @@ def _with_bounds(kernel: Kernel, **bounds: Any) -> Kernel | None:
 # ---------------------------------------------------------------------- adapter
 
 
+class _GPParameters(ParameterAdapter):
+    """The parameters of a scikit-learn kernel."""
+
+    @property
+    def theta(self) -> np.ndarray:
+        return np.asarray(self.value.theta, dtype=float)
+
+    @property
+    def bounds(self) -> np.ndarray:
+        return np.asarray(self.value.bounds, dtype=float).reshape(-1, 2)
+
+    @property
+    def theta_names(self) -> list[str]:
+        names: list[str] = []
+        for h in self.value.hyperparameters:
+            if not h.fixed:
+                indices = [f"[{i}]" for i in range(h.n_elements)] if h.n_elements > 1 else [""]
+                names += [f"{h.name}{index}" for index in indices]
+        return names
+
+    def with_theta(self, theta: np.ndarray) -> Any:
+        return self.value.clone_with_theta(theta)
+
+    def get_params(self) -> dict[str, Any]:
+        return self.value.get_params()
+
+    def set_params(self, **params: Any) -> Any:
+        return clone(self.value).set_params(**params)
+
+
 @node
 class SklearnKernel(Kernel):
     """Adapter that uses a scikit-learn Gaussian process kernel, possibly custom, in mercer.
@@ -242,10 +273,16 @@ class SklearnKernel(Kernel):
     array([[0.1353, 1.    ]])
     """
 
-    kernel: Any = None
+    kernel: Any = child(None, adapter=_GPParameters)
 
-    distinguishes_observations: ClassVar[bool] = True  # because it may contain a WhiteKernel
-    pullback_in_tiles: ClassVar[bool] = False
+    def _domain(self, *inner: Domain) -> Domain:
+        on_vectors = bool(self.kernel.requires_vector_input)
+        return Domain(
+            "vectors" if on_vectors else "",
+            on_vectors=on_vectors,
+            distinguishes_observations=True,  # because it may contain a WhiteKernel
+            pullback_in_tiles=False,
+        )
 
     def _check(self) -> None:
         if not isinstance(self.kernel, _GPKernel):
@@ -316,62 +353,16 @@ class SklearnKernel(Kernel):
             )
         return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
-    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
-        return (
-            KernelLinearisation(self, X, Z)
-            if Z is not None
-            else _SklearnLinearisation(self, X, None)
-        )
-
-    @property
-    def on_vectors(self) -> bool:
-        return bool(self.kernel.requires_vector_input)
-
-    @property
-    def domain(self) -> str:
-        """The kind of points: "vectors" if the wrapped kernel requires them, otherwise ""."""
-        return "vectors" if self.on_vectors else ""
-
     def _points(self, X: Any) -> Any:
         if not self.on_vectors:
             return X
         X = as_vectors(X, "SklearnKernel")
         return X.toarray() if sp.issparse(X) else X
 
-    # ------------------------------------------------------------------ parameters
 
-    def _free(self) -> Any:
-        yield "kernel", np.asarray(self.kernel.theta, dtype=float)
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """The bounds of `theta`, taken from the wrapped kernel, shape (p, 2)."""
-        return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
-
-    @property
-    def theta_names(self) -> list[str]:
-        """The nested parameter name of each entry of `theta`, as in `set_params`."""
-        names: list[str] = []
-        for h in self.kernel.hyperparameters:
-            if not h.fixed:
-                indices = [f"[{i}]" for i in range(h.n_elements)] if h.n_elements > 1 else [""]
-                names += [f"kernel__{h.name}{index}" for index in indices]
-        return names
-
-    def with_theta(self, theta: Any) -> Self:
-        """Return a copy of this kernel with its free parameters set to exp(theta)."""
-        return type(self)(self.kernel.clone_with_theta(np.asarray(theta, dtype=float)))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the wrapped kernel and, if `deep`, its parameters with the prefix `kernel__`."""
-        inner = self.kernel.get_params() if deep else {}
-        return {"kernel": self.kernel} | {f"kernel__{name}": v for name, v in inner.items()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Return a *new* kernel with these (possibly nested) parameters."""
-        inner = {name[8:]: params.pop(name) for name in list(params) if name[:8] == "kernel__"}
-        changed = super().set_params(**params)
-        return type(self)(clone(changed.kernel).set_params(**inner)) if inner else changed
+@linearisation.register
+def _(kernel: SklearnKernel, X: Any, Z: Any) -> KernelLinearisation:
+    return (KernelLinearisation if Z is not None else _SklearnLinearisation)(kernel, X, Z)
 
 
 class _SklearnLinearisation(KernelLinearisation):

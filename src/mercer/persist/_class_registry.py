@@ -182,9 +182,11 @@ FORMER_CLASSES = {
     "Window": "DensityKernel",
 }
 
-# Fields in files of earlier versions: present class name -> {former field: present field}.
-FORMER_FIELDS = {
-    name: {"say": "log"} for name in ("ConjugateGradient", "ExactRidge", "LandmarkRidge")
+# Fields in files of earlier versions: present class name -> {former field: present field}.  None
+# means that the field is no longer stored.
+FORMER_FIELDS: dict[str, dict[str, str | None]] = {
+    **{name: {"say": "log"} for name in ("ConjugateGradient", "ExactRidge", "LandmarkRidge")},
+    "Projection": {"latent": None},
 }
 
 
@@ -237,8 +239,7 @@ def with_user_classes(classes: Iterable[type]) -> dict[str, StoredClass]:
 
 def _is_value(cls: Any) -> bool:
     """Whether a class is a kernel or feature basis that is not abstract."""
-    base = kernels.Kernel.__mro__[1]
-    return inspect.isclass(cls) and issubclass(cls, base) and not inspect.isabstract(cls)
+    return inspect.isclass(cls) and issubclass(cls, kernels.Value) and not inspect.isabstract(cls)
 
 
 def _value_class(cls: type) -> StoredClass:

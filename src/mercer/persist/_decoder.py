@@ -313,16 +313,17 @@ class Decoder:
         for group in groups:
             allowed = stored.parameters if group == "parameters" else stored.attributes
             values = node[group]
-            if type(values) is dict and stored.name in FORMER_FIELDS:
-                renamed = FORMER_FIELDS[stored.name]
-                values = {renamed.get(name, name): value for name, value in values.items()}
-            if type(values) is not dict or not values.keys() <= set(allowed):
-                unknown = sorted(values.keys() - set(allowed)) if type(values) is dict else values
+            former = FORMER_FIELDS.get(stored.name, {})
+            known = {*allowed, *former}
+            if type(values) is not dict or not values.keys() <= known:
+                unknown = sorted(values.keys() - known) if type(values) is dict else values
                 raise self._error(
                     where, f"a {stored.name} with unknown attributes: {str(unknown)[:80]}"
                 )
             for name, value in values.items():
-                fields[name] = self.decode(value, f"{where}.{name}".lstrip("."))
+                decoded = self.decode(value, f"{where}.{name}".lstrip("."))
+                if (present := former.get(name, name)) is not None:
+                    fields[present] = decoded
         check_fields(stored, fields)
         return check_consistent(_create(stored, fields))
 

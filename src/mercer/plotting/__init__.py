@@ -5,16 +5,10 @@ shows nor saves the figure.  matplotlib is an optional dependency (install it wi
 `pip install mercer[plot]`), and is imported only when a function is called.
 """
 
-from ._cluster_number_plot import cluster_numbers
-from ._eigenvalue_plot import spectrum
-from ._embedding_grid import maps
-from ._embedding_plot import embedding
-from ._gram_heatmap import gram_heatmap
-from ._plots_1d import basis_functions, credible_band, kernel_sections
-from ._plots_2d import contours, eigenfunctions, preimage_path
-from ._svm_margin import margin
-from ._validity_plot import validity
-from ._witness_plot import witness
+from ._embedding_plots import embedding, maps
+from ._function_plots import contours, eigenfunctions, preimage_path, witness
+from ._kernel_plots import basis_functions, gram_heatmap, kernel_sections, validity
+from ._model_plots import cluster_numbers, credible_band, margin, spectrum
 
 __all__ = [
     "basis_functions",

@@ -8,6 +8,9 @@ from ._choose_solver import eigen_costs as eigen_costs
 from ._cost_model import Cost
 from ._cost_model import cost_of_entries as cost_of_entries
 from ._cost_model import cost_of_storing_and_reading as cost_of_storing_and_reading
+from ._fallback import FallbackChain as FallbackChain
+from ._fallback import FallbackSolver, SMOThenInteriorPoint
+from ._fallback import GivenUp as GivenUp
 from ._report import Report, Status, residual_floor, status_of
 from ._report import worst_report as worst_report
 from .eigen import (
@@ -37,7 +40,6 @@ from .linear import (
     Cholesky,
     ConjugateGradient,
     Factor,
-    FallbackSolver,
     LeastSquares,
     MixedCholesky,
     ShiftedLowRank,
@@ -65,7 +67,6 @@ from .online import (
     Schedule,
 )
 from .ridge import (
-    BlockedPath,
     Discriminants,
     ExactPath,
     ExactRidge,
@@ -102,8 +103,12 @@ from .risk import (
 )
 from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
-from .svm import BlockSMO, BoxInterior, Dual, DualSolution, SMOThenInteriorPoint
+from .svm import BlockSMO, BoxInterior, Dual, DualSolution
 from .svm import DualProgress as DualProgress
+from .svm import DualSolver as DualSolver
+from .svm import FollowCallback as FollowCallback
+from .svm import ReadableRows as ReadableRows
+from .svm import StopReason as StopReason
 from .two_view import CanonicalCorrelations, PartialLeastSquares, TwoViewResult, View
 from .two_view import columnwise_correlations as columnwise_correlations
 from .two_view import two_view_coordinates as two_view_coordinates
@@ -118,7 +123,6 @@ __all__ = [
     "Arpack",
     "BlockKrylov",
     "BlockSMO",
-    "BlockedPath",
     "BoxInterior",
     "BudgetPerceptron",
     "CanonicalCorrelations",

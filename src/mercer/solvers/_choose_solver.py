@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._core import budget_in_bytes
+from ..kernels import has_float32_error_bound
 from ._cost_model import Cost, cost_of_storing_and_reading
+from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from .eigen import (
     Arpack,
     BlockKrylov,
@@ -19,8 +21,8 @@ from .eigen import (
     PowerDeflation,
     RandomizedEigen,
 )
-from .linear import Cholesky, ConjugateGradient, FallbackSolver, LeastSquares, MixedCholesky
-from .svm import BoxInterior, SMOThenInteriorPoint
+from .linear import Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
+from .svm import BoxInterior
 
 __all__ = [
     "EIGEN",
@@ -376,7 +378,7 @@ def eigen_costs(
     for name, storage in candidates:
         storing, read = cost_of_storing_and_reading(kernel, X, n, stored=storage == "dense")
         count = found or k if name == "dense" else k
-        options = {"rounds": kernel._has_float32_error_bound} if storage == "tiled" else {}
+        options = {"rounds": has_float32_error_bound(kernel)} if storage == "tiled" else {}
         costs[name, storage] = storing + solvers[name].cost(n, count, read, **options)
     return costs
 

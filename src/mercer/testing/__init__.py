@@ -13,13 +13,10 @@ Each function raises an AssertionError with the name of the violated law and the
 or returns None if all laws hold.  No test framework is needed.
 """
 
-from ._expansion_laws import check_expansion
+from ._expansion_laws import check_expansion, check_primal
 from ._finite_differences import check_input_gradient, check_pullback
-from ._gram_laws import check_gram
 from ._kernel_laws import check_kernel
-from ._primal_laws import check_primal
-from ._solver_laws import check_solver
-from ._status_laws import check_status
+from ._solver_laws import check_gram, check_solver, check_status
 
 __all__ = [
     "check_expansion",

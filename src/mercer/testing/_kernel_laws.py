@@ -16,8 +16,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from .._core import KernelSyntaxError, NotDifferentiableError, length, same_points, take
 from ..kernels import Kernel, White, parse_kernel
-from ._finite_differences import check_input_gradient, check_pullback, is_float
-from ._law import Laws
+from ._finite_differences import Laws, check_input_gradient, check_pullback, is_float
 
 __all__ = ["check_kernel", "parts", "vocabulary"]
 

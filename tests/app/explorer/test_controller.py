@@ -12,7 +12,7 @@ from wire import unpack
 from mercer import KernelPCA, ProbabilisticPCA, embedding_quality, explore
 from mercer._core import capture_progress
 from mercer.app.explorer._controller import Controller, Superseded
-from mercer.app.explorer._file_watch import WatchedScene
+from mercer.app.explorer._scene import WatchedScene
 from mercer.datasets import circles
 
 

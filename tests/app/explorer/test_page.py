@@ -9,7 +9,7 @@ import pytest
 
 from mercer import KernelPCA, explore
 from mercer.app.explorer import Explorer
-from mercer.app.explorer._embedding_view import Embedding, IdentityEmbedding
+from mercer.app.explorer._embeddings import Embedding, IdentityEmbedding
 from mercer.app.explorer._scene import Scene
 from mercer.app.tables import Table
 from mercer.datasets import circles

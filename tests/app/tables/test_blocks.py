@@ -152,12 +152,13 @@ def test_broken_files(tmp_path):
         open_blocks(tmp_path / "objects.npy")
 
 
-def test_dask_points_do_not_take_targets_from_files(folder):
+def test_dask_points_take_targets_from_files(folder):
     da = pytest.importorskip("dask.array")
     model = KernelRidge(solver="nystroem", rank=5)
     targets = open_blocks(folder / "all.npy", columns=3, rows=500)
-    with pytest.raises(ValueError, match=r"X is a Dask collection, but y or sample_weight is"):
-        model.fit(da.from_array(X, chunks=(500, 3)), targets)
+    points = da.from_array(X, chunks=(500, 3))
+    found = model.fit(points, targets).dual_coef_.copy()
+    assert np.array_equal(found, model.fit(points, y).dual_coef_)
 
 
 def test_a_file_that_changes_between_two_passes_is_named(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import zoo
 from scipy.optimize import minimize, rosen, rosen_der
 
-from mercer.expansion.preimage._batched_lbfgs import batched_lbfgs
+from mercer.expansion.preimage._iterative_preimage import batched_lbfgs
 from mercer.expansion.preimage._preimage_target import PreImageTarget
 from mercer.kernels import RBF, Cauchy, Constant, Linear, Matern, Polynomial
 

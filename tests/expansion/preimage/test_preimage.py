@@ -29,10 +29,12 @@ from mercer.kernels import (
     Multiquadric,
     Polynomial,
     Precomputed,
+    PreimageFormula,
     RationalQuadratic,
     Sigmoid,
     ThinPlate,
     White,
+    closed_form_preimage,
     node,
 )
 
@@ -500,10 +502,15 @@ class Intersection(Kernel):
         for i, a in enumerate(P.arrays[0]):
             out[i] = [len(a & b) for b in Q.arrays[0]]
 
-    def _preimage(self, X, C):
-        elements = sorted(set().union(*X))
-        inside = np.array([[e in x for e in elements] for x in X], dtype=float)
-        return [{e for e, w in zip(elements, row, strict=True) if w >= 0.5} for row in C.T @ inside]
+
+@closed_form_preimage.register
+def _(kernel: Intersection, X, C):
+    elements = sorted(set().union(*X))
+    inside = np.array([[e in x for e in elements] for x in X], dtype=float)
+    rows = C.T @ inside
+    return PreimageFormula(
+        [{e for e, w in zip(elements, row, strict=True) if w >= 0.5} for row in rows]
+    )
 
 
 def test_a_kernel_may_know_its_pre_images():

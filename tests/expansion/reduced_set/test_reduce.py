@@ -22,8 +22,7 @@ from mercer import (
 )
 from mercer.expansion.reduced_set import _reduce
 from mercer.expansion.reduced_set._construction import _SquaredError
-from mercer.expansion.reduced_set._reduction_target import TargetFunctions
-from mercer.expansion.reduced_set._selection import Selection
+from mercer.expansion.reduced_set._reduction_target import Selection, TargetFunctions
 from mercer.gram import DenseGram, rpcholesky
 from mercer.kernels import (
     RBF,
@@ -364,7 +363,7 @@ def test_results_do_not_depend_on_threads(monkeypatch):
     for method in ("select", *MOVING):
         results = []
         for threads in (1, 3):
-            monkeypatch.setattr("mercer._core._threads.thread_count", lambda n=threads: n)
+            monkeypatch.setattr("mercer._core._resources.thread_count", lambda n=threads: n)
             with threadpool_limits(threads):
                 results.append(f.compress(20, method=method, max_iter=5))
         np.testing.assert_array_equal(results[0].points, results[1].points)

@@ -137,7 +137,7 @@ def test_one_row_has_no_standard_error():
 
 def test_blocks_and_threads_do_not_matter(monkeypatch):
     before = embedding_quality(X, Z)
-    monkeypatch.setattr("mercer._core._threads.thread_count", lambda: 1)
+    monkeypatch.setattr("mercer._core._resources.thread_count", lambda: 1)
     alone = embedding_quality(X, Z)
     tuning = dataclasses.replace(_embedding_quality._TUNING, entries_per_block=100)
     monkeypatch.setattr(_embedding_quality, "_TUNING", tuning)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mercer import MemoryBudgetError, NotDifferentiableError
+from mercer.blocks import Blocks, as_blocks
 from mercer.gram import clip_negative_residual
 from mercer.kernels import (
     RBF,
@@ -31,9 +32,9 @@ from mercer.kernels import (
     SklearnKernel,
     White,
 )
-from mercer.models.gp import InducingBound, MarginalLikelihood, StochasticLikelihood
-from mercer.models.gp._inducing_projection import Projection
-from mercer.models.gp._noise_split import diagonal_pullback, latent_and_noise, without_noise
+from mercer.models.gp import InducingBound, MarginalLikelihood, StochasticLikelihood, maximise
+from mercer.models.gp._gp_objective import diagonal_pullback, latent_and_noise, without_noise
+from mercer.models.gp._inducing_bound import Projection
 from mercer.solvers import Status
 from mercer.testing._finite_differences import STEP, directional_derivative
 
@@ -150,6 +151,77 @@ def test_strips_and_threads_do_not_matter():
     assert value == two.value()
     np.testing.assert_array_equal(gradient, two.value_and_gradient()[1])
     assert value == pytest.approx(brute(KERNELS[0], many, y[:, None], 0.0, S), rel=1e-9)
+
+
+@each_noise
+@pytest.mark.parametrize("size", [17, 300, 700])
+def test_blocks_give_the_same_sums(noise, size):
+    many = np.random.default_rng(1).normal(size=(700, 2))
+    y, noise = np.sin(many), noise if np.ndim(noise) == 0 else np.resize(noise, len(many))
+    whole = InducingBound(KERNELS[0], many, y, noise, landmarks=S)
+    value, gradient = whole.value_and_gradient()
+    posterior = whole.posterior()
+    for threads in (1, 2):
+        bound = InducingBound(
+            KERNELS[0], Blocks.of(many, rows=size), y, noise, landmarks=S, n_threads=threads
+        )
+        got, slope = bound.value_and_gradient()
+        assert got == bound.value() == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(slope, gradient, rtol=1e-9)
+        there = bound.posterior()
+        np.testing.assert_allclose(there.expansion(X), posterior.expansion(X), atol=1e-10)
+        np.testing.assert_allclose(there.covariance.diag(X), posterior.covariance.diag(X))
+        assert there.report.certificate == pytest.approx(posterior.report.certificate)
+    one, two = (
+        InducingBound(KERNELS[0], Blocks.of(many, rows=size), y, noise, landmarks=S, n_threads=t)
+        for t in (1, 2)
+    )
+    np.testing.assert_array_equal(one.value_and_gradient()[1], two.value_and_gradient()[1])
+
+
+def test_a_dask_array_gives_the_sums_of_its_blocks():
+    dask_array = pytest.importorskip("dask.array")
+    many = np.random.default_rng(1).normal(size=(700, 2))
+    y, noise = np.sin(many[:, 0]), np.linspace(0.1, 0.2, 700)
+    chunked = as_blocks(dask_array.from_array(many, chunks=(200, -1)))
+    got, want = (
+        InducingBound(KERNELS[0], blocks, y, noise, landmarks=S).value_and_gradient()
+        for blocks in (chunked, Blocks.of(many, rows=200))
+    )
+    assert got[0] == want[0]
+    np.testing.assert_array_equal(got[1], want[1])
+
+
+def test_the_landmarks_of_blocks_are_chosen_from_a_sample():
+    many = np.random.default_rng(1).normal(size=(700, 2)).astype(np.float32)
+    y = np.sin(many[:, 0])
+    bounds = [
+        InducingBound(KERNELS[0], Blocks.of(many, rows=size), y, rank=10) for size in (50, 400)
+    ]
+    np.testing.assert_array_equal(bounds[0].points, bounds[1].points)
+    assert bounds[0].points.shape == (10, 2)
+    given = InducingBound(KERNELS[0], Blocks.of(many), y, rank=10, candidates=X)
+    np.testing.assert_array_equal(given.points, InducingBound(KERNELS[0], X, Y, rank=10).points)
+    # The search over theta uses all blocks, because they have no subsets of rows.
+    assert not bounds[0].capabilities.subset
+    found = maximise(bounds[0], KERNELS[0].theta, KERNELS[0].bounds)
+    assert found.converged
+    array = InducingBound(KERNELS[0], many, y, landmarks=bounds[0].points)
+    assert array.value(found.theta) == pytest.approx(found.value)
+    assert found.value == pytest.approx(
+        maximise(array, KERNELS[0].theta, KERNELS[0].bounds).value, rel=1e-3
+    )
+
+
+def test_blocks_without_noise_and_other_objectives():
+    blocks = Blocks.of(X, rows=20)
+    noise = np.where(np.arange(N) % 30, 0.1, 0.0)
+    with pytest.raises(ValueError, match=f"the noise of 3 of {N} observations is 0"):
+        InducingBound(RBF(), blocks, Y, noise, landmarks=S).value()
+    assert InducingBound(Distance() + White(), blocks, Y, landmarks=S).value() == -np.inf
+    for objective in (MarginalLikelihood, StochasticLikelihood):
+        with pytest.raises(TypeError, match=r"all points in memory, got <ArrayBlocks.*nystroem"):
+            objective(KERNELS[0], blocks, Y)
 
 
 def test_float32_sparse_and_given_points():

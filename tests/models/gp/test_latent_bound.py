@@ -8,7 +8,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.stats import norm
 
-import mercer.models.gp.objectives._bgplvm_bound as _latent_bound
+import mercer.models.gp._latent_objectives as _latent_bound
 from mercer.kernels import RBF, Linear, Matern, Stretch, White
 from mercer.models.gp import (
     InducingBound,

@@ -33,7 +33,7 @@ from mercer.models.gp import (
     maximise,
 )
 from mercer.models.gp._cg_posterior import Preconditioned, Solved
-from mercer.models.gp._inducing_projection import Projection
+from mercer.models.gp._inducing_bound import Projection
 from mercer.solvers import Status
 from mercer.testing._finite_differences import STEP, directional_derivative
 
@@ -57,7 +57,7 @@ each_noise = pytest.mark.parametrize("noise", [0.02, UNEQUAL], ids=["equal", "un
 
 
 def system(kernel, noise, rank):
-    return Preconditioned(Projection.on(kernel, X, noise, X[:rank]), noise)
+    return Preconditioned(Projection.on(kernel, X, noise, X[:rank]))
 
 
 def root_inverse(P):
@@ -286,7 +286,7 @@ def test_drift_counts_in_second_order_alone(monkeypatch):
 
 def test_probes_are_on_a_sphere():
     likelihood = StochasticLikelihood(HARD, X, Y, rank=40)
-    scaled = Preconditioned(likelihood._projection(None), likelihood.noise)
+    scaled = Preconditioned(likelihood._projection(None))
     Z, solved = likelihood._probes(scaled)
     np.testing.assert_allclose(np.einsum("ic,ic->c", Z, solved), N)
     np.testing.assert_allclose(scaled.P.solve(Z), solved, atol=1e-10)

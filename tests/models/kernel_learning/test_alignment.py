@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mercer import alignment
 from mercer.kernels import RBF, Constant, Linear, Polynomial, Spectrum
-from mercer.models.kernel_learning._gram_inner_products import GramInnerProducts
+from mercer.models.kernel_learning._kernel_alignment import GramInnerProducts
 
 
 def centred(K):
@@ -92,14 +92,14 @@ def test_weights_are_checked_and_memory_is_limited():
 
 
 def test_the_number_of_threads_changes_no_bit():
-    from mercer._core import default_threads
+    from mercer._core import resource_scope
     from mercer.gram import gram
 
     X = np.random.default_rng(0).normal(size=(1000, 2))
     grams = [gram(k, X, storage="tiled") for k in (RBF(), Linear(), Polynomial(2))]
-    with default_threads(1):
+    with resource_scope(n_threads=1):
         one = GramInnerProducts.of(grams)
-    with default_threads(2):
+    with resource_scope(n_threads=2):
         two = GramInnerProducts.of(grams)
     assert np.array_equal(one.products, two.products)
 

@@ -1,11 +1,17 @@
 """Tests on chunked samples: same decisions as in memory, and the right level."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from mercer import Blocks, independence_test, two_sample_test
-from mercer.kernels import RBF
+from mercer import Blocks, hsic, independence_test, two_sample_test
+from mercer.kernels import RBF, Linear
+from mercer.models.mean_embedding import _independence_test, _two_sample_test
+from mercer.models.mean_embedding._permutation_test import Rearrangements, landmark_map
+from mercer.models.mean_embedding._sample_validation import canonical_order
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 
 rng = np.random.default_rng(0)
@@ -83,16 +89,91 @@ def test_independence():
     )
 
 
+TESTS = {
+    "two samples": (two_sample_test, {"estimator": "unbiased"}),
+    "two samples, biased": (two_sample_test, {"estimator": "biased"}),
+    "two samples, linear": (two_sample_test, {"method": "linear"}),
+    "independence": (independence_test, {"estimator": "biased"}),
+    "independence, unbiased": (independence_test, {"estimator": "unbiased"}),
+}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_points_in_memory_are_one_block(name):
+    test, options = TESTS[name]
+    options = {"method": "lowrank", "rank": 20, "n_permutations": 99} | options
+    here = test(X, Z, **options)
+    there = test(Blocks.of(X, n), Blocks.of(Z, n), **options)
+    assert (there.statistic, there.pvalue) == (here.statistic, here.pvalue)
+    assert np.array_equal(there.null, here.null)
+    assert (there.truncation, there.rank) == (here.truncation, here.rank)
+    assert there.kernel == here.kernel
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_single_precision_threads_and_passes_change_nothing(name, monkeypatch):
+    test, options = TESTS[name]
+    options = {"rank": 20, "n_permutations": 99} | options
+    A, B = (P.astype(np.float32) for P in (X, Z))
+    here = test(blocks(A), blocks(B), **options)
+    with dask.config.set(scheduler="threads"):
+        there = test(on_dask(A), on_dask(B), **options)
+    assert np.array_equal(there.null, here.null) and there.statistic == here.statistic
+    double = test(*(blocks(P.astype(float)) for P in (A, B)), **options)
+    assert np.array_equal(double.null, here.null)
+    tuning = replace(_independence_test._TUNING, cross_product_bytes=1, permutation_block_bytes=1)
+    monkeypatch.setattr(_independence_test, "_TUNING", tuning)
+    monkeypatch.setattr(_two_sample_test, "_SPLIT_BLOCK_BYTES", 1)
+    monkeypatch.setattr(_two_sample_test, "_SIGNS_PER_BLOCK", 1)
+    parts = test(blocks(A), blocks(B), **options)
+    np.testing.assert_allclose(parts.null, here.null, rtol=1e-10, atol=1e-15)
+
+
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+def test_permutations_within_blocks_are_those_of_brute_force(estimator):
+    x, y = X[:30], Y[:30, :1]
+    options = {"kernel": RBF(1.0), "kernel_y": RBF(2.0), "rank": 30, "n_permutations": 20}
+    found = independence_test(
+        Blocks.of(x, 12), Blocks.of(y, 12), estimator=estimator, random_state=5, **options
+    )
+    random = np.random.default_rng(5)
+    for k, Z in ((RBF(1.0), x), (RBF(2.0), y)):
+        landmark_map((k, Z[canonical_order(Z)]), 30, random)  # uses up the same numbers
+    orders = Rearrangements.of_permutations(30, 20, [12, 12, 6], random)
+    rows = np.concatenate(
+        [
+            start + orders.permutations(block, size, slice(0, 21))
+            for block, (start, size) in enumerate([(0, 12), (12, 12), (24, 6)])
+        ],
+        axis=1,
+    )
+    expected = [hsic(x, y[p], RBF(1.0), RBF(2.0), estimator) for p in rows]
+    np.testing.assert_allclose([found.statistic, *found.null], expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["lowrank", "linear"])
+def test_data_far_from_the_origin_lose_no_digits(method):
+    A, B, far = X, Z + 1.0, 1e7
+    options = {"kernel": Linear(), "method": method, "n_permutations": 99}
+    near = two_sample_test(blocks(A), blocks(B), **options)
+    shifted = two_sample_test(blocks(A + far), blocks(B + far), **options)
+    if method == "lowrank":  # "linear" pairs the same points, also far away
+        assert shifted.pvalue == near.pvalue == 0.01
+    assert shifted.statistic == pytest.approx(near.statistic, rel=1e-5)
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="one sample is in blocks, but the other is not"):
         two_sample_test(blocks(X), Y)
     with pytest.raises(ValueError, match="'permutation' needs all pairs"):
         two_sample_test(blocks(X), blocks(Y), method="permutation")
-    with pytest.raises(ValueError, match=r"'auto' needs all pairs"):
-        independence_test(blocks(X), blocks(Y))
+    with pytest.raises(ValueError, match=r"support method='lowrank'; 'permutation' needs all pair"):
+        independence_test(blocks(X), blocks(Y), method="permutation")
     with pytest.raises(ValueError, match="blocks must have equal sizes: X has 600 rows in 3"):
         two_sample_test(blocks(X), Blocks.of(Y, 100), method="linear")
     with pytest.raises(ValueError, match="X has 2 columns and Y has 1; both samples need the same"):
         two_sample_test(blocks(X), blocks(Y[:, :1]), method="linear")
-    with pytest.raises(ValueError, match="support estimator='biased', got 'unbiased'"):
-        independence_test(blocks(X), blocks(Y), method="lowrank", estimator="unbiased")
+    with pytest.raises(ValueError, match="estimator must be 'biased' or 'unbiased', got 'x'"):
+        independence_test(blocks(X), blocks(Y), estimator="x")
+    with pytest.raises(ValueError, match="X has 3 points, but at least 4 are needed"):
+        two_sample_test(Blocks.of(X[:3]), Blocks.of(Y[:3]), method="linear")

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import MemoryBudgetError, NotPositiveDefiniteError, hsic, independence_test
+from mercer.gram import LowRankGram
 from mercer.kernels import RBF, Distance, Linear, Precomputed, ThinPlate
-from mercer.models.mean_embedding import _hsic
-from mercer.models.mean_embedding.hypothesis_tests import _independence_test
-from mercer.models.mean_embedding.hypothesis_tests._permutations import iter_permutations
-from mercer.models.mean_embedding.hypothesis_tests._test_landmarks import landmark_gram
+from mercer.models.mean_embedding import _hsic, _independence_test
+from mercer.models.mean_embedding._permutation_test import Rearrangements, landmark_map
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(25, 2))
@@ -28,6 +27,11 @@ def by_definition(K, L, estimator):
     K, L, one = K - np.diag(np.diag(K)), L - np.diag(np.diag(L)), np.ones(n)
     middle = (one @ K @ one) * (one @ L @ one) / ((n - 1) * (n - 2))
     return (np.trace(K @ L) + middle - 2 / (n - 2) * one @ K @ L @ one) / (n * (n - 3))
+
+
+def permuted(count, random):
+    orders = Rearrangements.of_permutations(25, count, [25], random)
+    return np.concatenate([orders.permutations(0, 25, part) for part in orders.passes(9)])
 
 
 both = pytest.mark.parametrize("estimator", ["biased", "unbiased"])
@@ -76,7 +80,7 @@ def test_the_unbiased_estimator_does_not_see_the_diagonals(n, seed):
 @both
 def test_permuted_statistics_are_those_of_brute_force(estimator):
     result = independence_test(X, Y, k, l, estimator=estimator, n_permutations=40, random_state=5)
-    rows = np.concatenate(list(iter_permutations(25, 40, np.random.default_rng(5), 9)[1]))
+    rows = permuted(40, np.random.default_rng(5))
     expected = [hsic(X, Y[p], k, l, estimator) for p in rows]
     assert result.statistic == pytest.approx(expected[0], rel=1e-9)
     np.testing.assert_allclose(result.null, expected[1:], rtol=1e-8, atol=1e-13)
@@ -90,8 +94,10 @@ def test_features_are_kernels_like_any_other(estimator):
     options = {"method": "lowrank", "rank": 6, "n_permutations": 30, "random_state": 3}
     result = independence_test(X, Y, k, l, estimator=estimator, **options)
     random = np.random.default_rng(3)
-    K, L = (landmark_gram(f, Z, 6, random, None).to_array() for f, Z in ((k, X), (l, Y)))
-    rows = np.concatenate(list(iter_permutations(25, 30, random, 10**6)[1]))
+    K, L = (
+        LowRankGram(f, Z, landmark_map((f, Z), 6, random)).to_array() for f, Z in ((k, X), (l, Y))
+    )
+    rows = permuted(30, random)
     expected = [by_definition(K, L[np.ix_(p, p)], estimator) for p in rows]
     assert result.statistic == pytest.approx(expected[0], rel=1e-9)
     np.testing.assert_allclose(result.null, expected[1:], rtol=1e-8, atol=1e-12)
@@ -106,6 +112,7 @@ def test_chunks_change_nothing(monkeypatch):
     options = {"n_permutations": 70, "random_state": 1}
     whole = [independence_test(X, Y, method=m, **options) for m in ("permutation", "lowrank")]
     small = {"min_task_terms": 1, "feature_task_bytes": 1, "permutation_block_bytes": 1}
+    small["cross_product_bytes_of_one_block"] = 1
     monkeypatch.setattr(_independence_test, "_TUNING", replace(_independence_test._TUNING, **small))
     parts = [independence_test(X, Y, method=m, **options) for m in ("permutation", "lowrank")]
     for a, b in zip(whole, parts, strict=True):

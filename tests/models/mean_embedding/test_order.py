@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from mercer import hsic, independence_test, two_sample_test
 from mercer.kernels import RBF, Precomputed, Select
-from mercer.models.mean_embedding._canonical_order import UnorderableError, canonical_order
-from mercer.models.mean_embedding.hypothesis_tests import _independence_test, _two_sample_test
+from mercer.models.mean_embedding import _independence_test, _two_sample_test
+from mercer.models.mean_embedding._sample_validation import UnorderableError, canonical_order
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(24, 3))

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from mercer import Expansion, NotDifferentiableError, herd, mmd, thin
 from mercer.gram import TiledGram
 from mercer.kernels import RBF, Callable, Distance, Linear, Select, ThinPlate, White
-from mercer.models.mean_embedding import _kernel_thinning
-from mercer.models.mean_embedding._kernel_thinning import _halve, _swap
-from mercer.models.mean_embedding._weighted_coreset import MeanEmbedding, optimal_weights
+from mercer.models.mean_embedding import _summary
+from mercer.models.mean_embedding._summary import MeanEmbedding, _halve, _swap, optimal_weights
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -120,8 +119,8 @@ def test_halves_are_closer_than_random_ones():
 def test_halving_does_not_depend_on_its_blocks(monkeypatch):
     K = TiledGram(RBF(1.0), X)
     whole = _halve(K, np.arange(60), np.random.default_rng(1), 0.5)
-    tuning = dataclasses.replace(_kernel_thinning._TUNING, points_per_tile=6, rows_per_task=11)
-    monkeypatch.setattr(_kernel_thinning, "_TUNING", tuning)
+    tuning = dataclasses.replace(_summary._TUNING, points_per_tile=6, rows_per_task=11)
+    monkeypatch.setattr(_summary, "_TUNING", tuning)
     parts = _halve(K, np.arange(60), np.random.default_rng(1), 0.5)
     np.testing.assert_array_equal(whole[0], parts[0])
 
@@ -171,7 +170,7 @@ def test_one_point_of_many_takes_no_time():
     halvings = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "mercer.models.mean_embedding._kernel_thinning._halve",
+            "mercer.models.mean_embedding._summary._halve",
             lambda *args: halvings.append(1) or _halve(*args),
         )
         assert thin(Z, 1, RBF()).mmd <= mmd(Z[:1], Z, RBF(), "biased")

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from mercer import Expansion, NotPositiveDefiniteError, mmd, two_sample_test
-from mercer.gram import NystroemMap
+from mercer.gram import DenseGram, LowRankGram
 from mercer.kernels import RBF, Distance, Linear, Precomputed, ThinPlate
+from mercer.models.mean_embedding import _two_sample_test
 from mercer.models.mean_embedding._mmd import SplitSums, pair_terms
+from mercer.models.mean_embedding._permutation_test import Rearrangements, landmark_map, pvalue
 from mercer.models.mean_embedding._sample_validation import pool_samples
-from mercer.models.mean_embedding.hypothesis_tests import _two_sample_test
-from mercer.models.mean_embedding.hypothesis_tests._permutations import iter_splits, pvalue
-from mercer.models.mean_embedding.hypothesis_tests._test_landmarks import landmark_gram
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(14, 2)), rng.normal(size=(19, 2)) + 0.4
@@ -22,7 +21,8 @@ Z = np.concatenate([X, Y])
 
 
 def permuted(m, n, count, seed, size=10**6):
-    return np.concatenate(list(iter_splits(m, n, count, np.random.default_rng(seed), size)[1]))
+    splits = Rearrangements.of_splits(m, n, count, [m], np.random.default_rng(seed))
+    return np.concatenate([splits.splits(0, m, n, part) for part in splits.passes(size)])
 
 
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
@@ -41,10 +41,9 @@ def test_permuted_statistics_are_those_of_brute_force(kernel, estimator):
 def test_features_are_a_kernel_like_any_other(estimator):
     options = {"method": "lowrank", "rank": 5, "n_permutations": 30, "random_state": 7}
     result = two_sample_test(X, Y, RBF(1.3), estimator=estimator, **options)
-    K = landmark_gram(RBF(1.3), Z, 5, np.random.default_rng(7), None).to_array()
-    again = np.random.default_rng(7)
-    landmark_gram(RBF(1.3), Z, 5, again, None)  # uses up the same numbers
-    rows = np.concatenate(list(iter_splits(14, 19, 30, again, 10**6)[1]))
+    random = np.random.default_rng(7)
+    K = LowRankGram(RBF(1.3), Z, landmark_map((RBF(1.3), Z), 5, random)).to_array()
+    rows = permuted(14, 19, 30, random)
     places = np.arange(33)
     expected = [mmd(places[r], places[~r], Precomputed(K), estimator) for r in rows]
     assert result.statistic == pytest.approx(expected[0], abs=1e-12)
@@ -109,10 +108,8 @@ def test_the_order_of_the_points_does_not_choose_the_kernel():
         pool_samples(A[:700], A[700:], None)[0]
         == pool_samples(shuffled[:700], shuffled[700:], None)[0]
     )
-    few, others = (
-        landmark_gram(RBF(2.0), P, 20, np.random.default_rng(0), None) for P in (A, shuffled)
-    )
-    np.testing.assert_array_equal(A[few.indices], shuffled[others.indices])
+    few, others = (landmark_map((RBF(2.0), P), 20, np.random.default_rng(0)) for P in (A, shuffled))
+    np.testing.assert_array_equal(few.points, others.points)
 
 
 def test_the_witness():
@@ -199,9 +196,8 @@ def test_linear_on_constant_samples():
 
 def test_linear_tries_every_row_of_signs_of_a_few_terms():
     result = two_sample_test(X, Y, RBF(), method="linear", n_permutations=127)  # 7 terms
-    shuffle = np.random.default_rng(0)
-    order = shuffle.permutation(14), 14 + shuffle.permutation(19)
-    terms = pair_terms(RBF(), Z[order[0]], Z[order[1]])
+    signs = Rearrangements.of_signs(7, 127, [14], np.random.default_rng(0))
+    terms = pair_terms(RBF(), signs.shuffled(0, X, 0), signs.shuffled(0, Y, 1))
     means = [np.mean(terms * s) for s in product([1, -1], repeat=7)]
     np.testing.assert_allclose(np.sort(result.null), np.sort(means[1:]), atol=1e-15)
     assert result.pvalue == pytest.approx(np.mean(np.array(means) >= means[0] - 1e-12))
@@ -235,12 +231,22 @@ def test_an_unbiased_statistic_that_a_difference_makes_smaller():
 
 
 def test_splits_of_a_gram_and_of_its_factor_agree():
-    K = landmark_gram(RBF(), Z, 8, np.random.default_rng(0), None)
-    dense = NystroemMap.on(RBF(), Z[K.indices]).features(Z)
+    F = landmark_map((RBF(), Z), 8, np.random.default_rng(0)).features(Z)
     rows = permuted(14, 19, 5, 0)
-    sums = SplitSums.of(K, rows, 14)
-    dense -= dense.mean(axis=0)
-    np.testing.assert_allclose(sums.sxx, ((rows @ dense) ** 2).sum(axis=1), rtol=1e-9)
+    G, columns = F - F.mean(axis=0), np.column_stack([rows.T, np.ones(33)])
+    squares = ((A**2).sum(axis=1) @ columns for A in (G, F))
+    found = SplitSums.of_features(G.T @ columns, *squares, (14, 19), RBF())
+    expected = SplitSums.of(DenseGram(Precomputed(G @ G.T), np.arange(33)), rows, 14)
+    for name in ("sxx", "sxy", "syy", "dx", "dy"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-10)
+
+
+def test_the_number_of_splits_is_known_without_counting_them():
+    for m, n in [(2, 3), (3, 3), (2, 40), (29, 2)]:
+        splits = Rearrangements.of_splits(m, n, 10**6, [m], rng)
+        assert splits.is_complete and splits.count == comb(m + n, m) - 1
+    assert not Rearrangements.of_splits(10**6, 10**6, 10**9, [10**6], rng).is_complete
+    assert not Rearrangements.of_splits(2, 2, 99, [1, 1], rng).is_complete
 
 
 def test_what_is_refused():

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from mercer.gram import CentredGram, DenseGram, TiledGram, distribute_products
+from mercer import Blocks
+from mercer.gram import CentredGram, DenseGram, DistributedGram, TiledGram
 from mercer.kernels import RBF, Matern
 from mercer.solvers import BlockKrylov, Status
-from mercer.solvers.eigen import _float32_products
-from mercer.solvers.eigen._float32_products import Float32Products
+from mercer.solvers.eigen import _rayleigh_ritz
+from mercer.solvers.eigen._rayleigh_ritz import Float32Products
 
 K_PAIRS = 6
 rng = np.random.default_rng(0)
@@ -26,7 +27,7 @@ def array(weights=None):
 
 @pytest.fixture(autouse=True)
 def few_points_are_enough(monkeypatch):
-    monkeypatch.setattr(_float32_products, "_MIN_POINTS", 2000)
+    monkeypatch.setattr(_rayleigh_ritz, "_MIN_POINTS", 2000)
 
 
 @pytest.fixture
@@ -114,7 +115,5 @@ def test_where_there_is_no_float32():
     ]
     assert all(Float32Products.of(CentredGram(K), draws) is None for K in grams)
     assert Float32Products.of(np.eye(3000), draws) is None
-    with distribute_products(None):
-        assert TiledGram(KERNEL, X).rounded() is not None
-    with distribute_products(lambda *_: None):
-        assert TiledGram(KERNEL, X).rounded() is None
+    assert TiledGram(KERNEL, X).rounded() is not None
+    assert DistributedGram(KERNEL, Blocks.of(X)).rounded() is None  # no second copy of the points

@@ -13,14 +13,12 @@ from scipy.optimize import minimize
 from mercer import SVC
 from mercer.gram import KernelRows
 from mercer.kernels import Linear
-from mercer.solvers import Status
+from mercer.solvers import SMOThenInteriorPoint, Status
 from mercer.solvers.svm import (
     BlockSMO,
     BoxInterior,
     Dual,
-    SMOThenInteriorPoint,
     _box_interior_point,
-    _interior_point_qp,
 )
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
@@ -301,7 +299,7 @@ def test_a_hard_margin_that_was_not_waited_for_is_not_denied(monkeypatch):
     dual = Dual.classify(signs, np.full(2000, np.inf))
     assert BoxInterior().minimize(F, dual).report.status is Status.CONVERGED
     monkeypatch.setattr(
-        _interior_point_qp,
+        _box_interior_point,
         "find_vertex",
         lambda F, dual, v, tol: _box_interior_point.evaluate_at(F, dual, v),
     )
@@ -467,7 +465,7 @@ def test_what_the_corner_leaves_is_moved_in_pairs(monkeypatch):
     dual = dual_of("classify", numbers, F, np.ones(80))
     expected = BoxInterior().minimize(F, dual).values
     monkeypatch.setattr(
-        _interior_point_qp,
+        _box_interior_point,
         "find_vertex",
         lambda F, dual, v, tol: _box_interior_point.evaluate_at(F, dual, v),
     )

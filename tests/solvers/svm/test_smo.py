@@ -9,8 +9,8 @@ from scipy.optimize import LinearConstraint, minimize
 from mercer.gram import KernelRows, _kernel_rows
 from mercer.kernels import RBF, Linear, Polynomial, Precomputed
 from mercer.solvers import Status
-from mercer.solvers.svm import BlockSMO, Dual, _block_smo, _working_set
-from mercer.solvers.svm._refine_numpy import QPBatch, refine_numpy
+from mercer.solvers.svm import BlockSMO, Dual, _block_smo, _smo_steps
+from mercer.solvers.svm._refinement import QPBatch, refine
 
 KINDS = ["classify", "nu_classify", "regress", "nu_regress", "one_class"]
 KERNELS = [RBF(1.0), Linear(), Polynomial(2, gamma=1.0, coef0=1.0)]
@@ -77,8 +77,8 @@ def tune(monkeypatch, **values):
 def small_blocks(monkeypatch):
     """Nothing is small enough to be solved at once, and blocks hold 16 variables."""
     tune(monkeypatch, max_single_block=0)
-    monkeypatch.setattr(_working_set, "_MAX_VARIABLES", 16)
-    monkeypatch.setattr(_working_set, "_MAX_NEW_VARIABLES", 8)
+    monkeypatch.setattr(_smo_steps, "_MAX_VARIABLES", 16)
+    monkeypatch.setattr(_smo_steps, "_MAX_NEW_VARIABLES", 8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -178,7 +178,7 @@ def test_a_start_at_the_minimum_is_the_end():
 def test_max_iter_is_met_exactly(steps, whole, monkeypatch):
     if not whole:
         tune(monkeypatch, max_single_block=0)
-        monkeypatch.setattr(_working_set, "_MAX_VARIABLES", 16)
+        monkeypatch.setattr(_smo_steps, "_MAX_VARIABLES", 16)
     kernel, X, dual = problem("classify", 0, n=60)
     found = BlockSMO(max_iter=steps).minimize(KernelRows(kernel, X), dual)
     assert found.report.n_iter == steps
@@ -331,7 +331,7 @@ def test_variables_that_meet_bounds_stay_while_the_others_agree(rank):
     programs = QPBatch(np.arange(n), np.array([0, 25, n]), linear, np.zeros(n), np.full(n, 0.1))
     start = np.full(n, 0.05)
     g = programs.gradient(K, start)
-    v = refine_numpy(K, programs, start, g, np.array([True]))
+    v = refine(K, programs, start, g)
     assert np.all((v >= 0.0) & (v <= 0.1)) and np.count_nonzero((v == 0.0) | (v == 0.1)) > 5
     for group in (slice(0, 25), slice(25, n)):
         assert v[group].sum() == pytest.approx(start[group].sum(), abs=1e-12)

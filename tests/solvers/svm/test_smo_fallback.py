@@ -30,7 +30,7 @@ def solved(X, y, C=1.0, **options):
         Dual.classify(y, np.full(len(y), C)),
         SMOThenInteriorPoint(BlockSMO(**options), BoxInterior()),
     )
-    return relay.minimize(KernelRows(Linear(), X), X, dual)
+    return relay.minimize((KernelRows(Linear(), X), X), dual)
 
 
 def test_a_search_that_ends_early_is_kept():

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._console import OutputPath, Session, session_options
-from ._data_options import (
+from ._console import Session, session_options
+from ._main import app
+from ._model_commands import load_with_recipe
+from ._options import (
     RBF,
     Data,
+    call_code,
+    code_option,
     data_options,
+    grouped,
     kernel_option,
+    memory_option,
+    open_table_code,
+    output_option,
     parse_parameters,
+    read_table,
     report_dropped_rows,
+    save_model,
+    seed_option,
+    set_option,
 )
-from ._main import app
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..tables import Recipe, Source, Table
 
 METHODS = {  # for each method: estimator class, and type of the target ("" for none)
     "ridge": ("KernelRidge", "numbers"),
@@ -31,36 +47,58 @@ METHODS = {  # for each method: estimator class, and type of the target ("" for 
     "fisher": ("KernelFisherDiscriminant", "labels"),
 }
 method_argument = click.argument("method", type=click.Choice(list(METHODS)))
-target_option = click.option("--target", metavar="NAME", help="Column to predict.")
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-set_option = click.option(
-    "--set",
-    "more",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Parameter of the estimator, such as alpha=0.1 or C=10; can be repeated.",
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """The data and the options of a method: target, kernel, parameters and random seed."""
+
+    data: Data
+    target: str | None
+    kernel: str | None
+    more: tuple[str, ...]
+    seed: int
+
+    def estimator(
+        self, method: str, max_memory: str | None = None
+    ) -> tuple[type, dict[str, Any], str]:
+        """Return the estimator class, its parameters, and the type of its target (`METHODS`)."""
+        from inspect import signature
+
+        import mercer
+
+        name, targets = METHODS[method]
+        cls = getattr(mercer, name)
+        kernel: str | None = self.kernel or RBF
+        options = {"kernel": kernel, "random_state": self.seed, "max_memory": max_memory}
+        if method == "ridge":  # without an intercept, predictions would shrink towards 0
+            options["fit_intercept"] = True
+        if method == "gp":  # add noise to the kernel, and standardise the targets
+            kernel = self.kernel or f"{RBF} + White(noise=0.1)"
+            options |= {"kernel": kernel, "normalize_y": True}
+        known = signature(cls).parameters
+        options = {key: v for key, v in options.items() if key in known and v is not None}
+        return cls, options | parse_parameters(cls, self.more), targets
+
+    def open(self, session: Session, parameters: dict[str, Any]) -> tuple[Source, Recipe]:
+        """Open the input file, and return it with its unfitted preprocessing recipe."""
+        source = self.data.open(session)
+        return source, self.data.recipe(source, parameters.get("kernel"), self.target)
+
+
+_method_group = grouped(
+    "options",
+    MethodOptions,
+    click.option("--target", metavar="NAME", help="Column to predict."),
+    kernel_option(None),
+    set_option(),
+    seed_option,
 )
-memory_option = click.option("--max-memory", metavar="SIZE", help='Memory limit, such as "2 GiB".')
 
 
-def estimator_and_parameters(
-    method: str, kernel: str | None, more: tuple[str, ...], seed: int, max_memory: str | None = None
-) -> tuple[Any, dict[str, Any], str]:
-    """Return the estimator class, its parameters, and the type of its target (see `METHODS`)."""
-    from inspect import signature
-
-    import mercer
-
-    name, targets = METHODS[method]
-    cls = getattr(mercer, name)
-    known = signature(cls).parameters
-    options = {"kernel": kernel or RBF, "random_state": seed, "max_memory": max_memory}
-    if method == "ridge":  # without an intercept, predictions would shrink towards 0
-        options["fit_intercept"] = True
-    if method == "gp":  # add noise to the kernel, and standardise the targets
-        options |= {"kernel": kernel or f"{RBF} + White(noise=0.1)", "normalize_y": True}
-    options = {key: value for key, value in options.items() if key in known and value is not None}
-    return cls, options | parse_parameters(cls, more), targets
+def method_options(command: Any) -> Any:
+    """Add DATA and the options of a method to a command, which receives `MethodOptions`."""
+    return data_options(_method_group(command))
 
 
 def _centring_message(parameters: dict[str, Any]) -> str:
@@ -81,28 +119,14 @@ def _centring_message(parameters: dict[str, Any]) -> str:
 @app.command()
 @session_options
 @method_argument
-@data_options
-@target_option
-@kernel_option(None)
-@set_option
-@seed_option
-@memory_option
-@click.option(
-    "-o",
-    "--output",
-    type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="Output file for the model; if omitted, only a summary is printed.",
-)
-@click.option("--show-code", is_flag=True, help="Print the equivalent Python code and exit.")
+@method_options
+@memory_option()
+@output_option("Output file for the model; if omitted, only a summary is printed.")
+@code_option
 def fit(
     session: Session,
     method: str,
-    data: Data,
-    target: str | None,
-    kernel: str | None,
-    more: tuple[str, ...],
-    seed: int,
+    options: MethodOptions,
     max_memory: str | None,
     output: str | None,
     show_code: bool,
@@ -118,39 +142,31 @@ def fit(
       mercer fit ridge houses.csv --target price --standardize -o model.mercer
       mercer fit svc cells.parquet --target kind --set C=10 -o model.mercer
     """
-    from ..tables import Trained, save_trained
-    from ._codegen import call_code, open_table_code
-
-    cls, parameters, targets = estimator_and_parameters(method, kernel, more, seed, max_memory)
-    source = data.open(session)
-    recipe = data.recipe(source, parameters.get("kernel"), target)
+    cls, parameters, targets = options.estimator(method, max_memory)
+    source, recipe = options.open(session, parameters)
     labels = targets == "labels"
     if show_code:
-        y = f"recipe.targets(table, labels={labels})"
+        y = f", recipe.targets(table, labels={labels})" if targets else ""
         click.echo(
-            f'"""Equivalent of `mercer fit {method}` on {source.title}."""\n\n'
-            f"from mercer import {cls.__name__}\n"
-            "from mercer.app.tables import Recipe, Trained, open_table, save_trained\n\n"
-            f"table = {open_table_code(source, data.read_options)}.table()\n"
-            f"recipe = {recipe!r}.fit(table)\n"
-            f"X = recipe.transform(table)\n"
-            f"model = {call_code(cls.__name__, parameters)}.fit(X{f', {y}' if targets else ''})\n"
-            f"save_trained(Trained(model, recipe), {output or 'model.mercer'!r})"
+            f'''"""Equivalent of `mercer fit {method}` on {source.title}."""
+
+from mercer import {cls.__name__}
+from mercer.app.tables import Recipe, Trained, open_table, save_trained
+
+table = {open_table_code(source, options.data.read_options)}.table()
+recipe = {recipe!r}.fit(table)
+X = recipe.transform(table)
+model = {call_code(cls.__name__, parameters)}.fit(X{y})
+save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
         )
         return
-    table = source.table()
-    recipe = recipe.fit(table)
-    session.note("\n".join(recipe.describe()))
-    report_dropped_rows(recipe, table, session)
+    table, recipe = read_table(session, source, recipe)
     if message := _centring_message(parameters):
         session.note(message)
     y_args = (recipe.targets(table, labels=labels),) if targets else ()
     with session.progress(method), session.capture_warnings():
         model = cls(**parameters).fit(recipe.transform(table), *y_args)
-    metadata = {"command": shlex.join(["mercer", *sys.argv[1:]]), "input": source.name}
-    if output is not None:
-        save_trained(Trained(model, recipe, metadata), output)
-        session.note(f"wrote {output}")
+    save_model(session, model, recipe, source, output)
     report = getattr(model, "report_", None)
     text = f"{cls.__name__}({model.kernel_})\n{report or ''}".strip()
     session.result(
@@ -162,13 +178,13 @@ def fit(
     )
 
 
-def _rows_with_target(recipe: Any, table: Any, session: Session) -> Any:
+def _rows_with_target(recipe: Recipe, target: str, table: Table, session: Session) -> Table:
     """Return the table without the rows whose target is missing, and warn if there are any."""
     import numpy as np
 
     from ..tables import is_missing
 
-    rows = np.flatnonzero(~is_missing(table.column(recipe.target)))
+    rows = np.flatnonzero(~is_missing(table.column(target)))
     if len(rows) < len(table):
         session.warn(
             f"{len(table) - len(rows)} of {len(table)} rows have no target value and are not scored"
@@ -178,7 +194,7 @@ def _rows_with_target(recipe: Any, table: Any, session: Session) -> Any:
     return table
 
 
-def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
+def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, session: Session) -> None:
     """Warn if some labels are unknown to the classifier; raise an error if all are unknown."""
     from ..tables import TableError
 
@@ -203,11 +219,7 @@ def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
 @app.command()
 @session_options
 @click.argument("model")
-@data_options
-@target_option
-@kernel_option(None)
-@set_option
-@seed_option
+@method_options
 @click.option(
     "--cv",
     type=click.IntRange(2),
@@ -218,11 +230,7 @@ def _check_labels(y: Any, classes: Any, source: str, session: Session) -> None:
 def score(
     session: Session,
     model: str,
-    data: Data,
-    target: str | None,
-    kernel: str | None,
-    more: tuple[str, ...],
-    seed: int,
+    options: MethodOptions,
     cv: int,
 ) -> None:
     r"""Cross-validate a method on DATA, or score a saved model on DATA.
@@ -236,57 +244,62 @@ def score(
       mercer score ridge houses.csv --target price --standardize
       mercer score model.mercer new-houses.csv
     """
+    if model in METHODS:
+        _cross_validate(session, model, options, cv)
+    else:
+        _score_model(session, model, options)
+
+
+def _score_model(session: Session, model: str, options: MethodOptions) -> None:
+    """Print the score of a saved model on the rows of the input file."""
+    if not Path(model).is_file():
+        raise click.UsageError(
+            f"{model!r} is neither a method ({', '.join(METHODS)}) nor a model file"
+        )
+    if options.data.has_column_options or options.target or options.kernel or options.more:
+        raise click.UsageError(
+            f"{model} is a fitted model, so its columns, target, kernel and parameters are "
+            f"fixed; omit the options that set them, or give a method instead of a model file"
+        )
+    table = options.data.open(session).table()
+    trained = load_with_recipe(model)
+    recipe = trained.recipe
+    if recipe is None or recipe.target is None:
+        raise _no_target(model, "score")
+    table = _rows_with_target(recipe, recipe.target, table, session)
+    y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
+    _check_labels(y, getattr(trained.model, "classes_", None), table.source, session)
+    value = float(trained.model.score(recipe.transform(table), y))
+    session.result(f"{value:.6g}", score=value, rows=len(y))
+
+
+def _no_target(model: str, action: str) -> click.UsageError:
+    """Return the error for a model without a target."""
+    return click.UsageError(f"{model} does not predict a target, so there is nothing to {action}")
+
+
+def _cross_validate(session: Session, method: str, options: MethodOptions, cv: int) -> None:
+    """Print the cross-validation scores of a method on the rows of the input file."""
     import numpy as np
-
-    if model not in METHODS:
-        from pathlib import Path
-
-        from ._model_commands import load_with_recipe
-
-        if not Path(model).is_file():
-            raise click.UsageError(
-                f"{model!r} is neither a method ({', '.join(METHODS)}) nor a model file"
-            )
-        if data.has_column_options or target or kernel or more:
-            raise click.UsageError(
-                f"{model} is a fitted model, so its columns, target, kernel and parameters are "
-                f"fixed; omit the options that set them, or give a method instead of a model file"
-            )
-    source = data.open(session)
-    table = source.table()
-    if model not in METHODS:
-        trained = load_with_recipe(model)
-        recipe = trained.recipe
-        if recipe.target is None:
-            raise click.UsageError(
-                f"{model} does not predict a target, so there is nothing to score"
-            )
-        table = _rows_with_target(recipe, table, session)
-        y = recipe.targets(table, labels=hasattr(trained.model, "classes_"))
-        _check_labels(y, getattr(trained.model, "classes_", None), table.source, session)
-        value = float(trained.model.score(recipe.transform(table), y))
-        session.result(f"{value:.6g}", score=value, rows=len(y))
-        return
     from sklearn.base import is_classifier
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    cls, parameters, targets = estimator_and_parameters(model, kernel, more, seed)
+    cls, parameters, targets = options.estimator(method)
     if not targets:
-        raise click.UsageError(f"{model} does not predict a target, so there is nothing to score")
-    recipe = data.recipe(source, parameters.get("kernel"), target)
-    whole = recipe.fit(table)
+        raise _no_target(method, "score")
+    source, recipe = options.open(session, parameters)
+    table, whole = read_table(session, source, recipe)
     # Decide now which columns are one-hot encoded: in the few rows of one fold, a categorical
     # column could be mistaken for an identifier.
     onehot = tuple(part.name for part in whole.parts or () if part.categories is not None)
     recipe = replace(recipe, onehot=onehot)
-    session.note("\n".join(whole.describe()))
-    report_dropped_rows(whole, table, session)
     table = table.take(whole.kept_rows(table))
     y = whole.targets(table, labels=targets == "labels")
     kind = StratifiedKFold if is_classifier(cls()) else KFold
+    folds = kind(cv, shuffle=True, random_state=options.seed).split(np.zeros(len(y)), y)
     values = []
     with session.progress("folds") as update, session.capture_warnings():
-        for train, test in kind(cv, shuffle=True, random_state=seed).split(np.zeros(len(y)), y):
+        for train, test in folds:
             learned = recipe.fit(table.take(train))
             fitted = cls(**parameters).fit(learned.transform(table.take(train)), y[train])
             values.append(float(fitted.score(learned.transform(table.take(test)), y[test])))
@@ -306,11 +319,7 @@ def score(
 @app.command()
 @session_options
 @method_argument
-@data_options
-@target_option
-@kernel_option(None)
-@set_option
-@seed_option
+@method_options
 @click.option(
     "--objective",
     default="loo",
@@ -319,21 +328,11 @@ def score(
     help="Objective to optimise: leave-one-out error, generalised cross-validation, marginal "
     "likelihood or kernel-target alignment.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="Output file for a model that is fitted with the optimised parameters.",
-)
+@output_option("Output file for a model that is fitted with the optimised parameters.")
 def tune(
     session: Session,
     method: str,
-    data: Data,
-    target: str | None,
-    kernel: str | None,
-    more: tuple[str, ...],
-    seed: int,
+    options: MethodOptions,
     objective: str,
     output: str | None,
 ) -> None:
@@ -343,33 +342,23 @@ def tune(
     """
     import mercer
 
-    from ..tables import Trained, save_trained
-
-    cls, parameters, targets = estimator_and_parameters(method, kernel, more, seed)
+    cls, parameters, targets = options.estimator(method)
     if not targets:
-        raise click.UsageError(
-            f"{method} does not predict a target, so there is nothing to optimise"
-        )
-    source = data.open(session)
-    table = source.table()
-    recipe = data.recipe(source, parameters.get("kernel"), target).fit(table)
-    session.note("\n".join(recipe.describe()))
-    report_dropped_rows(recipe, table, session)
+        raise _no_target(method, "optimise")
+    source, recipe = options.open(session, parameters)
+    table, recipe = read_table(session, source, recipe)
     X, y = recipe.transform(table), recipe.targets(table, labels=targets == "labels")
     with session.progress("tuning"), session.capture_warnings():
-        result = mercer.tune(cls(**parameters), X, y, objective, random_state=seed)
+        result = mercer.tune(cls(**parameters), X, y, objective, random_state=options.seed)
         model = result.estimator.fit(X, y) if output is not None else result.estimator
-    if output is not None:
-        metadata = {"command": shlex.join(["mercer", *sys.argv[1:]]), "input": source.name}
-        save_trained(Trained(model, recipe, metadata), output)
-        session.note(f"wrote {output}")
+    save_model(session, model, recipe, source, output)
     session.note(str(result))
     values = model.get_params(deep=False)
     regularisation = {name: values[name] for name in ("alpha", "C") if name in values}
-    options = [f"--kernel {shlex.quote(repr(model.kernel))}"]
-    options += [f"--set {name}={value!r}" for name, value in regularisation.items()]
+    best = [f"--kernel {shlex.quote(repr(model.kernel))}"]
+    best += [f"--set {name}={value!r}" for name, value in regularisation.items()]
     session.result(
-        " ".join(options),
+        " ".join(best),
         kernel=repr(model.kernel),
         value=result.value,
         objective=objective,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from ...estimators import KernelPCA
 from ..tables import Source
-from ._figure import PCAFigure
-
-__all__ = ["report"]
+from ._pca_job import PCAFigure, evenly_spaced
 
 _MAX_POINTS = 3000  # each point is an SVG circle, and more circles make the page slow
 # A tooltip shows the row number, the colour value and up to this many columns.
@@ -24,9 +24,7 @@ _MAX_INTEGER_CLASSES = 10  # integer labels with more distinct values get a cont
 def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:
     """Return the report as a self-contained HTML page."""
     model = figure.model
-    indices = np.unique(
-        np.linspace(0, len(figure.scores) - 1, min(len(figure.scores), _MAX_POINTS)).astype(int)
-    )
+    indices = evenly_spaced(len(figure.scores), _MAX_POINTS)
     explained = float(model.explained_variance_ratio_.sum())
     subset = f"{len(indices)} of {figure.points} rows" if len(indices) < figure.points else ""
     fields = {
@@ -49,7 +47,7 @@ def report(figure: PCAFigure, source: Source, command: str, code: str) -> str:
     escaped["rows"] = "".join(_table_row(model, j) for j in range(model.n_components_))
     escaped["certain"] = "".join(
         f'<li class="{"good" if good else "open"}">{html.escape(text)}</li>'
-        for good, text in accuracy_statements(model)
+        for good, text in _accuracy_statements(model)
     )
     escaped["columns"] = "".join(
         f"<li>{html.escape(text)}</li>" for text in [*figure.recipe.describe(), *source.notes]
@@ -67,106 +65,82 @@ def _row_count(figure: PCAFigure) -> str:
     return f"{figure.points} of {figure.rows} rows ({dropped} dropped because of missing values)"
 
 
-def accuracy_statements(model: Any) -> list[tuple[bool, str]]:
-    """Return sentences about the accuracy of a fitted kernel PCA, each paired with a flag.
+def _accuracy_statements(model: KernelPCA) -> Iterator[tuple[bool, str]]:
+    """Yield sentences about the accuracy of a fitted kernel PCA, each paired with a flag.
 
     The flag is True if the sentence states a guarantee, and False if it states a limitation.
     """
-    c, k = model.certificate_, model.n_components_
-    exact = model._components.basis is None
+    c, k, status = model.certificate_, model.n_components_, model.report_.status
     bounded = np.isfinite(c.upper)
-    statements: list[tuple[bool, str]] = [
-        (
-            model.report_.status.name in ("CONVERGED", "DIRECT", "APPROXIMATE"),
-            f"Solver status: {model.report_.status.value}.",
-        ),
-    ]
+    is_good = status.name in ("CONVERGED", "DIRECT", "APPROXIMATE")
+    yield is_good, f"Solver status: {status.value}."
     if not bounded.any():
-        return [
-            *statements,
-            (
-                False,
-                "The random features approximate the kernel without bias, but the error for this "
-                "particular random seed is unknown.",
-            ),
-        ]
-    widths = (c.upper - c.lower)[bounded] / np.maximum(model.eigenvalues_[bounded], 1e-300)
-    if exact:
-        tight = widths < 1e-6
-        if tight.any():
-            which = f"All {k}" if tight.all() and bounded.all() else f"{int(tight.sum())} of {k}"
-            statements.append(
-                (
-                    True,
-                    f"{which} eigenvalues are proved to have a relative error of at most "
-                    f"{max(float(widths[tight].max()), 1e-16):.1g}, by bounds computed from the "
-                    f"kernel matrix.",
-                )
-            )
-        if not tight.all():
-            statements.append(
-                (
-                    False,
-                    f"The bounds of the other eigenvalues are wider, up to {widths.max():.0%} of "
-                    f"the eigenvalue. The actual errors may be much smaller. --method dense gives "
-                    f"tight bounds for all eigenvalues.",
-                )
-            )
-        if c.nothing_missed:
-            statements.append(
-                (
-                    True,
-                    f"No component was missed: it is proved that these {k} components are the "
-                    f"largest.",
-                )
-            )
-        else:
-            statements.append(
-                (
-                    False,
-                    "It is not proved that these components are the largest, although a missed "
-                    "component is unlikely. --method dense computes all components.",
-                )
-            )
-        sines = c.sines[c.sines < 1]
-        if len(sines):
-            statements.append(
-                (
-                    True,
-                    f"The angle between each computed direction and the exact one has a sine of at "
-                    f"most {sines.max():.1g}.",
-                )
-            )
-        for a, b in c.clusters:
-            statements.append(
-                (
-                    False,
-                    f"Components {a + 1} to {min(b, k)} have eigenvalues that these bounds cannot "
-                    f"separate: their span is accurate, but the individual directions are not.",
-                )
-            )
-    else:
+        yield (
+            False,
+            "The random features approximate the kernel without bias, but the error for this "
+            "particular random seed is unknown.",
+        )
+        return
+    if model._components.basis is not None:
         landmarks = len(model._components.expansion.points)
         lost = model._components.basis.moments.residual / max(model._components.total, 1e-300)
-        statements.append(
-            (
-                lost < 0.05,
-                f"This is a Nyström approximation with {landmarks} landmarks. It does not "
-                f"represent {lost:.2%} of the variance. This fraction is computed exactly, so each "
-                f"exact eigenvalue lies between the printed value and its upper bound.",
-            )
+        yield (
+            lost < 0.05,
+            f"This is a Nyström approximation with {landmarks} landmarks. It does not "
+            f"represent {lost:.2%} of the variance. This fraction is computed exactly, so each "
+            f"exact eigenvalue lies between the printed value and its upper bound.",
         )
         if lost >= 0.05:
-            statements.append((False, "More landmarks (--rank) reduce this fraction."))
-    return statements
+            yield False, "More landmarks (--rank) reduce this fraction."
+        return
+    widths = (c.upper - c.lower)[bounded] / np.maximum(model.eigenvalues_[bounded], 1e-300)
+    tight = widths < 1e-6
+    if tight.any():
+        which = f"All {k}" if tight.all() and bounded.all() else f"{int(tight.sum())} of {k}"
+        yield (
+            True,
+            f"{which} eigenvalues are proved to have a relative error of at most "
+            f"{max(float(widths[tight].max()), 1e-16):.1g}, by bounds computed from the kernel "
+            f"matrix.",
+        )
+    if not tight.all():
+        yield (
+            False,
+            f"The bounds of the other eigenvalues are wider, up to {widths.max():.0%} of the "
+            f"eigenvalue. The actual errors may be much smaller. --method dense gives tight "
+            f"bounds for all eigenvalues.",
+        )
+    if c.nothing_missed:
+        yield (
+            True,
+            f"No component was missed: it is proved that these {k} components are the largest.",
+        )
+    else:
+        yield (
+            False,
+            "It is not proved that these components are the largest, although a missed component "
+            "is unlikely. --method dense computes all components.",
+        )
+    sines = c.sines[c.sines < 1]
+    if len(sines):
+        yield (
+            True,
+            f"The angle between each computed direction and the exact one has a sine of at most "
+            f"{sines.max():.1g}.",
+        )
+    for a, b in c.clusters:
+        yield (
+            False,
+            f"Components {a + 1} to {min(b, k)} have eigenvalues that these bounds cannot "
+            f"separate: their span is accurate, but the individual directions are not.",
+        )
 
 
-def _table_row(model: Any, j: int) -> str:
+def _table_row(model: KernelPCA, j: int) -> str:
     """Return the HTML of row `j` of the table of eigenvalues."""
     value, (lower, upper) = model.eigenvalues_[j], model.eigenvalue_bounds_[j]
     ratios = model.explained_variance_ratio_
-    cells = [f"{j + 1}", f"{value:.6g}", _format_gap(value - lower)]
-    cells += [_format_gap(upper - value)]
+    cells = [f"{j + 1}", f"{value:.6g}", _format_gap(value - lower), _format_gap(upper - value)]
     cells += [f"{ratios[j]:.2%}", f"{ratios[: j + 1].sum():.2%}"]
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
@@ -181,11 +155,7 @@ def _plot_data(figure: PCAFigure, indices: np.ndarray) -> dict[str, Any]:
     model, scores = figure.model, figure.scores[indices]
     table = figure.table.take(indices)
     one_dimensional = scores.shape[1] < 2
-    percent = 100.0 * model.explained_variance_ratio_
-    axes = [
-        f"component {j + 1} ({percent[j]:.1f} % of the variance)"
-        for j in range(min(2, scores.shape[1]))
-    ]
+    axes = figure.axis_labels
     names = ["row", *([figure.color] if figure.color else [])]
     names += [n for n in table.columns if n not in names and table.kinds[n] != "graphs"]
     names = names[: _MAX_TOOLTIP_COLUMNS + 2]
@@ -205,7 +175,7 @@ def _plot_data(figure: PCAFigure, indices: np.ndarray) -> dict[str, Any]:
         "classes": None,
         "label": None,
     }
-    if figure.color is not None:
+    if figure.labels is not None:
         data |= _labels(figure.labels[indices])
     return data
 

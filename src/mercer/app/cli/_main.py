@@ -100,11 +100,9 @@ def _message(error: Exception) -> str:
 
 # Importing these modules registers their commands.
 from . import (  # noqa: E402, F401
-    _compare_command,
-    _explore_command,
+    _embedding_commands,
     _fit_commands,
     _model_commands,
-    _pca_command,
     _test_commands,
     _utility_commands,
 )

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._console import OutputPath, Session, TableOutputPath, session_options
-from ._data_options import Data, input_options
+from ._console import Session, TableOutputPath, session_options
 from ._main import app
+from ._options import Data, code_option, grouped, input_options, open_table_code, output_option
+
+if TYPE_CHECKING:
+    from ..tables import Trained
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
-output_option = click.option(
-    "-o",
-    "--output",
-    type=TableOutputPath(),
-    metavar="FILE",
-    help="Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
-    ".npz; by default standard output.",
-)
-code_option = click.option(
-    "--show-code", is_flag=True, help="Print the equivalent Python code and exit."
-)
 
 
-def load_with_recipe(path: str) -> Any:
+def load_with_recipe(path: str) -> Trained:
     """Load a model with its preprocessing recipe; raise a `TableError` if it has no recipe."""
     from ..tables import TableError, load_trained
 
@@ -38,90 +32,107 @@ def load_with_recipe(path: str) -> Any:
     return trained
 
 
-def write_row_results(
-    session: Session,
-    path: str,
-    data: Data,
-    output: str | None,
-    values: Any,
-    show_code: bool,
-    lines: list[str],
-) -> None:
-    """Apply a saved model to the rows of a file, and write the results block by block.
+@dataclass(frozen=True)
+class RowResults:
+    """A saved model, the file whose rows it is applied to, and the output of the results."""
 
-    `values(trained, points)` returns the result columns of a block.  `lines` is the equivalent
-    Python code, which is printed if `show_code` is True.
-    """
-    from ..._core import length
-    from ..tables import TableError
+    model: str
+    data: Data
+    output: str | None
+    show_code: bool
 
-    source = data.open(session)
-    if show_code:
-        from ._codegen import open_table_code
+    def write(
+        self,
+        session: Session,
+        values: Callable[[Trained, Any], dict[str, Any]],
+        code: str,
+    ) -> None:
+        """Apply the model to the rows, and write the results block by block.
 
-        click.echo(
-            "\n".join(
-                [
-                    '"""Apply a saved model to the rows of a file."""',
-                    "",
-                    "import sys",
-                    "",
-                    "from mercer.app.tables import load_trained, open_table",
-                    "",
-                    f"trained = load_trained({path!r})",
-                    "model, recipe = trained.model, trained.row_recipe",
-                    f"blocks = {open_table_code(source, data.read_options)}"
-                    ".blocks(recipe.text_columns)",
-                    "for number, block in enumerate(blocks):",
-                    "    X = recipe.transform(block)",
-                    *(f"    {line}" for line in lines),
-                    "    answer = recipe.result_table(block, values, all_rows=True)",
-                    "    answer.write(sys.stdout, header=number == 0)",
-                ]
+        `values(trained, points)` returns the result columns of a block.  `code` is the equivalent
+        Python code, which is printed if `show_code` is True.
+        """
+        from ..._core import length
+        from ..tables import TableError
+
+        source, output = self.data.open(session), self.output
+        if self.show_code:
+            opened = open_table_code(source, self.data.read_options)
+            click.echo(
+                f'''"""Apply a saved model to the rows of a file."""
+
+import sys
+
+from mercer.app.tables import load_trained, open_table
+
+trained = load_trained({self.model!r})
+model, recipe = trained.model, trained.row_recipe
+blocks = {opened}.blocks(recipe.text_columns)
+for number, block in enumerate(blocks):
+    X = recipe.transform(block)
+{indent(code, "    ")}
+    answer = recipe.result_table(block, values, all_rows=True)
+    answer.write(sys.stdout, header=number == 0)'''
             )
-        )
-        return
-    trained = load_with_recipe(path)
-    recipe, rows, n = trained.row_recipe, 0, source.shape.rows
-    empty: dict[str, Any] = {}
-    # Blocks in which every row has missing values.  They are written after the first complete row,
-    # which determines the names of the result columns.
-    pending: list[Any] = []
-    with (
-        session.table(output) as write,
-        session.capture_warnings(),
-        session.progress("rows") as update,
-    ):
-        for block in source.blocks(recipe.text_columns):
-            points = recipe.transform(block)
-            rows += length(points)
-            results = values(trained, points) if length(points) else None
-            if results is None and not rows:
-                pending.append(block)
-                continue
-            if results is not None:
-                empty = {name: column[:0] for name, column in results.items()}
-            for previous in pending:
-                write(recipe.result_table(previous, empty, all_rows=True))
-            pending.clear()
-            write(recipe.result_table(block, results or empty, all_rows=True))
-            update(source.fraction_read)
-        if not rows:
-            raise TableError(
-                f"{source.name}: all {n} rows have missing values, so there are no "
-                f"results; fill in the missing values, or fit the model with --impute"
+            return
+        trained = load_with_recipe(self.model)
+        recipe, rows, n = trained.row_recipe, 0, source.shape.rows
+        empty: dict[str, Any] = {}
+        # Blocks in which every row has missing values.  They are written after the first complete
+        # row, which determines the names of the result columns.
+        pending: list[Any] = []
+        with (
+            session.table(output) as write,
+            session.capture_warnings(),
+            session.progress("rows") as update,
+        ):
+            for block in source.blocks(recipe.text_columns):
+                points = recipe.transform(block)
+                rows += length(points)
+                results = values(trained, points) if length(points) else None
+                if results is None and not rows:
+                    pending.append(block)
+                    continue
+                if results is not None:
+                    empty = {name: column[:0] for name, column in results.items()}
+                for previous in pending:
+                    write(recipe.result_table(previous, empty, all_rows=True))
+                pending.clear()
+                write(recipe.result_table(block, results or empty, all_rows=True))
+                update(source.fraction_read)
+            if not rows:
+                raise TableError(
+                    f"{source.name}: all {n} rows have missing values, so there are no "
+                    f"results; fill in the missing values, or fit the model with --impute"
+                )
+        if rows < n:
+            session.warn(
+                f"{n - rows} of {n} rows have missing values, so their results are empty; to "
+                f"replace missing values instead, fit the model again with --impute"
             )
-    if rows < n:
-        session.warn(
-            f"{n - rows} of {n} rows have missing values, so their results are empty; to replace "
-            f"missing values instead, fit the model again with --impute"
-        )
-    if output not in (None, "-"):
-        session.note(f"wrote {output}")
-        session.result("", file=output, rows=n, empty=n - rows)
+        if output not in (None, "-"):
+            session.note(f"wrote {output}")
+            session.result("", file=output, rows=n, empty=n - rows)
 
 
-def _model_with(trained: Any, method: str, instead: str) -> Any:
+_output_group = grouped(
+    "results",
+    RowResults,
+    output_option(
+        "Output file: .csv, .tsv, .jsonl (also with .gz), .parquet, .arrow, .feather, .npy or "
+        ".npz; by default standard output.",
+        type=TableOutputPath(),
+    ),
+    code_option,
+)
+
+
+def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add MODEL, DATA and the options for the output; the command receives `RowResults`."""
+    return model_argument(input_options(_output_group(command)))
+
+
+def _model_with(trained: Trained, method: str, instead: str) -> Any:
     """Return the model, or raise a `TableError` if it does not have the method."""
     from ..tables import TableError
 
@@ -135,37 +146,26 @@ def _model_with(trained: Any, method: str, instead: str) -> Any:
 
 @app.command()
 @session_options
-@model_argument
-@input_options
-@output_option
+@row_options
 @click.option("--proba", is_flag=True, help="Also write the probability of each class.")
 @click.option("--std", is_flag=True, help="Also write the standard deviation of each prediction.")
-@code_option
-def predict(
-    session: Session,
-    model: str,
-    data: Data,
-    output: str | None,
-    proba: bool,
-    std: bool,
-    show_code: bool,
-) -> None:
+def predict(session: Session, results: RowResults, proba: bool, std: bool) -> None:
     r"""Predict the target of each row of DATA with a saved MODEL.
 
     \b
     Example:
       mercer predict model.mercer new.csv > predictions.csv
     """
-    lines = ['values = {"prediction": model.predict(X)}']
+    code = 'values = {"prediction": model.predict(X)}'
     if std:
-        lines = [
-            "prediction, deviation = model.predict(X, return_std=True)",
-            'values = {"prediction": prediction, "std": deviation}',
-        ]
+        code = (
+            "prediction, deviation = model.predict(X, return_std=True)\n"
+            'values = {"prediction": prediction, "std": deviation}'
+        )
     if proba:
-        lines += [
-            "values |= {f'p({c})': p for c, p in zip(model.classes_, model.predict_proba(X).T)}"
-        ]
+        code += (
+            "\nvalues |= {f'p({c})': p for c, p in zip(model.classes_, model.predict_proba(X).T)}"
+        )
 
     from inspect import signature
 
@@ -188,41 +188,33 @@ def predict(
             columns |= {f"p({c})": p_c for c, p_c in zip(fitted.classes_, p.T, strict=True)}
         return columns
 
-    write_row_results(session, model, data, output, values, show_code, lines)
+    results.write(session, values, code)
 
 
 @app.command()
 @session_options
-@model_argument
-@input_options
-@output_option
-@code_option
-def transform(
-    session: Session, model: str, data: Data, output: str | None, show_code: bool
-) -> None:
+@row_options
+def transform(session: Session, results: RowResults) -> None:
     """Compute the components of each row of DATA.
 
     MODEL is a saved kernel PCA, Fisher discriminant or kernel k-means model.
     """
-    lines = [
-        "scores = model.transform(X)",
-        'values = {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}',
-    ]
+    code = (
+        "scores = model.transform(X)\n"
+        'values = {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}'
+    )
 
     def values(trained: Any, X: Any) -> dict[str, Any]:
         scores = _model_with(trained, "transform", "mercer predict").transform(X)
         return {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}
 
-    write_row_results(session, model, data, output, values, show_code, lines)
+    results.write(session, values, code)
 
 
 @app.command()
 @session_options
-@model_argument
-@input_options
-@output_option
-@code_option
-def denoise(session: Session, model: str, data: Data, output: str | None, show_code: bool) -> None:
+@row_options
+def denoise(session: Session, results: RowResults) -> None:
     """Denoise each row of DATA with a saved PCA MODEL.
 
     Each row is projected onto the components in the feature space, and its pre-image is computed.
@@ -230,15 +222,13 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
     """
     from ..tables import TableError
 
-    lines = ["values = recipe.inverse_transform(model.denoise(X))"]
-
     def values(trained: Any, X: Any) -> dict[str, Any]:
         fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
             raise TableError("graphs cannot be written to a table; use model.denoise in Python")
-        return dict(trained.recipe.inverse_transform(fitted.denoise(X)))
+        return trained.recipe.inverse_transform(fitted.denoise(X))
 
-    write_row_results(session, model, data, output, values, show_code, lines)
+    results.write(session, values, "values = recipe.inverse_transform(model.denoise(X))")
 
 
 @app.command()
@@ -246,14 +236,7 @@ def denoise(session: Session, model: str, data: Data, output: str | None, show_c
 @model_argument
 @click.option("-n", "--points", type=click.IntRange(1), help="Number of points in the result.")
 @click.option("--max-error", type=float, help="Largest allowed error; use instead of --points.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="Output file for the compressed model.",
-)
+@output_option("Output file for the compressed model.", required=True)
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
 ) -> None:
@@ -299,25 +282,19 @@ def info(session: Session, model: str) -> None:
 
     trained = load_trained(model)
     fitted, recipe = trained.model, trained.recipe
-    text_lines = (
-        [fitted.summary()]
-        if hasattr(fitted, "summary")
-        else [str(fitted)]
-        if not hasattr(fitted, "get_params")
-        else [
-            f"{type(fitted).__name__}({getattr(fitted, 'kernel_', '')})",
-            *(f"  {line}" for line in str(getattr(fitted, "report_", "")).splitlines()),
-        ]
-    )
+    if hasattr(fitted, "summary"):
+        text_lines = [fitted.summary()]
+    elif hasattr(fitted, "get_params"):
+        text_lines = [f"{type(fitted).__name__}({getattr(fitted, 'kernel_', '')})"]
+        text_lines += [f"  {line}" for line in str(getattr(fitted, "report_", "")).splitlines()]
+    else:
+        text_lines = [str(fitted)]
     parameters = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else {}
     columns = ["no preprocessing: written by mercer.save"] if recipe is None else recipe.describe()
     text_lines += ["", "Columns", *(f"  {line}" for line in columns)]
     if trained.metadata:
-        text_lines += [
-            "",
-            "Created by",
-            *(f"  {name:<10} {text}" for name, text in trained.metadata.items()),
-        ]
+        text_lines += ["", "Created by"]
+        text_lines += [f"  {name:<10} {text}" for name, text in trained.metadata.items()]
     session.result(
         "\n".join(text_lines),
         estimator=type(fitted).__name__,

@@ -1,4 +1,4 @@
-"""Kernel PCA of a file, in memory or out of core with checkpoints, for `mercer pca`.
+"""Kernel PCA of a file, in memory or out of core with checkpoints, and its figure.
 
 The code printed by --show-code makes the same calls as `fit_in_memory` and `fit_out_of_core`, so
 its results are bit-for-bit identical.
@@ -19,14 +19,97 @@ import numpy as np
 
 from ..._version import __version__
 from ...estimators import KernelPCA
-from ..tables import Recipe, Source, Table, TableError, Trained, load_trained, save_trained
-from ._codegen import call_code, open_table_code
+from ..tables import (
+    Recipe,
+    Source,
+    Table,
+    TableError,
+    Trained,
+    label_values,
+    load_trained,
+    save_trained,
+)
 from ._console import Session, atomic_write
-from ._data_options import dropped_rows_message
-from ._figure import PCAFigure
+from ._options import call_code, dropped_rows_message, open_table_code
 
 SAMPLE_ROWS = 20_000  # landmarks are chosen from a random sample of this many rows
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
+
+
+MAX_SHOWN = 20_000  # the figure shows at most this many points, evenly spaced in the file
+
+
+def evenly_spaced(n: int, count: int) -> np.ndarray:
+    """Return at most `count` evenly spaced indices from 0 to n - 1."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
+
+
+class PCAFigure:
+    """Scores, labels and table rows of the points shown in the figure and the report.
+
+    `rows` is the number of rows of the file, and `points` the number of rows that were used, which
+    is smaller if rows with missing values were dropped.
+    """
+
+    def __init__(self, model: KernelPCA, recipe: Any, rows: int, color: str | None) -> None:
+        self.model, self.recipe, self.rows, self.color = model, recipe, rows, color
+        self.shown = evenly_spaced(rows, MAX_SHOWN)
+        self.points = 0
+        self._scores: list[np.ndarray] = []
+        self._parts: list[Table] = []
+
+    def add(self, table: Table, scores: np.ndarray) -> None:
+        """Add a block of rows and their scores; only rows to be shown are stored."""
+        self.points += len(scores)
+        rows = self.recipe.kept_rows(table)
+        is_shown = np.isin(rows + table.start, self.shown, assume_unique=True)
+        self._scores.append(scores[is_shown])
+        columns = table.take(rows[is_shown]).columns
+        numbers = rows[is_shown] + table.start + 1
+        self._parts.append(Table({"row": numbers, **columns}, table.source))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The scores of the shown points."""
+        return np.concatenate(self._scores)
+
+    @property
+    def table(self) -> Table:
+        """The shown rows, with their numbers in the file as the column `row`."""
+        return Table.joined(self._parts)
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The values that colour the points, or None."""
+        return None if self.color is None else label_values(self.table.column(self.color))
+
+    @property
+    def axis_labels(self) -> list[str]:
+        """The labels of the axes of the first two components."""
+        percent = 100.0 * self.model.explained_variance_ratio_[:2]
+        return [f"component {j + 1} ({p:.1f} % of the variance)" for j, p in enumerate(percent)]
+
+    def draw(self, path: Path) -> None:
+        """Draw the embedding and the eigenvalues, and save the figure as a PNG file."""
+        from matplotlib.figure import Figure
+
+        from ...plotting import embedding, spectrum
+
+        figure = Figure(figsize=(12.8, 6.4), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=[1.7, 1])
+        scores = self.scores
+        if scores.shape[1] > 1:
+            embedding(scores, self.labels, ax=left)
+            for axes in figure.axes[2:]:  # the axes after the first two are the colour bar
+                axes.set_ylabel(str(self.color))
+            left.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1])
+        else:
+            left.plot(scores[:, 0], ".")
+            left.set(xlabel="row", ylabel="component 1")
+        subset = "" if len(scores) == self.points else f" ({len(scores)} shown)"
+        left.set_title(f"Kernel PCA of {self.points} points{subset}", loc="left")
+        spectrum(self.model, ax=right)
+        figure.savefig(path, dpi=150)
 
 
 @dataclass(frozen=True)
@@ -245,53 +328,41 @@ class PCARun:
         streamed = self.parameters.get("eigen_solver") in ("nystroem", "features")
         extra_columns = () if self.color is None else (self.color,)
         constructor = call_code("KernelPCA", self.parameters)
-        lines = [
-            f'"""Kernel PCA of {self.source.title}: equivalent to `mercer pca`."""',
-            "",
-            "import sys",
-            "",
-            "from mercer import KernelPCA",
-            "from mercer.app.tables import Recipe, open_table",
-            "",
-            f"source = {open_table_code(self.source, self.read_options)}",
-        ]
         names = '{f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}'
+        code = f'''"""Kernel PCA of {self.source.title}: equivalent to `mercer pca`."""
+
+import sys
+
+from mercer import KernelPCA
+from mercer.app.tables import Recipe, open_table
+
+source = {open_table_code(self.source, self.read_options)}
+'''
         if not streamed:
-            lines += [
-                "table = source.table()",
-                f"recipe = {self.recipe!r}.fit(table)",
-                f"model = {constructor}",
-                "scores = model.fit_transform(recipe.transform(table))",
-                "print(model.summary(), file=sys.stderr)",
-                f"recipe.result_table(table, {names}, {extra_columns!r}).write(sys.stdout)",
-            ]
-            return "\n".join(lines) + "\n"
-        overrides = "kernel=start.kernel_"
+            return f"""{code}table = source.table()
+recipe = {self.recipe!r}.fit(table)
+model = {constructor}
+scores = model.fit_transform(recipe.transform(table))
+print(model.summary(), file=sys.stderr)
+recipe.result_table(table, {names}, {extra_columns!r}).write(sys.stdout)
+"""
+        overrides = '"kernel": start.kernel_'
         if self.parameters["eigen_solver"] == "nystroem":
-            overrides += ", landmarks=start.X_fit_"
-        lines += [
-            f"recipe = {self.recipe!r}.fit(source.blocks())",
-            "# The length scale of the kernel and the landmarks come from a sample of all rows.",
-            f"sample = source.sample({SAMPLE_ROWS}, {self.parameters['random_state']})",
-            f"start = {constructor}.partial_fit(recipe.transform(sample))",
-            f"model = KernelPCA(**{{**start.get_params(), {_as_dict_entries(overrides)}}})",
-            "for block in source.blocks():",
-            "    model.partial_fit(recipe.transform(block))",
-            "print(model.summary(), file=sys.stderr)",
-            "for number, block in enumerate(source.blocks()):",
-            "    scores = model.transform(recipe.transform(block))",
-            f"    values = {names}",
-            f"    table = recipe.result_table(block, values, {extra_columns!r})",
-            "    table.write(sys.stdout, header=number == 0)",
-        ]
-        return "\n".join(lines) + "\n"
-
-
-def _as_dict_entries(overrides: str) -> str:
-    """Convert the text "a=x, b=y" to dictionary entries, '"a": x, "b": y'."""
-    return ", ".join(
-        f'"{name}": {value}' for name, value in (p.split("=") for p in overrides.split(", "))
-    )
+            overrides += ', "landmarks": start.X_fit_'
+        return f"""{code}recipe = {self.recipe!r}.fit(source.blocks())
+# The length scale of the kernel and the landmarks come from a sample of all rows.
+sample = source.sample({SAMPLE_ROWS}, {self.parameters["random_state"]})
+start = {constructor}.partial_fit(recipe.transform(sample))
+model = KernelPCA(**{{**start.get_params(), {overrides}}})
+for block in source.blocks():
+    model.partial_fit(recipe.transform(block))
+print(model.summary(), file=sys.stderr)
+for number, block in enumerate(source.blocks()):
+    scores = model.transform(recipe.transform(block))
+    values = {names}
+    table = recipe.result_table(block, values, {extra_columns!r})
+    table.write(sys.stdout, header=number == 0)
+"""
 
 
 def _without_run_time(model: KernelPCA) -> KernelPCA:

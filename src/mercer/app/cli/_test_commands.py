@@ -8,14 +8,16 @@ from typing import Any
 import click
 
 from ._console import Session, session_options
-from ._data_options import (
+from ._main import CommandGroup, app
+from ._options import (
     Data,
+    Decorator,
     data_options,
     dropped_rows_message,
     kernel_option,
     report_dropped_rows,
+    seed_option,
 )
-from ._main import CommandGroup, app
 
 
 @app.group(cls=CommandGroup)
@@ -30,7 +32,14 @@ permutations_option = click.option(
     show_default=True,
     help="Number of random permutations.",
 )
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+
+
+def columns_option(letter: str, variable: str) -> Decorator:
+    """Return the option --x or --y, which selects the columns of one of the variables."""
+    text = f"Columns of the {variable} variable, comma-separated."
+    return click.option(
+        f"--{letter}", variable, multiple=True, required=True, metavar="NAMES", help=text
+    )
 
 
 def _print_result(session: Session, result: Any, significant: str, not_significant: str) -> None:
@@ -116,22 +125,8 @@ def two_sample(
 @test.command()
 @session_options
 @data_options
-@click.option(
-    "--x",
-    "first",
-    multiple=True,
-    required=True,
-    metavar="NAMES",
-    help="Columns of the first variable, comma-separated.",
-)
-@click.option(
-    "--y",
-    "second",
-    multiple=True,
-    required=True,
-    metavar="NAMES",
-    help="Columns of the second variable, comma-separated.",
-)
+@columns_option("x", "first")
+@columns_option("y", "second")
 @kernel_option()
 @click.option(
     "--kernel-y",

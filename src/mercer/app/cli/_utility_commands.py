@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
-from ._console import FAILED, NOT_CONVERGED, OutputPath, Session, session_options
+from ._console import FAILED, NOT_CONVERGED, Session, atomic_write, session_options
 from ._main import app
+from ._options import output_option
 
 
 @app.command()
@@ -112,14 +113,11 @@ def _fraction(step: str) -> float | None:
 
 @app.command()
 @session_options
-@click.option(
-    "-o",
-    "--output",
-    type=OutputPath(file_okay=False),
-    metavar="FOLDER",
+@output_option(
+    "Folder for the data, the figure, the model and the report.",
+    folder=True,
     default="out",
     show_default=True,
-    help="Folder for the data, the figure, the model and the report.",
 )
 def demo(session: Session, output: str) -> None:
     """Run kernel PCA on a data set of handwritten digits.
@@ -129,7 +127,6 @@ def demo(session: Session, output: str) -> None:
     from sklearn.datasets import load_digits
 
     from ..tables import Table
-    from ._console import atomic_write
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,9 +8,9 @@ the page of the server, in a notebook, and in a saved page.  A `Controller` hand
 a view.  It does not depend on the transport: a websocket of the server, or the comm of a notebook.
 """
 
-from ._embedding_models import affordable_kernel_pca
+from ._embeddings import affordable_kernel_pca
 from ._explore import Explorer, explore, scene_from_table
-from ._file_watch import file_stamp
+from ._scene import file_stamp
 from ._server import serve
 
 __all__ = [

@@ -7,6 +7,8 @@ cancels an older fit at its next step or discards its result.
 from __future__ import annotations
 
 import base64
+import logging
+import queue
 import tempfile
 import threading
 import time
@@ -24,7 +26,8 @@ from ...estimators import KernelPCA
 from ...kernels import Kernel, as_kernel
 from ...solvers import Status
 from ..tables import open_table
-from ._embedding_models import (
+from ._embeddings import (
+    Embedding,
     affordable_kernel_pca,
     as_vectors,
     fit_second_embedding,
@@ -33,14 +36,81 @@ from ._embedding_models import (
     second_options,
     uses_kernel_distances,
 )
-from ._embedding_view import Embedding
-from ._file_watch import WatchedScene
-from ._html import page
-from ._scene import Scene
-from ._serialize import pack
-from ._worker import Worker
+from ._scene import Scene, WatchedScene
+from ._serialize import pack, page
 
-__all__ = ["Controller"]
+__all__ = ["Controller", "Worker"]
+
+_log = logging.getLogger("mercer.app.explorer")
+
+
+class Worker:
+    """Run tasks in order, in one daemon thread that starts with the first task.
+
+    `concurrent.futures.ThreadPoolExecutor` is not suitable, because the interpreter waits for its
+    threads at exit, so Ctrl-C would not end the process while a task is running.  If a task raises
+    an exception, one line is written to the log.
+
+    Parameters
+    ----------
+    name : str
+        Name of the thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]
+        self._tasks = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._running = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a task is running."""
+        return self._running
+
+    def submit(self, task: Callable[..., Any], *args: Any) -> None:
+        """Queue the call `task(*args)`; after `close`, do nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._tasks.put((task, args))
+
+    def close(self, *, drop: bool = True) -> None:
+        """End the thread after the running task.
+
+        If `drop` is True, queued tasks are discarded; otherwise they are run first.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            while drop and not self._tasks.empty():
+                self._tasks.get()
+            self._tasks.put(None)
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until the thread has ended; call `close` first."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while (call := self._tasks.get()) is not None:
+            task, args = call
+            self._running = True
+            try:
+                task(*args)
+            except Exception as error:  # the next task must still run
+                _log.warning("%s failed: %s", self._name, type(error).__name__)
+            finally:
+                self._running = False
+            del call, task, args  # a task may refer to a large scene; release it before waiting
+
 
 MAX_UNCONFIRMED_SECONDS = 1.0  # longer fits start only when the user presses Run
 _MAX_COMPONENTS = 50  # the page does not accept more components
@@ -354,16 +424,16 @@ class Controller:
         rows would be similar.
         """
         X, first = self.scene.points, self.scene.embeddings[0]
-        domain = first.model.kernel_.domain if first.is_kernel_pca else "vectors"
+        domain = first.model.kernel_.domain.kind if first.is_kernel_pca else "vectors"
         dense = as_vectors(X)
         if (dense is None and not hasattr(X, "toarray")) or domain in _STRUCTURED:
             return
-        if kernel.domain in _STRUCTURED:
+        if kernel.domain.kind in _STRUCTURED:
             columns = (X if dense is None else dense).shape[1]
             raise ValueError(
-                f"{kernel} compares {kernel.domain}, but the points are vectors of {columns} "
+                f"{kernel} compares {kernel.domain.kind}, but the points are vectors of {columns} "
                 f"numbers; use a kernel on vectors, for example RBF(1.0), or open a file with a "
-                f"column of {kernel.domain}"
+                f"column of {kernel.domain.kind}"
             )
 
     def _needs_second(self, fit_request: FitRequest, model: Any) -> bool:

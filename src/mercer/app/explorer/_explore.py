@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,10 @@ import numpy as np
 from ..._core import entry_point, is_table, length
 from ...estimators import KernelPCA
 from ..tables import ColumnTransform, Recipe, Table
-from ._embedding_models import as_vectors, embedding_of, fit_second_embedding, second_options
-from ._embedding_view import Embedding
-from ._html import page
+from ._controller import Controller
+from ._embeddings import Embedding, as_vectors, embedding_of, fit_second_embedding, second_options
 from ._scene import Scene
-from ._serialize import large_integers
+from ._serialize import adapter, large_integers, page, script, style
 
 __all__ = ["Explorer", "explore", "scene_from_table"]
 
@@ -119,10 +119,8 @@ class Explorer:
         from ._server import require_panel
 
         require_panel()
-        from ._panel_component import Component
-
         if self._component is None:
-            self._component = Component(self._scene, height)
+            self._component = _component_class()(self._scene, height)
         return self._component
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
@@ -134,6 +132,35 @@ class Explorer:
     def __repr__(self) -> str:
         embeddings = " and ".join(e.title for e in self.scene.embeddings)
         return f"<Explorer: {len(self.scene)} points, {embeddings}>"
+
+
+@cache
+def _component_class() -> Any:
+    """Return the class of the Panel component; panel is imported only when it is needed."""
+    import param
+    from panel.custom import JSComponent
+
+    class Component(JSComponent):
+        """A Panel component that shows a scene in a notebook or in a Panel application."""
+
+        css_height = param.String(default="640px", doc="CSS height of the component.")
+
+        _esm = script() + adapter()
+        _stylesheets = [style(), ":host { display: block; width: 100%; }"]  # noqa: RUF012
+
+        def __init__(self, scene: Scene, css_height: str = "640px") -> None:
+            self.controller = Controller(scene, self._send_msg)
+            super().__init__(css_height=css_height, sizing_mode="stretch_width")
+
+        def _handle_msg(self, data: Any) -> None:
+            self.controller.handle(data)
+
+        def _cleanup(self, root: Any = None) -> None:
+            super()._cleanup(root)
+            if not self._models:  # the last page that shows the component was closed
+                self.controller.close()
+
+    return Component
 
 
 @entry_point

@@ -32,7 +32,7 @@ from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from ._controller import Controller
-from ._html import served_page
+from ._serialize import served_page
 
 __all__ = ["ExplorerApplication", "run_server"]
 

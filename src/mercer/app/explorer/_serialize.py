@@ -1,4 +1,6 @@
-"""The binary format of messages to the view: JSON, followed by the bytes of all arrays.
+"""The binary format of messages to the view, and the HTML pages that contain or receive them.
+
+A message is JSON, followed by the bytes of all arrays:
 
     size of the JSON (4 bytes) | 4 zero bytes | JSON, padded to a multiple of 8 | arrays
 
@@ -8,14 +10,29 @@ bytes.  The same format is used over the websocket, in a notebook, and in a save
 
 from __future__ import annotations
 
+import base64
+import gzip
+import html
 import json
 import math
+import re
 import struct
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-__all__ = ["column_message", "large_integers", "pack"]
+__all__ = [
+    "adapter",
+    "column_message",
+    "large_integers",
+    "pack",
+    "page",
+    "script",
+    "served_page",
+    "style",
+]
 
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
@@ -144,3 +161,67 @@ def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, 
             packed[absent] = limits.max
             return packed, int(limits.max)
     raise OverflowError(f"integers from {low} to {high} do not fit into 32 bits")
+
+
+# A saved page may neither load anything nor connect to a server.
+_SAVED_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">\n"
+)
+_SAVED_START = """\
+const scene = unpack(await decompress(document.getElementById("data").textContent));
+mount(document.getElementById("explorer"), scene);"""
+_SCRIPT_FILES = ("wire", "query", "colours", "raster", "geometry", "pane", "view", "controls")
+
+
+@cache
+def script() -> str:
+    """Return the JavaScript code of the view, a module without dependencies."""
+    return "\n".join(_asset(f"{part}.js") for part in _SCRIPT_FILES)
+
+
+@cache
+def adapter() -> str:
+    """Return the JavaScript code that connects the view to Panel."""
+    return _asset("panel.js")
+
+
+@cache
+def style() -> str:
+    """Return the style sheet of the view."""
+    return _asset("view.css")
+
+
+def page(message: dict[str, Any]) -> str:
+    """Return a self-contained HTML page for a scene, given as the result of `Scene.to_message`.
+
+    The data are compressed with gzip and encoded as base64, so that no text in the data can close
+    the HTML element that contains them.
+    """
+    data = base64.b64encode(gzip.compress(pack(message), compresslevel=6, mtime=0)).decode()
+    element = f'<script type="application/octet-stream" id="data">{data}</script>\n'
+    return _fill_template(message["title"], policy=_SAVED_POLICY, data=element, start=_SAVED_START)
+
+
+def served_page(title: str, nonce: str) -> str:
+    """Return the HTML page that the server sends, which connects to the server.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    nonce : str
+        Random string that marks the script and the style for the Content-Security-Policy.
+    """
+    return _fill_template(title, nonce=f' nonce="{nonce}"', start=_asset("served.js"))
+
+
+def _fill_template(title: str, **fields: str) -> str:
+    """Replace {{field}} in the template of a page; fields that are not given are empty."""
+    fields |= {"title": html.escape(title), "style": style(), "script": script()}
+    return re.sub(r"\{\{(\w+)\}\}", lambda m: fields.get(m[1], ""), _asset("page.html"))
+
+
+@cache
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text("utf-8")

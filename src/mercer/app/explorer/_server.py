@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._controller import Controller
-from ._file_watch import WatchedScene
-from ._scene import Scene
+from ._scene import Scene, WatchedScene
 
 if TYPE_CHECKING:
     from tornado.ioloop import IOLoop

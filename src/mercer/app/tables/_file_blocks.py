@@ -6,24 +6,21 @@ At most two blocks are in memory at a time: the current block, and the prefetche
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
 from ...blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ._open_table import open_table
-from ._table import EMPTY, NUMBER, TableError, kind_of, suggest_name
+from ._table import TableError, suggest_name
 from ._table_source import Source
 
 __all__ = ["open_blocks"]
 
 _ARRAY_SUFFIXES = (".npy", ".zarr")
-_PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 def open_blocks(
@@ -98,10 +95,7 @@ def open_blocks(
     if format is None and all(suffix in _ARRAY_SUFFIXES for suffix in suffixes):
         blocks = ArrayBlocks.below([_open_array(path) for path in resolved], rows)
         return blocks if columns is None else blocks[columns]
-    reader: Any = (
-        _ParquetFile if format == "parquet" or suffixes[0] in _PARQUET_SUFFIXES else _AnyTable
-    )
-    sources = tuple(reader(open_table(path, format=format)) for path in resolved)
+    sources = tuple(open_table(path, format=format) for path in resolved)
     return TableBlocks.below(sources, columns, rows)
 
 
@@ -157,100 +151,25 @@ class _MappedRows:
             ) from None
 
 
-class _ColumnFile(Protocol):
-    """Interface of a file with named columns, which yields its rows in pieces."""
-
-    name: str
-
-    @property
-    def names(self) -> list[str]: ...
-
-    @property
-    def count(self) -> int: ...
-
-    def pieces(self, names: list[str], rows: int) -> Iterator[list[Any]]:
-        """Yield the arrays of the columns `names`, for a few rows at a time."""
-
-
-class _AnyTable:
-    """Any source of `open_table`; a first pass counts the rows."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self.name = source, source.name
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.source.shape.kinds)
-
-    @property
-    def count(self) -> int:
-        return self.source.shape.rows
-
-    def pieces(self, names: list[str], rows: int) -> Iterator[list[Any]]:
-        kinds = self.source.shape.kinds
-        _refuse_text(self.name, {name: kinds[name] for name in names})
-        for table in self.source.blocks():
-            yield [table.columns[name] for name in names]
-
-
-class _ParquetFile:
-    """A Parquet file, which reads only the selected columns."""
-
-    def __init__(self, source: Any) -> None:
-        self.source, self.name = source, source.name
-
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        with self.source._open() as (file, _, _):
-            yield file
-
-    @cached_property
-    def names(self) -> list[str]:
-        with self._open() as file:
-            return list(file.schema_arrow.names)
-
-    @cached_property
-    def count(self) -> int:
-        with self._open() as file:
-            return int(file.metadata.num_rows)
-
-    def pieces(self, names: list[str], rows: int) -> Iterator[list[Any]]:
-        with self._open() as file:
-            for batch in file.iter_batches(batch_size=rows, columns=names):
-                columns = {n: self.source._column(n, batch.column(n)) for n in names}
-                _refuse_text(self.name, {n: kind_of(column) for n, column in columns.items()})
-                yield list(columns.values())
-
-
-def _refuse_text(source: str, kinds: dict[str, str]) -> None:
-    """Raise a TableError if there are several columns and one of them is not numeric."""
-    text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
-    if text and len(kinds) > 1:
-        raise TableError(
-            f"{source}: the column {text[0]!r} contains {kinds[text[0]]}, but points must be "
-            f"numeric; select the numeric columns: columns={[n for n in kinds if n not in text]}"
-        )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class TableBlocks(LocalBlocks):
     """Blocks of rows from tables in files: numeric rows, or one column of any kind."""
 
     sizes: tuple[int, ...]
     width: int | None
-    sources: tuple[_ColumnFile, ...]
+    sources: tuple[Source, ...]
     rows: int
     names: list[str] = field(default_factory=list)
     y: Any = None
     weights: Any = None
 
     @classmethod
-    def below(cls, sources: tuple[_ColumnFile, ...], columns: Any, rows: int | None) -> Self:
+    def below(cls, sources: tuple[Source, ...], columns: Any, rows: int | None) -> Self:
         """Concatenate the rows of several files, which must have the same columns."""
-        available = sources[0].names
+        available = sources[0].column_names
         names = available if columns is None else _select_columns(sources[0], columns)
         for source in sources[1:]:
-            if missing := [name for name in names if name not in source.names]:
+            if missing := [name for name in names if name not in source.column_names]:
                 raise TableError(
                     f"{source.name} has no column {missing[0]!r}, which {sources[0].name} has; "
                     f"files that are concatenated must have the same columns"
@@ -259,10 +178,10 @@ class TableBlocks(LocalBlocks):
         step = rows_per_block(len(available), rows)
         sizes: list[int] = []
         for source in sources:
-            if not source.count:
+            if not source.row_count:
                 raise TableError(f"{source.name} has no rows; omit this file")
-            starts = range(0, source.count, step)
-            sizes += [min(step, source.count - start) for start in starts]
+            starts = range(0, source.row_count, step)
+            sizes += [min(step, source.row_count - start) for start in starts]
         return cls(tuple(sizes), width, sources, step, names)
 
     @property
@@ -289,26 +208,26 @@ class TableBlocks(LocalBlocks):
 
 
 def _regroup(
-    pieces: Iterator[np.ndarray], sizes: Iterator[int], source: _ColumnFile
+    pieces: Iterator[np.ndarray], sizes: Iterator[int], source: Source
 ) -> Iterator[np.ndarray]:
     """Regroup the pieces of a file into blocks of the given sizes.
 
-    A TableError is raised if the file no longer has `source.count` rows.
+    A TableError is raised if the file no longer has `source.row_count` rows.
     """
     pending: list[np.ndarray] = []
-    n_remaining = source.count
+    n_remaining = source.row_count
     while n_remaining:
         size = next(sizes)
         while sum(map(len, pending)) < size:
             if (piece := next(pieces, None)) is None:
-                raise _file_changed_error(source.name, f"it has fewer than {source.count} rows")
+                raise _file_changed_error(source.name, f"it has fewer than {source.row_count} rows")
             pending.append(piece)
         joined = pending[0] if len(pending) == 1 else np.concatenate(pending)
         yield joined[:size]
         pending = [joined[size:]] if len(joined) > size else []
         n_remaining -= size
     if pending or next(pieces, None) is not None:
-        raise _file_changed_error(source.name, f"it has more than {source.count} rows")
+        raise _file_changed_error(source.name, f"it has more than {source.row_count} rows")
 
 
 def _file_changed_error(name: Any, how: str) -> TableError:
@@ -316,14 +235,14 @@ def _file_changed_error(name: Any, how: str) -> TableError:
     return TableError(f"{name} has changed since it was opened: {how}; open it again")
 
 
-def _select_columns(source: _ColumnFile, columns: Any) -> list[str]:
+def _select_columns(source: Source, columns: Any) -> list[str]:
     """Return the names of the selected columns; raise a TableError if one does not exist."""
     selected: list[Any] = [columns] if isinstance(columns, (str, int)) else list(columns)
+    known = source.column_names
     for name in selected:
-        if name not in source.names:
+        if name not in known:
             raise TableError(
-                f"{source.name} has no column {name!r}{suggest_name(str(name), source.names)} its "
-                f"columns are "
-                f"{', '.join(map(str, source.names))}"
+                f"{source.name} has no column {name!r}{suggest_name(str(name), known)} its "
+                f"columns are {', '.join(map(str, known))}"
             )
     return selected

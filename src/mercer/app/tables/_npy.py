@@ -28,22 +28,10 @@ _SET_PATTERNS = {
 
 # Exceptions that `numpy.load` raises for damaged files.
 _READ_ERRORS: tuple[type[Exception], ...] = (
-    ValueError,
-    EOFError,
-    OSError,
-    KeyError,
-    TypeError,
-    SyntaxError,
-    OverflowError,
+    *(ValueError, EOFError, OSError, TypeError, SyntaxError, OverflowError, MemoryError),
+    *(KeyError, IndexError, AttributeError, NotImplementedError, RecursionError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
-_READ_ERRORS += (
-    zipfile.BadZipFile,
-    zlib.error,
-    tokenize.TokenError,
-    UnicodeDecodeError,
-    MemoryError,
-)
-_READ_ERRORS += (NotImplementedError, RecursionError, AttributeError, IndexError)
 
 
 class NumpySource(Source):

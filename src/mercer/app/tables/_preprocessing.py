@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..._core import take
+from ._column_contents import RunningStatistics, inspect_texts
 from ._dataframes import as_table, is_frame
-from ._running_stats import RunningStatistics
 from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, suggest_name
 from ._table_source import Source
-from ._text_columns import inspect_texts
 
 __all__ = ["IMPUTE", "ColumnTransform", "Recipe", "expand_to_all_rows"]
 

@@ -121,6 +121,35 @@ class Source(ABC):
         else:
             yield from self._read(self.rows_per_block, kinds)
 
+    @property
+    def column_names(self) -> list[str]:
+        """The names of all columns."""
+        return list(self.shape.kinds)
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return self.shape.rows
+
+    def pieces(self, names: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        """Yield the columns `names` in pieces of a few rows; several columns must be numeric.
+
+        A source that can choose the number of rows of a piece uses `rows`.
+        """
+        self._refuse_text({name: self.shape.kinds[name] for name in names})
+        for table in self.blocks():
+            yield [table.columns[name] for name in names]
+
+    def _refuse_text(self, kinds: dict[str, str]) -> None:
+        """Raise a TableError if there are several columns and one of them is not numeric."""
+        text = [name for name, kind in kinds.items() if kind not in (NUMBER, EMPTY)]
+        if text and len(kinds) > 1:
+            raise TableError(
+                f"{self.name}: the column {text[0]!r} contains {kinds[text[0]]}, but points must "
+                f"be numeric; select the numeric columns: "
+                f"columns={[n for n in kinds if n not in text]}"
+            )
+
     def table(self, texts: Iterable[str] = ()) -> Table:
         """Return all rows as one table; `texts` lists columns to read as text, as in `blocks`."""
         return Table.joined(list(self.blocks(texts)))

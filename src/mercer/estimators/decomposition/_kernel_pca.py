@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import NotDifferentiableError
-from ...blocks import Blocks, as_blocks, is_chunked
+from ...blocks import Blocks, RowSample, as_blocks, is_chunked
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages, local_preimage_method
 from ...expansion.reduced_set import Reduction
@@ -32,7 +32,7 @@ from ...models.kpca import (
     reduced_components,
     same_feature_map,
 )
-from .._blockwise import distributed_exact_products, gather_blocks, sample_blocks
+from .._blockwise import draw_candidates, require_products
 from .._kernel_estimator import ExploreMixin, LandmarkMixin, NamedKernelEstimator
 from .._parameters import (
     NON_NEGATIVE,
@@ -45,7 +45,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
-from .._training_sample import Sample, weighted_quantile
+from .._training_sample import weighted_quantile
 from ._kpca_summary import summary
 
 __all__ = ["KernelPCA"]
@@ -259,15 +259,27 @@ class KernelPCA(
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         search = self._search
         search.check()
+        if self.fit_inverse_transform and isinstance(X, Blocks):
+            raise ValueError(
+                "fit_inverse_transform=True needs all points at once; for blocks, use "
+                "inverse_transform(X, method='auto'), which does not need a learned inverse"
+            )
         self._reset()
         copy_points = self.copy_X and not search.by_features
-        self._fit_sample(search, self._sample(X, sample_weight=sample_weight, copy=copy_points))
-        return self
-
-    def _fit_sample(self, search: ComponentSearch, sample: Sample) -> None:
-        """Compute the components of a sample and, if requested, the inverse transform."""
+        sample = self._sample(X, sample_weight=sample_weight, copy=copy_points)
         kernel = sample.resolve_centred(self._make_kernel(self.gamma))
         evaluated = sample.evaluated(kernel, self.max_memory)
+        if sample.drawn is not None:  # one pass computes the moments of the features
+            seen = sample.subsample.points
+            solver, phi = search.begin(kernel, seen)
+            moments = search.moments(phi, sample.points, sample.weights)
+            self._whole = False
+            components = search.components_from_moments(solver, phi, moments)
+            self._set_fitted(components, kernel, _precision(seen))
+            return self
+        if sample.workers is not None:
+            workers = sample.workers
+            search = replace(search, eigen_solver="krylov", storage="tiled", workers=workers)
         result = search.fit(evaluated, sample.points, sample.weights)
         if evaluated is not kernel:
             result = result._replace(components=result.components.in_terms_of(kernel))
@@ -281,35 +293,16 @@ class KernelPCA(
             except BaseException:
                 self._reset()
                 raise
+        return self
 
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Compute the components of points in blocks.
+    @property
+    def _gathers_blocks(self) -> bool:
+        if not self._search.by_features:
+            require_products(self, "eigen_solver", ("auto", "exact", "krylov"))
+        return not self._search.by_features
 
-        Solvers with landmarks or random features need one pass, which computes the mean and
-        covariance of the features.  Exact solvers load all points into memory and use products with
-        the tiled kernel matrix.
-        """
-        search = self._search
-        search.check()
-        if self.fit_inverse_transform:
-            raise ValueError(
-                "fit_inverse_transform=True needs all points at once; for blocks, use "
-                "inverse_transform(X, method='auto'), which does not need a learned inverse"
-            )
-        self._reset()
-        if not search.by_features:
-            with distributed_exact_products(self, X, "eigen_solver", ("auto", "exact", "krylov")):
-                points, _, w = gather_blocks(self, X, None, sample_weight)
-                search = replace(search, eigen_solver="krylov", storage="tiled")
-                self._fit_sample(search, self._sample(points, sample_weight=w, copy=False))
-            return
-        blocks, drawn = sample_blocks(X, self._chosen, None, sample_weight, search.rank(len(X)))
-        sample = self._sample(drawn.X, sample_weight=drawn.weights, copy=False)
-        kernel = sample.resolve_centred(self._make_kernel(self.gamma))
-        solver, phi = search.begin(kernel, sample.points)
-        result = search.components_from_moments(solver, phi, search.moments(phi, blocks, None))
-        self._whole = False
-        self._set_fitted(result, kernel, _precision(sample.points))
+    def _draw_candidates(self, blocks: Blocks) -> RowSample:
+        return draw_candidates(blocks, self._chosen, self._search.rank(len(blocks)))
 
     def _can_stream(self) -> bool:
         """Return True if `partial_fit` is available; raise ValueError otherwise."""

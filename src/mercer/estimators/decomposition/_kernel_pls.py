@@ -11,8 +11,16 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ...solvers import PartialLeastSquares
+from .._blockwise import in_memory
 from .._kernel_estimator import KernelLike
-from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from .._parameters import (
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    fitted_attribute,
+    parameter,
+    predict_method,
+)
 from ._two_view_estimator import TwoViewEstimator
 
 __all__ = ["KernelPLS"]
@@ -112,7 +120,7 @@ class KernelPLS(TwoViewEstimator):
         relation = self._fit_views(sample, second, solver)
         self.covariances_ = relation.values
         self._regression = None
-        targets = second.points
+        targets = in_memory(second.points)
         if self.mode == "regression" and isinstance(targets, np.ndarray) and targets.ndim == 2:
             self._regression = relation.regression(np.asarray(targets, dtype=float))
             self._flat = second.flat
@@ -125,6 +133,7 @@ class KernelPLS(TwoViewEstimator):
         return True
 
     @available_if(_can_predict)
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return predictions of a numeric y, of shape (n,) or (n, n_targets)."""
         scores = self._values(X)

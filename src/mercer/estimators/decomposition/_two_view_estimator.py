@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import length
+from ...blocks import ArrayBlocks, Blocks, as_blocks, is_chunked
 from ...expansion import Expansion
 from ...gram import LANDMARK_METHODS, Landmarks
 from ...kernels import Kernel, as_kernel
@@ -50,9 +51,13 @@ __all__ = ["SecondView", "TwoViewEstimator"]
 class SecondView(NamedKernelEstimator):
     """Helper that validates the second view y and stores the number and names of its columns."""
 
+    _accepts_blocks: ClassVar[bool] = True
+
     def columns(self, y: Any) -> Any:
         """Return a one-dimensional numeric y as a column if the kernel is defined on vectors."""
-        if isinstance(self.kernel, Kernel) and not self.kernel.on_vectors:
+        if isinstance(y, Blocks) or (
+            isinstance(self.kernel, Kernel) and not self.kernel.on_vectors
+        ):
             return y
         try:
             numbers = np.asarray(y)
@@ -63,11 +68,26 @@ class SecondView(NamedKernelEstimator):
             return y
         return numbers[:, None]
 
-    def sample(self, y: Any) -> Sample:
-        """Check the second view and return its training sample."""
+    def sample(self, y: Any, first: Sample) -> Sample:
+        """Check the second view, and return its sample with the weights of the first view."""
+        if isinstance(y, Blocks) and (y.width is None or first.drawn is None):
+            y = y.to_array()
         columns = self.columns(y)
+        n, n_y, weights = length(first.given), length(columns), None
+        if n != n_y:
+            raise ValueError(
+                f"X has {n} points, but y, the second view, has {n_y}; pass both views of every "
+                f"point"
+            )
+        flat = columns is not y
+        if first.drawn is not None:  # both views are processed in the same blocks
+            if not isinstance(columns, Blocks):
+                columns = np.asarray(columns)
+                columns = ArrayBlocks(first.given.sizes, columns.shape[1], (columns,))
+            weights = first.scatter(first.counts)
         with _SecondViewErrors():
-            return replace(self._sample(columns).doubled(), flat=columns is not y)
+            second = replace(self._sample(columns, sample_weight=weights), flat=flat)
+        return replace(second.doubled(), kept=first.kept, weights=first.weights)
 
     def points(self, y: Any) -> Any:
         """Check new points of the second view and return them."""
@@ -146,6 +166,7 @@ class TwoViewEstimator(
         """
         return self.fit(X, y, **params).transform(X)
 
+    @predict_method
     def transform(self, X: Any, y: Any = None) -> Any:
         """Return the scores of X and, if y is passed, the scores of y.
 
@@ -177,17 +198,10 @@ class TwoViewEstimator(
 
     def _samples(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
         """Return the checked training samples of both views."""
-        y = _require_y(y, self)
+        y = as_blocks(y, "y") if is_chunked(y) else _require_y(y, self)
         sample = self._sample(X, sample_weight=sample_weight).doubled()
         self._second = SecondView(kernel=self.kernel_y)
-        second = self._second.sample(y)
-        n, n_y = length(sample.given), length(second.given)
-        if n != n_y:
-            raise ValueError(
-                f"X has {n} points, but y, the second view, has {n_y}; pass both views of every "
-                f"point"
-            )
-        second = replace(second, kept=sample.kept, weights=sample.weights)
+        second = self._second.sample(y, sample)
         if len(sample) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 points of positive weight, got "
@@ -217,6 +231,7 @@ class TwoViewEstimator(
             self.solver,
             (self._chosen, Landmarks(self.rank, self.landmarks_y, self.random_state)),
             lambda n, m, m_y: solver.workspace(n, m, m_y, solver.n_components),
+            among=(sample.subsample.points, second.subsample.points),
             max_memory=self.max_memory,
         )
         self._log_progress(f"X: {phi.message}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -47,6 +47,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     """
 
     kernel_: Kernel = fitted_attribute()
+    _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -71,7 +72,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
         """Set the fitted attributes; return the features of all points if `all_points` is True."""
         if self._precomputed:
             raise ValueError("a precomputed matrix has no explicit features; use Nystroem")
-        sample = self._sample(X, copy=False)
+        sample = self._sample(X, copy=False).subsample
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         points = sample.points
         if not all_points and self.kernel_.on_vectors:

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ...blocks import Blocks
 from ...gram import FeatureMap
+from .._blockwise import draw_candidates
 from .._kernel_estimator import Seed, points_need_no_validation, record_n_features
 from .._parameters import estimator, fitted_attribute, parameter, predict_method
 
@@ -33,6 +35,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     _map: FeatureMap = fitted_attribute()
     _sparse: ClassVar[bool] = True  # whether sparse matrices are accepted
+    _accepts_blocks: ClassVar[bool] = True
 
     @predict_method
     def transform(self, X: Any) -> np.ndarray:
@@ -42,7 +45,12 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._map.features(X, dtype=precision(X))
 
     def _check(self, X: Any, *, reset: bool) -> Any:
-        """Check X and return it as float32 or float64."""
+        """Check X and return it as float32 or float64; of `Blocks`, a random sample of the rows."""
+        if isinstance(X, Blocks):
+            names, X = X.names, self._check(draw_candidates(X).X, reset=reset)
+            if names is not None:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+            return X
         if points_need_no_validation(self, X, reset):
             return record_n_features(self, X, reset)
         formats: Any = "csr" if self._sparse else False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, replace
 from functools import partial
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,13 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import NotPositiveDefiniteError, Stopwatch, check_budget, length, warn_caller
-from ...blocks import Blocks
+from ...blocks import Blocks, RowSample
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages
 from ...gram import LANDMARK_METHODS, Landmarks, LowRankGram, NystroemMap, supports_kmeans_landmarks
 from ...kernels import Callable, Kernel, as_kernel, unwrap
 from ...solvers import Report, Status
-from .._blockwise import sample_blocks
+from .._blockwise import draw_candidates
 from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
 from .._parameters import (
     NON_NEGATIVE,
@@ -142,15 +142,17 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
 
         Only kernel values that are needed to choose the landmarks are computed.
         """
-        self._fit_landmarks(self._sample(X, copy=False), with_features=False)
+        sample = self._sample(X, copy=False)
+        self._fit_landmarks(sample.subsample, with_features=False)
+        if sample.drawn is not None and self.component_indices_ is not None:
+            self.component_indices_ = sample.drawn.places[self.component_indices_]
         return self
 
-    def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Choose landmarks among a random sample of points in blocks, in one pass."""
-        _, drawn = sample_blocks(X, Landmarks(self.n_components, self.landmarks, self.random_state))
-        self._fit_landmarks(self._sample(drawn.X, copy=False), with_features=False)
-        if self.component_indices_ is not None:
-            self.component_indices_ = drawn.places[self.component_indices_]
+    _accepts_blocks: ClassVar[bool] = True
+
+    def _draw_candidates(self, blocks: Blocks) -> RowSample:
+        landmarks = Landmarks(self.n_components, self.landmarks, self.random_state)
+        return draw_candidates(blocks, landmarks)
 
     @fit_method
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:

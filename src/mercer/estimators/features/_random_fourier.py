@@ -11,10 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import seeded_generator
-from ...blocks import Blocks
 from ...gram import FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
-from .._blockwise import sample_blocks
 from .._kernel_estimator import NamedKernelEstimator, Seed
 from .._parameters import (
     POSITIVE,
@@ -51,10 +49,6 @@ class _RandomFourierSampler(FeatureTransformer):
 
     random_weights_: np.ndarray = fitted_attribute()
     random_offset_: np.ndarray = fitted_attribute()
-
-    def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Draw the frequencies; if gamma is a rule, compute it from a random sample of the rows."""
-        self.fit(sample_blocks(X)[1].X)
 
     def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
         """Set the feature map for these frequencies, `random_weights_` and `random_offset_`."""
@@ -228,11 +222,12 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     random_state: Seed = parameter("random_state", default=None)
 
     kernel_: Kernel = fitted_attribute()
+    _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
-        sample = self._sample(X, copy=False)
+        sample = self._sample(X, copy=False).subsample
         if len(np.shape(sample.points)) != 2:
             raise TypeError(
                 "random Fourier features need vectors; for other points use Nystroem or "
@@ -246,10 +241,6 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         self._log_progress(f"{len(self._map)} features of {self.kernel_}")
         return self
-
-    def _fit_blocks(self, X: Blocks, y: Any = None) -> None:
-        """Draw the frequencies; if gamma is a rule, compute it from a random sample of the rows."""
-        self.fit(sample_blocks(X)[1].X)
 
     @predict_method
     def transform(self, X: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ from ..._core import length, optional_type, reserve, slices, take
 from ...expansion import Expansion
 from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
-from ...solvers import Report, Status, worst_report
+from ...solvers import Report, worst_report
 from .._kernel_estimator import Seed, SklearnGPKernel
 from .._parameters import (
     POSITIVE_INTEGER,
@@ -166,7 +166,6 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     classes_: np.ndarray = fitted_attribute()
     n_classes_: int = fitted_attribute()
     report_: Report = fitted_attribute()
-    log_marginal_likelihood_value_: np.float64 = fitted_attribute()
 
     @fit_method
     def fit(self, X: Any, y: Any) -> Self:
@@ -191,54 +190,45 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
                 "X"
             )
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
-        latents = [self._latent(sample, *problem) for problem in self._problems(sample)]
+        latents = [self._latent(problem) for problem in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
         self._latents: list[LatentProcess] = latents
         self._form = self.multi_class
         self._set_fitted_attributes()
         return self
 
-    def _problems(self, sample: Sample) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the points and targets of each model to fit.
+    def _problems(self, sample: Sample) -> Iterator[Sample]:
+        """Yield the sample of each model to fit.
 
-        The targets of a binary model are True for the points of its second class. The multinomial
-        model is a single problem, whose targets are class indicators.
+        The classes of a binary model are False and True. The multinomial model is a single problem,
+        whose targets are class indicators.
         """
-        X, labels, q = sample.points, sample.labels, len(sample.classes)
+        labels, q = sample.labels, len(sample.classes)
         if self.multi_class == "multinomial":
-            yield X, sample.with_indicators().targets
-        elif q == 2:
-            yield X, labels == 1
-        elif self.multi_class == "one_vs_rest":
-            yield from ((X, labels == c) for c in range(q))
+            yield sample.with_indicators()
+        elif q == 2 or self.multi_class == "one_vs_rest":
+            yield from (_separating(sample, c) for c in range(1 if q == 2 else 0, q))
         else:
             for a, b in combinations(range(q), 2):
                 rows = np.flatnonzero((labels == a) | (labels == b))
-                yield take(X, rows), labels[rows] == b
+                yield _separating(sample.take(rows), b)
 
-    def _latent(self, sample: Sample, X: Any, targets: np.ndarray) -> LatentProcess:
-        """Fit one latent process to binary targets of shape (n,) or class indicators (n, C)."""
-        indicators = targets if targets.ndim == 2 else np.column_stack([~targets, targets])
-        translation = ThetaMap(self.kernel, X, indicators.astype(float))
-        sample.judge(translation.kernel)
+    def _latent(self, sample: Sample) -> LatentProcess:
+        """Fit one latent process to the class indicators of a sample, or to its two classes."""
+        translation = ThetaMap(self.kernel, sample)
         objective = LaplaceLikelihood(
-            memoise_if_affordable(translation.kernel, length(X), self.max_memory),
-            X,
-            targets,
+            memoise_if_affordable(translation.kernel, len(sample), self.max_memory),
+            sample.points,
+            sample.labels if sample.targets is None else sample.targets,
             max_memory=self.max_memory,
             max_iter=self.max_iter_predict,
             warm=self.warm_start,
         )
-        user_objective = ReparametrisedObjective(objective, translation)
-        optimum = user_objective.optimise(
-            self.optimizer, self.n_restarts_optimizer, self.random_state, self._progress_callback
+        spelled, optimum, posterior = self._optimise_theta(
+            objective, translation, self.random_state
         )
-        posterior = user_objective.posterior(optimum.theta)
-        reserve(8 * length(X) ** 2)  # the factor stays in memory while the next model is fitted
-        report = posterior.report
-        if not optimum.converged:
-            report = replace(report, status=Status.NOT_CONVERGED)
-        latent = LatentProcess(user_objective.unwrapped(), optimum.theta, posterior, report)
+        reserve(8 * len(sample) ** 2)  # the factor stays in memory while the next model is fitted
+        latent = LatentProcess(spelled, optimum.theta, posterior, posterior.report)
         self._log_progress(f"log marginal likelihood {latent.value:.6g}, {latent.kernel}")
         return latent
 
@@ -325,41 +315,11 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         sign = np.array([-1.0, 1.0])
         return mean @ sign, variance @ sign @ sign
 
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
-        """Return the log marginal likelihood of theta, and optionally its gradient.
-
-        With several binary models the result is the mean over all of them, and the gradient is not
-        available.
-
-        Parameters
-        ----------
-        theta : array, optional
-            Hyper-parameters in the order and scale of ``kernel_.theta``; by default the fitted
-            ones. With several binary models, either one theta for all of them, or the concatenation
-            of one for each.
-        eval_gradient : bool
-            Whether to return the gradient as well; requires theta.
-        clone_kernel : bool
-            If False, the model is updated to this theta, including its predictions.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (p,)
-            Only if `eval_gradient` is True.
-        """
-        check_is_fitted(self)
-        if theta is None:
-            if eval_gradient:
-                raise ValueError("Gradient can only be evaluated for theta!=None")
-            return self.log_marginal_likelihood_value_
+    def _likelihood_at(self, theta: np.ndarray, eval_gradient: bool, update: bool) -> Any:
         if eval_gradient and len(self._latents) > 1:
             raise NotImplementedError(
                 "Gradient of log-marginal-likelihood not implemented for multi-class GPC."
             )
-        theta = np.asarray(theta, dtype=float)
         p, q = self._latents[0].theta.size, len(self._latents)
         if theta.shape not in ((p,), (p * q,)):
             allowed = f"{p}" if q == 1 else f"either {p} or {p * q}"
@@ -369,7 +329,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         thetas = np.broadcast_to(theta, (q, p)) if theta.size == p else theta.reshape(q, p)
         pairs = list(zip(self._latents, thetas, strict=True))
         values = [latent.spelled.value(theta_i, eval_gradient) for latent, theta_i in pairs]
-        if not clone_kernel:
+        if update:
             posteriors = [latent.spelled.posterior(theta_i) for latent, theta_i in pairs]
             self._latents = [
                 LatentProcess(latent.spelled, theta_i, posterior, posterior.report)
@@ -377,3 +337,9 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             ]
             self._set_fitted_attributes()
         return values[0] if q == 1 else np.float64(np.mean(values))
+
+
+def _separating(sample: Sample, c: int) -> Sample:
+    """Return the sample with the classes False and True: whether a point belongs to class c."""
+    labels = (sample.labels == c).astype(int)
+    return replace(sample, classes=np.array([False, True]), labels=labels)

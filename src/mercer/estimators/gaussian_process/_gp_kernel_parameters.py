@@ -14,7 +14,8 @@ that it finds, depends on the scale of theta.
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
+from abc import abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,8 +27,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from ..._core import NotPositiveDefiniteError, ProgressStep, warn_caller
+from ..._core import (
+    NotPositiveDefiniteError,
+    ProgressCallback,
+    ProgressStep,
+    warn_caller,
+)
 from ...kernels import (
     RBF,
     Kernel,
@@ -37,9 +44,11 @@ from ...kernels import (
     from_sklearn,
     unwrap,
 )
-from ...models.gp import Capabilities, Optimum, Posterior, first_steps, maximise
-from .._kernel_estimator import KernelEstimator, SklearnGPKernel
-from .._parameters import estimator, parameter
+from ...models.gp import Capabilities, Objective, Optimum, Posterior, first_steps, maximise
+from ...solvers import Status
+from .._kernel_estimator import KernelEstimator, Seed, SklearnGPKernel
+from .._parameters import estimator, fitted_attribute, parameter
+from .._training_sample import Sample
 
 __all__ = ["GaussianProcess", "ReparametrisedObjective", "ThetaMap", "default_kernel"]
 
@@ -61,10 +70,9 @@ class ThetaMap:
     ----------
     spec : None, Kernel, scikit-learn GP kernel, or any input of `as_kernel`
         The kernel that the user passed; None means `default_kernel`.
-    X : points, optional
-        The points from which parameters given by a rule, such as "median", are computed.
-    Y : ndarray of shape (n, q), optional
-        Targets, for kernels that learn from them.
+    sample : Sample, optional
+        The training sample, from which parameters given by a rule, such as "median", are computed.
+        It warns if the kernel is known not to be positive definite.
 
     Attributes
     ----------
@@ -74,14 +82,16 @@ class ThetaMap:
         The equivalent mercer kernel.
     """
 
-    def __init__(self, spec: Any, X: Any = None, Y: np.ndarray | None = None) -> None:
+    def __init__(self, spec: Any, sample: Sample | None = None) -> None:
         self.given: Any
         if isinstance(spec, SklearnGPKernel):
             self.given = clone(spec)
             self.kernel, self._place, self._factor, self._offset = _match_parameters(self.given)
+            if sample is not None:
+                sample.judge(self.kernel)
         else:
             kernel = default_kernel() if spec is None else as_kernel(spec)
-            self.given = self.kernel = kernel if X is None else kernel.resolve(X, None, Y)
+            self.given = self.kernel = kernel if sample is None else sample.resolve(kernel)
             self._place, self._factor, self._offset = _identity_map(self.kernel.theta.size)
 
     @property
@@ -212,11 +222,10 @@ class ReparametrisedObjective:
         The value is a NumPy float64, as in scikit-learn, because a Python float would be rounded in
         arithmetic with float32 arrays.
         """
-        internal_theta = self.translation.to_internal(theta)
         if not eval_gradient:
-            return np.float64(self.objective.value(internal_theta))
-        value, gradient = self.objective.value_and_gradient(internal_theta)
-        return np.float64(value), self.translation.gradient_to_user(gradient)
+            return np.float64(self.objective.value(self.translation.to_internal(theta)))
+        value, gradient = self.value_and_gradient(theta)
+        return np.float64(value), gradient
 
     # ------------------------------------------------------------------ used by the optimiser
 
@@ -297,7 +306,7 @@ class ReparametrisedObjective:
         return replace(self, objective=objective)
 
     def optimise(
-        self, optimizer: Any, restarts: int, seed: Any, log: Function[[str], None] | None
+        self, optimizer: Any, restarts: int, seed: Any, log: ProgressCallback | None
     ) -> Optimum:
         """Return the best optimum over all starts.
 
@@ -377,7 +386,7 @@ class ReparametrisedObjective:
         return Optimum(theta, -minimum, n_evaluations, True, "reported by the user's optimizer")
 
     def _optimise_from(
-        self, start: np.ndarray, number: int, log: Function[[str], None] | None, way: str
+        self, start: np.ndarray, number: int, log: ProgressCallback | None, way: str
     ) -> Optimum:
         """Return the local optimum reached from one start.
 
@@ -432,6 +441,8 @@ class GaussianProcess(KernelEstimator):
     n_restarts_optimizer: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
     copy_X_train: bool = parameter("boolean", default=True)
 
+    log_marginal_likelihood_value_: np.float64 = fitted_attribute()
+
     def _is_precomputed_kernel(self, kernel: Any) -> bool:
         """Return True if X is a matrix of kernel values for this kernel specification."""
         if isinstance(kernel, Kernel):
@@ -455,3 +466,57 @@ class GaussianProcess(KernelEstimator):
         if isinstance(self.kernel, SklearnGPKernel):
             return bool(self.kernel.requires_vector_input)
         return super()._expects_matrix(X)
+
+    def _optimise_theta(
+        self, objective: Objective, translation: ThetaMap, random_state: Seed
+    ) -> tuple[ReparametrisedObjective, Optimum, Posterior]:
+        """Return the objective to store in the model, its optimum, and the posterior there."""
+        user_objective = ReparametrisedObjective(objective, translation)
+        optimum = user_objective.optimise(
+            self.optimizer, self.n_restarts_optimizer, random_state, self._progress_callback
+        )
+        posterior = user_objective.posterior(optimum.theta)
+        if not optimum.converged:
+            report = replace(posterior.report, status=Status.NOT_CONVERGED)
+            posterior = replace(posterior, report=report)
+        return user_objective.unwrapped(), optimum, posterior
+
+    def log_marginal_likelihood(
+        self,
+        theta: np.ndarray | Sequence[float] | None = None,
+        eval_gradient: bool = False,
+        clone_kernel: bool = True,
+    ) -> Any:
+        """Return the log marginal likelihood of theta, and optionally its gradient.
+
+        If a classifier consists of several binary models, the result is the mean over all of them,
+        and the gradient is not available.
+
+        Parameters
+        ----------
+        theta : array of shape (p,), optional
+            Hyper-parameters in the order and scale of ``kernel_.theta``. By default the fitted
+            ones. With several binary models, either one theta for all of them, or the concatenation
+            of one for each.
+        eval_gradient : bool
+            Whether to return the gradient as well; requires theta.
+        clone_kernel : bool
+            If False, the model is updated to this theta, including its predictions.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (p,)
+            Only if `eval_gradient` is True.
+        """
+        check_is_fitted(self, "log_marginal_likelihood_value_")
+        if theta is not None:
+            theta = np.asarray(theta, dtype=float)
+            return self._likelihood_at(theta, eval_gradient, update=not clone_kernel)
+        if eval_gradient:
+            raise ValueError("Gradient can only be evaluated for theta!=None")
+        return self.log_marginal_likelihood_value_
+
+    @abstractmethod
+    def _likelihood_at(self, theta: np.ndarray, eval_gradient: bool, update: bool) -> Any:
+        """Return the log marginal likelihood of theta; if `update`, move the model to theta."""

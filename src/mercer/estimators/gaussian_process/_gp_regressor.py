@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -16,7 +16,7 @@ from ...gram import memoise_if_affordable
 from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
-from ...solvers import Report, Status
+from ...solvers import Report
 from .._kernel_estimator import LandmarkMixin
 from .._parameters import (
     NON_NEGATIVE,
@@ -28,13 +28,8 @@ from .._parameters import (
     predict_method,
     solver,
 )
-from .._training_sample import warn_if_indefinite
-from ._gp_kernel_parameters import (
-    GaussianProcess,
-    ReparametrisedObjective,
-    ThetaMap,
-    default_kernel,
-)
+from .._training_sample import Sample
+from ._gp_kernel_parameters import GaussianProcess, ThetaMap, default_kernel
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -135,7 +130,6 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     kernel_: Any = fitted_attribute()
     covariance_: Kernel = fitted_attribute()
     report_: Report = fitted_attribute()
-    log_marginal_likelihood_value_: np.float64 = fitted_attribute()
     _y_train_std: np.ndarray = fitted_attribute()
 
     def __sklearn_tags__(self) -> Any:
@@ -156,6 +150,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
     # ------------------------------------------------------------------ fit
 
+    _accepts_blocks: ClassVar[bool] = False
+
     @fit_method
     def fit(self, X: Any, y: Any) -> Self:
         """Optimise theta and compute the posterior.
@@ -170,41 +166,38 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         -------
         self : GaussianProcessRegressor
         """
-        X, y = self._check_points(X, y, reset=True, copy=self.copy_X_train, supervised=True)
-        y = np.array(y, dtype=float)
-        Y = y.reshape(len(y), -1)
-        if self.n_targets is not None and Y.shape[1] != self.n_targets:
+        sample = self._sample(X, y, copy=self.copy_X_train)
+        q = sample.targets.shape[1]
+        if self.n_targets is not None and q != self.n_targets:
             raise ValueError(
                 f"The number of targets seen in `y` is different from the parameter `n_targets`. "
-                f"Got {Y.shape[1]} != {self.n_targets}."
+                f"Got {q} != {self.n_targets}."
             )
-        mean, std = self._normalisation(Y)
-        Y = (Y - mean) / std
-        noise = self._noise(len(Y))
-        objective_class = gp.choose_objective(self.solver, length(X), self.max_memory)
+        mean, std = self._normalisation(sample.targets)
+        sample = replace(sample, targets=(sample.targets - mean) / std)
+        noise = self._noise(len(sample))
+        objective_class = gp.choose_objective(self.solver, len(sample), self.max_memory)
         approximate = objective_class is not gp.MarginalLikelihood
         add_noise_term = self.kernel is None and approximate
         spec = default_kernel() + White() if add_noise_term else self.kernel
-        translation = ThetaMap(spec, X, Y)
-        warn_if_indefinite(translation.kernel, X)
+        translation = ThetaMap(spec, sample)
         options = {"max_memory": self.max_memory}
         if approximate:
             options |= {name: getattr(self, name) for name in ("rank", "landmarks", "random_state")}
-        kernel = memoise_if_affordable(translation.kernel, length(X), self.max_memory)
-        objective = objective_class(kernel, X, Y, noise, **options)
-        user_objective = ReparametrisedObjective(objective, translation)
-        optimum = user_objective.optimise(
-            self.optimizer, self.n_restarts_optimizer, self.random_state, self._progress_callback
+        kernel = memoise_if_affordable(translation.kernel, len(sample), self.max_memory)
+        # A precomputed kernel may be part of an expression, so that the objective needs its matrix.
+        X = sample.points if sample.values is None else sample.values.matrix
+        objective = objective_class(kernel, X, sample.targets, noise, **options)
+        spelled, optimum, posterior = self._optimise_theta(
+            objective, translation, self.random_state
         )
-        posterior = user_objective.posterior(optimum.theta)
         # Set all attributes at the end, so that a failed fit leaves an earlier model unchanged.
-        self.X_train_, self.y_train_ = X, Y.reshape(y.shape)
+        self.X_train_ = X
+        self.y_train_ = sample.targets[:, 0] if sample.flat else sample.targets
         self._y_train_mean, self._y_train_std = mean, std
-        self._spelled = user_objective.unwrapped()
+        self._spelled = spelled
         self._set_posterior(optimum.theta, posterior)
         self.report_ = replace(self.report_, n_iter=optimum.evaluations)
-        if not optimum.converged:
-            self.report_ = replace(self.report_, status=Status.NOT_CONVERGED)
         if self.solver == "auto" and approximate:
             message = f"chosen by solver='auto'; {self.report_.message}"
             self.report_ = replace(self.report_, message=message)
@@ -300,7 +293,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             mean = self.expansion_(X) + self._y_train_mean
             kernel, variances = self.covariance_, self._y_train_std**2
         else:
-            kernel = ThetaMap(self.kernel, X).kernel
+            kernel = ThetaMap(self.kernel, Sample.of(X, order=None)).kernel
             variances = np.ones(self.n_targets or 1)
             mean = np.zeros((length(X), len(variances)))
         if (return_std or return_cov) and fitted and expects_precomputed_rows(kernel):
@@ -405,34 +398,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
         ]
         return np.stack(draws, axis=1)
 
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
-        """Return the log marginal likelihood of theta, and optionally its gradient.
-
-        Parameters
-        ----------
-        theta : array of shape (p,), optional
-            Hyper-parameters in the order and scale of ``kernel_.theta``. By default the fitted
-            ones.
-        eval_gradient : bool
-            Whether to return the gradient as well; requires theta.
-        clone_kernel : bool
-            If False, the model is updated to this theta, including its predictions.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (p,)
-            Only if `eval_gradient` is True.
-        """
-        check_is_fitted(self, "expansion_")
-        if theta is None:
-            if eval_gradient:
-                raise ValueError("Gradient can only be evaluated for theta!=None")
-            return self.log_marginal_likelihood_value_
-        if not clone_kernel:
-            theta = np.asarray(theta, dtype=float)
+    def _likelihood_at(self, theta: np.ndarray, eval_gradient: bool, update: bool) -> Any:
+        if update:
             self._set_posterior(theta, self._spelled.posterior(theta))
         return self._spelled.value(theta, eval_gradient)
 

@@ -16,8 +16,8 @@ from ..._core import (
     entry_point,
     is_count,
     length,
-    memory_scope,
     progress,
+    resource_scope,
     take,
 )
 from ...kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
@@ -157,7 +157,7 @@ def search_kernels(
     base = _default_base(points) if base is None else base
     base = [k.resolve(points) for k in base]
     targets = (y[subset] - y[subset].mean()) / y[subset].std()
-    with blas_threads(len(subset)), memory_scope(), progress("search_kernels", verbose) as log:
+    with blas_threads(len(subset)), resource_scope(), progress("search_kernels", verbose) as log:
         search = ExpressionSearch(
             points, targets, base, max_levels, max_evaluations, log, max_memory
         )

@@ -16,8 +16,8 @@ from ..._core import (
     entry_point,
     is_count,
     length,
-    memory_scope,
     progress,
+    resource_scope,
     warn_caller,
 )
 from ...gram import memoise_if_affordable
@@ -221,7 +221,7 @@ def tune(
     if estimator._precomputed:
         raise ValueError("a precomputed kernel has no parameters; pass a kernel and points")
     model = clone(estimator)
-    with blas_threads(length(X)), memory_scope(), progress("tune", verbose) as log:
+    with blas_threads(length(X)), resource_scope(), progress("tune", verbose) as log:
         labels = is_classifier(model)
         sample = model._sample(X, y, sample_weight, labels=labels)
         sample, note = _subsample(sample, subsample, random_state)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core import check_budget
 from ...expansion import Expansion
-from ...gram import TiledGram, gram
+from ...gram import gram
 from ...kernels import Kernel, unwrap
 from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
 from .._kernel_estimator import KernelEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
@@ -25,6 +25,7 @@ from .._parameters import (
     fit_method,
     fitted_attribute,
     parameter,
+    predict_method,
     solver,
 )
 from .._training_sample import Sample
@@ -194,8 +195,8 @@ class KernelFisherDiscriminant(
         if regression.points is None:
             residuals = regression.alpha * regression.A
         else:
-            values = TiledGram(evaluated, sample.points, regression.points) @ regression.A
-            residuals = sample.targets - np.asarray(values) - regression.b
+            f = Expansion(evaluated, regression.points, regression.A)
+            residuals = sample.targets - sample.evaluate(f) - regression.b
         unwrap(evaluated)
         discriminants = Discriminants.of(residuals, sample.labels, w)
         A = regression.A @ discriminants.mixing
@@ -231,17 +232,17 @@ class KernelFisherDiscriminant(
     def _regress(self, kernel: Kernel, sample: Sample) -> IndicatorRegression:
         """Regress the class indicators on the points; choose the best alpha if it is "auto"."""
         n, q = sample.targets.shape
-        data = (kernel, sample.points, sample.targets, None)
+        data, seen = (kernel, sample.points, sample.targets, None), sample.subsample.points
         options: dict[str, Any] = {"max_memory": self.max_memory, "log": self._progress_callback}
         use_landmarks, auto = self.solver == "nystroem", isinstance(self.alpha, str)
         alphas = np.array([1.0 if auto else self.alpha], dtype=float)
         if auto:
-            mean_diagonal = float(np.mean(kernel.diag(sample.points)))
+            mean_diagonal = float(np.mean(kernel.diag(seen)))
             alphas = _RELATIVE_ALPHAS * (mean_diagonal or 1.0)
         elif self.within == "fit":  # leave-one-out errors are not needed
             alpha_per_class = np.full(q, float(self.alpha))
             problem: Any = (
-                LandmarkRidge(*data, alpha_per_class, True, self._chosen, **options)
+                LandmarkRidge(*data, alpha_per_class, True, self._chosen, among=seen, **options)
                 if use_landmarks
                 else ExactRidge(*data, alpha_per_class, True, **options)
             )
@@ -252,7 +253,8 @@ class KernelFisherDiscriminant(
         error_bytes = 16 * n * q * len(alphas)
         if use_landmarks:
             check_budget(error_bytes, self.max_memory, f"leave-one-out errors of {n} points")
-            path = LandmarkRidge(*data, alphas[:1], True, self._chosen, **options).path()
+            problem = LandmarkRidge(*data, alphas[:1], True, self._chosen, among=seen, **options)
+            path = problem.path()
         else:
             purpose = (
                 f"the leave-one-out errors of {n} points (solver='nystroem' needs less, and so "
@@ -298,6 +300,7 @@ class KernelFisherDiscriminant(
         G, g = self._decide
         return np.asarray(KernelEstimator._values(self, X) @ G + g)
 
+    @predict_method
     def transform(self, X: Any) -> np.ndarray:
         """Project points on the discriminant directions; the result has shape (n, n_components).
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import budget_in_bytes, check_threads, warn_caller
-from ...blocks import Blocks
+from ..._core import budget_in_bytes, check_threads, length, warn_caller
 from ...expansion import Expansion
 from ...gram import working_bytes
 from ...kernels import Kernel, expects_precomputed_rows
@@ -25,9 +25,8 @@ from ...solvers import (
     WhitenedCoordinates,
     whiten,
 )
-from .._blockwise import require_landmarks, sample_blocks
 from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
-from .._label_encoding import LabelEncoding, WeightedClassifierMixin, encode_targets
+from .._label_encoding import WeightedClassifierMixin, encode_targets
 from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter, solver
 from .._training_sample import Sample
 
@@ -47,7 +46,7 @@ class LogisticProblem(NamedTuple):
     phi: WhitenedCoordinates
     classes: np.ndarray
     labels: np.ndarray
-    risk: Any  # a RegularisedRisk; None for data in blocks
+    risk: RegularisedRisk | OutOfCoreRisk  # the latter for points in blocks
 
 
 def _centre_classes(minimum: Minimum) -> Minimum:
@@ -59,6 +58,11 @@ def _centre_classes(minimum: Minimum) -> Minimum:
     if len(b) == 1:
         return minimum
     return minimum._replace(weights=w - w.mean(axis=1, keepdims=True), intercept=b - b.mean())
+
+
+def _encode_labels(labels: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the targets of the log-loss for the class indices of a block."""
+    return encode_targets(labels, n_classes)[0]
 
 
 @estimator(kw_only=True)
@@ -89,6 +93,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
 
+    _in_passes: ClassVar[bool] = True  # whether the coordinates of points in blocks are not stored
     _extra_copies_of_F: ClassVar[int] = 0  # additional copies of the coordinates F in memory
 
     # ------------------------------------------------------------------ steps of a fit
@@ -97,8 +102,10 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         """Set up the fit in coordinates in which |f| is the norm of a weight vector."""
         n, q = len(sample), len(sample.classes)
         kernel = sample.resolve(self._make_kernel(self.gamma))
+        if sample.drawn is not None and self._in_passes:
+            return self._problem_in_passes(sample, kernel)
         values = sample.evaluated(kernel, self.max_memory)
-        tiles = working_bytes(values, sample.points, None, 0, check_threads(None))
+        tiles = working_bytes(values, sample.subsample.points, None, 0, check_threads(None))
         spec = self.solver
         if not isinstance(spec, str):
             spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
@@ -115,6 +122,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
             needed,
             exact="newton",
             what=f"solver={self.solver!r} for {n} points",
+            among=sample.subsample.points,
             max_memory=self.max_memory,
         )
         self._log_progress(phi.message)
@@ -131,6 +139,28 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
         risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
         return LogisticProblem(kernel, solver, phi, sample.classes, sample.labels, risk)
 
+    def _problem_in_passes(self, sample: Sample, kernel: Kernel) -> LogisticProblem:
+        """Set up the fit for points in blocks, whose coordinates are computed again in each pass.
+
+        The number of passes is about the number of Newton steps.
+        """
+        among, q = sample.subsample.points, len(sample.classes)
+        self._chosen.require(length(among))
+        phi = self._chosen.map(kernel, among)
+        encode = partial(_encode_labels, n_classes=q)
+        Y, loss = encode_targets(np.zeros(1, dtype=int), q)
+        risk = OutOfCoreRisk(
+            *(phi, sample.points, sample.labels, sample.counts, encode, loss, Y.shape[1], 1.0),
+            intercept=self.fit_intercept,
+        )
+        empty, message = np.empty((0, len(phi))), f"Nyström on {len(phi)} landmarks"
+        whitened = WhitenedCoordinates(
+            *(phi.points, empty, phi.factor, empty[:, 0], np.nan, True),
+            "; ".join([message, *phi.report_remarks]),
+        )
+        solver = OutOfCoreNewton(self.tol, self.max_iter or 100, max_memory=self.max_memory)
+        return LogisticProblem(kernel, solver, whitened, sample.classes, sample.labels, risk)
+
     def _bytes(self, solver: str, n: int, m: int, q: int) -> int:
         """Return the bytes a solver needs for m coordinates of n points and q classes."""
         outputs, precomputed_bytes = (1 if q == 2 else q), 8 * n * n * self._precomputed
@@ -143,7 +173,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     def _minimize(
         self,
         problem: LogisticProblem,
-        risk: RegularisedRisk,
+        risk: RegularisedRisk | OutOfCoreRisk,
         C: float,
         start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Minimum:
@@ -166,16 +196,19 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
             raise ValueError(f"C={float(C)!r} is too small, because 1 / C overflows; increase C")
         return shift
 
-    def _make_report(
-        self, problem: LogisticProblem, minimum: Minimum, C: float, missed: float | None = None
-    ) -> Report:
+    def _make_report(self, problem: LogisticProblem, minimum: Minimum, C: float) -> Report:
         """Rescale the solver's report to the objective C sum_i v_i loss_i + |f|^2 / 2."""
         report, phi = minimum.report, problem.phi
         scales = {"objective": C, "gap": C, "decrement": float(np.sqrt(C))}
         certificate = {name: scales.get(name, 1) * v for name, v in report.certificate.items()}
-        if missed is None:
-            with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):
+            if minimum.sums is None:
                 missed = phi.approximation_bound(C * minimum.dual)
+            else:
+                missed = minimum.sums.approximation_bound(C)
+                residual = minimum.sums.relative_residual
+                message = f"{phi.message}, relative trace error {residual:.1e}"
+                phi = replace(phi, residual=residual, message=message)
         certificate["left out"] = missed
         status, messages = report.status, [phi.message, report.message]
         if not phi.approximate and missed > _MAX_RELATIVE_MISSED * certificate["objective"]:
@@ -320,43 +353,6 @@ class KernelLogisticRegression(LogisticEstimator):
         self._set_fitted_attributes(problem, minimum, self._make_report(problem, minimum, self.C))
         self._log_progress(f"{self.n_iter_} steps: {self.report_.status.value}")
         return self
-
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Fit to data in blocks on landmarks, with one pass over the blocks per Newton step."""
-        require_landmarks(self)
-        blocks, row_sample = sample_blocks(X, self._chosen, y, sample_weight)
-        encoding = LabelEncoding.of(blocks, self.class_weight, type(self).__name__)
-        sample = self._sample(row_sample.X, sample_weight=row_sample.weights, copy=False)
-        sample = sample.with_classes(
-            encoding.classes, encoding.class_indices(row_sample.y), encoding.factors
-        )
-        kernel = sample.resolve(self._make_kernel(self.gamma))
-        self._chosen.require(len(sample))
-        phi = self._chosen.map(kernel, sample.points)
-        outputs, loss = encoding.outputs
-        solver = OutOfCoreNewton(self.tol, self.max_iter or 100)
-        risk = OutOfCoreRisk(phi, blocks, encoding, loss, outputs, 1.0, self.fit_intercept)
-        minimum, sums = self._minimize_blocks(risk, solver)
-        residual = sums.residual_trace / max(sums.trace, float(np.finfo(float).tiny))
-        message = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
-        empty = np.empty((0, len(phi)))
-        message = "; ".join([message, *phi.report_remarks])
-        whitened = WhitenedCoordinates(
-            phi.points, empty, phi.factor, empty[:, 0], residual, True, message
-        )
-        if minimum.report.status is Status.NOT_CONVERGED:
-            warn_caller(minimum.report.message, ConvergenceWarning)
-        missed = 0.5 * float(np.square(self.C * sums.residual_bound).sum())
-        problem = LogisticProblem(kernel, solver, whitened, encoding.classes, empty, None)
-        self._set_fitted_attributes(
-            problem, minimum, self._make_report(problem, minimum, self.C, missed)
-        )
-
-    def _minimize_blocks(self, risk: OutOfCoreRisk, solver: OutOfCoreNewton) -> tuple[Minimum, Any]:
-        """Return the centred minimum for data in blocks, and the sums from the last pass."""
-        risk = replace(risk, shift=self._shift(self.C))
-        minimum, sums = solver.minimize(risk, self._progress_callback, self.max_memory)
-        return _centre_classes(minimum), sums
 
     def _input_kind(self) -> tuple[bool, int | None]:
         """Return whether the input is a precomputed matrix, and its number of features."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import KW_ONLY, replace
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,7 +13,8 @@ from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.utils._param_validation import StrOptions
 
 from ..._core import warn_caller
-from ...solvers import Minimum, Report, Status
+from ...solvers import Minimum, RegularisedRisk, Report, Status
+from .._blockwise import in_memory
 from .._label_encoding import encode_targets
 from .._parameters import POSITIVE_INTEGER, estimator, fit_method, parameter
 from .._training_sample import check_weights
@@ -84,6 +85,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     )
     refit: bool = parameter("boolean", default=True)
 
+    _in_passes = False  # each fold selects rows of the coordinates F
     _extra_copies_of_F = 1  # each fold makes a copy of its training rows of F
 
     @fit_method
@@ -107,6 +109,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
             np.logspace(-4, 4, int(Cs)) if isinstance(Cs, Integral) else Cs, "Cs"
         )
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
+        y = in_memory(y)
         score_weights = (
             None if sample_weight is None else check_weights(sample_weight, sample.given)
         )
@@ -116,7 +119,10 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         for train, test in split_folds(self.cv, X, y, sample, classifier=True):
             rows = sample.kept[test]
             w = None if score_weights is None else score_weights[rows]
-            held_out = sample.rows(rows), y[rows], w
+            # Scorers receive the test points only to pass them to `_FoldModel`, which recognises
+            # them; for points in blocks, their indices serve as well.
+            points = sample.rows(rows) if sample.drawn is None else rows
+            held_out = points, y[rows], w
             fold_results.append(self._fit_fold(problem, Cs, train, test, held_out, scorer))
             self._log_progress(
                 f"fold {len(fold_results)}: scores {np.round(fold_results[-1].scores, 4).tolist()}"
@@ -151,7 +157,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
         scorer: _Scorer,
     ) -> _FoldResult:
         """Fit one fold for all C; return the scores in the order of Cs, and the best minimum."""
-        risk, q = problem.risk, len(problem.classes)
+        risk, q = cast(RegularisedRisk, problem.risk), len(problem.classes)
         present = np.unique(problem.labels[train])
         if len(present) < 2:
             raise ValueError(

@@ -43,6 +43,7 @@ from .._parameters import (
     estimator,
     fit_method,
     parameter,
+    predict_method,
     solver,
 )
 from .._training_sample import Sample
@@ -107,7 +108,8 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
         penalty = Penalty.of(self.penalty, float(self.alpha))
         kernel, points = sample.resolve(self._make_kernel(self.gamma)), sample.points
         values = sample.evaluated(kernel, self.max_memory)
-        tiles = working_bytes(values, points, None, 0, check_threads(None))
+        seen = sample.subsample.points
+        tiles = working_bytes(values, seen, None, 0, check_threads(None))
         phi = whiten(
             values,
             points,
@@ -117,6 +119,7 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
             exact="exact",
             ordered=ordered,
             what=f"the fit of {q} functions of {n} points",
+            among=seen,
             max_memory=self.max_memory,
         )
         self._log_progress(f"{loss} of {n} points, {phi.message}")
@@ -289,6 +292,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         self._set_expansion(self.expansion_, self.intercept_, flat and not several)
         return self
 
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return f(x) + b for each point, or exp(f(x) + b) with loss="poisson".
 

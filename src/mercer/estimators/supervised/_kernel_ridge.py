@@ -11,11 +11,10 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import check_budget, length, take
-from ...blocks import Blocks
 from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
-from .._blockwise import distributed_exact_products, gather_blocks, require_landmarks, sample_blocks
+from .._blockwise import require_products
 from .._kernel_estimator import LandmarkMixin, NamedKernelEstimator
 from .._parameters import (
     NON_NEGATIVE,
@@ -69,29 +68,11 @@ class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKerne
         data = (kernel, sample.points, sample.targets, sample.weights, alphas, self.fit_intercept)
         common: dict[str, Any] = {"max_memory": self.max_memory, "log": self._progress_callback}
         if isinstance(solver, str) and solver in ("nystroem", "krill"):
-            return LandmarkRidge(*data, self._chosen, solver == "krill", **common)
+            among = sample.subsample.points
+            return LandmarkRidge(*data, self._chosen, solver == "krill", among=among, **common)
         seed = 0 if self.random_state is None else self.random_state
         options = {"rank": self.rank, "random_state": seed}
         return ExactRidge(*data, solver=exact_as_auto(solver), options=options, **common)
-
-    def _blocks_sample(self, X: Blocks, y: Any, sample_weight: Any) -> tuple[Sample, Blocks]:
-        """Return a random sample of the points, and the blocks of X with y and weights added."""
-        require_landmarks(self)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} needs targets y, in blocks or as one array")
-        blocks, drawn = sample_blocks(X, self._chosen, y, sample_weight)
-        return self._sample(drawn.X, drawn.y, drawn.weights, copy=False), blocks
-
-    def _problem_for_blocks(
-        self, kernel: Kernel, sample: Sample, blocks: Blocks, alphas: np.ndarray
-    ) -> LandmarkRidge:
-        """Return the ridge problem on landmarks for points in blocks."""
-        return LandmarkRidge(
-            *(kernel, blocks, sample.targets, None, alphas, self.fit_intercept, self._chosen),
-            max_memory=self.max_memory,
-            log=self._progress_callback,
-            among=sample.points,
-        )
 
 
 @estimator()
@@ -157,6 +138,12 @@ class KernelRidge(RidgeEstimator):
     )
 
     @property
+    def _gathers_blocks(self) -> bool:
+        if not self._on_landmarks:
+            require_products(self, "solver", ("auto", "exact", "cg"))
+        return not self._on_landmarks
+
+    @property
     def _required_cpd_order(self) -> int | None:
         if isinstance(self.solver, str) and self.solver == "lstsq":
             return None  # least squares does not need a positive definite matrix
@@ -181,16 +168,14 @@ class KernelRidge(RidgeEstimator):
         -------
         self : KernelRidge
         """
-        self._fit_sample(self._sample(X, y, sample_weight), self.solver)
-        return self
-
-    def _fit_sample(self, sample: Sample, solver: Any) -> None:
-        """Solve the ridge problem of a sample and set the fitted attributes."""
+        sample = self._sample(X, y, sample_weight)
+        solver = self.solver if sample.workers is None else "cg"
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
         self.kernel_: Kernel = self._resolve_kernel(sample, self.gamma)
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
         self._ridge = self._problem(evaluated, sample, alphas, solver)
-        A, b = self._ridge.solve()
+        ridge = self._ridge
+        A, b = ridge.solve(sample.workers) if isinstance(ridge, ExactRidge) else ridge.solve()
         self._ridge.kernel = unwrap(evaluated)
         if isinstance(self._ridge, LandmarkRidge):
             self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
@@ -200,26 +185,7 @@ class KernelRidge(RidgeEstimator):
         self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
         if sample.values is not None:
             del self._ridge  # it contains the precomputed matrix, which must not be stored
-
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Fit f to points in blocks.
-
-        With landmarks this needs one pass over the blocks; otherwise the system is solved by
-        conjugate gradients.
-        """
-        if not self._on_landmarks:
-            with distributed_exact_products(self, X, "solver", ("auto", "exact", "cg")):
-                arrays = gather_blocks(self, X, y, sample_weight)
-                self._fit_sample(self._sample(*arrays, copy=False), "cg")
-            return
-        sample, blocks = self._blocks_sample(X, y, sample_weight)
-        alphas = _check_alpha(self.alpha, sample.targets.shape[1])
-        self.kernel_ = self._resolve_kernel(sample, self.gamma)
-        self._ridge = self._problem_for_blocks(self.kernel_, sample, blocks, alphas)
-        A, b = self._ridge.solve()
-        self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
-        self._set_expansion(self.expansion_, b, sample.flat)
-        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
+        return self
 
     # ------------------------------------------------------------------ predictions
 

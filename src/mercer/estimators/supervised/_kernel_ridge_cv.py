@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -125,6 +125,13 @@ class KernelRidgeCV(RidgeEstimator):
         self : KernelRidgeCV
         """
         self._check_parameters()
+        if isinstance(X, Blocks) and (
+            self._uses_folds or self.scoring is not None or self.store_cv_results
+        ):
+            raise ValueError(
+                "for points in blocks, only the mean squared leave-one-out error (cv=None, "
+                "scoring=None) and cv='gcv' are supported, and store_cv_results must be False"
+            )
         sample = self._sample(X, y, sample_weight)
         gammas = (
             [self.gamma]
@@ -151,40 +158,6 @@ class KernelRidgeCV(RidgeEstimator):
         self.best_score_ = best.scores.max(axis=0) if per_target else best.best
         self._set_point_attributes(best, X, sample)
         return self
-
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Try all alphas and gammas on points in blocks, in two passes for each gamma."""
-        self._check_parameters()
-        if self._uses_folds or self.scoring is not None or self.store_cv_results:
-            raise ValueError(
-                "for points in blocks, only the mean squared leave-one-out error (cv=None, "
-                "scoring=None) and cv='gcv' are supported, and store_cv_results must be False"
-            )
-        sample, blocks = self._blocks_sample(X, y, sample_weight)
-        gammas = (
-            [self.gamma]
-            if self.gammas is None
-            else check_positive_numbers(self.gammas, "gammas").tolist()
-        )
-        kernels = [self._resolve_kernel(sample, g) for g in gammas]
-        self.alphas_ = self._grid(kernels, sample)
-        q, per_target = sample.targets.shape[1], self.alpha_per_target and not sample.flat
-        results = []
-        for kernel in kernels:
-            path: Any = self._problem_for_blocks(kernel, sample, blocks, np.ones(q)).path()
-            usable = self._usable_alphas(path, kernel)
-            alphas = self.alphas_[usable]
-            values = -(path.gcv(alphas) if self.cv == "gcv" else path.mean_squares(alphas))
-            results.append(self._score_path(path, values, usable, q))
-        best_index = int(np.argmax([result.best for result in results]))
-        self.scores_, best = np.array([result.scores for result in results]), results[best_index]
-        alphas, solution = self.alphas_[best.chosen], cast(ExpansionSolution, best.solution)
-        self.kernel_, self.gamma_ = kernels[best_index], gammas[best_index]
-        f = Expansion(self.kernel_, solution.points, solution.A)
-        self._set_expansion(f, solution.b, sample.flat)
-        self.report_, self.alpha_ = solution.report, alphas if per_target else float(alphas[0])
-        self.best_score_ = best.scores.max(axis=0) if per_target else best.best
-        self._delete_point_attributes()
 
     def _score_path(
         self, path: Any, values: np.ndarray, usable: np.ndarray, q: int
@@ -239,8 +212,9 @@ class KernelRidgeCV(RidgeEstimator):
         """Return the alphas to try; default values are proportional to the mean of k(x, x)."""
         if self.alphas is not None:
             return check_positive_numbers(self.alphas, "alphas")
-        diagonals = (np.abs(kernel.diag(data.points)) for kernel in kernels)
-        scales = np.array([np.average(d, weights=data.weights) for d in diagonals])
+        seen = data.subsample
+        diagonals = (np.abs(kernel.diag(seen.points)) for kernel in kernels)
+        scales = np.array([np.average(d, weights=seen.weights) for d in diagonals])
         scales = scales[scales > 0]
         return _DEFAULT_ALPHAS * (np.exp(np.mean(np.log(scales))) if scales.size else 1.0)
 
@@ -271,7 +245,12 @@ class KernelRidgeCV(RidgeEstimator):
         n = len(data.targets)
         matrices = 0 if self.solver == "nystroem" else 2 + can_share_distances(kernels)
         matrices += 2 * self._uses_folds if matrices else 0
-        errors = 0 if self._uses_folds else 2 * n * data.targets.shape[1] * len(self.alphas_)
+        in_blocks = data.drawn is not None  # single errors are not stored
+        errors = (
+            0
+            if self._uses_folds or in_blocks
+            else 2 * n * data.targets.shape[1] * len(self.alphas_)
+        )
         check_budget(
             8 * (n * n * matrices + errors),
             self.max_memory,
@@ -301,13 +280,15 @@ class KernelRidgeCV(RidgeEstimator):
         alphas, errors = self.alphas_[usable], None
         if self.cv == "gcv":
             values = -path.gcv(alphas)
+        elif data.drawn is not None:
+            values = -path.mean_squares(alphas)
         else:
             errors = np.full((len(usable), *data.targets.shape), np.nan)
             errors[usable] = list(path.leave_one_out(alphas))
             values = self._score_errors(errors[usable], data)
         return self._score_path(path, values, usable, data.targets.shape[1])._replace(errors=errors)
 
-    def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> RidgePath:
+    def _path(self, kernel: Kernel, K: DenseGram | None, data: Sample) -> Any:
         """Return the decomposition that yields the solutions for all alphas."""
         if K is None:
             return self._problem(kernel, data, np.ones(data.targets.shape[1])).path()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,13 +17,21 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._core import NotDifferentiableError, budget_in_bytes, check_budget, format_bytes
+from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
 from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
 from .._kernel_estimator import KernelLike, NamedKernelEstimator, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter
+from .._parameters import (
+    POSITIVE,
+    POSITIVE_INTEGER,
+    estimator,
+    fit_method,
+    parameter,
+    predict_method,
+)
 from .._training_sample import Sample
 
 __all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]
@@ -73,6 +81,12 @@ class SparseKernelEstimator(NamedKernelEstimator):
     tol: float = parameter(POSITIVE, default=1e-3)
     random_state: Seed = parameter("random_state", default=None)
 
+    _accepts_blocks: ClassVar[bool] = True
+
+    @property
+    def _gathers_blocks(self) -> bool:
+        return True  # each of several hundred steps needs all points
+
     @property
     def vectors_(self) -> np.ndarray:
         """The learned vectors z_j, shape (m, d)."""
@@ -86,7 +100,7 @@ class SparseKernelEstimator(NamedKernelEstimator):
                 f"{name} evaluates the kernel at new vectors, which a precomputed matrix does not "
                 f"allow; pass points and a kernel, or use KernelRidge"
             )
-        if not self._expects_matrix(X):
+        if not isinstance(X, Blocks) and not self._expects_matrix(X):
             raise TypeError(
                 f"{name} learns vectors in R^d, but the points of {self.kernel!r} are not vectors; "
                 f"fit KernelRidge instead and compress its expansion_"
@@ -258,6 +272,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
         self._learn(sample, sample.targets, Squared(), flat=sample.flat)
         return self
 
+    @predict_method
     def predict(self, X: Any) -> np.ndarray:
         """Return the predictions f(x), shape (n,) or (n, n_targets)."""
         values = self._values(X)

@@ -16,25 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import length, take
-from ...expansion import Expansion
+from ..._core import Points, length, take
+from ...expansion import Expansion, cross_kernel_cached
 from ...gram import gram
-from ...kernels import Kernel
+from ...kernels import Kernel, Linear
 
 __all__ = [
-    "MAX_STORED_ENTRIES",
     "Pair",
     "PairExpansion",
     "Pairs",
     "class_pairs",
-    "expansion_of_pairs",
     "values_of_pairs",
     "votes_of_pairs",
 ]
 
 # Up to this many entries (2 MB), k(X, support vectors) is evaluated as one array; a larger matrix
 # is evaluated class by class, in tiles.
-MAX_STORED_ENTRIES = 2**18
+_MAX_STORED_ENTRIES = 2**18
 
 # Up to this many entries of K (about one row), one reduction over all classes is faster than a
 # matrix product for each class, because the overhead of the calls dominates.
@@ -67,7 +65,7 @@ class Pairs:
     Attributes
     ----------
     labels : ndarray of int, shape (n,)
-        The class 0, ..., q - 1 of each point; sorted if q > 2.
+        The class 0, ..., q - 1 of each point.
     q : int
         Number of classes.
 
@@ -78,8 +76,8 @@ class Pairs:
     >>> pairs = Pairs(np.array([0, 1, 2]), 3)
     >>> list(pairs)
     [(0, 1), (0, 2), (1, 2)]
-    >>> pairs.members((0, 2)), pairs.signs((0, 2))
-    (array([0, 2]), array([ 1., -1.]))
+    >>> pairs.members((0, 2))
+    array([0, 2])
     >>> pairs.functions(np.array([[1.0, 4.0], [-2.0, 5.0], [-3.0, -6.0]]))
     array([[ 1.,  4.,  0.],
            [-2.,  0.,  5.],
@@ -99,8 +97,17 @@ class Pairs:
         """Return the indices of the points of both classes of a pair."""
         if self.q == 2:
             return np.arange(len(self.labels))
-        a, b = (np.arange(*np.searchsorted(self.labels, [c, c + 1])) for c in pair)
-        return np.concatenate([a, b])
+        return np.concatenate([self._order[self._ends[c] : self._ends[c + 1]] for c in pair])
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """The indices of the points, sorted by class."""
+        return np.argsort(self.labels, kind="stable")
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """The number of points of all classes before each class, followed by that of all points."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.labels, minlength=self.q))])
 
     @cached_property
     def all_members(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -114,12 +121,12 @@ class Pairs:
         if q == 2:
             signs = np.where(self.labels == 1, 1.0, -1.0)
             return np.arange(n), np.zeros(n, dtype=np.intp), signs
-        ends = np.searchsorted(self.labels, np.arange(q + 1))
-        a, b = class_pairs(q)
+        ends, (a, b) = self._ends, class_pairs(q)
         classes = np.stack([a, b], axis=1).ravel()
         sizes = np.diff(ends)[classes]
         stops = np.cumsum(sizes)
-        members = np.repeat(ends[classes] - stops + sizes, sizes) + np.arange(stops[-1])
+        positions = np.repeat(ends[classes] - stops + sizes, sizes) + np.arange(stops[-1])
+        members = self._order[positions]
         columns = np.repeat(np.stack([b - 1, a], axis=1).ravel(), sizes)
         return members, columns, np.repeat(np.tile([1.0, -1.0], len(a)), sizes)
 
@@ -128,23 +135,8 @@ class Pairs:
         """The number of points of each pair."""
         if self.q == 2:
             return np.array([len(self.labels)])
-        counts = np.bincount(self.labels, minlength=self.q)
-        a, b = class_pairs(self.q)
+        counts, (a, b) = np.diff(self._ends), class_pairs(self.q)
         return counts[a] + counts[b]
-
-    def signs(self, pair: Pair) -> np.ndarray:
-        """Return the signs y_i of the points of a pair.
-
-        They are +1 for the class for which f is positive: the second class if there are only two,
-        otherwise the first of the pair.
-        """
-        positive = 1 if self.q == 2 else pair[0]
-        return np.where(self.labels[self.members(pair)] == positive, 1.0, -1.0)
-
-    def class_slices(self) -> list[slice]:
-        """Return the slice of the points of each class; the points must be sorted by class."""
-        ends = np.searchsorted(self.labels, np.arange(self.q + 1))
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def functions(self, D: np.ndarray) -> np.ndarray:
         """Return the coefficients of the function of each pair, shape (n, n_pairs).
@@ -159,42 +151,9 @@ class Pairs:
 
 
 class PairExpansion(Expansion):
-    """The functions of all pairs of classes, evaluated by class as most coefficients are 0."""
+    """The functions of all pairs of classes, on support vectors that are sorted by class.
 
-    pairs: Pairs
-    dual: np.ndarray  # transpose of `dual_coef_`, of shape (n, q - 1)
-
-    def __init__(self, kernel: Kernel, points: Any, dual: np.ndarray, pairs: Pairs) -> None:
-        # `coefficients` is computed on demand only, because predictions do not need it.
-        self.__dict__.update(kernel=kernel, points=points, dual=dual, pairs=pairs)
-
-    @cached_property
-    def coefficients(self) -> np.ndarray:
-        """The coefficients of the function of each pair of classes, shape (n, n_pairs)."""
-        return self.pairs.functions(self.dual)
-
-    def __call__(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        K: Any = None
-        if length(X) * length(self.points) <= MAX_STORED_ENTRIES:
-            K = gram(self.kernel, X, self.points, n_threads=n_threads).to_array()
-
-        def contribution(class_slice: slice) -> np.ndarray:
-            if class_slice.start == class_slice.stop:
-                return np.zeros((length(X), self.pairs.q - 1))
-            rows: Any = None if K is None else K[:, class_slice]
-            if K is None:
-                rows = gram(self.kernel, X, take(self.points, class_slice), n_threads=n_threads)
-            return np.asarray(rows @ self.dual[class_slice])
-
-        return _sum_contributions(
-            np.stack(list(map(contribution, self.pairs.class_slices())), axis=2)
-        )
-
-
-def expansion_of_pairs(
-    kernel: Kernel, points: Any, dual_coef: np.ndarray, n_support: np.ndarray
-) -> Expansion:
-    """Return the functions of all pairs of classes; support vectors are sorted by class.
+    They are evaluated class by class, because most coefficients are 0.
 
     Parameters
     ----------
@@ -202,16 +161,76 @@ def expansion_of_pairs(
         The resolved kernel.
     points : points
         The support vectors.
-    dual_coef : ndarray of shape (q - 1, n_support_vectors)
-        Coefficients in the layout of LIBSVM.
-    n_support : ndarray of shape (q,)
-        Number of support vectors of each class.
+    dual : ndarray of shape (n, q - 1)
+        The transpose of `dual_coef_`, which has the layout of LIBSVM.
+    n_support : ndarray of int
+        Number of support vectors of each class; a single number for a single function.
+    owner : object, optional
+        The model to which the support vectors belong.  It is the key of the cache of prepared
+        points, so that an expansion can be created for each prediction.
     """
-    if len(dual_coef) == 1:
-        return Expansion(kernel, points, dual_coef.T)
-    q = len(n_support)
-    pairs = Pairs(np.repeat(np.arange(q), n_support), q)
-    return PairExpansion(kernel, points, dual_coef.T, pairs)
+
+    dual: np.ndarray
+    owner: object = None
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Points,
+        dual: np.ndarray,
+        n_support: np.ndarray,
+        owner: object = None,
+    ) -> None:
+        # Other attributes are computed on demand only, because predictions do not need them.
+        self.__dict__.update(
+            kernel=kernel, points=points, dual=dual, n_support=n_support, owner=owner
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # `n_support` is computed from `pairs`, which is part of the file format.
+        return {"kernel": self.kernel, "points": self.points, "dual": self.dual, "pairs": self.pairs}
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The pairs of classes of the support vectors."""
+        q = len(self.n_support)
+        return Pairs(np.repeat(np.arange(q), self.n_support), max(q, 2))
+
+    @cached_property
+    def n_support(self) -> np.ndarray:
+        """The number of support vectors of each class."""
+        return np.bincount(self.pairs.labels, minlength=self.pairs.q)
+
+    @cached_property
+    def coefficients(self) -> np.ndarray:
+        """The coefficients of the function of each pair of classes, shape (n, n_pairs)."""
+        return self.dual if self.dual.shape[1] == 1 else self.pairs.functions(self.dual)
+
+    def __call__(self, X: Points, *, n_threads: int | None = None) -> np.ndarray:
+        kernel, points, dual = self.kernel, self.points, self.dual
+        if isinstance(kernel, Linear):
+            return np.asarray(X @ (points.T @ self.coefficients))
+        if length(X) * len(dual) <= _MAX_STORED_ENTRIES:
+            dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray) and len(dual)
+            if dense and kernel.on_vectors:
+                owner = self if self.owner is None else self.owner
+                K = cross_kernel_cached(owner, kernel, X, points)
+            else:
+                K = gram(kernel, X, points, n_threads=n_threads).to_array()
+            return values_of_pairs(K, dual.T, self.n_support)
+        if dual.shape[1] == 1:
+            return np.asarray(gram(kernel, X, points, n_threads=n_threads) @ dual)
+        terms = np.zeros((length(X), dual.shape[1], len(self.n_support)))
+        for c, part in enumerate(_class_slices(self.n_support)):
+            if part.stop > part.start:
+                own = gram(kernel, X, take(points, part), n_threads=n_threads)
+                terms[:, :, c] = own @ dual[part]
+        return _sum_contributions(terms)
+
+
+def _class_slices(n_support: np.ndarray) -> list[slice]:
+    """Return the slice of the support vectors of each class."""
+    return [slice(a, b) for a, b in pairwise([0, *np.cumsum(n_support).tolist()])]
 
 
 def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
@@ -221,13 +240,11 @@ def values_of_pairs(K: np.ndarray, dual_coef: np.ndarray, n_support: np.ndarray)
     """
     if len(dual_coef) == 1:
         return K @ dual_coef.T
-    ends = np.cumsum(n_support)
     if K.size <= _MAX_ENTRIES_REDUCEAT and n_support.all():
-        return _sum_contributions(np.add.reduceat(K[:, None] * dual_coef, ends - n_support, axis=2))
-    class_slices = [slice(e - s, e) for s, e in zip(n_support.tolist(), ends.tolist(), strict=True)]
-    return _sum_contributions(
-        np.stack([K[:, part] @ dual_coef[:, part].T for part in class_slices], axis=2)
-    )
+        starts = np.cumsum(n_support) - n_support
+        return _sum_contributions(np.add.reduceat(K[:, None] * dual_coef, starts, axis=2))
+    terms = [K[:, part] @ dual_coef[:, part].T for part in _class_slices(n_support)]
+    return _sum_contributions(np.stack(terms, axis=2))
 
 
 def _sum_contributions(G: np.ndarray) -> np.ndarray:

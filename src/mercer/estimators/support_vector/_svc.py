@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import warn_caller
+from ..._core import Points, warn_caller
 from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fit_method, parameter, predict_method
-from .._training_sample import class_weights
+from .._parameters import estimator, fit_method, fitted_attribute, parameter, predict_method
+from .._training_sample import Sample, class_weights
 from ._one_vs_one import class_pairs, votes_of_pairs
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
@@ -47,12 +47,14 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
     break_ties: bool = parameter("boolean", default=False)
 
+    classes_: np.ndarray = fitted_attribute()
+
     _one_class_left: ClassVar[str] = (
         "Invalid input - all samples with positive weights belong to the same class: {!r}"
     )
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit a function f to each pair of classes.
 
         Parameters
@@ -77,14 +79,18 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     def _duals(self, problem: SVMProblem) -> Duals:
         """Return the dual problem of each pair of classes."""
 
-    def _classification_problem(self, X: Any, y: Any, sample_weight: Any) -> SVMProblem:
-        """Check the data and return the training problem.
+    def _classification_problem(self, X: Points, y: Any, sample_weight: Any) -> SVMProblem:
+        """Check the data and return the training problem."""
+        sample = self._training_sample(X, y, sample_weight, labels=True)
+        classes, labels, factors = sample.classes, sample.labels, np.ones(len(sample.classes))
+        if self.class_weight is not None:
+            factors = class_weights(self.class_weight, classes, np.bincount(labels, sample.counts))
+            sample = sample.with_classes(classes, labels, factors)
+        return replace(self._problem(sample), class_weights=factors)
 
-        The points are sorted by class if there are more than two classes.
-        """
-        sample, y = self._sample_of(X, y, sample_weight, labels=True)
+    def _with_targets(self, sample: Sample, y: np.ndarray, labels: bool) -> Sample:
         kept_labels = y if len(sample) == len(y) else y[sample.kept]
-        classes, labels = np.unique(kept_labels, return_inverse=True)
+        classes, indices = np.unique(kept_labels, return_inverse=True)
         if y.dtype.kind not in "biu" or 2 * len(classes) > len(kept_labels):
             check_classification_targets(y)  # a slow check, skipped if y has few distinct integers
         if len(classes) < 2:
@@ -94,19 +100,21 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
                     f"{classes.tolist()}"
                 )
             raise ValueError(self._one_class_left.format(classes.tolist()[0]))
-        factors = np.ones(len(classes))
-        if self.class_weight is not None:
-            sums = np.bincount(labels, sample.counts)
-            factors = class_weights(self.class_weight, classes, sums)
-        sample = sample.with_classes(classes, labels, factors)
-        if len(classes) > 2:
-            sample = sample.take(np.argsort(labels, kind="stable"))
-        return replace(self._problem(sample), class_weights=factors)
+        return sample.with_classes(classes, indices)
+
+    def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
+        self.classes_, self.class_weight_ = problem.sample.classes, problem.class_weights
+        self.n_iter_ = solutions.reports.n_iter.astype(np.int32)
+        return ""
+
+    @property
+    def _sign_differs(self) -> bool:
+        return len(getattr(self, "classes_", ())) == 2
 
     # ------------------------------------------------------------------ predictions
 
     @predict_method
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Points) -> np.ndarray:
         """Return the decision values of each point.
 
         Parameters
@@ -130,7 +138,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return self._by_class(values)
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the label with the most votes.
 
         If several classes have the most votes, the first of them is returned, or with `break_ties`
@@ -249,8 +257,12 @@ class SVC(SupportVectorClassifier):
 
     C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
 
+    @property
+    def _penalty(self) -> float:
+        return self.C
+
     @fit_method
-    def path(self, X: Any, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
+    def path(self, X: Points, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
         """Return one fitted SVC for each value of C, in the order of `Cs`.
 
         This is faster than separate fits: all models share the cache of rows of K, and each solver
@@ -412,6 +424,7 @@ class NuSVC(SupportVectorClassifier):
         return rho
 
     def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
+        super()._set_extra_attributes(problem, solutions)
         self.nu_ = np.minimum(self.nu, _largest_nu(problem.weighted_sums))
         lowest = float(self.nu_.min())
         return "" if lowest == self.nu else f"class_weight lowers nu to {lowest:.3g}"

@@ -7,6 +7,7 @@ The dual of each SVM is a quadratic program with box constraints; see `mercer.so
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -17,9 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import MemoryBudgetError, budget_in_bytes, check_budget, length, take, warn_caller
-from ...blocks import Blocks
-from ...expansion import Expansion, Primal, cross_kernel_cached
+from ..._core import Points, budget_in_bytes, check_budget, length, warn_caller
+from ...expansion import Expansion, Primal
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import (
@@ -27,13 +27,15 @@ from ...solvers import (
     BoxInterior,
     Duals,
     DualSolutions,
+    FallbackChain,
     Report,
     SMOThenInteriorPoint,
     Status,
+    StopReason,
     WhitenedCoordinates,
     choose_linear_svm_solver,
 )
-from .._blockwise import gather_blocks, require_landmarks
+from .._blockwise import require_landmarks
 from .._kernel_estimator import NO_TARGETS, KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._parameters import (
     POSITIVE,
@@ -45,7 +47,7 @@ from .._parameters import (
     solver,
 )
 from .._training_sample import Sample
-from ._one_vs_one import MAX_STORED_ENTRIES, expansion_of_pairs, values_of_pairs
+from ._one_vs_one import PairExpansion
 from ._svm_training import SVMProblem, describe_scales, merge_reports
 
 __all__ = ["SupportVectorMachine"]
@@ -109,47 +111,56 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
     n_support_: np.ndarray = fitted_attribute()
-    classes_: np.ndarray = fitted_attribute()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         return tags
 
-    def _fit_blocks(self, X: Blocks, y: Any = None, sample_weight: Any = None) -> None:
-        """Load the points of all blocks into memory and fit to them with solver="nystroem".
-
-        The points must fit in memory, because the interior point method has a variable for each
-        point, and support vectors are stored.
-        """
-        require_landmarks(self)
-        self.fit(*gather_blocks(self, X, y, sample_weight))
-
     # ------------------------------------------------------------------ training data
 
-    def _sample_of(
-        self, X: Any, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
-    ) -> tuple[Sample, Any]:
-        """Check the data; return the points of positive weight, and the targets of all points."""
-        if self._precomputed and sp.issparse(X):
-            raise TypeError(
-                "Sparse precomputed kernels are not supported, because reading their rows is slow "
-                "and few kernel matrices are sparse; use X.toarray()"
-            )
-        supervised = y is not NO_TARGETS
-        checked = self._check_points(X, y, reset=True, supervised=supervised, labels=labels)
-        X, y = checked if supervised else (checked, None)
-        if self._precomputed and X.shape[0] != X.shape[1]:
+    @property
+    def _gathers_blocks(self) -> bool:
+        # The interior point method has a variable for each point, and support vectors are stored.
+        require_landmarks(self)
+        return True
+
+    def _training_sample(
+        self, X: Points, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
+    ) -> Sample:
+        """Check the data of a fit and return them as a sample."""
+        if self._precomputed:
+            if sp.issparse(X):
+                raise TypeError(
+                    "Sparse precomputed kernels are not supported, because reading their rows is "
+                    "slow and few kernel matrices are sparse; use X.toarray()"
+                )
+            if len(shape := np.shape(X)) == 2 and shape[0] != shape[1]:
+                raise ValueError(
+                    f"Precomputed matrix must be a square matrix. Input is a {shape[0]}x{shape[1]} "
+                    f"matrix; fit needs the kernel values of all pairs of training points"
+                )
+        sample = self._sample(X, y, sample_weight, labels=labels, copy=False)
+        if sample.values is None and self._expects_matrix(X):
+            _check_size(sample.given)
+        return sample
+
+    def _check_weights(self, sample_weight: Any, X: Points) -> np.ndarray:
+        """Check the weights and set negative ones to 0; error messages are those of LIBSVM."""
+        w, n = np.asarray(sample_weight, dtype=float), length(X)
+        w = np.full(n, float(w)) if w.ndim == 0 else w
+        if w.shape != (n,):
             raise ValueError(
-                f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} "
-                f"matrix; fit needs the kernel values of all pairs of training points"
+                f"sample_weight and X have incompatible shapes: {w.shape} and {n} points"
             )
-        if not self._precomputed and self._expects_matrix(X):
-            _check_size(X)
-        weights = None if sample_weight is None else _check_weights(sample_weight, length(X))
-        return Sample.of(
-            X, weights, precomputed=self._precomputed, order=self._required_cpd_order
-        ), y
+        if not np.all(np.isfinite(w)):
+            raise ValueError("sample_weight contains NaN or infinity")
+        if not np.any(w > 0):
+            raise ValueError(
+                f"Invalid input - all samples have zero or negative weights. The largest is "
+                f"{w.max():g}, and only points of positive weight are used"
+            )
+        return np.maximum(w, 0.0)
 
     @property
     def _required_cpd_order(self) -> int | None:
@@ -157,80 +168,98 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     def _problem(self, sample: Sample) -> SVMProblem:
         """Choose the solver, and return the training problem in the form that it requires."""
-        kernel: Kernel = sample.resolve(self._make_kernel(self.gamma))
-        values, points = sample.evaluated(kernel, self.max_memory), sample.points
-        name, user_solver = exact_as_auto(self.solver), None
-        if not isinstance(name, str):
-            name, user_solver = "smo" if isinstance(name, BlockSMO) else "primal", name
-        elif name == "auto":
+        kernel = sample.resolve(self._make_kernel(self.gamma))
+        name = exact_as_auto(self.solver)
+        if isinstance(name, BlockSMO):
             name = "smo"
-            if isinstance(kernel, Linear) and isinstance(points, np.ndarray):
-                n, m = points.shape
-                largest = n  # number of points of the largest two-class problem
-                if sample.classes is not None:
-                    largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
-                name = choose_linear_svm_solver(n, m, largest, self.max_memory)
+        elif isinstance(name, BoxInterior):
+            name = "primal"
+        elif name == "auto":
+            name = self._automatic_solver(kernel, sample)
+        # If SMO needs too much memory, the interior point method may still be possible.
+        chain = FallbackChain(["either", "primal"] if name == "either" else [name])
+        return chain.run(lambda name: self._problem_for(name, kernel, sample))
+
+    def _automatic_solver(self, kernel: Kernel, sample: Sample) -> str:
+        """Return "smo", "primal", or "either" if the solver may switch from one to the other."""
+        if not (isinstance(kernel, Linear) and isinstance(sample.points, np.ndarray)):
+            return "smo"
+        n, m = sample.points.shape
+        largest = n  # number of points of the largest two-class problem
+        if sample.classes is not None:
+            largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
+        return choose_linear_svm_solver(n, m, largest, self.max_memory)
+
+    def _problem_for(self, name: str, kernel: Kernel, sample: Sample) -> SVMProblem:
+        """Return the training problem for the solver with this name."""
         steps = 200 if self.max_iter < 0 else max(self.max_iter, 1)
         interior_point = BoxInterior(self.tol, steps, max_memory=self.max_memory)
-        if name in ("smo", "either"):
-            is_multiclass = sample.classes is not None and len(sample.classes) > 2
-            cache = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
-            budget = budget_in_bytes(self.max_memory)
-            if name == "either":  # SMO needs few rows of K until the solver switches
-                cache = min(cache or budget, max(points.nbytes, _MIN_CACHE_BYTES))
-                budget -= interior_point.workspace(n, m, 2 * n)
-            solver: Any = user_solver or BlockSMO(self.tol, self.max_iter, self.shrinking)
-            try:
-                rows = KernelRows(
-                    values,
-                    points,
-                    sizes=np.bincount(sample.labels).tolist() if is_multiclass else None,
-                    cache_bytes=cache,
-                    max_memory=max(1, budget),
-                )
-            except MemoryBudgetError:
-                if name == "smo":
-                    raise
-                name = "primal"  # this solver needs less memory
-            else:
-                if name == "smo":
-                    return SVMProblem(sample, kernel, solver, rows)
-                return SVMProblem(
-                    sample,
-                    kernel,
-                    SMOThenInteriorPoint(solver, interior_point),
-                    rows,
-                    columns=points,
-                )
-        solver = user_solver or interior_point
+        smo = BlockSMO(self.tol, self.max_iter, self.shrinking)
+        user_solver = None if isinstance(self.solver, str) else self.solver
+        values = sample.evaluated(kernel, self.max_memory)
+        if name == "smo":
+            rows, sample = self._kernel_rows(values, sample)
+            return SVMProblem(sample, kernel, user_solver or smo, rows)
+        if name == "either":  # SMO needs few rows of K until the solver switches
+            n, m = sample.points.shape
+            reserved = interior_point.workspace(n, m, 2 * n)
+            max_cache = max(sample.points.nbytes, _MIN_CACHE_BYTES)
+            rows, sample = self._kernel_rows(values, sample, max_cache, reserved)
+            relay = SMOThenInteriorPoint(smo, interior_point)
+            return SVMProblem(sample, kernel, relay, (rows, sample.points))
         if name == "primal":
-            if not isinstance(kernel, Linear):
-                raise ValueError(
-                    f"solver='primal' needs a linear kernel, because it uses the columns of X as "
-                    f"features; the kernel is {kernel}. Use solver='auto' or 'nystroem'"
-                )
-            if sp.issparse(points):
-                what = f"a dense X of {points.shape[0]} rows and {points.shape[1]} columns"
-                check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
-                points = points.toarray()
-            return SVMProblem(sample, kernel, solver, points)
-        phi = WhitenedCoordinates.nystroem(values, points, self._chosen, max_memory=self.max_memory)
+            F = self._columns(kernel, sample.points)
+            return SVMProblem(sample, kernel, user_solver or interior_point, F)
+        phi = WhitenedCoordinates.nystroem(
+            values, sample.points, self._chosen, max_memory=self.max_memory
+        )
         remaining = budget_in_bytes(self.max_memory) - phi.F.nbytes - phi.factor.nbytes
-        return SVMProblem(sample, kernel, replace(solver, max_memory=max(1, remaining)), phi.F, phi)
+        interior_point = replace(interior_point, max_memory=max(1, remaining))
+        return SVMProblem(sample, kernel, interior_point, phi.F, phi)
+
+    def _kernel_rows(
+        self, values: Kernel, sample: Sample, max_cache: int | None = None, reserved: int = 0
+    ) -> tuple[KernelRows, Sample]:
+        """Return a cache for rows of K, and the sample, sorted by class if there are several pairs.
+
+        The cache has at most `max_cache` bytes, and `reserved` bytes of the memory budget are left.
+        """
+        sizes = None
+        if sample.classes is not None and len(sample.classes) > 2:
+            sizes = np.bincount(sample.labels).tolist()
+            sample = sample.take(np.argsort(sample.labels, kind="stable"))
+        budget = budget_in_bytes(self.max_memory)
+        cache = None if self.cache_size == "auto" else int(self.cache_size * 2**20)
+        if max_cache is not None:
+            cache = min(cache or budget, max_cache)
+        available = max(1, budget - reserved)
+        rows = KernelRows(
+            values, sample.points, sizes=sizes, cache_bytes=cache, max_memory=available
+        )
+        return rows, sample
+
+    def _columns(self, kernel: Kernel, points: Points) -> np.ndarray:
+        """Return the columns of X, which are the features of a linear kernel."""
+        if not isinstance(kernel, Linear):
+            raise ValueError(
+                f"solver='primal' needs a linear kernel, because it uses the columns of X as "
+                f"features; the kernel is {kernel}. Use solver='auto' or 'nystroem'"
+            )
+        if sp.issparse(points):
+            what = f"a dense X of {points.shape[0]} rows and {points.shape[1]} columns"
+            check_budget(8 * points.shape[0] * points.shape[1], self.max_memory, what)
+            return points.toarray()
+        return points
 
     # ------------------------------------------------------------------ fitted attributes
 
     def _solve_and_set(self, problem: SVMProblem, duals: Duals, note: str = "") -> DualSolutions:
         """Solve the dual problem of each pair, set the fitted attributes, return the solutions."""
         counts_before = problem.counts
-        solutions = problem.minimize_all(duals, self._log_progress if self.verbose else None)
+        solutions = problem.minimize_all(duals, self._progress_callback)
         self._set_prediction_attributes(problem, solutions, self._margin_divisors(solutions))
-        self._set_report(
-            problem,
-            solutions,
-            counts_before,
-            note or self._set_extra_attributes(problem, solutions),
-        )
+        remark = self._set_extra_attributes(problem, solutions)
+        self._set_report(problem, solutions, counts_before, note or remark)
         return solutions
 
     def _margin_divisors(self, solutions: DualSolutions) -> np.ndarray:
@@ -238,8 +267,14 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return np.ones(len(solutions))
 
     def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
-        """Set additional fitted attributes of a subclass; return a remark for the report."""
+        """Set the fitted attributes that depend on the type of SVM; return a remark."""
+        self.n_iter_: int | np.ndarray = int(solutions.reports.n_iter[0])
         return ""
+
+    @property
+    def _penalty(self) -> float | None:
+        """The parameter C, or None if the SVM does not have one."""
+        return None
 
     def _set_prediction_attributes(
         self, problem: SVMProblem, solutions: DualSolutions, divisors: np.ndarray
@@ -257,23 +292,20 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         if not (np.isfinite(D).all() and np.isfinite(intercepts).all()):
             raise ValueError(
                 "The dual coefficients or intercepts are not finite. The input data may contain "
-                "large values; scale the features" + (", or choose a smaller C" * self._has_C)
+                "large values; scale the features"
+                + ("" if self._penalty is None else ", or choose a smaller C")
             )
         support = np.flatnonzero((D != 0.0).any(axis=1))
         support = support[pairs.labels[support].argsort(kind="stable")]
-        steps = solutions.reports.n_iter.astype(np.int32)
-        n_classes = 1
-        self.n_iter_: Any = int(steps[0])
-        if sample.classes is not None:
-            n_classes, self.n_iter_ = pairs.q, steps
-            self.classes_, self.class_weight_ = sample.classes, problem.class_weights
         self.kernel_, self.solver_ = problem.kernel, problem.solver
         self.gamma_ = self._resolved_gamma(self.kernel_)
         self._sparse = sp.issparse(sample.given)
         X = sample.given if sample.values is None else sample.values.matrix
         self.shape_fit_ = X.shape if hasattr(X, "shape") else (length(X),)
         self.support_ = sample.kept[support].astype(np.int32)
-        self.support_vectors_ = np.empty((0, 0)) if self._precomputed else take(X, self.support_)
+        is_precomputed = sample.values is not None
+        self.support_vectors_ = np.empty((0, 0)) if is_precomputed else sample.rows(self.support_)
+        n_classes = 1 if sample.classes is None else pairs.q
         self.n_support_ = np.bincount(pairs.labels[support], minlength=n_classes).astype(np.int32)
         self.dual_coef_ = np.ascontiguousarray(D[support].T)
         self.at_bound_ = is_at_bound[support]
@@ -302,14 +334,14 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
                 f"{len(self.support_)} support vectors: {self.report_.status.value}"
             )
         if self.fit_status_:
-            worst = self.reports_[int(np.argmax(self.reports_.residual))]
+            p = int(np.argmax(self.reports_.residual))
+            worst, stop, has_C = self.reports_[p], solutions.stops[p], self._penalty is not None
             failed = len(self.reports_.failed)
             where = f", in {failed} of {pairs} pairs of classes" if pairs > 1 else ""
-            is_stalled = isinstance(problem.solver, BlockSMO) and "max_iter" not in worst.message
             text = (
                 "The solver cannot make progress, because further improvements are below rounding "
                 "errors; increase tol, or scale down weights or features"
-                if is_stalled
+                if stop is StopReason.ROUNDING
                 else f"Solver terminated early (max_iter={problem.solver.max_iter}).  Consider "
                 f"pre-processing your data with StandardScaler or MinMaxScaler"
             )
@@ -317,9 +349,9 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
                 f". After {worst.n_iter} steps the optimality conditions are violated by "
                 f"{worst.residual:.2e}, and tol is {problem.solver.tol:g}{where}"
             )
-            text += f"; {worst.message}" if "given up" in worst.message else ""
-            advice = [describe_scales(problem.sample.given, self._has_C)]
-            if self._has_C and np.isinf(self.C):
+            text += f"; {worst.message}" if stop is StopReason.GIVEN_UP else ""
+            advice = [describe_scales(problem.sample.given, has_C)]
+            if self._penalty == np.inf:
                 advice.append("C is infinite, so there is no solution if the classes overlap")
             if isinstance(problem.kernel, Linear) and isinstance(problem.solver, BlockSMO):
                 advice.append("solver='primal' is much less sensitive to the scale of the columns")
@@ -335,10 +367,6 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
                 f"k(x, x) up to {largest:.3g}; the result is a stationary point, and other solvers "
                 f"may find a different one. Choose a Mercer kernel to obtain the minimum"
             )
-
-    @property
-    def _has_C(self) -> bool:
-        return hasattr(self, "C")
 
     # ------------------------------------------------------------------ predictions
 
@@ -357,35 +385,21 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
                 f"{self.dual_coef_.shape[1]} support vectors, but n_support_ counts "
                 f"{self.n_support_.sum()}"
             )
-        points = self.support_ if self._precomputed else self.support_vectors_
-        return expansion_of_pairs(self.kernel_, points, self.dual_coef_, self.n_support_)
+        is_precomputed = self._is_precomputed_kernel(self.kernel_)
+        points = self.support_ if is_precomputed else self.support_vectors_
+        return PairExpansion(self.kernel_, points, self.dual_coef_.T, self.n_support_, self)
 
     @expansion_.setter
     def expansion_(self, f: Expansion) -> None:
         self._given_expansion = f
 
     @predict_method
-    def _values(self, X: Any) -> np.ndarray:
+    def _values(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point, shape (n, n_functions)."""
         X = self._check_prediction_points(X)
-        if isinstance(self.kernel_, Linear):
-            return np.asarray(X @ self._weights().T) + self.intercept_
-        if self._fits_in_one_block(X):
-            K = cross_kernel_cached(self, self.kernel_, X, self.support_vectors_)
-            return values_of_pairs(K, self.dual_coef_, self.n_support_) + self.intercept_
         return self.expansion_(X) + self.intercept_
 
-    def _fits_in_one_block(self, X: Any) -> bool:
-        """Return True if X is dense and k(X, support vectors) is small enough to be stored."""
-        is_dual, dual = self._given_expansion is None, self.__dict__.get("dual_coef_")
-        if not is_dual or dual is None or self._precomputed or not self.kernel_.on_vectors:
-            return False
-        V = self.support_vectors_
-        dense = isinstance(X, np.ndarray) and isinstance(V, np.ndarray)
-        is_consistent = dense and len(V) == dual.shape[1] == self.n_support_.sum()
-        return is_consistent and len(V) > 0 and len(X) * len(V) <= MAX_STORED_ENTRIES
-
-    def _check_prediction_points(self, X: Any) -> Any:
+    def _check_prediction_points(self, X: Points) -> Points:
         """Check points for a prediction and return them."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
@@ -412,7 +426,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             return f.weights.T
         return np.asarray((f.points.T @ f.coefficients).T)
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Callable[[Expansion], Expansion | Primal]) -> None:
         super()._compress(shrink)
         for part in ("support_", "support_vectors_", "n_support_", "dual_coef_", "at_bound_"):
             self.__dict__.pop(part, None)  # a compressed model has no support vectors
@@ -438,41 +452,27 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     @property
     def _sign_differs(self) -> bool:
-        """Whether f has the opposite sign of that in LIBSVM, which is the case for two classes."""
-        return len(getattr(self, "classes_", ())) == 2
+        """Whether f has the opposite sign of that in LIBSVM."""
+        return False
 
     @property
     def _n_support(self) -> np.ndarray:
         return self.n_support_
 
     @property
-    def _gamma(self) -> Any:
+    def _gamma(self) -> float | str | None:
         return self.gamma_
 
 
-def _check_size(X: Any) -> None:
+def _check_size(X: Points) -> None:
     """Raise an error if the squares of the features overflow."""
     data = X.data if sp.issparse(X) else X
+    if not (isinstance(data, np.ndarray) and data.dtype.kind == "f"):
+        return
     with np.errstate(over="ignore"):
         total = float(np.vdot(data, data))
-    if not np.isfinite(total):
+    if np.isinf(total):  # NaN is a missing value, which some kernels support
         raise ValueError(
             f"The dual coefficients or intercepts are not finite: features are as large as "
-            f"{np.abs(data).max():.3g}, and their squares overflow. Scale the features"
+            f"{np.nanmax(np.abs(data)):.3g}, and their squares overflow. Scale the features"
         )
-
-
-def _check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Check the weights and set negative ones to 0; error messages are those of LIBSVM."""
-    w = np.asarray(sample_weight, dtype=float)
-    w = np.full(n, float(w)) if w.ndim == 0 else w
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight and X have incompatible shapes: {w.shape} and {n} points")
-    if not np.all(np.isfinite(w)):
-        raise ValueError("sample_weight contains NaN or infinity")
-    if not np.any(w > 0):
-        raise ValueError(
-            f"Invalid input - all samples have zero or negative weights. The largest is "
-            f"{w.max():g}, and only points of positive weight are used"
-        )
-    return np.maximum(w, 0.0)

@@ -16,23 +16,23 @@ solver      input of the solver                          when "auto" chooses it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import ProgressStep
-from ...gram import KernelRows, RowsView
+from ..._core import Points, ProgressCallback, ProgressStep
+from ...gram import KernelRows
 from ...kernels import Kernel
 from ...solvers import (
     BlockSMO,
-    Dual,
     DualProgress,
     Duals,
-    DualSolution,
     DualSolutions,
+    DualSolver,
+    FollowCallback,
     Report,
     Reports,
     Status,
@@ -47,6 +47,9 @@ __all__ = ["SVMProblem", "describe_scales", "merge_reports", "progress_callback"
 _MAX_MEAN_TO_STD = 1e4
 
 
+SolverData: TypeAlias = KernelRows | np.ndarray | tuple[KernelRows, np.ndarray]
+
+
 @dataclass(frozen=True, eq=False)
 class SVMProblem:
     """The training data of an SVM, in the form that its solver requires.
@@ -54,29 +57,25 @@ class SVMProblem:
     Attributes
     ----------
     sample : Sample
-        The points of positive weight, sorted by class if there are more than two classes.  Their
-        weights include the class weights.
+        The points of positive weight.  Their weights include the class weights.
     kernel : Kernel
         The resolved kernel, which is used for predictions.
-    solver : BlockSMO, BoxInterior or SMOThenInteriorPoint
+    solver : DualSolver
         The solver of the dual problems.
-    rows : KernelRows or ndarray
-        Rows of K, or features F with F F^T = K.
+    data : KernelRows, ndarray or tuple
+        Rows of K, features F with F F^T = K, or both.
     phi : WhitenedCoordinates or None
         The feature map on landmarks, if solver="nystroem".
-    columns : ndarray or None
-        The features F in addition to rows of K, for a solver that may need both.
-    class_weights : ndarray of shape (n_classes,) or None
+    class_weights : ndarray of shape (n_classes,)
         The class weights, by which the weights of the points have been multiplied.
     """
 
     sample: Sample
     kernel: Kernel
-    solver: Any
-    rows: Any
+    solver: DualSolver
+    data: SolverData
     phi: WhitenedCoordinates | None = None
-    columns: np.ndarray | None = None
-    class_weights: Any = None
+    class_weights: np.ndarray = field(default_factory=lambda: np.ones(1))
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -85,36 +84,37 @@ class SVMProblem:
             return Pairs(np.zeros(len(self.sample), dtype=np.intp), 2)
         return Pairs(self.sample.labels, len(self.sample.classes))
 
-    def minimize_all(self, duals: Duals, log: Callable[[str], None] | None = None) -> DualSolutions:
+    @property
+    def rows(self) -> KernelRows | None:
+        """The cache of rows of K, if the solver uses one."""
+        data = self.data[0] if isinstance(self.data, tuple) else self.data
+        return data if isinstance(data, KernelRows) else None
+
+    def minimize_all(self, duals: Duals, log: ProgressCallback | None = None) -> DualSolutions:
         """Solve the dual problem of each pair of classes; `log` prints progress."""
         pairs = list(self.pairs)
 
-        def callback(p: int) -> Callable[[DualProgress], None] | None:
+        def follow(p: int) -> FollowCallback:
             return None if log is None else progress_callback(log, self.title(pairs[p]))
 
-        if isinstance(self.solver, BlockSMO):
+        def data(p: int) -> Any:
+            return self._data_of(self.data, pairs[p])
 
-            def view(p: int) -> RowsView:
-                return self.rows.view(*(() if len(pairs) == 1 else pairs[p]))
-
-            return self.solver.minimize_all(self.rows, duals, view, callback if log else None)
-        jobs = zip(duals, pairs, range(len(pairs)), strict=True)
-        solutions = (self.minimize(dual, pair, callback(p)) for dual, pair, p in jobs)
+        if isinstance(self.solver, BlockSMO) and isinstance(self.data, KernelRows):
+            callbacks = None if log is None else follow
+            return self.solver.minimize_all(self.data, duals, data, callbacks)
+        numbered = enumerate(duals)
+        solutions = (self.solver.minimize(data(p), dual, follow(p)) for p, dual in numbered)
         return DualSolutions.of(solutions, duals)
 
-    def minimize(
-        self, dual: Dual, pair: Pair, follow: Callable[[DualProgress], None] | None = None
-    ) -> DualSolution:
-        """Solve the dual problem of one pair of classes; `follow` is called with the progress."""
-        single_pair = len(self.pairs) == 1
-        if isinstance(self.rows, KernelRows):
-            rows: Any = self.rows.view() if single_pair else self.rows.view(*pair)
-            if self.columns is not None:
-                F = self.columns if single_pair else self.columns[self.pairs.members(pair)]
-                return self.solver.minimize(rows, F, dual, follow)
-        else:
-            rows = self.rows if single_pair else self.rows[self.pairs.members(pair)]
-        return self.solver.minimize(rows, dual, follow)
+    def _data_of(self, data: SolverData, pair: Pair) -> Any:
+        """Return the part of the data that belongs to a pair of classes."""
+        if isinstance(data, tuple):
+            return tuple(self._data_of(part, pair) for part in data)
+        is_single = len(self.pairs) == 1
+        if isinstance(data, KernelRows):
+            return data.view(*(() if is_single else pair))
+        return data if is_single else data[self.pairs.members(pair)]
 
     @property
     def weighted_sums(self) -> np.ndarray:
@@ -126,7 +126,7 @@ class SVMProblem:
         """The sum of the sample weights of the points of each class, without the class weights."""
         return self.weighted_sums / self.class_weights
 
-    def names(self, pair: Pair) -> list[Any]:
+    def names(self, pair: Pair) -> list[object]:
         """Return the original labels of the two classes of a pair."""
         return self.sample.classes[list(pair)].tolist()
 
@@ -141,17 +141,15 @@ class SVMProblem:
     @property
     def counts(self) -> tuple[int, int]:
         """The number of rows of K requested so far, and how many of them were in the cache."""
-        if isinstance(self.rows, KernelRows):
-            return self.rows.requests, self.rows.hits
-        return 0, 0
+        return (0, 0) if self.rows is None else (self.rows.requests, self.rows.hits)
 
     @property
     def largest(self) -> float:
         """The largest |k(x, x)|; 0 for features, whose kernel is always positive semidefinite."""
-        return self.rows.largest if isinstance(self.rows, KernelRows) else 0.0
+        return 0.0 if self.rows is None else self.rows.largest
 
 
-def progress_callback(log: Callable[[str], None], title: str) -> Callable[[DualProgress], None]:
+def progress_callback(log: ProgressCallback, title: str) -> Callable[[DualProgress], None]:
     """Return a callback that logs the progress of a solver, prefixed with the title."""
 
     def follow(state: DualProgress) -> None:
@@ -179,16 +177,18 @@ def merge_reports(
     note : str
         A remark for the message of the report.
     """
-    columns = reports.certificate
-    certificate: dict[str, Any] = {
-        name: sum(columns[name].tolist()) for name in ("primal", "dual", "gap", "bound")
-    }
-    certificate["violation"] = float(columns["violation"].max())
-    for name in ("n_free", "n_bound", "entries"):
-        certificate[name] = sum(columns[name].tolist())
     requests, hits = (now - then for now, then in zip(problem.counts, before, strict=True))
-    certificate["cache_hits"] = float(hits / requests) if requests else float("nan")
-    certificate["curvature"] = float(columns["curvature"].min())
+    # Objectives, gaps and counts are added, apart from the following entries.
+    columns = reports.certificate
+    merged = {
+        "violation": float(columns["violation"].max()),
+        "cache_hits": float(hits / requests) if requests else float("nan"),
+        "curvature": float(columns["curvature"].min()),
+    }
+    certificate = {
+        name: merged[name] if name in merged else sum(column.tolist())
+        for name, column in columns.items()
+    }
     failed = reports.failed
     status = Status.CONVERGED if problem.phi is None else Status.APPROXIMATE
     messages = [problem.phi.message if problem.phi else "", note]
@@ -206,7 +206,7 @@ def merge_reports(
     )
 
 
-def describe_scales(X: Any, has_C: bool = True) -> str:
+def describe_scales(X: Points, has_C: bool = True) -> str:
     """Return advice about the scales of the columns of X, for a solver that did not converge."""
     if (
         not (isinstance(X, np.ndarray) or sp.issparse(X))

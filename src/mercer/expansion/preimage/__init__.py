@@ -1,9 +1,14 @@
 """Pre-images: points z for which phi(z) is close to a given element of the RKHS."""
 
-from ._batched_lbfgs import batched_lbfgs
-from ._preimage import PreImages, concatenate_preimages, local_preimage_method, preimage
-from ._preimage_options import PreImageOptions
-from ._preimage_regression import choose_regression_map, evenly_spaced_indices
+from ._closed_form_preimage import choose_regression_map, evenly_spaced_indices
+from ._iterative_preimage import batched_lbfgs
+from ._preimage import (
+    PreImageOptions,
+    PreImages,
+    concatenate_preimages,
+    local_preimage_method,
+    preimage,
+)
 from ._preimage_target import PreImageTarget
 
 __all__ = [

@@ -2,33 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     MemoryBudgetError,
+    MemoryLimit,
     NotDifferentiableError,
+    Points,
     Stopwatch,
+    check_budget,
     concatenate,
     entry_point,
+    length,
     take,
     warn_caller,
 )
-from ...kernels import RBF, Bilinear, DotProduct, Kernel, Linear, Radial
+from ...kernels import (
+    RBF,
+    Bilinear,
+    DotProduct,
+    Kernel,
+    Linear,
+    Radial,
+    closed_form_preimage,
+    preimage_neighbours,
+)
 from ...solvers import Report, Status
-from ._batched_lbfgs import batched_lbfgs
-from ._closed_form_preimage import conformal, convex, distance, has_distance, nearest
-from ._fixed_point import fixed_point
-from ._local_search import local_search
-from ._preimage_options import VECTORIAL, PreImageOptions, check_inputs
-from ._preimage_regression import learned_preimages
+from ._closed_form_preimage import (
+    conformal,
+    convex,
+    distance,
+    has_distance,
+    learned_preimages,
+    nearest,
+)
+from ._iterative_preimage import batched_lbfgs, fixed_point, local_search
 from ._preimage_target import PreImageTarget, core_of
 
-__all__ = ["PreImages", "concatenate_preimages", "local_preimage_method", "preimage"]
+__all__ = [
+    "PreImageOptions",
+    "PreImages",
+    "concatenate_preimages",
+    "local_preimage_method",
+    "preimage",
+]
+
+# Methods that work only on points that are vectors.
+_VECTORIAL = (
+    "fixed_point",
+    "regularized",
+    "distance",
+    "gradient",
+    "learned",
+    "conformal",
+    "convex",
+)
+_METHODS = ("auto", *_VECTORIAL, "nearest", "search")
+
+
+@dataclass(frozen=True)
+class PreImageOptions:
+    """The options of `Expansion.preimage`; see there for their meaning."""
+
+    start: Points
+    candidates: Points
+    neighbours: Callable[[Any], Any] | None
+    n_neighbors: int
+    regularization: float
+    tol: float
+    max_iter: int
+    max_memory: MemoryLimit
+
+    @property
+    def stopping_rule(self) -> dict[str, Any]:
+        """The parameters that stop an iteration, as keyword arguments."""
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+
+def _check_inputs(
+    kernel: Kernel, points: Points, coefficients: np.ndarray, method: str, options: PreImageOptions
+) -> tuple[Any, PreImageOptions, bool]:
+    """Validate the inputs of `preimage`.
+
+    Returns the points, the options, and whether the points are vectors.  If they are, the points,
+    candidates and start are returned as dense float64 arrays.
+    """
+    _check_options(coefficients, method, options)
+    start, candidates, memory = options.start, options.candidates, options.max_memory
+    if candidates is not None and not length(candidates):
+        raise ValueError("candidates is empty; omit it to use the points of the expansion")
+    if not _are_vectors(kernel, points):
+        if start is not None:
+            raise ValueError("start requires points that are vectors; use candidates instead")
+        return points, options, False
+    if options.neighbours is not None and method != "search":
+        raise ValueError(
+            "neighbours can only be used with method='search', or if points are not vectors"
+        )
+    points = _dense(points, memory)
+    columns = points.shape[1]
+    if candidates is not None:
+        candidates = _dense(candidates, memory)
+        if candidates.ndim != 2 or candidates.shape[1] != columns:
+            raise ValueError(
+                f"candidates have shape {candidates.shape}, but the points have shape "
+                f"{points.shape}; both need the same number of columns"
+            )
+    if start is not None:
+        start, count = _dense(start, None), coefficients.shape[1]
+        if start.shape != (count, columns):
+            raise ValueError(
+                f"start has shape {start.shape}, but there are {count} functions on points of "
+                f"{columns} columns; pass one row for each function"
+            )
+        if not np.all(np.isfinite(start)):
+            raise ValueError("start contains NaN or infinite values")
+    return points, replace(options, start=start, candidates=candidates), True
+
+
+def _check_options(coefficients: np.ndarray, method: str, options: PreImageOptions) -> None:
+    n, m = coefficients.shape
+    if n == 0 or m == 0:
+        raise ValueError(
+            f"an expansion of {m} functions on {n} points has no pre-image; it needs at least one "
+            f"function and one point"
+        )
+    if method not in _METHODS:
+        raise ValueError(f"method must be one of {_METHODS}, got {method!r}")
+    if not np.all(np.isfinite(coefficients)):
+        raise ValueError("the coefficients of the expansion contain NaN or infinite values")
+    counts = options.n_neighbors, options.max_iter
+    if not all(isinstance(count, Integral) and count >= 1 for count in counts):
+        raise ValueError(
+            f"n_neighbors and max_iter must be integers of at least 1, got {counts[0]!r} and "
+            f"{counts[1]!r}"
+        )
+    if not (options.regularization >= 0 and options.tol > 0):
+        raise ValueError(
+            f"regularization must be at least 0 and tol positive, got {options.regularization} "
+            f"and {options.tol}"
+        )
+
+
+def _are_vectors(kernel: Kernel, points: Points) -> bool:
+    if kernel.discrete:
+        return False
+    if sp.issparse(points) or kernel.on_vectors:
+        return True
+    return isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind in "biuf"
+
+
+def _dense(X: Points, max_memory: MemoryLimit) -> np.ndarray:
+    if sp.issparse(X):
+        rows, columns = X.shape
+        check_budget(8 * rows * columns, max_memory, f"a dense copy of {rows} x {columns} points")
+        X = X.toarray()
+    return np.ascontiguousarray(X, dtype=float)
+
+
+# ---------------------------------------------------------------------- pre-images
 
 # With at most this many points, "auto" also tries "learned" and "conformal"; their time is O(n^3).
 _MAX_DENSE_POINTS = 1000
@@ -58,7 +198,7 @@ class PreImages:
     (array([[0.5]]), ('convex',))
     """
 
-    points: Any
+    points: Points
     residuals: np.ndarray
     methods: tuple[str, ...]
     report: Report
@@ -77,26 +217,30 @@ class PreImages:
 
 @entry_point
 def preimage(
-    kernel: Kernel, points: Any, coefficients: np.ndarray, method: str, options: PreImageOptions
+    kernel: Kernel, points: Points, coefficients: np.ndarray, method: str, options: PreImageOptions
 ) -> PreImages:
     """Return approximate pre-images of sum_i coefficients[i, c] phi(x_i), for each column c.
 
     See `Expansion.preimage` for the methods and options.
     """
-    points, options, vectors = check_inputs(kernel, points, coefficients, method, options)
+    points, options, vectors = _check_inputs(kernel, points, coefficients, method, options)
     watch = Stopwatch()
     target = PreImageTarget(kernel, points, coefficients.T, options.candidates)
     # Overflow is ignored here, because points with an infinite cost are never selected, and an
     # infinite |f|^2 raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
-        guess = target.core._preimage(points, coefficients) if method == "auto" else None
-        if guess is not None and target.core._neighbours(points) is None:
-            result = _PreImageResult(target.core._preimage_method, guess)
+        guess = (
+            closed_form_preimage(target.core, points, coefficients) if method == "auto" else None
+        )
+        if guess is not None and preimage_neighbours(target.core, points) is None:
+            result = _PreImageResult(guess.method, guess.points)
         elif vectors and method != "search":
             _ = target.squared_norms  # raise an error early if a norm is not finite
             result = _VectorMethods(target, options).run(method)
         else:
-            result = _among_objects(target, method, options, guess)
+            result = _among_objects(
+                target, method, options, None if guess is None else guess.points
+            )
     residuals = target.residuals(result.points)
     report = _report(method, result, residuals, watch.seconds)
     if report.status is Status.NOT_CONVERGED:
@@ -145,7 +289,7 @@ class _PreImageResult:
     """Points found by one method, or by the best of several methods for each target."""
 
     name: str
-    points: Any
+    points: Points
     steps: int = 0
     converged: np.ndarray | bool = True
     message: str = ""
@@ -312,13 +456,13 @@ def _among_objects(
     target: PreImageTarget, method: str, options: PreImageOptions, guess: Any
 ) -> _PreImageResult:
     """Return pre-images among points that are not vectors, by "nearest" or local search."""
-    if method in VECTORIAL:
+    if method in _VECTORIAL:
         raise TypeError(
             f"the method {method!r} needs points that are vectors, but those of {target.core} are "
             f"not; use 'nearest', or 'search' with a function neighbours(obj)"
         )
     start = take(target.candidates, nearest(target)) if guess is None else guess
-    neighbours = options.neighbours or target.core._neighbours(target.points)
+    neighbours = options.neighbours or preimage_neighbours(target.core, target.points)
     if method == "nearest" or (neighbours is None and method == "auto"):
         return _PreImageResult("nearest", start)
     if neighbours is None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import length, same_points, slices, take
+from ..._core import Points, length, same_points, slices, take
 from ...gram import gram
 from ...kernels import (
     RBF,
@@ -68,7 +68,9 @@ class PreImageTarget:
         Points among which nearest neighbours are searched; the x_i by default.
     """
 
-    def __init__(self, kernel: Kernel, points: Any, G: np.ndarray, candidates: Any = None) -> None:
+    def __init__(
+        self, kernel: Kernel, points: Points, G: np.ndarray, candidates: Points = None
+    ) -> None:
         self.core: Any
         self.core, self.factor, self.constant = core_of(kernel)
         self.is_radial = isinstance(self.core, Radial)
@@ -146,7 +148,7 @@ class PreImageTarget:
 
     # ------------------------------------------------------------------ values at any z
 
-    def residuals(self, Z: Any) -> np.ndarray:
+    def residuals(self, Z: Points) -> np.ndarray:
         """Return |phi(z_c) - Psi_c|^2 for one z_c per target, with the complete kernel."""
         total = self.G.sum(axis=1)
         constant_residual = self.constant * (1.0 - total) ** 2
@@ -164,11 +166,11 @@ class PreImageTarget:
             )
         return self.factor * np.maximum(squares, 0.0) + constant_residual
 
-    def costs(self, Z: Any, rows: np.ndarray) -> np.ndarray:
+    def costs(self, Z: Points, rows: np.ndarray) -> np.ndarray:
         """Return J_c(z) for the targets with indices `rows`, each at its own row of Z."""
         return self._in_blocks(lambda Z, G: (self._cost(Z, G),), Z, rows)[0]
 
-    def block(self, Z: Any) -> np.ndarray:
+    def block(self, Z: Points) -> np.ndarray:
         """Return k(Z, points); Z is prepared relative to `points`.
 
         Thus a point of Z that is far away does not reduce the precision of the other rows.
@@ -190,7 +192,7 @@ class PreImageTarget:
         return FixedPointTerms(*self._in_blocks(terms, Z, rows))
 
     def _in_blocks(
-        self, function: Callable[..., tuple[np.ndarray, ...]], Z: Any, rows: np.ndarray
+        self, function: Callable[..., tuple[np.ndarray, ...]], Z: Points, rows: np.ndarray
     ) -> list[np.ndarray]:
         """Return the results of function(Z, G), evaluated in blocks of the targets `rows`."""
         results = [
@@ -199,7 +201,7 @@ class PreImageTarget:
         ]
         return [np.concatenate(columns) for columns in zip(*results, strict=True)]
 
-    def _cost(self, Z: Any, G: np.ndarray) -> np.ndarray:
+    def _cost(self, Z: Points, G: np.ndarray) -> np.ndarray:
         return np.asarray(self.core.diag(Z) - 2.0 * np.einsum("ci,ci->c", self.block(Z), G))
 
     def _radial_terms(self, Z: np.ndarray, G: np.ndarray) -> FixedPointTerms:

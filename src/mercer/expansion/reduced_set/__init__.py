@@ -5,8 +5,6 @@ B = k(Z, Z)^-1 k(Z, X) A.  The methods differ in the choice of Z: some of the x_
 or optimised points.
 """
 
-from ._reduce import reduce
-from ._reduction import Reduction
-from ._reduction_request import CompressionRequest
+from ._reduce import CompressionRequest, Reduction, reduce
 
 __all__ = ["CompressionRequest", "Reduction", "reduce"]

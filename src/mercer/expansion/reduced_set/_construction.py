@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from ..._core import NotPositiveDefiniteError, one_blas_thread, ordered_sum, slices
+from ..._core import NotPositiveDefiniteError, RandomState, one_blas_thread, ordered_sum, slices
 from ..._core.linalg import cho_factor, cho_solve
 from ...gram import euclidean_kmeans, unwrap_radial
 from ._reduction_target import TargetFunctions
@@ -152,7 +152,7 @@ def _coordinate_bounds(f: TargetFunctions) -> tuple[np.ndarray, np.ndarray]:
 _LLOYD_ITERATIONS = 10  # more iterations take longer and may improve the centres
 
 
-def kmeans(f: TargetFunctions, n_points: int, random_state: Any) -> np.ndarray:
+def kmeans(f: TargetFunctions, n_points: int, random_state: RandomState) -> np.ndarray:
     """Return n_points cluster centres; some may coincide.
 
     Distances are measured in units of the length scale if the kernel is radial.

@@ -1,21 +1,184 @@
-"""Approximate functions by a reduced set: choose a method and run it."""
+"""Approximate functions by a reduced set: parameters, choice of a method, and errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import NotDifferentiableError, as_vectors, entry_point, take
-from ...kernels import Kernel
+from ..._core import (
+    MemoryLimit,
+    NotDifferentiableError,
+    Points,
+    RandomState,
+    as_vectors,
+    entry_point,
+    is_count,
+    take,
+)
+from ...kernels import Kernel, expects_precomputed_rows
 from ._construction import construct, kmeans
-from ._reduction import Reduction
-from ._reduction_request import CompressionRequest
-from ._reduction_target import SpanProjection, TargetFunctions
-from ._selection import Selection
+from ._reduction_target import Selection, SpanProjection, TargetFunctions
 
-__all__ = ["reduce"]
+__all__ = ["CompressionRequest", "Reduction", "reduce"]
+
+_METHODS = ("auto", "select", "kmeans", "construct")
+
+
+@dataclass(frozen=True)
+class CompressionRequest:
+    """The parameters of `Expansion.compress`; see there for their meaning."""
+
+    n_points: int | None
+    max_error: float | None = None
+    method: str = "auto"
+    max_iter: int = 100
+    random_state: RandomState = None
+    max_memory: MemoryLimit = None
+
+    def check(self, kernel: Kernel, A: np.ndarray) -> None:
+        """Raise ValueError for parameters that are invalid for functions with coefficients A."""
+        n, m = A.shape
+        if not A.size:
+            raise ValueError(f"an expansion of {m} functions on {n} points cannot be compressed")
+        if n_bad := int(np.count_nonzero(~np.isfinite(A))):
+            raise ValueError(
+                f"{n_bad} of {A.size} coefficients are not finite; the usual cause is a model that "
+                f"diverged, or a division by 0"
+            )
+        if self.method not in _METHODS:
+            names = ", ".join(map(repr, _METHODS))
+            raise ValueError(f"method must be one of {names}, got {self.method!r}")
+        if (self.n_points is None) == (self.max_error is None):
+            passed = "neither" if self.n_points is None else "both"
+            raise ValueError(f"compress needs either n_points or max_error, got {passed}")
+        if self.n_points is not None:
+            _check_count("n_points", self.n_points)
+            if self.n_points > n or self.n_points == n > 1:
+                raise ValueError(
+                    f"n_points={self.n_points} must be smaller than the present number of points, "
+                    f"{n}; otherwise there is nothing to compress"
+                )
+        elif not _is_positive(self.max_error):
+            raise ValueError(
+                f"max_error must be a positive number, the allowed error in the RKHS norm, got "
+                f"{self.max_error!r}; if no error is allowed, do not compress"
+            )
+        elif self.method == "kmeans":
+            raise ValueError(
+                "method='kmeans' needs n_points, because its error is not known in advance; "
+                "use method='select' with max_error"
+            )
+        _check_count("max_iter", self.max_iter)
+        if expects_precomputed_rows(kernel):
+            raise ValueError(
+                "Precomputed() does not store the kernel values between training points, which are "
+                "needed to compute errors; use Precomputed(K), with indices as points"
+            )
+        self._check_seed()
+
+    def _check_seed(self) -> None:
+        seed = self.seed
+        is_generator = isinstance(seed, (np.random.Generator, np.random.RandomState))
+        if not is_generator and not (is_count(seed, 0) and seed < 2**32):
+            raise ValueError(
+                f"random_state must be an integer from 0 to 2^32 - 1, a Generator, a RandomState "
+                f"or None, got {seed!r}"
+            )
+
+    @property
+    def seed(self) -> Any:
+        """The seed or generator of k-means; 0 if random_state is None."""
+        return 0 if self.random_state is None else self.random_state
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not is_count(value):
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+
+
+def _is_positive(value: Any) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and 0.0 < float(value) < np.inf
+
+
+@entry_point
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduction:
+    """Upper bounds on the errors |f_c - g_c| of a reduced set in the RKHS norm.
+
+    f_c are the original functions, and g_c their approximations.  By the reproducing property,
+    |f(x) - g(x)| <= |f - g| sqrt(k(x, x)) for every x.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    method : str
+        How the points were found: "select", "kmeans" or "construct".
+    error : ndarray of shape (m,)
+        Upper bounds on the errors |f_c - g_c| for the returned coefficients.  They include
+        `rounding`.
+    norm : ndarray of shape (m,)
+        Norms |f_c| of the original functions.
+    rounding : ndarray of shape (m,)
+        The part of `error` that may be due to rounding; it is positive even if the true error is 0.
+    n_points, n_points_before : int
+        Number of points after and before the reduction.
+    curve : ndarray of shape (n_points, m) or None
+        The errors with only the first 1, 2, ... points; None unless the method is "select".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Expansion
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> Expansion.mean(RBF(), X).compress(3, method="select").reduction
+    <Reduction by select: 100 to 3 points, error 0.00163, at most 0.17 % of |f|>
+    """
+
+    kernel: Kernel
+    method: str
+    error: np.ndarray
+    norm: np.ndarray
+    rounding: np.ndarray
+    n_points: int
+    n_points_before: int
+    curve: np.ndarray | None = None
+
+    @property
+    def relative_error(self) -> np.ndarray:
+        """Relative errors |f_c - g_c| / |f_c|, shape (m,).
+
+        For f_c = 0 the relative error is 0 if the error is 0, else inf.
+        """
+        of_zero = np.where(self.error > 0, np.inf, 0.0)
+        return np.divide(self.error, self.norm, out=of_zero, where=self.norm > 0)
+
+    def bound(self, X: Points) -> np.ndarray:
+        """Return bounds on |f_c(x_i) - g_c(x_i)|, shape (n, m)."""
+        return np.sqrt(np.maximum(self.kernel.diag(X), 0.0))[:, None] * self.error
+
+    @property
+    def sup_bound(self) -> np.ndarray:
+        """Bounds on |f_c(x) - g_c(x)| for all x, shape (m,); inf if k(x, x) has no known bound."""
+        bound = np.zeros(len(self.error))
+        root = np.sqrt(self.kernel.diagonal_bound)
+        return np.multiply(root, self.error, out=bound, where=self.error > 0)
+
+    def __repr__(self) -> str:
+        largest = float(self.error.max(initial=0.0))
+        relative = float(self.relative_error.max(initial=0.0))
+        error = "error" if len(self.error) == 1 else "errors up to"
+        return (
+            f"<Reduction by {self.method}: {self.n_points_before} to {self.n_points} points, "
+            f"{error} {largest:.3g}, at most {100 * relative:.2g} % of |f|>"
+        )
+
+
+# ---------------------------------------------------------------------- methods
 
 
 @dataclass(frozen=True)
@@ -51,7 +214,7 @@ class _ReducedSet(NamedTuple):
 
 @entry_point
 def reduce(
-    kernel: Kernel, X: Any, A: np.ndarray, request: CompressionRequest
+    kernel: Kernel, X: Points, A: np.ndarray, request: CompressionRequest
 ) -> tuple[Any, np.ndarray, Reduction]:
     """Approximate functions by expansions in fewer points.
 
@@ -196,7 +359,7 @@ def _optimise_points(
 # ---------------------------------------------------------------------- movable points
 
 
-def _why_not_movable(X: Any) -> str:
+def _why_not_movable(X: Points) -> str:
     """Return why the points cannot be moved freely, or an empty string if they can."""
     if not isinstance(X, np.ndarray):
         return f"these points are a {type(X).__name__}"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._core import ENTRY_WORK, as_csr, entry_point, is_count, length, run_in_threads, slices
+from ...blocks import BlockRows, Blocks, map_rows
 
 __all__ = ["FeatureMap"]
 
@@ -63,7 +64,8 @@ class FeatureMap(ABC):
 
         Parameters
         ----------
-        X : points
+        X : points or Blocks
+            The features of `Blocks` are computed in one pass, in float64.
         n_threads : int, optional
             Number of threads; all processors by default.  The result does not depend on it.
         dtype : dtype, default float64
@@ -76,6 +78,8 @@ class FeatureMap(ABC):
         ndarray of shape (n, m)
             phi(x_i) in row i.
         """
+        if isinstance(X, Blocks):
+            return map_rows(X, _features_of_rows, self)
         X = as_csr(X)
         rows = slice(0, length(X))
         return self._some_features(X, rows, n_threads, dtype=dtype, squares=squares)
@@ -148,3 +152,7 @@ class FeatureMap(ABC):
     def _strip_rows(self) -> int:
         """Number of rows that one task computes."""
         return int(np.clip(_STRIP_BYTES // (8 * max(1, len(self))), 64, 4096))
+
+
+def _features_of_rows(rows: BlockRows, phi: FeatureMap) -> np.ndarray:
+    return phi.features(rows.X)

@@ -34,6 +34,7 @@ from ..._core import (
     run_in_threads,
     slices,
 )
+from .._distributed import DistributedGram
 from .._operator import GramOperator
 from .._tiled import TiledGram
 from .._triangular_solve import solve_triangular_rows
@@ -208,6 +209,7 @@ def columns_of(gram: GramOperator, chosen: np.ndarray) -> Callable[[slice], np.n
 
     The chosen points are prepared only once for all slices.
     """
+    gram = gram.tiles if isinstance(gram, DistributedGram) else gram
     if not isinstance(gram, TiledGram):
         return lambda rows: gram.block(rows, chosen)
     Q = gram._Q[chosen]

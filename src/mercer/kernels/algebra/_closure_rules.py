@@ -17,8 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._base import Kernel, node, parameter
-from .._dataclass import FormattedExpression, format_operand
-from .._jacobian import KernelLinearisation, ScaleLinearisation, SumLinearisation
+from .._dataclass import FormattedExpression, format_call, format_expression, format_operand
+from .._jacobian import (
+    KernelLinearisation,
+    ScaleLinearisation,
+    SumLinearisation,
+    linearisation,
+)
 from .._prepared import Prepared
 from .._properties import (
     POWER,
@@ -37,9 +42,19 @@ from ..vectors._dot_product import integer_power
 from ..vectors._stationary import RBF
 from ..vectors._vector_kernel import check_positive
 from ._input_maps import Select
-from ._wrappers import Wrapper
+from ._wrappers import Wrapper, format_wrapper
 
-__all__ = ["Exp", "Power", "Product", "Scale", "Sum", "add", "multiply", "power_properties"]
+__all__ = [
+    "Combination",
+    "Exp",
+    "Power",
+    "Product",
+    "Scale",
+    "Sum",
+    "add",
+    "multiply",
+    "power_properties",
+]
 
 # The kind of points of each domain.  Kernels with different kinds of points cannot be combined.
 # Sets and rankings are omitted, because they can also be given as rows of a matrix.
@@ -98,7 +113,7 @@ def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> 
 
 
 @node
-class _Combination(Kernel):
+class Combination(Kernel):
     """Base class of sums and products: the values of several kernels, combined by a ufunc.
 
     The first field is the tuple of the child kernels.
@@ -110,17 +125,13 @@ class _Combination(Kernel):
     def _members(self) -> tuple[Kernel, ...]:
         return self._items()[0][1]
 
-    def _neighbours(self, X: Any) -> Any:
-        neighbours = (member._neighbours(X) for member in self._members)
-        return next((function for function in neighbours if function is not None), None)
-
     def _check(self) -> None:
         if not isinstance(self._members, tuple) or not self._members:
             raise ValueError(f"{type(self).__name__} needs a tuple of at least one kernel")
         for child in self._members:
             if not isinstance(child, Kernel):
                 raise TypeError(f"{type(self).__name__} needs a tuple of kernels, got {child!r}")
-        kinds = {kind: child for child in self._members if (kind := _KINDS.get(child.domain))}
+        kinds = {kind: child for child in self._members if (kind := _KINDS.get(child.domain.kind))}
         if len(kinds) > 1:
             (a, one), (b, other) = list(kinds.items())[:2]
             raise ValueError(
@@ -154,7 +165,7 @@ class _Combination(Kernel):
 
 
 @node
-class Sum(_Combination):
+class Sum(Combination):
     """Sum of kernels, written `k1 + k2`.
 
         k(x, z) = k_1(x, z) + ... + k_m(x, z)
@@ -176,8 +187,6 @@ class Sum(_Combination):
 
     terms: tuple[Kernel, ...] = ()
 
-    _preserves_distances: ClassVar[bool] = True
-
     def _properties(self, *inner: Properties) -> Properties:
         return Properties.of(
             inner,
@@ -186,6 +195,7 @@ class Sum(_Combination):
             strict=any(k.strict for k in inner),
             nonnegative=all_have(inner, "nonnegative"),
             stationary=all_have(inner, "stationary"),
+            diagonal_bound=float(sum(k.diagonal_bound for k in inner)),
         )
 
     _combine: ClassVar[np.ufunc] = np.add
@@ -193,29 +203,27 @@ class Sum(_Combination):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
-    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
-        return SumLinearisation(self, X, Z)
-
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return float(sum(child.diagonal_bound for child in self.terms))
 
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        if len(self.terms) == 1 or any(isinstance(term, Sum) for term in self.terms):
-            return super()._written(write)  # the operator + would flatten a nested sum
-        # Python would evaluate the leading numbers of "1 + 2 + k" to 3.  Therefore the first two
-        # terms are written as Constant(...) if both are constants.
-        both = all(isinstance(term, Constant) for term in self.terms[:2])
-        as_number = [not both or i > 1 for i in range(len(self.terms))]
-        texts = [_format_term(*each, write) for each in zip(self.terms, as_number, strict=True)]
-        return FormattedExpression(" + ".join(texts), 0)
+linearisation.register(Sum, SumLinearisation)
+
+
+@format_expression.register
+def _(value: Sum, write: Function[[Any], str]) -> FormattedExpression:
+    if len(value.terms) == 1 or any(isinstance(term, Sum) for term in value.terms):
+        return format_call(value, write)  # the operator + would flatten a nested sum
+    # Python would evaluate the leading numbers of "1 + 2 + k" to 3.  Therefore the first two
+    # terms are written as Constant(...) if both are constants.
+    both = all(isinstance(term, Constant) for term in value.terms[:2])
+    as_number = [not both or i > 1 for i in range(len(value.terms))]
+    texts = [_format_term(*each, write) for each in zip(value.terms, as_number, strict=True)]
+    return FormattedExpression(" + ".join(texts), 0)
 
 
 @node
-class Product(_Combination):
+class Product(Combination):
     """Product of kernels, written `k1 * k2`.
 
         k(x, z) = k_1(x, z) ... k_m(x, z)
@@ -241,6 +249,7 @@ class Product(_Combination):
         # By Oppenheim's inequality, the product is strictly positive definite if one factor is,
         # and if all other factors have k(x, x) > 0.
         positive = all(k.strict or k.unit_diagonal for k in inner)
+        bounds = [k.diagonal_bound for k in inner]
         return Properties.of(
             inner,
             TENSOR if all(isinstance(k, Select) for k in self.factors) else PRODUCT,
@@ -250,6 +259,7 @@ class Product(_Combination):
             unit_diagonal=all_have(inner, "unit_diagonal"),
             infinitely_divisible=all_have(inner, "infinitely_divisible"),
             stationary=all_have(inner, "stationary"),
+            diagonal_bound=0.0 if 0.0 in bounds else float(np.prod(bounds)),
         )
 
     _combine: ClassVar[np.ufunc] = np.multiply
@@ -282,18 +292,15 @@ class Product(_Combination):
         one = np.ones_like(blocks[0])
         return [np.prod([one, *blocks[:i], *blocks[i + 1 :]], axis=0) for i in range(len(blocks))]
 
-    @property
-    def diagonal_bound(self) -> float:
-        bounds = [child.diagonal_bound for child in self.factors]
-        return 0.0 if 0.0 in bounds else float(np.prod(bounds))
 
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        if len(self.factors) == 1 or any(isinstance(factor, Product) for factor in self.factors):
-            return super()._written(write)  # the operator * would flatten a nested product
-        first, *others = (format_operand(factor, write) for factor in self.factors)
-        return FormattedExpression(
-            "*".join([first.inside(1), *(other.inside(2) for other in others)]), 1
-        )
+@format_expression.register
+def _(value: Product, write: Function[[Any], str]) -> FormattedExpression:
+    if len(value.factors) == 1 or any(isinstance(factor, Product) for factor in value.factors):
+        return format_call(value, write)  # the operator * would flatten a nested product
+    first, *others = (format_operand(factor, write) for factor in value.factors)
+    return FormattedExpression(
+        "*".join([first.inside(1), *(other.inside(2) for other in others)]), 1
+    )
 
 
 @node
@@ -344,8 +351,6 @@ class Scale(_ScalarFunction):
 
     factor: float = parameter(1.0)
 
-    _preserves_distances: ClassVar[bool] = True
-
     def _check(self) -> None:
         if isinstance(self.factor, numbers.Real) and self.factor < 0:
             raise ValueError(
@@ -357,10 +362,19 @@ class Scale(_ScalarFunction):
     def _properties(self, *inner: Properties) -> Properties:
         if self.factor == 0:
             return Properties(
-                "k = 0", 0, nonnegative=True, infinitely_divisible=True, stationary=True
+                "k = 0",
+                0,
+                nonnegative=True,
+                infinitely_divisible=True,
+                stationary=True,
+                diagonal_bound=0.0,
             )
-        unit_diagonal = inner[0].unit_diagonal and self.factor == 1
-        return replace(inner[0], rule=SCALE, unit_diagonal=unit_diagonal)
+        return replace(
+            inner[0],
+            rule=SCALE,
+            unit_diagonal=inner[0].unit_diagonal and self.factor == 1,
+            diagonal_bound=float(self.factor * inner[0].diagonal_bound),
+        )
 
     def features(self, X: Any, like: Any = None) -> Any:
         """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
@@ -375,28 +389,23 @@ class Scale(_ScalarFunction):
     def _slope(self, X: Any, Z: Any) -> float:
         return self.factor
 
-    def _float32_error_bound(self, P: Prepared) -> float | None:
-        error = self.kernel._float32_error_bound(P.children[0])
-        # 2e-7 bounds the rounding errors of the factor and of the product.
-        return None if error is None else error + 2e-7
-
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)
         return {"kernel": self.factor * block.pullback(W), "factor": self.factor * block.total(W)}
 
-    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
-        return (ScaleLinearisation if self.factor else KernelLinearisation)(self, X, Z)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return float(self.factor * self.kernel.diagonal_bound) if self.factor > 0 else 0.0
+@linearisation.register
+def _(kernel: Scale, X: Any, Z: Any) -> KernelLinearisation:
+    return (ScaleLinearisation if kernel.factor else KernelLinearisation)(kernel, X, Z)
 
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        if not _is_float(self.factor):
-            return super()._written(write)
-        return FormattedExpression(
-            f"{write(self.factor)}*{format_operand(self.kernel, write).inside(2)}", 1
-        )
+
+@format_expression.register
+def _(value: Scale, write: Function[[Any], str]) -> FormattedExpression:
+    if not _is_float(value.factor):
+        return format_wrapper(value, write)
+    return FormattedExpression(
+        f"{write(value.factor)}*{format_operand(value.kernel, write).inside(2)}", 1
+    )
 
 
 @node
@@ -454,14 +463,12 @@ class Power(_ScalarFunction):
             return integer_power(block, int(p))
         return np.power(block, p, out=block)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return float(np.power(self.kernel.diagonal_bound, float(self.exponent)))
 
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        return FormattedExpression(
-            f"{format_operand(self.kernel, write).inside(3)}**{write(self.exponent)}", 2
-        )
+@format_expression.register
+def _(value: Power, write: Function[[Any], str]) -> FormattedExpression:
+    return FormattedExpression(
+        f"{format_operand(value.kernel, write).inside(3)}**{write(value.exponent)}", 2
+    )
 
 
 @node
@@ -486,8 +493,6 @@ class Exp(_ScalarFunction):
     array([[2.7183]])
     """
 
-    _latex: ClassVar[str] = r"\exp\left(<kernel>\right)"
-
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
         return Properties.of(
@@ -498,6 +503,7 @@ class Exp(_ScalarFunction):
             nonnegative=True,
             infinitely_divisible=k.order in (0, 1),  # exp(p k_1) is a kernel for every p > 0
             stationary=k.stationary,
+            diagonal_bound=float(np.exp(k.diagonal_bound)),
         )
 
     def _apply(self, block: np.ndarray) -> np.ndarray:
@@ -505,10 +511,6 @@ class Exp(_ScalarFunction):
 
     def _slope(self, X: Any, Z: Any) -> np.ndarray:
         return self(X, Z)
-
-    @property
-    def diagonal_bound(self) -> float:
-        return float(np.exp(self.kernel.diagonal_bound))
 
 
 def power_properties(k: Properties, p: float) -> Properties:
@@ -526,4 +528,5 @@ def power_properties(k: Properties, p: float) -> Properties:
         unit_diagonal=k.unit_diagonal,
         infinitely_divisible=k.infinitely_divisible,
         stationary=k.stationary,
+        diagonal_bound=float(np.power(k.diagonal_bound, p)) if p > 0 else np.inf,
     )

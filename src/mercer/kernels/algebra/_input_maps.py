@@ -1,7 +1,7 @@
 """Kernels on transformed points, k(x, z) = k_1(phi(x), phi(z)), and the periodic kernel.
 
 Such a kernel is positive semidefinite whenever k_1 is, for any function phi.  A subclass of
-`_TransformedPoints` implements two methods: `_inner_points(X)` returns the points phi(X), and
+`TransformedPoints` implements two methods: `_transform(X)` returns the points phi(X), and
 `_vjp(X, G)` returns the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i.
 """
 
@@ -20,20 +20,19 @@ from ..._core import as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
 from .._dataclass import callable_name
 from .._prepared import Prepared
-from .._properties import MAP, Properties
+from .._properties import MAP, Domain, Properties
 from ..features._feature_kernels import function_pullback
 from ..vectors._stationary import RBF
 from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, scalar_or_per_column
 from ._wrappers import Wrapper
 
-__all__ = ["Map", "Periodic", "Select", "Shift", "Stretch"]
+__all__ = ["Map", "Periodic", "Select", "Shift", "Stretch", "TransformedPoints"]
 
 
 @node
-class _TransformedPoints(Wrapper):
+class TransformedPoints(Wrapper):
     """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
-    _preserves_distances: ClassVar[bool] = True
     _is_linear: ClassVar[bool] = True  # whether phi is a linear function plus a constant
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -51,6 +50,7 @@ class _TransformedPoints(Wrapper):
             infinitely_divisible=k.infinitely_divisible,
             stationary=k.stationary and self._is_linear,
             columns=k.columns if self._injective else None,
+            diagonal_bound=k.diagonal_bound,
             against=k.against if self._injective else None,
         )
 
@@ -65,6 +65,13 @@ class _TransformedPoints(Wrapper):
         return np.inf
 
     @abstractmethod
+    def _transform(self, X: Any) -> Any:
+        """Return the points phi(X)."""
+
+    def _inner_points(self, X: Any) -> tuple[Any, None]:
+        return self._transform(X), None
+
+    @abstractmethod
     def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
         """Return the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
 
@@ -73,7 +80,7 @@ class _TransformedPoints(Wrapper):
 
 
 @node
-class Select(_TransformedPoints):
+class Select(TransformedPoints):
     """Apply a kernel to some of the columns only.
 
         k(x, z) = k_1(x[columns], z[columns])
@@ -108,16 +115,19 @@ class Select(_TransformedPoints):
         if not (all(map(_is_column_index, columns)) or all(isinstance(c, str) for c in columns)):
             raise TypeError(f"Select: columns must be all indices or all names, got {columns!r}")
 
-    @property
-    def domain(self) -> str:
-        """The domain of k_1 if the points are vectors, or "" for tables with mixed columns."""
-        return self.kernel.domain if self.on_vectors else ""
+    def _domain(self, *inner: Domain) -> Domain:
+        # Names are possible only if the points are the rows of a data frame.
+        by_name = inner[0].selects_by_name or np.asarray(self.columns).dtype.kind == "U"
+        on_vectors = inner[0].on_vectors and not by_name
+        # Tables with other columns have no common kind of points.
+        kind = inner[0].kind if on_vectors else ""
+        return replace(inner[0], kind=kind, on_vectors=on_vectors, selects_by_name=by_name)
 
     @property
     def _max_columns(self) -> float:
         return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
 
-    def _inner_points(self, X: Any) -> Any:
+    def _transform(self, X: Any) -> Any:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         X = X.tocsr() if sp.issparse(X) else X
         indices = self._column_indices(X)
@@ -126,11 +136,6 @@ class Select(_TransformedPoints):
             if getattr(values.dtype, "kind", values[:0].to_numpy().dtype.kind) not in "biuf":
                 return values
         return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
-
-    def _selects_by_name(self) -> bool:
-        # Names are possible only if the points are the rows of a data frame.
-        named = np.asarray(self.columns).dtype.kind == "U"
-        return named or self.kernel._selects_by_name()
 
     def _column_indices(self, X: Any) -> list[int]:
         """Return the indices of the selected columns in X, all >= 0."""
@@ -176,7 +181,7 @@ class Select(_TransformedPoints):
 
 
 @node
-class Stretch(_TransformedPoints):
+class Stretch(TransformedPoints):
     """Divide the points by a length scale before a kernel is applied.
 
         k(x, z) = k_1(x / l, z / l)
@@ -200,7 +205,8 @@ class Stretch(_TransformedPoints):
 
     length_scale: Any = parameter(1.0)
 
-    on_vectors: ClassVar[bool] = True
+    def _domain(self, *inner: Domain) -> Domain:
+        return replace(inner[0], on_vectors=True)
 
     def _check(self) -> None:
         if isinstance(self.length_scale, str):
@@ -213,7 +219,7 @@ class Stretch(_TransformedPoints):
     def _injective(self) -> bool:
         return True
 
-    def _inner_points(self, X: Any) -> Any:
+    def _transform(self, X: Any) -> Any:
         X = as_vectors(X, "Stretch")
         scale = scalar_or_per_column("Stretch", self.length_scale, X.shape[1])
         if sp.issparse(X):
@@ -237,7 +243,7 @@ class Stretch(_TransformedPoints):
 
 
 @node
-class Shift(_TransformedPoints):
+class Shift(TransformedPoints):
     """Subtract an offset from the points before a kernel is applied.
 
         k(x, z) = k_1(x - c, z - c)
@@ -263,7 +269,8 @@ class Shift(_TransformedPoints):
 
     offset: Any = 0.0
 
-    on_vectors: ClassVar[bool] = True
+    def _domain(self, *inner: Domain) -> Domain:
+        return replace(inner[0], on_vectors=True)
 
     def _check(self) -> None:
         try:
@@ -289,7 +296,7 @@ class Shift(_TransformedPoints):
         points = np.pad(known.against, ((0, 0), (0, missing)))
         return replace(known, against=points + np.asarray(self.offset))
 
-    def _inner_points(self, X: Any) -> Any:
+    def _transform(self, X: Any) -> Any:
         X = as_vectors(X, "Shift")
         X = X.toarray() if sp.issparse(X) else X
         return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
@@ -297,21 +304,12 @@ class Shift(_TransformedPoints):
     def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
         return G
 
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        preimages = self.kernel._preimage(self._inner_points(X), C)
-        if preimages is None or not isinstance(preimages, np.ndarray):
-            return None
-        return preimages + self._per_column(preimages.shape[1])
-
-    def _shifted_to_data(self, X: Any) -> Kernel:
-        return self
-
     def _per_column(self, columns: int) -> Any:
         return scalar_or_per_column("Shift", self.offset, columns, "offsets")
 
 
 @node
-class Map(_TransformedPoints):
+class Map(TransformedPoints):
     """Apply a function to the points before a kernel is applied.
 
         k(x, z) = k_1(phi(x), phi(z))
@@ -336,15 +334,17 @@ class Map(_TransformedPoints):
 
     function: Any = None
 
-    on_vectors: ClassVar[bool] = False  # the points may be anything that the function accepts
-    domain: ClassVar[str] = ""
     _is_linear: ClassVar[bool] = False
+
+    def _domain(self, *inner: Domain) -> Domain:
+        # The points may be anything that the function accepts.
+        return replace(inner[0], kind="", on_vectors=False)
 
     def _check(self) -> None:
         if not callable(self.function):
             raise TypeError(f"Map needs a function of the points, got {self.function!r}")
 
-    def _inner_points(self, X: Any) -> Any:
+    def _transform(self, X: Any) -> Any:
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
@@ -389,15 +389,8 @@ class Periodic(VectorKernel):
     array([[0.1353, 1.    ]])
     """
 
-    _latex: ClassVar[str] = (
-        r"\exp\left(-\frac{2}{<length_scale>^2} "
-        r"\sum_c \sin^2 \frac{\pi (x_c - z_c)}{<period>}\right)"
-    )
-
     period: float = parameter(1.0)
     length_scale: float = parameter(1.0)
-
-    diagonal_bound: ClassVar[float] = 1.0
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"{MAP}, an RBF of points on circles"

@@ -1,21 +1,27 @@
-"""Kernels that wrap another kernel k_1: base class, fixed or bounded parameters, normalisation."""
+"""Kernels that wrap another kernel k_1: parameters, normalisation, and means over sets."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable as Function
 from dataclasses import replace
-from typing import Any, ClassVar
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..._core import length
 from .._base import Kernel, node
-from .._dataclass import FormattedExpression, format_brief, format_operand
-from .._jacobian import KernelLinearisation
+from .._dataclass import FormattedExpression, format_brief, format_expression, format_operand
+from .._jacobian import KernelLinearisation, linearisation
+from .._parameter_tree import child
 from .._prepared import Prepared
-from .._properties import NORMALISED, SAME, Properties
+from .._properties import NORMALISED, SAME, Domain, Properties
 
-__all__ = ["Bounded", "Fixed", "Normalized", "Wrapper"]
+__all__ = ["Bounded", "Fixed", "MeanOf", "Normalized", "SameValues", "Wrapper"]
+
+_MAX_BLOCK_VALUES = 1 << 21  # largest number of values of k_1 per block (16 MB)
 
 
 @node
@@ -44,15 +50,18 @@ class Wrapper(Kernel):
             raise TypeError(f"{type(self).__name__} needs a kernel, got {self.kernel!r}")
         super().__post_init__()
 
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(diagonal_bound=inner[0].diagonal_bound)
+
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None
-        return Prepared.from_children(self.kernel._prepare(self._inner_points(X), frame))
+        return Prepared.from_children(self.kernel._prepare(self._inner_points(X)[0], frame))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
 
     def _diag(self, X: Any) -> np.ndarray:
-        return self.kernel.diag(self._inner_points(X))
+        return self.kernel.diag(self._inner_points(X)[0])
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"kernel": self.kernel.pullback(*self._both(X, Z), W)}
@@ -60,45 +69,36 @@ class Wrapper(Kernel):
     def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(*self._both(X, Z), W)
 
-    def _neighbours(self, X: Any) -> Any:
-        return self.kernel._neighbours(X) if self._inner_points(X) is X else None
-
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        """Return the expression as text, in the form Name(k_1, option=value, ...)."""
-        (_, kernel), *options = self._items()
-        arguments = [write(kernel), *(f"{name}={write(value)}" for name, value in options)]
-        return FormattedExpression(f"{type(self).__name__}({', '.join(arguments)})")
-
     def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
         """Return the points at which k_1 is evaluated, for X and for Z (None if Z is None)."""
-        return self._inner_points(X), None if Z is None else self._inner_points(Z)
+        return self._inner_points(X)[0], None if Z is None else self._inner_points(Z)[0]
 
-    @property
-    def diagonal_bound(self) -> float:
-        return self.kernel.diagonal_bound
+
+@format_expression.register
+def format_wrapper(value: Wrapper, write: Function[[Any], str]) -> FormattedExpression:
+    """Return the expression in the form Name(k_1, option=value, ...)."""
+    (_, kernel), *options = value._items()
+    arguments = [write(kernel), *(f"{name}={write(field)}" for name, field in options)]
+    return FormattedExpression(f"{type(value).__name__}({', '.join(arguments)})")
 
 
 @node
-class _SameValues(Wrapper):
+class SameValues(Wrapper):
     """Base class of wrappers that only change how the parameters of k_1 are tuned."""
-
-    _latex: ClassVar[str] = "<kernel>"
-    _preserves_distances: ClassVar[bool] = True
 
     def _properties(self, *inner: Properties) -> Properties:
         return replace(inner[0], rule=SAME)
 
-    def _float32_error_bound(self, P: Prepared) -> float | None:
-        return self.kernel._float32_error_bound(P.children[0])
 
-    def _written(self, write: Function[[Any], str]) -> FormattedExpression:
-        return (
-            format_operand(self.kernel, write) if write is format_brief else super()._written(write)
-        )
+@format_expression.register
+def _(value: SameValues, write: Function[[Any], str]) -> FormattedExpression:
+    if write is format_brief:
+        return format_operand(value.kernel, write)
+    return format_wrapper(value, write)
 
 
 @node
-class Fixed(_SameValues):
+class Fixed(SameValues):
     """Kernel whose parameters are fixed, so that a parameter search does not change them.
 
         k(x, z) = k_1(x, z)
@@ -115,13 +115,11 @@ class Fixed(_SameValues):
     array([], dtype=float64)
     """
 
-    def _free(self) -> Any:
-        self._require_resolved()
-        return iter(())
+    kernel: Kernel = child(free=False)
 
 
 @node
-class Bounded(_SameValues):
+class Bounded(SameValues):
     """Kernel with bounds on its parameters, for a parameter search.
 
         k(x, z) = k_1(x, z)
@@ -142,6 +140,7 @@ class Bounded(_SameValues):
     array([[ 0.1, 10. ]])
     """
 
+    kernel: Kernel = child(limits="limits")
     limits: Any = (1e-5, 1e5)
 
     def _check(self) -> None:
@@ -154,20 +153,10 @@ class Bounded(_SameValues):
         if not (np.all(limits > 0) and np.all(limits[..., 0] < limits[..., 1])):
             raise ValueError(f"Bounded: limits must satisfy 0 < low < high, got {self.limits!r}")
 
-    @property
-    def bounds(self) -> np.ndarray:
-        """The logarithms of `limits`, shape (p, 2)."""
-        limits = np.log(np.asarray(self.limits, dtype=float))
-        p = self.kernel.theta.size
-        if limits.ndim == 2 and len(limits) != p:
-            raise ValueError(
-                f"Bounded has {len(limits)} pairs of limits for the {p} parameters "
-                f"{self.kernel.theta_names}"
-            )
-        return np.broadcast_to(limits, (p, 2)).copy()
 
-    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
-        return self.kernel.linearise(X, Z)
+@linearisation.register
+def _(kernel: Bounded, X: Any, Z: Any) -> KernelLinearisation:
+    return kernel.kernel.linearise(X, Z)
 
 
 @node
@@ -190,8 +179,6 @@ class Normalized(Wrapper):
     array([[1.]])
     """
 
-    diagonal_bound: ClassVar[float] = 1.0
-
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
         return Properties.of(
@@ -204,6 +191,7 @@ class Normalized(Wrapper):
             unit_diagonal=k.strict or k.unit_diagonal,
             infinitely_divisible=k.infinitely_divisible,
             stationary=k.stationary,
+            diagonal_bound=1.0,
         )
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
@@ -235,9 +223,6 @@ class Normalized(Wrapper):
     def _diag(self, X: Any) -> np.ndarray:
         norms = self._inverse_norms(X)
         return (norms > 0).astype(norms.dtype)
-
-    def _diag_prepared(self, P: Prepared) -> np.ndarray:
-        return (P.arrays[0] > 0).astype(P.dtype)
 
     def _inverse_norms(self, X: Any) -> np.ndarray:
         """Return k_1(x, x)^(-1/2) for each point x, or 0 if k_1(x, x) = 0."""
@@ -279,3 +264,151 @@ class Normalized(Wrapper):
         weighted = 0.5 * W * self(X, Z)
         rows, columns = weighted.sum(axis=1) * a**2, weighted.sum(axis=0) * b**2
         return W * a[:, None] * b, rows, columns
+
+
+# ---------------------------------------------------------------------- sets of points
+
+
+@node
+class MeanOf(Wrapper):
+    """Set kernel: the mean of a kernel k_1 over all pairs of instances of two sets.
+
+        k(A, B) = 1 / (|A| |B|) sum_{a in A, b in B} k_1(a, b)
+
+    It is the inner product of the mean feature vectors of A and B, and therefore a Mercer kernel.
+    Each point is a set: an array of shape (m, d), or any other collection that k_1 accepts, such as
+    a list of strings.  The number of instances m may differ between sets.  The mean feature vector
+    of an empty set is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel k_1 on instances.  With `Linear`, only the average instance of each set matters.
+        With an `RBF`, sets with different distributions have different feature vectors.
+
+    Notes
+    -----
+    The cost is |A| |B| evaluations of k_1 per pair of sets.  The distance of two sets in feature
+    space is their maximum mean discrepancy.  A single informative instance has little effect in a
+    large set; a narrow k_1, or ``MeanOf(k_1**p)``, gives it more weight.  `Normalized(MeanOf(k_1))`
+    scales the kernel so that k(A, A) = 1.
+
+    References
+    ----------
+    T. Gärtner, P. A. Flach, A. Kowalczyk and A. J. Smola, "Multi-instance kernels", ICML 2002.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear, MeanOf
+    >>> MeanOf(Linear())([[[1.0], [3.0]], [[5.0]]])
+    array([[ 4., 10.],
+           [10., 25.]])
+    """
+
+    def _properties(self, *inner: Properties) -> Properties:
+        (k,) = inner
+        rule = "inner product of means of phi: an R-convolution"
+        order = 0 if k.proves(0, math.inf) else None
+        known = {"nonnegative": k.nonnegative, "diagonal_bound": k.diagonal_bound}
+        return Properties.of(inner, rule, order, **known, against=None)
+
+    def _domain(self, *inner: Domain) -> Domain:
+        return replace(inner[0], kind="collections", on_vectors=False)
+
+    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+        self._check_points(X)
+        averages = _averaging_matrix(X)
+        child = like.frame if like is not None else None
+        if averages.nnz:
+            child = self.kernel._prepare(self._instances(X), child)
+        dtype = np.float64 if child is None else child.dtype
+        return Prepared((averages,), frame=child, dtype=dtype)
+
+    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
+        out[...] = 0.0
+        columns = list(_batches(Q.arrays[0]))
+        for rows, members in _batches(P.arrays[0]):
+            left, A = P.frame[members.indices], _restrict_to_members(members)
+            for part, others in columns:
+                right, B = Q.frame[others.indices], _restrict_to_members(others)
+                block = np.empty((len(left), len(right)), dtype=out.dtype)
+                self.kernel._tile(left, right, block)
+                out[rows, part] = (B @ (A @ block).T).T
+
+    def _check_points(self, X: Any) -> None:
+        """Raise an error, with the index of the point, if a point is not a set of instances."""
+        width = None
+        for index, x in enumerate(X):
+            if not (hasattr(x, "__len__") or hasattr(x, "shape")) or isinstance(x, (str, bytes)):
+                raise TypeError(
+                    f"MeanOf: point {index} is {x!r}, not a set of instances; pass arrays of shape "
+                    f"(m, d), or lists of points that {type(self.kernel).__name__} accepts"
+                )
+            if not self.kernel.on_vectors or not length(x):
+                continue
+            shape = np.shape(x)
+            if len(shape) != 2 or width not in (None, shape[1]):
+                expected = "(m, d)" if width is None else f"(m, {width})"
+                raise ValueError(
+                    f"MeanOf: point {index} has shape {shape}, but a set of vectors must have "
+                    f"shape {expected}"
+                )
+            width = shape[1]
+
+    def _diag(self, X: Any) -> np.ndarray:
+        P = self.prepare(X)
+        out = np.empty(len(P), dtype=P.dtype)
+        for i in range(len(P)):
+            row = P[[i]]
+            self._tile(row, row, out[i : i + 1, None])
+        return out
+
+    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+        A = _averaging_matrix(X)
+        B = A if Z is None else _averaging_matrix(Z)
+        return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
+
+    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+        # This raises an error, because a set is not a vector.
+        return Kernel._input_gradient(self, X, Z, W)
+
+    def _inner_points(self, X: Any) -> tuple[Any, np.ndarray]:
+        return self._instances(X), np.repeat(np.arange(length(X)), [length(x) for x in X])
+
+    def _instances(self, X: Any) -> Any:
+        """Return the instances of all sets in one collection."""
+        if any(sp.issparse(x) for x in X):
+            return sp.vstack([sp.csr_array(x) for x in X], format="csr")
+        if self.kernel.on_vectors or all(isinstance(x, np.ndarray) for x in X):
+            return np.concatenate([np.asarray(x) for x in X if len(x)])
+        return list(chain.from_iterable(X))
+
+
+def _averaging_matrix(X: Any) -> sp.csr_array:
+    """Return the matrix that maps one value per instance to the mean of each set."""
+    sizes = np.array([length(x) for x in X], dtype=np.int64)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    weights = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+    return sp.csr_array((weights, np.arange(ends[-1]), ends), shape=(len(sizes), ends[-1]))
+
+
+def _restrict_to_members(averages: sp.csr_array) -> sp.csr_array:
+    """Return an averaging matrix without the columns of instances that are in none of its sets."""
+    n, nnz = averages.shape[0], averages.nnz
+    return sp.csr_array((averages.data, np.arange(nnz), averages.indptr), shape=(n, nnz))
+
+
+def _batches(averages: sp.csr_array) -> Any:
+    """Yield (rows, averaging matrix) for batches of consecutive sets.
+
+    A batch contains at most sqrt(_MAX_BLOCK_VALUES) instances, unless it is a single larger set.
+    Batches without instances are skipped.
+    """
+    max_instances, start = int(_MAX_BLOCK_VALUES**0.5), 0
+    ends = averages.indptr
+    while start < averages.shape[0]:
+        stop = int(np.searchsorted(ends, ends[start] + max_instances, side="right")) - 1
+        stop = max(stop, start + 1)
+        if ends[stop] > ends[start]:
+            yield slice(start, stop), averages[start:stop]
+        start = stop

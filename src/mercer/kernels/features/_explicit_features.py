@@ -188,7 +188,7 @@ def _of_child(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 @_phi.register(Stretch)
 @_phi.register(Map)
 def _of_mapped_points(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
-    return _phi(kernel.kernel, kernel._inner_points(X), frame, budget)
+    return _phi(kernel.kernel, kernel._transform(X), frame, budget)
 
 
 @_phi.register

@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..._core import check_budget
 from .._base import Kernel, node
 from .._prepared import Prepared
-from .._properties import Properties
+from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._graph_collection import Graphs, as_graphs, concatenated_ranges
-from ._graph_edits import single_edit_neighbours
 from ._subgraph_counts import count_graphlets, count_shortest_paths
 
 __all__ = [
@@ -57,16 +56,13 @@ class GraphKernel(Kernel):
            [2., 1.]])
     """
 
-    on_vectors: ClassVar[bool] = False  # points are graphs, even if a base kernel compares vectors
-    accepts_matrix: ClassVar[bool] = False
-    domain: ClassVar[str] = "graphs"
+    def _domain(self, *inner: Domain) -> Domain:
+        # The points are graphs, even if a base kernel compares vectors.
+        return Domain.of(inner, kind="graphs", on_vectors=False, accepts_matrix=False)
 
     def _graphs(self, X: Any) -> Graphs:
         """Convert X to a `Graphs`; error messages mention the name of this kernel."""
         return as_graphs(X, type(self).__name__)
-
-    def _neighbours(self, X: Any) -> Any:
-        return single_edit_neighbours(self._graphs(X))
 
 
 @node
@@ -127,7 +123,7 @@ class VertexHistogram(GraphKernel, Explicit):
         if self.base is None:
             return super()._prepare(X, like)
         X = self._graphs(X)
-        nodes = self.base._prepare(self._inner_points(X), like.frame if like is not None else None)
+        nodes = self.base._prepare(self._attributes(X), like.frame if like is not None else None)
         return Prepared((X.offsets[:-1], X.sizes), frame=nodes, dtype=nodes.dtype)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -148,12 +144,16 @@ class VertexHistogram(GraphKernel, Explicit):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         X, Z = self._graphs(X), None if Z is None else self._graphs(Z)
         columns = X.owner if Z is None else Z.owner
-        others = None if Z is None else self._inner_points(Z)
+        others = None if Z is None else self._attributes(Z)
         base: Any = self.base  # not None here, because only a base kernel has parameters
-        return {"base": base.pullback(self._inner_points(X), others, W[X.owner][:, columns])}
+        return {"base": base.pullback(self._attributes(X), others, W[X.owner][:, columns])}
 
-    def _inner_points(self, X: Any) -> np.ndarray:
+    def _inner_points(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         X = self._graphs(X)
+        return self._attributes(X), X.owner
+
+    def _attributes(self, X: Graphs) -> np.ndarray:
+        """Return the attributes of the nodes of all graphs."""
         if X.attributes is None and X.offsets[-1]:
             raise ValueError(
                 "VertexHistogram with a base kernel compares node attributes, but the graphs have "

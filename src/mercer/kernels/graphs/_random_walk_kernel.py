@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core import KernelRangeError, jit
 from .._base import node, parameter
+from .._pairwise_kernels import PairwiseKernel
 from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ..vectors._vector_kernel import check_positive
@@ -22,7 +23,7 @@ _MAX_TERMS = 100_000  # a series that needs more terms is reported as not conver
 
 
 @node
-class RandomWalk(GraphKernel):
+class RandomWalk(PairwiseKernel, GraphKernel):
     """Random-walk kernel: a weighted count of the pairs of walks of equal length in two graphs.
 
         exponential    k(x, z) = 1' exp(decay A_x kron A_z) 1
@@ -82,8 +83,6 @@ class RandomWalk(GraphKernel):
         if not isinstance(self.labelled, (bool, np.bool_)):
             raise TypeError(f"RandomWalk: labelled must be True or False, got {self.labelled!r}")
 
-    costly: ClassVar[bool] = True
-
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{FEATURES}: the walks of all lengths, as a limit of finite sums", 0)
 
@@ -113,9 +112,6 @@ class RandomWalk(GraphKernel):
                 f"radius is {rho:.6g}: decay={self.decay:g} must be below "
                 f"{_MAX_EXPONENT / rho**2:.3g}"
             )
-
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._tile_by_pairs(P, Q, out)
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         return self._sums(P, Q, i, j, False)

@@ -1,12 +1,8 @@
 r"""Show a kernel as a LaTeX formula of k(x, z), or as an HTML tree.
 
-A kernel class may define a LaTeX template, in which field names in angle brackets are replaced by
-the values of the fields:
-
-    _latex = r"\exp\left(-\left\|\frac{x - z}{<length_scale>}\right\|^2\right)"
-
-A kernel without a template is written with its name and parameters, for example
-`\operatorname{Spectrum}_{p = 3}\left(x, z\right)`.
+`TEMPLATES` contains the formulas of classes and their subclasses.  Field names in angle brackets
+are replaced by the values of the fields.  A kernel without a template is written with its name and
+parameters, for example `\operatorname{Spectrum}_{p = 3}\left(x, z\right)`.
 """
 
 from __future__ import annotations
@@ -20,17 +16,53 @@ import numpy as np
 
 from .._base import Kernel
 from .._dataclass import format_brief
-from ..algebra._closure_rules import Power, Product, Scale, Sum
+from ..algebra._closure_rules import Exp, Power, Product, Scale, Sum
+from ..algebra._input_maps import Periodic
+from ..algebra._wrappers import SameValues
+from ..sets._set_kernels import Intersection, Jaccard
+from ..vectors._conditionally_positive import Distance, Multiquadric
+from ..vectors._constant import Constant, White
+from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial, Sigmoid
+from ..vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
+from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, RationalQuadratic
 
-__all__ = ["formula", "html_tree"]
+__all__ = ["TEMPLATES", "formula", "html_tree"]
 
+_SCALED = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # |x - z| / l
+_CHI2_SUM = r"\sum_c \frac{(x_c - z_c)^2}{x_c + z_c}"
+TEMPLATES: dict[type[Kernel], str] = {
+    AdditiveChi2: "-" + _CHI2_SUM,
+    Bilinear: r"x^\top A z",
+    Cauchy: rf"\left(1 + {_SCALED}^2\right)^{{-1}}",
+    Chi2: rf"\exp\left(-<gamma> {_CHI2_SUM}\right)",
+    Constant: "<value>",
+    Cosine: r"\frac{x^\top z}{\|x\|\,\|z\|}",
+    Distance: rf"-{_SCALED}^{{<exponent>}}",
+    Exp: r"\exp\left(<kernel>\right)",
+    HistogramIntersection: r"\sum_c \min(x_c, z_c)",
+    Intersection: r"|x \cap z|",
+    InverseMultiquadric: rf"\left(1 + {_SCALED}^2\right)^{{-1/2}}",
+    Jaccard: r"\frac{|x \cap z|}{|x \cup z|}",
+    Laplacian: rf"\exp\left(-{_SCALED}_1\right)",
+    Linear: r"x^\top z",
+    Multiquadric: rf"-\left(1 + {_SCALED}^2\right)^{{1/2}}",
+    Periodic: (
+        r"\exp\left(-\frac{2}{<length_scale>^2} "
+        r"\sum_c \sin^2 \frac{\pi (x_c - z_c)}{<period>}\right)"
+    ),
+    Polynomial: r"\left(<gamma>\,x^\top z + <coef0>\right)^{<degree>}",
+    RBF: rf"\exp\left(-\tfrac{{1}}{{2}}{_SCALED}^2\right)",
+    RationalQuadratic: (rf"\left(1 + \frac{{1}}{{2 \cdot <alpha>}}{_SCALED}^2\right)^{{-<alpha>}}"),
+    SameValues: "<kernel>",
+    Sigmoid: r"\tanh\left(<gamma>\,x^\top z + <coef0>\right)",
+    White: r"<noise>\,\delta_{xz}",
+}
 
 _SPECIAL = {c: rf"\{c}" for c in "{}$&#_%"} | {
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
 }
-_WRAPPED_ONLY = "<kernel>"  # template of a wrapper whose formula is that of the wrapped kernel
 
 
 def formula(kernel: Kernel) -> str:
@@ -48,8 +80,9 @@ def formula(kernel: Kernel) -> str:
         case Power(inner, exponent):
             return rf"\left({formula(inner)}\right)^{{{_value(exponent)}}}"
     fields = dict(kernel._items())
-    if kernel._latex:
-        return re.sub(r"<(\w+)>", lambda match: _value(fields[match[1]]), kernel._latex)
+    template = next((TEMPLATES[cls] for cls in type(kernel).__mro__ if cls in TEMPLATES), "")
+    if template:
+        return re.sub(r"<(\w+)>", lambda match: _value(fields[match[1]]), template)
     children = {path.partition("__")[0]: None for path, _ in kernel._children()}
     arguments = ", ".join(_value(fields[name]) for name in children) or "x, z"
     options = [
@@ -62,8 +95,8 @@ def formula(kernel: Kernel) -> str:
 def _factor(kernel: Kernel) -> str:
     """Return the formula of a factor, in brackets if it is a sum or begins with a minus sign."""
     text = formula(kernel)
-    while kernel._latex == _WRAPPED_ONLY:
-        kernel = kernel.kernel  # type: ignore[attr-defined]
+    while isinstance(kernel, SameValues):
+        kernel = kernel.kernel
     needs_brackets = isinstance(kernel, Sum) or text.startswith(("-", r"\sum"))
     return rf"\left({text}\right)" if needs_brackets else text
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,11 +31,11 @@ from scipy.stats import rankdata
 from ..._core import is_table
 from .._base import Kernel, node, parameter
 from .._prepared import Prepared, prepare_pair
-from .._properties import FEATURES, SCHOENBERG, Properties
+from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ..vectors._dot_product import squared_norms
 from ..vectors._vector_kernel import check_positive
 
-__all__ = ["Kendall", "Mallows", "RankingKernel"]
+__all__ = ["Kendall", "Mallows", "RankingKernel", "pair_batches", "pair_features"]
 
 _UNRANKED = ("between", "last")
 _MAX_ITEM_PAIRS = 4096  # pairs of items processed at a time, to limit the memory of a tile
@@ -77,7 +77,7 @@ class RankingKernel(Kernel):
         ranks, lead = self._ranks(X)
         if like is not None:
             self._check_same_items(self._ranks(like)[0].shape[1], ranks.shape[1])
-        parts = [_pair_features(ranks, lead, *items) for items in _pair_batches(ranks.shape[1])]
+        parts = [pair_features(ranks, lead, *items) for items in pair_batches(ranks.shape[1])]
         return sp.csr_array(np.hstack(parts) / np.sqrt(_n_pairs(ranks.shape[1])))
 
     # ------------------------------------------------------------------ points
@@ -158,49 +158,17 @@ class RankingKernel(Kernel):
         """Write the inner products <phi(x_i), phi(z_j)> to `out`, in batches to limit memory."""
         out[...] = 0.0
         (x, x_lead, _), (z, z_lead, _) = P.arrays, Q.arrays
-        for a, b in _pair_batches(x.shape[1]):
-            out += _pair_features(x, x_lead, a, b) @ _pair_features(z, z_lead, a, b).T
+        for a, b in pair_batches(x.shape[1]):
+            out += pair_features(x, x_lead, a, b) @ pair_features(z, z_lead, a, b).T
 
     def _diag(self, X: Any) -> np.ndarray:
         ranks, lead = self._ranks(X)
         s = _squared_feature_norms(ranks, lead)
         return np.asarray(self.profile(s.copy(), s, s, _n_pairs(ranks.shape[1])))
 
-    @property
-    def accepts_matrix(self) -> bool:
-        return False  # rankings may contain NaN, for items without a rank
-
-    discrete: ClassVar[bool] = True
-    domain: ClassVar[str] = "rankings"
-
-    diagonal_bound: ClassVar[float] = 1.0
-
-    # ------------------------------------------------------------------ pre-images
-
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Return complete rankings from which the search for pre-images starts.
-
-        For each column c of C, the target in feature space is sum_i c_i phi(x_i).  The result is
-        the Borda ranking, or a ranking in X if that is closer to the target.  The Borda ranking
-        sorts the items by the weighted mean number of items that are ranked after them.
-        """
-        ranks, lead = self._ranks(X)
-        m = ranks.shape[1]
-        wins = np.zeros((m, C.shape[1]))
-        for a, b in _pair_batches(m):
-            means = _pair_features(ranks, lead, a, b).T @ C
-            np.add.at(wins, a, means)
-            np.subtract.at(wins, b, means)
-        first = 0.0 if np.nanmin(ranks, initial=1.0) == 0 else 1.0
-        borda = np.argsort(np.argsort(-wins.T, axis=1, kind="stable"), axis=1) + first
-        candidates = np.concatenate([borda, ranks[~np.isnan(ranks).any(axis=1)]])
-        costs = self.diag(candidates)[:, None] - 2.0 * self(candidates, X) @ C
-        # Prefer the Borda ranking to rankings with the same cost up to rounding.
-        costs[np.arange(len(borda)), np.arange(len(borda))] -= 1e-12
-        return candidates[np.argmin(costs, axis=0)]
-
-    def _neighbours(self, X: Any) -> Any:
-        return _adjacent_swaps
+    def _domain(self, *inner: Domain) -> Domain:
+        # Rankings may contain NaN, for items without a rank.
+        return Domain("rankings", accepts_matrix=False, discrete=True)
 
 
 @node
@@ -248,7 +216,7 @@ class Kendall(RankingKernel):
     ties: bool = False
 
     def _properties(self, *inner: Properties) -> Properties:
-        return Properties(f"{FEATURES}: the signs of all pairs of items", 0)
+        return Properties(f"{FEATURES}: the signs of all pairs of items", 0, diagonal_bound=1.0)
 
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         t /= max(pairs, 1)
@@ -322,7 +290,7 @@ def _n_pairs(m: int) -> int:
     return m * (m - 1) // 2
 
 
-def _pair_batches(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def pair_batches(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield all pairs of items a < b, in batches of up to _MAX_ITEM_PAIRS."""
     first, second = np.triu_indices(m, 1)
     for start in range(0, len(first), _MAX_ITEM_PAIRS):
@@ -330,7 +298,7 @@ def _pair_batches(m: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield first[part], second[part]
 
 
-def _pair_features(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def pair_features(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the features phi_ab of some pairs of items, shape (n, len(a))."""
     signs = np.sign(ranks[:, b] - ranks[:, a])
     # If exactly one of the two items is ranked, the feature is the lead of that item.
@@ -342,8 +310,7 @@ def _pair_features(ranks: np.ndarray, lead: np.ndarray, a: np.ndarray, b: np.nda
 def _squared_feature_norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
     """Return |phi(x)|^2 for each ranking."""
     parts = [
-        squared_norms(_pair_features(ranks, lead, *items))
-        for items in _pair_batches(ranks.shape[1])
+        squared_norms(pair_features(ranks, lead, *items)) for items in pair_batches(ranks.shape[1])
     ]
     return np.sum(parts, axis=0) if parts else np.zeros(len(ranks))
 
@@ -351,14 +318,3 @@ def _squared_feature_norms(ranks: np.ndarray, lead: np.ndarray) -> np.ndarray:
 def _discordant(t: np.ndarray, s: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Return the number of discordant pairs, |phi(x) - phi(z)|^2 / 4 = (s + u - 2t) / 4."""
     return np.maximum(0.25 * (s + u - 2.0 * t), 0.0)
-
-
-def _adjacent_swaps(z: Any) -> np.ndarray:
-    """Return all rankings that result from swapping two items with consecutive ranks in z."""
-    z = np.asarray(z, dtype=float)
-    order = np.argsort(z, kind="stable")
-    order = order[~np.isnan(z[order])]
-    changed = np.repeat(z[None], max(len(order) - 1, 0), axis=0)
-    rows = np.arange(len(changed))
-    changed[rows, order[:-1]], changed[rows, order[1:]] = z[order[1:]], z[order[:-1]]
-    return changed

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from .._base import Kernel, node, parameter
 from .._prepared import Prepared
-from .._properties import FEATURES, NORMALISED, SERIES, Properties
+from .._properties import FEATURES, NORMALISED, SERIES, Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._histogram import HistogramIntersection
 from ..vectors._vector_kernel import check_positive, inner_products
@@ -39,6 +39,7 @@ __all__ = [
     "Ochiai",
     "Overlap",
     "SetKernel",
+    "SetRatio",
     "Subsets",
 ]
 
@@ -116,22 +117,12 @@ class SetKernel(Kernel):
         order = 0 if self._rule else None
         return Properties(self._rule, order, nonnegative=True, unit_diagonal=self._normalised)
 
-    @property
-    def domain(self) -> str:
-        """The kind of points, "sets" or "bags"."""
-        return "bags" if self._of_bags else "sets"
-
-    @property
-    def discrete(self) -> bool:
-        return not self._of_bags
-
-    @property
-    def diagonal_bound(self) -> float:
-        return 1.0 if self._normalised else np.inf
+    def _domain(self, *inner: Domain) -> Domain:
+        return Domain("bags" if self._of_bags else "sets", discrete=not self._of_bags)
 
 
 @node
-class _Ratio(SetKernel):
+class SetRatio(SetKernel):
     """Base class of the kernels k(A, B) = |A n B| / size(|A|, |B|).
 
     For a given size of B, k is a sum over the elements of B.
@@ -144,35 +135,6 @@ class _Ratio(SetKernel):
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         a /= self._size(s, t)
         return a
-
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        """Return the exact pre-image for each column c of C.
-
-        This is the set z of elements of X that maximises f(z) = sum_i c_i k(x_i, z): since k(z, z)
-        = 1, it is the set nearest to f in feature space.  For a given size t of z, f(z) is a sum of
-        one weight per element, so that the t elements with the largest weights are optimal.  Sizes
-        t are tried in increasing order.  With s_i = |x_i|, sum_i |c_i| s_i / size(s_i, t) is an
-        upper bound of f(z) that decreases with t, so that the search stops when the bound is not
-        larger than the best value.
-        """
-        elements = self._encode(X)
-        phi, s = sp.csr_array(elements.phi).astype(float), elements.sizes
-        positive_sizes = np.where(s == 0, 1.0, s)
-        best = C[s == 0].sum(axis=0)  # the value f(z) of the empty set z
-        chosen = np.zeros((C.shape[1], phi.shape[1]), dtype=bool)
-        for t in range(1, phi.shape[1] + 1):
-            rates = 1.0 / self._size(positive_sizes, float(t))
-            undecided = np.flatnonzero((s * rates) @ np.abs(C) > best)
-            if not undecided.size:
-                break
-            weights = np.asarray(phi.T @ (C[:, undecided] * rates[:, None])).T
-            top = np.argsort(-weights, axis=1, kind="stable")[:, :t]
-            values = np.take_along_axis(weights, top, axis=1).sum(axis=1)
-            better = values > best[undecided]
-            rows = undecided[better]
-            best[rows], chosen[rows] = values[better], False
-            chosen[rows[:, None], top[better]] = True
-        return elements.like(chosen)
 
 
 @node
@@ -198,8 +160,6 @@ class Intersection(SetKernel, Explicit):
     array([[2., 0., 0.]])
     """
 
-    _latex: ClassVar[str] = r"|x \cap z|"
-
     _normalised: ClassVar[bool] = False
     _rule: ClassVar[str] = f"{FEATURES}: indicators of the elements"
 
@@ -208,12 +168,6 @@ class Intersection(SetKernel, Explicit):
 
     def _terms(self, X: Any) -> FeatureTerms:
         return self._encode(X).terms()
-
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        elements = self._encode(X)
-        # Minimise k(z, z) - 2 f(z) with f = sum_i c_i k(x_i, .).  Each element of z adds 1 - 2 w,
-        # where w is the sum of c_i over the points that contain it, so choose those with w > 1/2.
-        return elements.like(np.asarray(sp.csr_array(elements.phi).T @ C).T > 0.5)
 
 
 @node
@@ -304,7 +258,6 @@ class Jaccard(SetKernel):
     array([[0.3333]])
     """
 
-    _latex: ClassVar[str] = r"\frac{|x \cap z|}{|x \cup z|}"
     _rule: ClassVar[str] = f"geometric series, a {SERIES}, of |A n B| / (|A| + |B|)"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -312,7 +265,7 @@ class Jaccard(SetKernel):
 
 
 @node
-class Dice(_Ratio):
+class Dice(SetRatio):
     """Dice kernel: the size of the intersection relative to the mean size of the two sets.
 
         k(A, B) = 2 |A n B| / (|A| + |B|)
@@ -341,7 +294,7 @@ class Dice(_Ratio):
 
 
 @node
-class Ochiai(_Ratio, Explicit):
+class Ochiai(SetRatio, Explicit):
     """Ochiai kernel: the cosine of the angle between the indicator vectors of two sets.
 
         k(A, B) = |A n B| / sqrt(|A| |B|)
@@ -377,7 +330,7 @@ class Ochiai(_Ratio, Explicit):
 
 
 @node
-class BraunBlanquet(_Ratio):
+class BraunBlanquet(SetRatio):
     """Braun-Blanquet kernel: the size of the intersection relative to that of the larger set.
 
         k(A, B) = |A n B| / max(|A|, |B|)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, product
 from math import comb
 from typing import Any, NamedTuple
@@ -16,9 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..._core import jit
-from .._base import node
+from ..._core import Points, jit
+from .._base import Kernel, node
+from .._pairwise_kernels import PairwiseKernel, pairs_from_tiles
+from .._parameter_tree import data_dependent
 from .._prepared import Prepared
+from .._properties import Domain
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._sequences import (
     SequenceEncoding,
@@ -51,7 +55,7 @@ class _EncodedStrings(NamedTuple):
 
 
 @node
-class HammingProfile(StringKernel, Explicit):
+class HammingProfile(PairwiseKernel, StringKernel, Explicit):
     """Base class of the kernels that compare words by their Hamming distance.
 
         k(s, t) = sum_d w_d N_d(s, t)
@@ -113,7 +117,7 @@ class HammingProfile(StringKernel, Explicit):
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         if self._uses_sparse_features:
-            return super()._prepare(X, like)
+            return Explicit._prepare(self, X, like)
         S = encode_sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
         small = S.kind != "sequences" and S.symbols.max(initial=0) < 256
         symbols = S.symbols.astype(np.uint8) if small else S.symbols
@@ -121,14 +125,11 @@ class HammingProfile(StringKernel, Explicit):
         return Prepared((spans,), frame=_EncodedStrings(symbols, self._blocked(S), S.kind))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        if self._uses_sparse_features:
-            super()._tile(P, Q, out)
-        else:
-            self._tile_by_pairs(P, Q, out)
+        (Explicit if self._uses_sparse_features else PairwiseKernel)._tile(self, P, Q, out)
 
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if self._uses_sparse_features:
-            return super()._pairs(P, Q, i, j)
+            return pairs_from_tiles(self, P, Q, i, j)
         x, z = P.frame.symbols, Q.frame.symbols
         if x.dtype != z.dtype:
             x, z = x.astype(np.int64), z.astype(np.int64)
@@ -144,13 +145,10 @@ class HammingProfile(StringKernel, Explicit):
         )
 
     def _diag(self, X: Any) -> np.ndarray:
-        if self._uses_sparse_features:
-            return super()._diag(X)
-        return self._diag_prepared(self._prepare(X, None))
+        return (Explicit if self._uses_sparse_features else PairwiseKernel)._diag(self, X)
 
-    @property
-    def costly(self) -> bool:
-        return not self._uses_sparse_features
+    def _domain(self, *inner: Domain) -> Domain:
+        return replace(super()._domain(*inner), costly=not self._uses_sparse_features)
 
 
 @node
@@ -258,7 +256,7 @@ class Mismatch(HammingProfile):
 
     k: int = 3
     m: int = 1
-    alphabet: Any = None
+    alphabet: Any = data_dependent(None, is_rule=lambda alphabet: alphabet is None)
 
     def _check(self) -> None:
         check_count("Mismatch", "k", self.k)
@@ -277,22 +275,9 @@ class Mismatch(HammingProfile):
         if len(set(self.alphabet)) < len(self.alphabet):
             raise ValueError(f"Mismatch: alphabet {self.alphabet!r} contains a letter twice")
 
-    def _rules(self) -> list[str]:
-        return ["alphabet"] if self.alphabet is None else []
-
-    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        if self.alphabet is not None:
-            return {}
-        S = encode_sequences(X, "Mismatch")
-        symbols, first = np.unique(S.symbols, return_index=True)
-        if S.kind == "str":
-            return {"alphabet": "".join(map(chr, symbols.tolist()))}
-        if S.kind == "bytes":
-            return {"alphabet": bytes(symbols.tolist())}
-        owner = np.searchsorted(S.starts + S.lengths, first, side="right")
-        points = as_string_list(X, "Mismatch")
-        letters = [points[i][j] for i, j in zip(owner, first - S.starts[owner], strict=True)]
-        return {"alphabet": tuple(v.item() if isinstance(v, np.generic) else v for v in letters)}
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
+        super()._resolve(X, weights, targets)  # checks the strings
+        return self if self.alphabet is not None else replace(self, alphabet=_symbols_of(X))
 
     def _min_length(self) -> tuple[str, int]:
         return "k", self.k
@@ -336,6 +321,20 @@ class Mismatch(HammingProfile):
                     changed[:, positions] = replacement
                     has = np.all(changed[:, positions] != letters[:, positions], axis=1)
                     yield has, combine_codes(changed[has])
+
+
+def _symbols_of(X: Points) -> str | bytes | tuple[Any, ...]:
+    """Return all different symbols of the strings X, as an alphabet."""
+    S = encode_sequences(X, "Mismatch")
+    symbols, first = np.unique(S.symbols, return_index=True)
+    if S.kind == "str":
+        return "".join(map(chr, symbols.tolist()))
+    if S.kind == "bytes":
+        return bytes(symbols.tolist())
+    owner = np.searchsorted(S.starts + S.lengths, first, side="right")
+    points = as_string_list(X, "Mismatch")
+    letters = [points[i][j] for i, j in zip(owner, first - S.starts[owner], strict=True)]
+    return tuple(v.item() if isinstance(v, np.generic) else v for v in letters)
 
 
 @jit()

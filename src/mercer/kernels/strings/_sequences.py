@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import single_column
+from ..._core import Points, single_column
 from .._base import Kernel, node
+from .._properties import Domain
 from .._sparse_features import hash_codes, splitmix64
 
 __all__ = [
@@ -63,19 +64,15 @@ class StringKernel(Kernel):
     the kernel compares, and at least one symbol must be in the alphabet.
     """
 
-    domain: ClassVar[str] = "strings"
-    # A matrix is not converted to floats, because symbols may be integers beyond 2^53.
-    accepts_matrix: ClassVar[bool] = False
+    def _domain(self, *inner: Domain) -> Domain:
+        # A matrix is not converted to floats, because symbols may be integers beyond 2^53.
+        return Domain("strings", accepts_matrix=False, checks_training_points=True)
 
     def _min_length(self) -> tuple[str, int]:
         """Return the name of the parameter that sets the minimum string length, and its value."""
         return "", 0
 
-    @property
-    def _checks_training_points(self) -> bool:
-        return True
-
-    def _judge(self, X: Any) -> None:
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         name, min_length = self._min_length()
         S = encode_sequences(X, type(self).__name__)
         if len(S) and S.longest < min_length:
@@ -90,6 +87,7 @@ class StringKernel(Kernel):
                 f"the strings cannot be distinguished; the usual cause is lower-case "
                 f"letters: convert the strings with s.upper()"
             )
+        return self
 
     def _in_alphabet(self, S: SequenceEncoding) -> np.ndarray:
         """Return a boolean mask of the symbols that are in the alphabet; by default all are."""

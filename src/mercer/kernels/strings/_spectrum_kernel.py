@@ -7,22 +7,19 @@ of a new string is ignored.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ..._core import length
 from .._base import node
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._sequences import (
     StringKernel,
-    as_string_list,
     check_count,
     check_decay,
     encode_sequences,
     iter_words,
 )
-from ._string_preimage import strings_from_word_counts
 
 __all__ = ["Spectrum", "WeightedDegree"]
 
@@ -88,15 +85,6 @@ class Spectrum(StringKernel, Explicit):
                 value = np.full(len(w.code), float(self.decay) ** q)
                 parts.append(FeatureTerms(len(S), w.owner, splitmix64(w.code, q), value, S.kind))
         return FeatureTerms.joined(*parts)
-
-    _preimage_method: ClassVar[str] = "eulerian"
-
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        if self.blended or not length(X):
-            return None
-        return strings_from_word_counts(
-            encode_sequences(X, "Spectrum"), as_string_list(X, "Spectrum"), C, self.p
-        )
 
 
 @node

@@ -1,8 +1,8 @@
 """String kernels that compare two strings s and t by dynamic programming, in |s| |t| steps.
 
 To add such a kernel, derive it from `PairwiseStringKernel` and implement `_evaluate`, a compiled
-loop over a list of pairs of strings.  Because the values are expensive, these kernels are marked as
-`costly`: `fit` evaluates each pair only once and stores the values.
+loop over a list of pairs of strings.  Because the values are expensive, `fit` evaluates each pair
+only once and stores the values.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._core import jit
 from .._base import node
+from .._pairwise_kernels import PairwiseKernel
 from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay, encode_sequences
@@ -26,7 +27,7 @@ _LANES = 8
 
 
 @node
-class PairwiseStringKernel(StringKernel):
+class PairwiseStringKernel(PairwiseKernel, StringKernel):
     """Base class of string kernels that are evaluated pair by pair.
 
     A subclass implements `_evaluate`, which returns the values for a list of pairs of strings.
@@ -51,9 +52,6 @@ class PairwiseStringKernel(StringKernel):
         S = replace(S, symbols=self._symbols(S))
         return Prepared((np.column_stack([S.starts, S.lengths]),), frame=S)
 
-    def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
-        self._tile_by_pairs(P, Q, out)
-
     def _pairs(self, P: Prepared, Q: Prepared, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         values = self._evaluate(P.frame.symbols, P.arrays[0][i], Q.frame.symbols, Q.arrays[0][j])
         bad = np.flatnonzero(~np.isfinite(values))
@@ -70,11 +68,6 @@ class PairwiseStringKernel(StringKernel):
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(self._rule, 0, nonnegative=True)
-
-    def _diag(self, X: Any) -> np.ndarray:
-        return self._diag_prepared(self._prepare(X, None))
-
-    costly: ClassVar[bool] = True
 
 
 # ---------------------------------------------------------------------- subsequences

@@ -8,6 +8,7 @@ Texts are split into terms by scikit-learn's analyzers, and the weights are thos
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from itertools import chain
 from numbers import Integral
 from typing import Any, ClassVar
@@ -15,8 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import single_column
-from .._base import node
+from ..._core import Points, single_column
+from .._base import Kernel, node
+from .._parameter_tree import data_dependent
+from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._dot_product import squared_norms
 
@@ -27,6 +30,11 @@ _RESERVED_OPTIONS = {"input", "analyzer", "ngram_range", "vocabulary", "dtype"}
 _WEIGHT_TOLERANCE = 1e-12  # relative rounding error allowed in sums of weights
 # Options that select terms by their counts in the training texts; they require tfidf=True.
 _FITTED_OPTIONS = {"min_df", "max_df", "max_features"}
+
+
+def _is_learned(tfidf: Any) -> bool:
+    """Return True if the weights of the terms are learned from the training texts."""
+    return not isinstance(tfidf, dict) and bool(tfidf)
 
 
 class TextKernel(Explicit):
@@ -43,7 +51,12 @@ class TextKernel(Explicit):
     options: dict[str, Any] | None
 
     _analyzer: ClassVar[str]
-    domain: ClassVar[str] = "texts"
+
+    def _properties(self, *inner: Properties) -> Properties:
+        return replace(super()._properties(*inner), diagonal_bound=1.0)
+
+    def _domain(self, *inner: Domain) -> Domain:
+        return Domain("texts", discrete=True)
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -139,12 +152,9 @@ class TextKernel(Explicit):
 
     # ------------------------------------------------------------------ weights
 
-    def _rules(self) -> list[str]:
-        return ["tfidf"] if not isinstance(self.tfidf, dict) and self.tfidf else []
-
-    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
-        if not self._rules():
-            return {}
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
+        if not _is_learned(self.tfidf):
+            return self
         texts = self._texts(X)
         weights = np.ones(len(texts)) if weights is None else weights
         n, smooth = float(np.sum(weights)), float(bool(self.smooth_idf))
@@ -156,7 +166,7 @@ class TextKernel(Explicit):
                 f"{texts[0] if texts else None!r:.40}); try shorter ngrams or other options"
             ) from None
         idf = np.log((n + smooth) / (frequency + smooth)) + 1.0
-        return {"tfidf": dict(zip(names.tolist(), idf.tolist(), strict=True))}
+        return self._with({"tfidf": dict(zip(names.tolist(), idf.tolist(), strict=True))})
 
     def _vocabulary(self, texts: list, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the terms, and for each term the total weight of the texts that contain it.
@@ -191,10 +201,6 @@ class TextKernel(Explicit):
                 "After pruning, no terms remain. Try a lower min_df or a higher max_df."
             )
         return names[selected], frequency[selected]
-
-    diagonal_bound: ClassVar[float] = 1.0
-
-    discrete: ClassVar[bool] = True
 
     def __str__(self) -> str:
         shown = f"{len(self.tfidf)} weights" if isinstance(self.tfidf, dict) else f"{self.tfidf}"
@@ -252,7 +258,7 @@ class BagOfWords(TextKernel):
     """
 
     ngrams: tuple[int, int] = (1, 1)
-    tfidf: Any = True
+    tfidf: Any = data_dependent(True, is_rule=_is_learned)
     sublinear_tf: bool = False
     smooth_idf: bool = True
     options: dict[str, Any] | None = None
@@ -300,7 +306,7 @@ class BagOfNgrams(TextKernel):
     """
 
     ngrams: tuple[int, int] = (3, 3)
-    tfidf: Any = True
+    tfidf: Any = data_dependent(True, is_rule=_is_learned)
     sublinear_tf: bool = False
     smooth_idf: bool = True
     options: dict[str, Any] | None = None

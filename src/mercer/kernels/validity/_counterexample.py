@@ -26,7 +26,7 @@ import numpy as np
 from ..._core import length, take
 from ..._core.linalg import eigh
 from .._base import Kernel
-from .._callable import Callable, get_point
+from .._pairwise_kernels import Callable, get_point
 
 __all__ = [
     "ROUNDING_ALLOWANCE",

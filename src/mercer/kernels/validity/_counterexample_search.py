@@ -28,8 +28,7 @@ import numpy as np
 
 from ..._core import NotDifferentiableError, concatenate, length, take
 from .._base import Kernel
-from .._callable import Callable, get_point
-from ._bochner import is_stationary, points_of_negative_spectrum
+from .._pairwise_kernels import Callable, get_point
 from ._counterexample import (
     ROUNDING_ALLOWANCE,
     Counterexample,
@@ -41,7 +40,15 @@ from ._counterexample import (
     rounding_unit,
     symmetric_gram,
 )
-from ._test_points import n_matrix_points, perturbation, point_kinds, sample_points, typical_vectors
+from ._test_points import (
+    is_stationary,
+    n_matrix_points,
+    perturbation,
+    point_kinds,
+    points_of_negative_spectrum,
+    sample_points,
+    typical_vectors,
+)
 
 __all__ = ["Evidence", "find_counterexample", "known_counterexample"]
 

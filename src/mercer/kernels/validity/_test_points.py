@@ -2,7 +2,8 @@
 
 If the points are objects, such as strings or sets, all small ones are tested first: invalid kernels
 of edit distances or overlaps usually have counterexamples with words of three letters or sets of
-three elements.  The module also contains functions for small random changes of such objects.
+three elements.  The module also contains functions for small random changes of such objects, and
+lattices at which the spectrum of a stationary function is negative.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ import scipy.sparse as sp
 
 from ..._core import is_table, length, take
 from .._base import Kernel
-from .._callable import get_point
+from .._pairwise_kernels import get_point
 from .._precomputed import Precomputed
+from .._preimage_formulas import preimage_neighbours
 from ..graphs._graph_collection import Graphs
 
-__all__ = ["n_matrix_points", "perturbation", "point_kinds", "sample_points", "typical_vectors"]
+__all__ = [
+    "is_stationary",
+    "n_matrix_points",
+    "perturbation",
+    "point_kinds",
+    "points_of_negative_spectrum",
+    "sample_points",
+    "typical_vectors",
+]
 
 PointBatches = Iterator[Any]
 RNG = np.random.Generator
@@ -39,7 +49,7 @@ def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
 
     ("other",) means that no new points can be generated, so that only those of X are used.
     """
-    domain = kernel.domain
+    domain = kernel.domain.kind
     if X is None or (domain and domain not in ("sets", "bags")):
         return (domain,) if domain else _FUNCTION_KINDS
     if _is_rows(X):
@@ -228,7 +238,7 @@ _OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Any, RNG], PointBatches]] = {
 
 def perturbation(kind: str, kernel: Kernel, X: Any) -> Callable[[Any, RNG], Any] | None:
     """Return a function that changes a point slightly at random; None if this is not supported."""
-    neighbours = kernel._neighbours(X)
+    neighbours = preimage_neighbours(kernel, X)
     if neighbours is not None:
 
         def step(x: Any, rng: RNG) -> Any:
@@ -258,3 +268,62 @@ def _swap_entries(x: Any, rng: RNG) -> np.ndarray:
     i, j = rng.choice(len(x), 2, replace=False)
     x[[i, j]] = x[[j, i]]
     return x
+
+
+# ---------------------------------------------------------------------- stationary functions
+#
+# By Bochner's theorem, a function of x - z is a Mercer kernel if and only if its Fourier transform
+# is non-negative.  For the points x_j = h j of a lattice, j in {0 ... m-1}^d, and f(l) = k(h l, 0),
+#
+#     c^* K c  =  sum_l  prod_a (m - |l_a|)  f(l) e^(i w l),      c_j = e^(i w j).
+#
+# One FFT therefore gives c^* K c for all frequencies w.  A frequency for which it is negative gives
+# a counterexample.
+
+_LATTICE_SIDES = {1: 256, 2: 20, 3: 8}  # number of lattice points along each axis, by dimension d
+_LATTICE_STEPS = (0.2, 0.05, 1.0, 0.01, 5.0)  # lattice spacings h, in the order they are tried
+# For d = 1, number of points that sample a wave whose frequency has a negative spectral value.
+_WAVE_POINTS = 16
+
+
+def is_stationary(kernel: Kernel, d: int) -> bool:
+    """Return True if k is known to depend only on x - z, or seems to, on a few random points."""
+    if kernel.properties.stationary:
+        return True
+    X = np.random.default_rng(0).normal(size=(5, d))
+    K, translated = kernel(X), kernel(X + 0.77)
+    return bool(np.allclose(K, translated, rtol=1e-9, atol=1e-9 * np.abs(K).max()))
+
+
+def points_of_negative_spectrum(kernel: Kernel, d: int) -> Iterator[np.ndarray]:
+    """Yield lattices that sample the frequency at which the spectrum of k is most negative.
+
+    Nothing is yielded if no negative value of the spectrum is found.
+    """
+    if d not in _LATTICE_SIDES:
+        return
+    m = _LATTICE_SIDES[d]
+    lags = np.stack(np.meshgrid(*[np.arange(-m, m)] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    weights = np.prod(m - np.abs(lags), axis=1)
+    origin = int(np.flatnonzero(~lags.any(axis=1))[0])
+    for step in _LATTICE_STEPS:
+        with np.errstate(all="ignore"):
+            f = np.array(kernel(np.zeros((1, d)), lags * step), dtype=float)[0]
+            f[origin] = kernel.diag(np.zeros((1, d)))[0]
+        if not np.isfinite(f).all():
+            continue
+        terms = np.fft.ifftshift((f * weights).reshape([2 * m] * d))
+        values = np.fft.fftn(terms).real
+        if values.min() >= -1e-9 * np.abs(terms).sum():
+            continue
+        index = np.unravel_index(int(np.argmin(values)), values.shape)
+        w = np.abs([np.fft.fftfreq(2 * m)[i] for i in index]) * 2.0 * np.pi / step
+        half_wave = np.pi / float(np.sqrt(w @ w) or np.pi / (m * step))
+        for h in (half_wave, half_wave / 2.0, half_wave / 3.0):
+            yield _lattice(_WAVE_POINTS if d == 1 else 5 if d == 2 else 3, d) * h
+        yield _lattice(min(m, 128 if d == 1 else 12 if d == 2 else 5), d) * step
+
+
+def _lattice(side: int, d: int) -> np.ndarray:
+    """Return the integer points {0, ..., side - 1}^d, shape (side^d, d)."""
+    return np.stack(np.meshgrid(*[np.arange(float(side))] * d), axis=-1).reshape(-1, d)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import FormerAttribute, as_vectors, entry_point, is_count, seeded_generator
-from .._as_kernel import as_kernel
+from .._as_kernel import as_kernel, without_targets
 from .._base import Kernel
 from .._precomputed import as_index_kernel, expects_precomputed_rows
 from .._properties import Properties
@@ -80,7 +80,7 @@ class Validity:
             weaker += ": kernel PCA, MMD and k-means accept it" if m == 1 else ""
         if self.status == "proved":
             where = ", ".join(
-                filter(None, [_DOMAINS.get(self.kernel.domain), self.properties.limit])
+                filter(None, [_DOMAINS.get(self.kernel.domain.kind), self.properties.limit])
             )
             # `__str__` shows the kernel itself in the first line of the tree.
             return f"proved: {what}{f', {where}' if where else ''}"
@@ -95,9 +95,9 @@ class Validity:
 
 def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
     """Return random points, from which parameters such as length_scale="median" are computed."""
-    if kernel.domain in ("", "vectors", "nonnegative"):
+    if kernel.domain.kind in ("", "vectors", "nonnegative"):
         return np.abs(rng.normal(size=(100, 1)))
-    return next(sample_points(kernel.domain, kernel, None, (1,), rng))
+    return next(sample_points(kernel.domain.kind, kernel, None, (1,), rng))
 
 
 # For each restricted domain, text that states the restriction in the result of a proof.
@@ -209,7 +209,7 @@ def validity(
         k, X = as_index_kernel(k, X)
     rng = seeded_generator(random_state)
     if k._unresolved:
-        k = k._without_targets().resolve(_examples(k, rng) if X is None else X)
+        k = without_targets(k).resolve(_examples(k, rng) if X is None else X)
     example, evidence = find_counterexample(k, X, order, n_grams, rng, tol)
     if example is not None:
         return Validity(k, "refuted", order, counterexample=example)

@@ -17,7 +17,6 @@ from scipy.special import xlogy
 from .._base import node
 from .._properties import Properties
 from ._radial import Radial
-from ._vector_kernel import SCALED_DISTANCE
 
 __all__ = ["Distance", "Multiquadric", "ThinPlate"]
 
@@ -65,7 +64,6 @@ class Multiquadric(_ConditionallyPositiveDefinite):
     array([[-2.]])
     """
 
-    _latex: ClassVar[str] = r"-\left(1 + " + SCALED_DISTANCE + r"^2\right)^{1/2}"
     is_decreasing: ClassVar[bool] = True
 
     @property
@@ -148,8 +146,6 @@ class Distance(_ConditionallyPositiveDefinite):
     >>> Distance()([[0.0, 0.0]], [[3.0, 4.0]])
     array([[-5.]])
     """
-
-    _latex: ClassVar[str] = r"-" + SCALED_DISTANCE + r"^{<exponent>}"
 
     exponent: float = 1.0
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..._core import length
 from .._base import Kernel, node, parameter
-from .._jacobian import KernelLinearisation
+from .._jacobian import KernelLinearisation, linearisation
 from .._prepared import Prepared
-from .._properties import RANK_ONE, Properties
+from .._properties import RANK_ONE, Domain, Properties
 from ._vector_kernel import check_positive
 
 __all__ = ["Constant", "White"]
@@ -28,12 +28,8 @@ class _PositionIndependent(Kernel):
         ((name, value),) = self._items()
         check_positive(type(self).__name__, name, value, zero=True)
 
-    @property
-    def diagonal_bound(self) -> float:
-        return float(self._items()[0][1])
-
     def _diag(self, X: Any) -> np.ndarray:
-        return np.full(length(X), self.diagonal_bound)
+        return np.full(length(X), float(self._items()[0][1]))
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
@@ -64,8 +60,6 @@ class Constant(_PositionIndependent):
     Linear() + 1.0
     """
 
-    _latex: ClassVar[str] = "<value>"
-
     value: float = parameter(1.0)
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -76,6 +70,7 @@ class Constant(_PositionIndependent):
             unit_diagonal=self.value == 1,
             infinitely_divisible=True,
             stationary=True,
+            diagonal_bound=float(self.value),
         )
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -107,11 +102,7 @@ class White(_PositionIndependent):
            [0. , 0.5]])
     """
 
-    _latex: ClassVar[str] = r"<noise>\,\delta_{xz}"
-
     noise: float = parameter(1.0)
-
-    distinguishes_observations: ClassVar[bool] = True
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(
@@ -121,7 +112,11 @@ class White(_PositionIndependent):
             nonnegative=True,
             unit_diagonal=self.noise == 1,
             infinitely_divisible=True,
+            diagonal_bound=float(self.noise),
         )
+
+    def _domain(self, *inner: Domain) -> Domain:
+        return Domain(distinguishes_observations=True)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = 0.0
@@ -130,10 +125,8 @@ class White(_PositionIndependent):
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
 
-    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
-        return _LinearisedWhite(self, X, Z)
 
-
+@linearisation.register(White)
 class _LinearisedWhite(KernelLinearisation):
     """The linearisation of `White`, which computes products with noise * I without forming it."""
 

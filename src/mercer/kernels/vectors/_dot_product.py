@@ -7,13 +7,13 @@ A new kernel implements `profile(t)`, `slope(t)` = profile'(t) and, if it has pa
 from __future__ import annotations
 
 import numbers
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import as_vectors
+from ..._core import Points
 from .._base import Kernel, node, parameter
 from .._dataclass import frozen_matrix, lowest_eigenvalue
 from .._prepared import Prepared
@@ -24,7 +24,6 @@ from ._vector_kernel import (
     VectorKernel,
     check_positive,
     check_scale,
-    distant_centre,
     inner_products,
 )
 
@@ -84,8 +83,6 @@ class Linear(DotProduct):
     array([[11.]])
     """
 
-    _latex: ClassVar[str] = r"x^\top z"
-
     def _properties(self, *inner: Properties) -> Properties:
         return Properties("x^T A z with A = I", 0)
 
@@ -95,24 +92,11 @@ class Linear(DotProduct):
     def slope(self, t: np.ndarray) -> np.ndarray:
         return np.ones_like(t)
 
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        return np.asarray(C.T @ X)  # phi(x) = x
 
-    @property
-    def _has_linear_part(self) -> bool:
-        return type(self) is Linear  # a subclass may override `profile`
-
-    def _shifted_to_data(self, X: Any) -> Kernel:
-        return _shifted(self, X)
-
-    def _as_distance_kernel(self) -> Kernel:
-        from ._conditionally_positive import Distance
-
-        return 0.5 * Distance(exponent=2) if self._has_linear_part else self
-
-
-class _Affine(ABC):
+class _Affine(DotProduct):
     """Base class of kernels k(x, z) = g(gamma <x, z> + coef0) with a scalar function g."""
+
+    # The subclasses declare these fields, in different orders, and are decorated with @node.
 
     gamma: float | str
     coef0: float
@@ -128,14 +112,14 @@ class _Affine(ABC):
     def _outer_slope(self, t: np.ndarray) -> np.ndarray:
         """Return g'(gamma t + coef0)."""
 
-    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         if not isinstance(self.gamma, str):
-            return {}
-        return {"gamma": gamma_from_rule(self.gamma, as_vectors(X, type(self).__name__), weights)}
+            return self
+        return self._with({"gamma": gamma_from_rule(self.gamma, self._vectors(X), weights)})
 
 
 @node
-class Polynomial(_Affine, DotProduct):
+class Polynomial(_Affine):
     """Polynomial kernel.
 
         k(x, z) = (gamma <x, z> + coef0)^degree
@@ -159,8 +143,6 @@ class Polynomial(_Affine, DotProduct):
     >>> Polynomial(degree=2, coef0=0.0)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[121.]])
     """
-
-    _latex: ClassVar[str] = r"\left(<gamma>\,x^\top z + <coef0>\right)^{<degree>}"
 
     degree: int = 3
     coef0: float = parameter(1.0)
@@ -192,7 +174,7 @@ class Polynomial(_Affine, DotProduct):
 
 
 @node
-class Sigmoid(_Affine, DotProduct):
+class Sigmoid(_Affine):
     """Sigmoid (hyperbolic tangent) kernel, which is *not* a Mercer kernel.
 
         k(x, z) = tanh(gamma <x, z> + coef0)
@@ -218,12 +200,8 @@ class Sigmoid(_Affine, DotProduct):
     True
     """
 
-    _latex: ClassVar[str] = r"\tanh\left(<gamma>\,x^\top z + <coef0>\right)"
-
     gamma: float | str = parameter(1.0)
     coef0: float = parameter(1.0)
-
-    diagonal_bound: ClassVar[float] = 1.0
 
     def _check(self) -> None:
         check_scale("Sigmoid", "gamma", self.gamma)
@@ -233,12 +211,13 @@ class Sigmoid(_Affine, DotProduct):
     def _properties(self, *inner: Properties) -> Properties:
         rule = "tanh has a power series with negative coefficients"
         if isinstance(self.gamma, str):
-            return Properties(rule)
+            return Properties(rule, diagonal_bound=1.0)
         # Points whose matrix has a negative eigenvalue: 0 if coef0 < 0; 1 and 2 if coef0 = 0; 0 and
         # two distant points x and -x if coef0 > 0.
         far = np.sqrt(5.0 + abs(self.coef0))
         positions = np.array([[0.0], [1.0], [2.0], [far], [-far]])
-        return Properties(rule, against=positions / np.sqrt(float(self.gamma)))
+        against = positions / np.sqrt(float(self.gamma))
+        return Properties(rule, diagonal_bound=1.0, against=against)
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         t *= self.gamma
@@ -266,12 +245,8 @@ class Cosine(VectorKernel):
     array([[1., 0.]])
     """
 
-    _latex: ClassVar[str] = r"\frac{x^\top z}{\|x\|\,\|z\|}"
-
-    diagonal_bound: ClassVar[float] = 1.0
-
     def _properties(self, *inner: Properties) -> Properties:
-        return Properties(f"{NORMALISED}, of x^T z", 0)
+        return Properties(f"{NORMALISED}, of x^T z", 0, diagonal_bound=1.0)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
@@ -312,8 +287,6 @@ class Bilinear(VectorKernel):
     array([[5.]])
     """
 
-    _latex: ClassVar[str] = r"x^\top A z"
-
     A: Any = ()
 
     def _check(self) -> None:
@@ -342,19 +315,6 @@ class Bilinear(VectorKernel):
         Z = self._vectors(X if Z is None else Z)
         return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
-    def _preimage(self, X: Any, C: np.ndarray) -> Any:
-        return np.asarray(C.T @ X)  # phi(x) = A^(1/2) x
-
-    @property
-    def _has_linear_part(self) -> bool:
-        return type(self) is Bilinear
-
-    def _shifted_to_data(self, X: Any) -> Kernel:
-        return _shifted(self, X)
-
-    def _as_distance_kernel(self) -> Kernel:
-        return self
-
     def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
         X = super()._vectors(X)
         self._check_same_columns(len(self.A), X.shape[1])
@@ -362,16 +322,6 @@ class Bilinear(VectorKernel):
 
     def _matrix(self, dtype: Any) -> np.ndarray:
         return np.asarray(self.A, dtype=dtype)
-
-
-def _shifted(kernel: Kernel, X: Any) -> Kernel:
-    """Return k(x - c, z - c), where c is the centre of X, or k if X is not far from the origin."""
-    from ..algebra._input_maps import Shift
-
-    if sp.issparse(X) or not kernel._has_linear_part:
-        return kernel
-    centre = distant_centre(as_vectors(X, type(kernel).__name__))
-    return kernel if centre is None else Shift(kernel, tuple(centre.tolist()))
 
 
 def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:

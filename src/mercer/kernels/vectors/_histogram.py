@@ -10,19 +10,19 @@ ones in batches, except for min(x, z), which is 0 unless both entries are nonzer
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import jit, slices
-from .._base import node, parameter
+from ..._core import Points, jit, slices
+from .._base import Kernel, node, parameter
 from .._prepared import Prepared
-from .._properties import FEATURES, SCHOENBERG, Properties
+from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ._bandwidth_rules import gamma_from_rule, median_distance
 from ._fast_math import exp_inplace
-from ._sparse_sums import sparse_min_sums
-from ._vector_kernel import SCALED_DISTANCE, LengthScaleKernel, ProfileKernel, check_scale
+from ._vector_kernel import LengthScaleKernel, ProfileKernel, check_scale, sparse_min_sums
 
 __all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
 
@@ -40,9 +40,8 @@ class Elementwise(ProfileKernel):
     _nonnegative: ClassVar[bool] = False  # whether the entries of points must be >= 0
     _min_statistic_dtype: ClassVar[Any] = np.float64
 
-    @property
-    def domain(self) -> str:  # type: ignore[override]
-        return "nonnegative" if self._nonnegative else "vectors"
+    def _domain(self, *inner: Domain) -> Domain:
+        return Domain("nonnegative" if self._nonnegative else "vectors", on_vectors=True)
 
     def _weights(self, columns: int) -> Any:
         """Return the weights w_c as one number, or as an array with one entry per column."""
@@ -110,8 +109,6 @@ class Elementwise(ProfileKernel):
 class _ExponentialSum(Elementwise):
     """Base class of kernels k(x, z) = exp(-s), where s = 0 for equal points."""
 
-    diagonal_bound: ClassVar[float] = 1.0
-
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(
             SCHOENBERG,
@@ -154,8 +151,6 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
     array([[0.3679]])
     """
 
-    _latex: ClassVar[str] = r"\exp\left(-" + SCALED_DISTANCE + r"_1\right)"
-
     _kind: ClassVar[int] = _ABSOLUTE
 
     @staticmethod
@@ -174,10 +169,11 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
         terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
         return {"length_scale": -terms * self._weights(terms.size)}
 
-    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         if isinstance(self.length_scale, str) and self.length_scale == "median":
-            return {"length_scale": median_distance(self._vectors(X), "cityblock", weights)}
-        return super()._resolve_rules(X, weights)
+            median = median_distance(self._vectors(X), "cityblock", weights)
+            return replace(self, length_scale=median)
+        return super()._resolve(X, weights, targets)
 
 
 @node
@@ -202,8 +198,6 @@ class Chi2(_ExponentialSum):
     array([[0.3679]])
     """
 
-    _latex: ClassVar[str] = r"\exp\left(-<gamma> \sum_c \frac{(x_c - z_c)^2}{x_c + z_c}\right)"
-
     gamma: float | str = parameter(1.0)
 
     _kind: ClassVar[int] = _CHI2
@@ -218,13 +212,13 @@ class Chi2(_ExponentialSum):
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
         return {"gamma": s * self.slope(s)}
 
-    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         if not isinstance(self.gamma, str):
-            return {}
+            return self
         X = self._vectors(X)
         if self.gamma == "median":
-            return {"gamma": 1.0 / median_distance(X, _chi2_sums, weights)}
-        return {"gamma": gamma_from_rule(self.gamma, X, weights)}
+            return replace(self, gamma=1.0 / median_distance(X, _chi2_sums, weights))
+        return replace(self, gamma=gamma_from_rule(self.gamma, X, weights))
 
 
 @node
@@ -243,8 +237,6 @@ class AdditiveChi2(Elementwise):
     >>> AdditiveChi2()([[1.0, 2.0, 0.0]], [[2.0, 1.0, 1.0]]).round(4)
     array([[-1.6667]])
     """
-
-    _latex: ClassVar[str] = r"-\sum_c \frac{(x_c - z_c)^2}{x_c + z_c}"
 
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
@@ -275,8 +267,6 @@ class HistogramIntersection(Elementwise):
     >>> HistogramIntersection()([[1.0, 2.0, 0.0]], [[2.0, 1.0, 1.0]])
     array([[2.]])
     """
-
-    _latex: ClassVar[str] = r"\sum_c \min(x_c, z_c)"
 
     _kind: ClassVar[int] = _MINIMUM
     _nonnegative: ClassVar[bool] = True

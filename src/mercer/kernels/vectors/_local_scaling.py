@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ..._core import is_count
-from .._base import node
+from ..._core import Points, is_count
+from .._base import Kernel, node
+from .._parameter_tree import data_dependent
 from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._bandwidth_rules import evenly_spaced_rows
@@ -64,9 +66,7 @@ class LocalRBF(VectorKernel):
     """
 
     n_neighbors: int = 7
-    points: Any = None
-
-    diagonal_bound: ClassVar[float] = 1.0
+    points: Any = data_dependent(None, is_rule=lambda points: points is None)
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"{FEATURES}: Gaussians of width l(x) around x, in L2"
@@ -82,14 +82,12 @@ class LocalRBF(VectorKernel):
             points.setflags(write=False)
             object.__setattr__(self, "points", points)
 
-    def _rules(self) -> list[str]:
-        return ["points"] if self.points is None else []
-
-    def _resolve_rules(self, X: Any, weights: np.ndarray | None) -> dict[str, Any]:
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         if self.points is not None:
-            return {}
+            return self
         X = self._vectors(X)
-        return {"points": _dense(X[evenly_spaced_rows(X.shape[0], _MAX_POINTS, weights)])}
+        chosen = evenly_spaced_rows(X.shape[0], _MAX_POINTS, weights)
+        return replace(self, points=_dense(X[chosen]))
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = np.asarray(_dense(self._vectors(X, like)), dtype=np.float64)

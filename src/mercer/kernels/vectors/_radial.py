@@ -25,9 +25,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import jit, slices
+from ..._core import Points, jit, slices
 from .._base import node
-from .._jacobian import KernelLinearisation
+from .._jacobian import KernelLinearisation, linearisation
 from .._prepared import Prepared
 from .._properties import Properties
 from ._close_pairs import add_close_moments, recompute_close_pairs
@@ -105,7 +105,9 @@ class Radial(LengthScaleKernel):
         """Raise an error if a parameter other than the length scale is invalid."""
 
     def _properties(self, *inner: Properties) -> Properties:
-        return Properties(stationary=True)
+        at_zero = self._value_at_zero()
+        # If k(x, x) <= 0, k is not a Mercer kernel, and no bound is needed.
+        return Properties(stationary=True, diagonal_bound=at_zero if at_zero > 0.0 else np.inf)
 
     @staticmethod
     def _length_from_gamma(gamma: float) -> float:
@@ -182,11 +184,6 @@ class Radial(LengthScaleKernel):
         self._scale(X.shape[1])  # raises an error if the number of columns is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
-    @property
-    def diagonal_bound(self) -> float:
-        at_zero = self._value_at_zero()
-        return at_zero if at_zero > 0.0 else np.inf  # if k(x, x) <= 0, k is not a Mercer kernel
-
     # ------------------------------------------------------------------ derivatives
 
     def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
@@ -204,11 +201,6 @@ class Radial(LengthScaleKernel):
         return -2.0 * (
             self._moments(P, Q, s, M)[1] if np.ndim(self.length_scale) else np.vdot(M, s)
         )
-
-    def _linearise(self, X: Any, Z: Any) -> KernelLinearisation:
-        if sp.issparse(X) or sp.issparse(Z):
-            return super()._linearise(X, Z)
-        return _RadialLinearisation(self, X, Z)
 
     def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Return profile(s), slope(s) and parameter_slopes(s), computed together to share work.
@@ -321,6 +313,12 @@ class _RadialLinearisation(KernelLinearisation):
     def _in_order(self, parts: dict[str, Any]) -> np.ndarray:
         """Concatenate derivatives, given by parameter name, in the order of theta."""
         return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._parts])
+
+
+@linearisation.register
+def _(kernel: Radial, X: Points, Z: Points) -> KernelLinearisation:
+    sparse = sp.issparse(X) or sp.issparse(Z)
+    return (KernelLinearisation if sparse else _RadialLinearisation)(kernel, X, Z)
 
 
 # ---------------------------------------------------------------------- prepared rows

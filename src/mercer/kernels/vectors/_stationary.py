@@ -12,11 +12,10 @@ import numpy as np
 from scipy.special import kve, rgamma
 
 from .._base import node, parameter
-from .._prepared import Prepared
 from .._properties import MIXTURE, Properties
 from ._fast_math import exp_inplace
-from ._radial import Radial, prepared_squared_norms
-from ._vector_kernel import SCALED_DISTANCE, check_positive
+from ._radial import Radial
+from ._vector_kernel import check_positive
 
 __all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
 
@@ -67,8 +66,6 @@ class RBF(_Mixture):
     array([[1.    , 0.1353]])
     """
 
-    _latex: ClassVar[str] = r"\exp\left(-\tfrac{1}{2}" + SCALED_DISTANCE + r"^2\right)"
-
     _profile_accepts_negative: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -80,18 +77,6 @@ class RBF(_Mixture):
     def _jet(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         k = self.profile(s.copy())
         return k, -0.5 * k, {}
-
-    def _float32_error_bound(self, P: Prepared) -> float | None:
-        # An absolute error of the exponent is a relative error of k.  If distances come from a
-        # matrix product, the error of the exponent grows with the squared norms |y|^2 of the rows
-        # and with the square root of their length.  If distances are sums of squared differences,
-        # the error is the rounding error eps |y| of the rows times the distance, which is at most
-        # 13 where float32 can represent k.  (Values of k below 1e-38 become 0, a change that is
-        # smaller than the rounding error of float64.)  In measurements the error was at most 0.9 of
-        # this bound for identical columns, whose rounding errors add up, and below 0.5 otherwise.
-        norm = float(np.sqrt(prepared_squared_norms(P).max(initial=0.0)))
-        exponent = 0.5 * norm * (min(norm, 13.0) if P.frame.form == "direct" else norm)
-        return 1.2e-6 * max(1.0, exponent) * max(1.0, np.sqrt(P.frame.columns) / 3.0) + 3e-7
 
 
 @node
@@ -204,10 +189,6 @@ class RationalQuadratic(_Mixture):
     array([[0.3333]])
     """
 
-    _latex: ClassVar[str] = (
-        r"\left(1 + \frac{1}{2 \cdot <alpha>}" + SCALED_DISTANCE + r"^2\right)^{-<alpha>}"
-    )
-
     alpha: float = parameter(1.0)
 
     def _check_shape(self) -> None:
@@ -256,8 +237,6 @@ class Cauchy(_Mixture):
     array([[0.5]])
     """
 
-    _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1}"
-
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0
         return np.reciprocal(s, out=s)
@@ -283,8 +262,6 @@ class InverseMultiquadric(_Mixture):
     >>> InverseMultiquadric()([[0.0]], [[3.0**0.5]])
     array([[0.5]])
     """
-
-    _latex: ClassVar[str] = r"\left(1 + " + SCALED_DISTANCE + r"^2\right)^{-1/2}"
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         s += 1.0

@@ -13,25 +13,111 @@ contains the spread of the final values.
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ProgressStep, Stopwatch, entry_point, ordered_sum, slices, warn_caller
-from ...solvers import Report, Status
-from ._mlp import MLP
-from ._ppca_training import fix_signs
+from ..._core import ProgressCallback, Stopwatch, entry_point, ordered_sum, slices, warn_caller
+from ...solvers import Report
+from ._embedding_search import fix_signs, restart_report, run_lbfgs, standardise
 
-__all__ = ["AutoencoderResult", "ReconstructionLoss", "fit_autoencoder"]
+__all__ = ["ACTIVATIONS", "MLP", "AutoencoderResult", "ReconstructionLoss", "fit_autoencoder"]
 
 _ROWS_PER_BLOCK = 512  # number of rows of X that are propagated through the network at a time
 # Blocks are summed in this fixed number of groups, so that the result does not depend on the number
 # of threads.
 _N_GROUPS = 4
 _LBFGS_MEMORY = 20  # number of past steps that L-BFGS stores
+_VALUES_PER_BLOCK = 2**18  # number of values of the widest layer in memory at a time
+
+_Activation: TypeAlias = Function[[np.ndarray], np.ndarray]
+# The activation function s(x), and its derivative s'(x) as a function of the value s(x).
+ACTIVATIONS: dict[str, tuple[_Activation, _Activation]] = {
+    "tanh": (np.tanh, lambda s: 1.0 - s * s),
+    "logistic": (lambda x: 0.5 + 0.5 * np.tanh(0.5 * x), lambda s: s * (1.0 - s)),
+    "relu": (lambda x: np.maximum(x, 0.0), lambda s: (s > 0.0).astype(float)),
+    "identity": (lambda x: x, np.ones_like),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class MLP:
+    """A multilayer perceptron with a linear output layer.
+
+    It computes f(x) = A_m(s(A_(m-1)(... s(A_1(x))))) with A_j(x) = x W_j + b_j.
+
+    Parameters
+    ----------
+    weights : tuple of ndarrays of shape (n_in, n_out)
+        The weight matrices W_j.
+    biases : tuple of ndarrays of shape (n_out,)
+        The biases b_j.
+    activation : {"tanh", "logistic", "relu", "identity"}, default="tanh"
+        The activation function s of the hidden layers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import MLP
+    >>> f = MLP((np.eye(2), np.array([[1.0], [-1.0]])), (np.zeros(2), np.ones(1)), "tanh")
+    >>> f(np.array([[0.0, 0.0], [5.0, -5.0]])).round(3)
+    array([[1.],
+           [3.]])
+    """
+
+    weights: tuple[np.ndarray, ...]
+    biases: tuple[np.ndarray, ...]
+    activation: str = "tanh"
+
+    @classmethod
+    def of(cls, theta: np.ndarray, sizes: tuple[int, ...], activation: str) -> MLP:
+        """Create layers of these sizes, as views of the vector theta of W_1, b_1, W_2, b_2, ..."""
+        weights, biases, start = [], [], 0
+        for a, b in pairwise(sizes):
+            weights.append(theta[start : start + a * b].reshape(a, b))
+            biases.append(theta[start + a * b : start + (a + 1) * b])
+            start += (a + 1) * b
+        return cls(tuple(weights), tuple(biases), activation)
+
+    @property
+    def theta(self) -> np.ndarray:
+        """All parameters W_1, b_1, W_2, b_2, ... in one vector."""
+        pairs = zip(self.weights, self.biases, strict=True)
+        return np.concatenate([part.ravel() for pair in pairs for part in pair])
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return f(x) for each row of X, computed in blocks of rows."""
+        widest = max(W.shape[1] for W in self.weights)
+        blocks = slices(len(X), max(1, _VALUES_PER_BLOCK // widest))
+        return np.concatenate([self.values(X[rows])[-1] for rows in blocks])
+
+    def values(self, X: np.ndarray) -> list[np.ndarray]:
+        """Return the input of each layer (after the activation), followed by the output f(X)."""
+        s, _ = ACTIVATIONS[self.activation]
+        outputs = [X]
+        for j, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if j:
+                outputs[j] = s(outputs[j])
+            outputs.append(outputs[j] @ W + b)
+        return outputs
+
+    def pullback(self, values: list[np.ndarray], G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Back-propagate G, the gradient of a scalar with respect to f(X), to theta and X.
+
+        `values` is the result of the method `values` for X.  Returns the gradients with respect to
+        theta and X.
+        """
+        _, derivative = ACTIVATIONS[self.activation]
+        parts: list[np.ndarray] = []
+        for j in reversed(range(len(self.weights))):
+            parts = [(values[j].T @ G).ravel(), G.sum(axis=0), *parts]
+            G = G @ self.weights[j].T
+            if j:
+                G *= derivative(values[j])
+        return np.concatenate(parts), G
 
 
 class AutoencoderResult(NamedTuple):
@@ -136,7 +222,7 @@ def fit_autoencoder(
     tol: float = 1e-4,
     max_iter: int = 5000,
     rng: np.random.Generator | None = None,
-    log: Function[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> AutoencoderResult:
     """Fit an autoencoder; return the best of `n_init` runs from random initialisations.
 
@@ -182,11 +268,20 @@ def fit_autoencoder(
     ((3,), True)
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    watch, mean = Stopwatch(), X.mean(axis=0)
-    largest = float(np.abs(X - mean).max())
-    scale = largest * float(np.sqrt(np.mean(((X - mean) / largest) ** 2)))
-    E = ReconstructionLoss((X - mean) / scale, (X.shape[1], *hidden, q), activation, alpha)
-    runs = [_run_lbfgs(E, E.start(rng), tol, max_iter, k, n_init, log) for k in range(n_init)]
+    watch = Stopwatch()
+    Y, mean, scale = standardise(X)
+    E = ReconstructionLoss(Y, (X.shape[1], *hidden, q), activation, alpha)
+    runs = run_lbfgs(
+        E,
+        (E.start(rng) for _ in range(n_init)),
+        max_iter=max_iter,
+        memory=_LBFGS_MEMORY,
+        describe=lambda run, step, value: (
+            f"restart {run} of {n_init}, step {step}: {value:.4g} of the variance lost"
+        ),
+        log=log,
+        gtol=tol,
+    )
     losses = np.array([run.fun for run in runs])
     best = runs[int(losses.argmin())]
     gradient = float(np.abs(best.jac).max())
@@ -197,46 +292,8 @@ def fit_autoencoder(
             f"the variance is lost. Raise max_iter or tol, or use fewer hidden units",
             ConvergenceWarning,
         )
-    report = Report(
-        f"L-BFGS(n_init={n_init})",
-        Status.CONVERGED if gradient <= tol else Status.NOT_CONVERGED,
-        int(best.nit),
-        gradient,
-        watch.seconds,
-        "",
-        {"loss": float(losses.min()), "spread": float(np.ptp(losses)), "restarts": n_init},
-    )
+    report = restart_report(watch, losses, best, gradient, tol, "loss")
     return AutoencoderResult(*_in_units_of_data(*E.halves(best.x), X, mean, scale), losses, report)
-
-
-def _run_lbfgs(
-    E: ReconstructionLoss,
-    theta: np.ndarray,
-    tol: float,
-    max_iter: int,
-    k: int,
-    n_init: int,
-    log: Function[[str], None] | None,
-) -> OptimizeResult:
-    """Run L-BFGS from the initial parameters theta; k is the number of the run."""
-    steps = 0
-
-    def report_step(intermediate_result: OptimizeResult) -> None:
-        nonlocal steps
-        steps += 1
-        if log is not None:
-            lost = f"{intermediate_result.fun:.4g} of the variance lost"
-            log(ProgressStep(f"restart {k + 1} of {n_init}, step {steps}: {lost}"))
-
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": _LBFGS_MEMORY, "ftol": 0.0}
-    return minimize(
-        E,
-        theta,
-        jac=True,
-        method="L-BFGS-B",
-        callback=report_step,
-        options={**options, "gtol": tol},
-    )
 
 
 def _in_units_of_data(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..._core import Stopwatch, check_budget, entry_point, slices, warn_caller
+from ..._core import (
+    MemoryLimit,
+    ProgressCallback,
+    Stopwatch,
+    check_budget,
+    entry_point,
+    slices,
+    warn_caller,
+)
 from ...expansion.preimage import batched_lbfgs
 from ...kernels import RBF, Kernel
 from ...solvers import Report
@@ -24,7 +31,8 @@ from ..gp import (
     maximise,
     with_relevance,
 )
-from ._gp_decoder import GPDecoder, search_report, standardise
+from ._embedding_search import search_report, standardise
+from ._gplvm_training import GPDecoder
 
 __all__ = ["BayesianGPLVMModel", "BayesianGPLVMResult", "default_ard_kernel", "fit_bayesian_gplvm"]
 
@@ -220,8 +228,8 @@ def fit_bayesian_gplvm(
     noise: float = 0.2,
     tol: float = 1e-4,
     max_iter: int = 1000,
-    max_memory: Any = None,
-    log: Function[[str], None] | None = None,
+    max_memory: MemoryLimit = None,
+    log: ProgressCallback | None = None,
 ) -> BayesianGPLVMResult:
     """Fit a Bayesian GPLVM by maximising a lower bound on the marginal likelihood.
 
@@ -241,14 +249,8 @@ def fit_bayesian_gplvm(
         The initial inducing points.
     noise : float, default=0.2
         The initial noise variance, for X scaled to a mean variance of 1.
-    tol : float, default=1e-4
-        The tolerance of the search, per entry of X.
-    max_iter : int, default=1000
-        The maximum number of steps.
-    max_memory : int, str or None, default=None
-        The memory budget; see `mercer.gram.gram`.
-    log : function, optional
-        Function that is called with progress messages.
+    tol, max_iter, max_memory, log
+        See `fit_gplvm`.
 
     Returns
     -------
@@ -273,20 +275,13 @@ def fit_bayesian_gplvm(
     u = bound.joined(
         LatentState(start, np.full_like(start, _TUNING.initial_variance), inducing, kernel, noise)
     )
-    bounds = bound.bounds
+    bounds, gain = bound.bounds, tol * Y.size
     bounds_fixed_noise = bounds.copy()
     bounds_fixed_noise[-1] = u[-1]
-    gain = tol * Y.size
     if log is not None:
         log(f"the noise variance is fixed at {noise:.3g} for {_TUNING.fixed_noise_steps} steps")
-    first_stage = maximise(
-        bound,
-        u,
-        bounds_fixed_noise,
-        log=log,
-        max_iter=min(_TUNING.fixed_noise_steps, max_iter),
-        gain=gain,
-    )
+    steps = min(_TUNING.fixed_noise_steps, max_iter)
+    first_stage = maximise(bound, u, bounds_fixed_noise, log=log, max_iter=steps, gain=gain)
     if log is not None:
         log("the noise variance is optimised")
     steps = max(1, max_iter - _TUNING.fixed_noise_steps)

@@ -8,35 +8,101 @@ coordinates from another method, such as PCA.
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..._core import NotPositiveDefiniteError, Stopwatch, entry_point, slices
+from ..._core import (
+    MemoryLimit,
+    NotPositiveDefiniteError,
+    ProgressCallback,
+    Stopwatch,
+    entry_point,
+    slices,
+)
 from ..._core.linalg import cho_solve
+from ...expansion import Expansion
 from ...expansion.preimage import batched_lbfgs
 from ...kernels import Kernel
 from ...solvers import Report
-from ..gp import LatentLikelihood, MarginalLikelihood, maximise
-from ._gp_decoder import GPDecoder, search_report, standardise
-from ._ppca_training import fix_signs
+from ..gp import Conditioned, LatentLikelihood, MarginalLikelihood, maximise
+from ._embedding_search import fix_signs, search_report, standardise
 
-__all__ = ["GPLVMModel", "GPLVMResult", "fit_gplvm"]
-__all__ += ["pca_scores", "scale_to_unit_variance"]
+__all__ = [
+    "GPDecoder",
+    "GPLVMModel",
+    "GPLVMResult",
+    "fit_gplvm",
+    "pca_scores",
+    "scale_to_unit_variance",
+]
 
-_EMBED_TOL, _EMBED_MAX_ITER = (
-    1e-8,
-    500,
-)  # tolerance and maximum number of steps when embedding a new point
-_CONSTANT_TOLERANCE = (
-    1e-12  # a column with a smaller standard deviation, relative to the largest, counts as constant
-)
-_KERNEL_ENTRIES_PER_BLOCK = (
-    2**21
-)  # number of entries of the kernel matrix k(z, Z) in memory at a time
+# Tolerance and maximum number of steps when embedding a new point.
+_EMBED_TOL, _EMBED_MAX_ITER = 1e-8, 500
+# A column with a smaller standard deviation, relative to the largest, counts as constant.
+_CONSTANT_TOLERANCE = 1e-12
+# Number of entries of the kernel matrix k(z, Z) in memory at a time.
+_KERNEL_ENTRIES_PER_BLOCK = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class GPDecoder(ABC):
+    """Base class of fitted GPLVMs: the posterior of f, and its use as a decoder from z to x.
+
+    The model is x = mean + unit (f(z) + noise).  Centring X and dividing it by `unit` scales the
+    mean variance of the columns to 1, so that initial values and bounds of parameters do not depend
+    on the units of the data.  The fields are documented in the subclasses.
+    """
+
+    mean: np.ndarray
+    unit: float
+    data: np.ndarray
+    expansion: Expansion
+    covariance: Conditioned
+
+    @property
+    def n_components(self) -> int:
+        """The number of latent dimensions q."""
+        return int(self.expansion.points.shape[1])
+
+    def expected(self, Z: np.ndarray) -> np.ndarray:
+        """Return the expected x for each row of latent coordinates Z, shape (n, d)."""
+        return self.unit * np.asarray(self.expansion(Z)) + self.mean
+
+    def variance(self, Z: np.ndarray) -> np.ndarray:
+        """Return the variance of each column of x at the latent coordinates Z, shape (n,).
+
+        It is the same for all columns, and small near the training points.
+        """
+        return self.unit**2 * self._variance(Z)
+
+    @abstractmethod
+    def draw_latents(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n latent coordinates that are distributed like those of the training points."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw n points x, by first drawing their latent coordinates."""
+        Z = self.draw_latents(n, rng)
+        noise = rng.standard_normal((n, len(self.mean)))
+        return self.expected(Z) + np.sqrt(self.variance(Z))[:, None] * noise
+
+    @abstractmethod
+    def _variance(self, Z: np.ndarray) -> np.ndarray:
+        """Return the variance of f(z) + noise, in units of unit^2."""
+
+    def _standardise(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray((X - self.mean) / self.unit)
+
+    @property
+    def _log_volume(self) -> float:
+        """The log determinant d log(unit) of the map y -> unit y.
+
+        The log density of x is the log density of x / unit minus this value.
+        """
+        return float(len(self.mean) * np.log(self.unit))
 
 
 class GPLVMResult(NamedTuple):
@@ -200,8 +266,8 @@ def fit_gplvm(
     prior: bool = True,
     tol: float = 1e-4,
     max_iter: int = 1000,
-    max_memory: Any = None,
-    log: Function[[str], None] | None = None,
+    max_memory: MemoryLimit = None,
+    log: ProgressCallback | None = None,
 ) -> GPLVMResult:
     """Fit a GPLVM by maximising the likelihood over latent coordinates and kernel parameters.
 

@@ -1,34 +1,187 @@
 """Multidimensional scaling (MDS): coordinates whose distances approximate given dissimilarities.
 
-Metric MDS minimises the stress S by L-BFGS over u_i = sqrt(v_i) z_i, for the coordinates z_i and
-the weights w_ij of the pairs, with v_i = sum_j w_ij.  In these variables, with equal weights, a
-majorisation step (SMACOF) is half the negative gradient.  The length of that step relative to |u|
-measures how close a result is to a stationary point, independently of units; the report contains it
-as the residual.
+The stress is the deviation of the distances from the dissimilarities,
+
+    S(Z) = sum_(i<j) w_ij (|z_i - z_j| - delta_ij)^2 / sum_(i<j) w_ij delta_ij^2
+
+z_i are the coordinates, delta_ij the dissimilarities, and w_ij the weights of the pairs.  With w =
+1 this is the raw stress of metric MDS, divided by its value when all points coincide.  With w = 1 /
+delta it is Sammon's stress.  Only one triangle of the symmetric matrices is stored.
+
+Metric MDS minimises S by L-BFGS over u_i = sqrt(v_i) z_i, with v_i = sum_j w_ij.  In these
+variables, with equal weights, a majorisation step (SMACOF) is half the negative gradient.  The
+length of that step relative to |u| measures how close a result is to a stationary point,
+independently of units; the report contains it as the residual.
+
+New points are added to a fixed embedding by minimising their stress
+
+    s(z) = sum_j w_j (|z - z_j| - delta_j)^2 / sum_j w_j
+
+The minimisation uses Newton steps, in which negative or small curvatures are replaced by positive
+ones.  If a Newton step does not decrease s, a majorisation step is used, which always does.  All
+new points are updated at the same time.
+
+s has local minima.  The search for each new point starts from its nearest neighbour, and from the
+two candidates with the smallest s among some embedded points and their reflections at the centre.
+The result with the smallest s is returned, which is usually, but not always, the global minimum.  A
+new point with a dissimilarity of 0 to an embedded point gets the coordinates of that point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import OptimizeResult, minimize
 from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ProgressStep, Stopwatch, entry_point, one_blas_thread, warn_caller
+from ..._core import (
+    ENTRY_WORK,
+    ProgressCallback,
+    Stopwatch,
+    entry_point,
+    jit,
+    one_blas_thread,
+    ordered_sum,
+    warn_caller,
+)
 from ..._core.linalg import eigh
-from ...solvers import Report, Status
-from ._ppca_training import fix_signs
-from ._stress import Stress
+from ...solvers import Report
+from ._embedding_search import fix_signs, restart_report, run_lbfgs
 
-__all__ = ["MDSResult", "classical_mds", "metric_mds"]
+__all__ = [
+    "MDSResult",
+    "Stress",
+    "classical_mds",
+    "embed_new_points",
+    "metric_mds",
+    "stress_of_points",
+]
 
 _MAX_DENSE_POINTS = 200  # up to this many points, a dense eigensolver replaces ARPACK
 _LBFGS_MEMORY = 10  # number of past steps that L-BFGS stores
 _DISPLACEMENT = 1e-3  # random displacement along constant axes, relative to the largest spread
+_PAIRS_PER_TASK = 2**17  # approximate number of pairs of points in a parallel task
+# Tasks are summed in this fixed number of groups, so that the result does not depend on the number
+# of threads.
+_N_GROUPS = 4
+_N_EXTRA_STARTS = 2  # number of starting points in addition to the nearest neighbour
+_N_CANDIDATES = 32  # number of embedded points among which extra starting points are selected
+_MIN_CURVATURE = 0.1  # lower limit of a curvature, relative to that of the majorising function
+
+
+class Stress:
+    """The stress S of an embedding and its gradient, as a function of the coordinates Z.
+
+    Parameters
+    ----------
+    delta : ndarray of shape (n (n - 1) / 2,)
+        Dissimilarities of all pairs, in the order of SciPy's `pdist`.
+    weights : ndarray of shape (n (n - 1) / 2,) or None, default=None
+        Weights of the pairs, in the same order; None means 1 for all pairs.
+
+    Attributes
+    ----------
+    n : int
+        The number of points.
+    mass : ndarray of shape (n,)
+        For each point, the sum of the weights of its pairs.
+    total : float
+        sum_(i<j) w_ij delta_ij^2, the denominator of S.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import Stress
+    >>> S = Stress(np.array([3.0, 4.0, 5.0]))
+    >>> value, slope = S(np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]))
+    >>> value, bool(np.all(slope == 0.0))
+    (0.0, True)
+    >>> S(np.zeros((3, 2)))[0]
+    1.0
+    """
+
+    def __init__(self, delta: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self.n = round(0.5 + np.sqrt(0.25 + 2 * len(delta)))
+        self.delta, self.weights = delta, weights
+        self._w = np.empty(0) if weights is None else weights
+        self.mass = self._sums(self._w) if len(self._w) else np.full(self.n, self.n - 1.0)
+        w = 1.0 if weights is None else weights
+        self.total = float(np.sum(w * delta * delta))
+        # Split the rows into tasks with about equal numbers of pairs.
+        n_tasks = max(1, len(delta) // _PAIRS_PER_TASK)
+        ends = self.n * (1.0 - np.sqrt(1.0 - np.arange(n_tasks + 1) / n_tasks))
+        ends = np.round(ends).astype(int)
+        self._rows = [(int(a), int(b)) for a, b in pairwise(ends) if a < b]
+
+    def __call__(self, Z: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the stress S, and its gradient of shape (n, q)."""
+        columns = np.ascontiguousarray(Z.T)
+
+        def term(rows: tuple[int, int]) -> np.ndarray:
+            total = np.zeros(columns.size + 1)
+            G, scratch = total[1:].reshape(columns.shape), np.empty(self.n)
+            total[0] = _add_pairs(self.delta, self._w, columns, *rows, G, scratch)
+            return total
+
+        total = (
+            ordered_sum(term, self._rows, _N_GROUPS, work=ENTRY_WORK * len(self.delta)) / self.total
+        )
+        return float(total[0]), 2.0 * total[1:].reshape(columns.shape).T
+
+    def _sums(self, pairs: np.ndarray) -> np.ndarray:
+        """Return, for each point, the sum of a pairwise quantity over all pairs with this point."""
+        total = np.zeros(self.n)
+        start = 0
+        for i in range(self.n - 1):
+            row = pairs[start : start + self.n - 1 - i]
+            total[i] += row.sum()
+            total[i + 1 :] += row
+            start += len(row)
+        return total
+
+
+@jit("reassoc", "nsz")
+def _add_pairs(delta, weights, Z, first, last, G, row):  # type: ignore[no-untyped-def]
+    """Add half of the gradient of the stress to G, for the pairs i < j with first <= i < last.
+
+    Returns the sum of their weighted squared residuals.  `row` is scratch memory.
+    """
+    q, n = Z.shape
+    total = 0.0
+    for i in range(first, last):
+        start, m = i * n - (i * (i + 1)) // 2, n - 1 - i
+        targets, w = delta[start : start + m], weights[start : start + m]
+        for k in range(m):
+            row[k] = 0.0
+        for c in range(q):
+            z, others = Z[c, i], Z[c, i + 1 :]
+            for k in range(m):
+                row[k] += (others[k] - z) * (others[k] - z)
+        # Coinciding points have no direction; adding 1e-300 makes their gradient 0 instead of NaN.
+        if len(weights):
+            for k in range(m):
+                d = np.sqrt(row[k])
+                r = d - targets[k]
+                total += w[k] * r * r
+                row[k] = w[k] * r / (d + 1e-300)
+        else:
+            for k in range(m):
+                d = np.sqrt(row[k])
+                r = d - targets[k]
+                total += r * r
+                row[k] = r / (d + 1e-300)
+        for c in range(q):
+            z, others, g, sum_i = Z[c, i], Z[c, i + 1 :], G[c, i + 1 :], 0.0
+            for k in range(m):
+                term = row[k] * (others[k] - z)
+                g[k] += term
+                sum_i += term
+            G[c, i] -= sum_i
+    return total
 
 
 class MDSResult(NamedTuple):
@@ -93,7 +246,7 @@ def metric_mds(
     tol: float = 1e-5,
     max_iter: int = 1000,
     rng: np.random.Generator | None = None,
-    log: Function[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> MDSResult:
     """Return the coordinates of metric MDS, which minimise the stress S.
 
@@ -113,10 +266,8 @@ def metric_mds(
         relative amount.
     max_iter : int, default=1000
         The maximum number of L-BFGS steps per run.
-    rng : Generator, optional
-        The random generator; by default, one with the seed 0.
-    log : function, optional
-        Function that is called with a progress message after each step.
+    rng, log
+        See `fit_autoencoder`.
 
     Returns
     -------
@@ -135,16 +286,34 @@ def metric_mds(
     """
     rng = np.random.default_rng(0) if rng is None else rng
     watch = Stopwatch()
-    runs = []
-    for k in range(n_init):
-        if k:
-            start = rng.standard_normal((S.n, q)) * np.sqrt(S.total / (S.mass.sum() * q))
-        else:
-            start = _displace_constant_axes(classical_mds(S.delta, q), rng)
-        runs.append(_run_lbfgs(S, start, tol, max_iter, k, n_init, log))
+    unit = np.sqrt(S.total / S.mass)[:, None]
+    relative_step = np.inf
+
+    def starts() -> Iterator[np.ndarray]:
+        yield (_displace_constant_axes(classical_mds(S.delta, q), rng) / unit).ravel()
+        for _ in range(n_init - 1):
+            scale = np.sqrt(S.total / (S.mass.sum() * q))
+            yield (rng.standard_normal((S.n, q)) * scale / unit).ravel()
+
+    def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal relative_step
+        value, gradient = S(u.reshape(S.n, q) * unit)
+        g = (gradient * unit).ravel()
+        relative_step = 0.5 * float(np.linalg.norm(g)) / max(float(np.linalg.norm(u)), 1e-300)
+        return value, g
+
+    runs = run_lbfgs(
+        objective,
+        starts(),
+        max_iter=max_iter,
+        memory=_LBFGS_MEMORY,
+        describe=lambda run, step, value: f"run {run} of {n_init}, step {step}: stress {value:.6g}",
+        log=log,
+        has_converged=lambda: relative_step <= tol,
+    )
     stresses = np.array([run.fun for run in runs])
     best = runs[int(stresses.argmin())]
-    relative_step = best.relative_step
+    objective(best.x)  # sets relative_step
     if relative_step > tol:
         warn_caller(
             f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) without convergence: a "
@@ -152,16 +321,9 @@ def metric_mds(
             f"their size, which is more than tol={tol:.1e}; raise max_iter or tol",
             ConvergenceWarning,
         )
-    report = Report(
-        f"L-BFGS(n_init={n_init})",
-        Status.CONVERGED if relative_step <= tol else Status.NOT_CONVERGED,
-        int(best.nit),
-        float(relative_step),
-        watch.seconds,
-        "",
-        {"stress": float(stresses.min()), "spread": float(np.ptp(stresses)), "restarts": n_init},
-    )
-    Z = best.Z - best.Z.mean(axis=0)
+    report = restart_report(watch, stresses, best, relative_step, tol, "stress")
+    Z = best.x.reshape(S.n, q) * unit
+    Z -= Z.mean(axis=0)
     return MDSResult(Z @ fix_signs(np.linalg.eigh(Z.T @ Z)[1][:, ::-1]), stresses, report)
 
 
@@ -172,54 +334,153 @@ def _displace_constant_axes(Z: np.ndarray, rng: np.random.Generator) -> np.ndarr
     """
     spread = np.sqrt(np.mean(Z * Z, axis=0))
     constant = spread <= _DISPLACEMENT * spread.max()
-    Z[:, constant] += (
-        _DISPLACEMENT * spread.max() * rng.standard_normal((len(Z), int(constant.sum())))
-    )
+    moves = rng.standard_normal((len(Z), int(constant.sum())))
+    Z[:, constant] += _DISPLACEMENT * spread.max() * moves
     return Z
 
 
-def _run_lbfgs(
-    S: Stress,
-    start: np.ndarray,
-    tol: float,
-    max_iter: int,
-    k: int,
-    n_init: int,
-    log: Function[[str], None] | None,
-) -> OptimizeResult:
-    """Run L-BFGS from `start`; return the coordinates and the relative majorisation step."""
-    unit = np.sqrt(S.total / S.mass)[:, None]
-    last: dict[str, float] = {"relative_step": np.inf, "steps": 0}
+# --- Embedding of new points.
 
-    def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = S(u.reshape(start.shape) * unit)
-        g = (gradient * unit).ravel()
-        last["relative_step"] = (
-            0.5 * float(np.linalg.norm(g)) / max(float(np.linalg.norm(u)), 1e-300)
+
+@entry_point
+def embed_new_points(
+    delta: np.ndarray,
+    Z: np.ndarray,
+    weights: np.ndarray | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+) -> np.ndarray:
+    """Return the coordinates of new points in a fixed embedding, by minimising their stress.
+
+    Parameters
+    ----------
+    delta : ndarray of shape (m, n)
+        The dissimilarities of m new points to the n embedded points.
+    Z : ndarray of shape (n, q)
+        The coordinates of the embedded points.
+    weights : ndarray of shape (m, n), optional
+        The weights w_j of the terms of the stress; ones by default.
+    tol : float, default=1e-6
+        A point has converged when its step is shorter than `tol` times the root mean square of the
+        centred Z.
+    max_iter : int, default=200
+        The maximum number of steps.
+
+    Returns
+    -------
+    ndarray of shape (m, q)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import embed_new_points
+    >>> Z = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
+    >>> embed_new_points(np.array([[np.sqrt(2.0), np.sqrt(10.0), np.sqrt(10.0)]]), Z).round(4)
+    array([[1., 1.]])
+    """
+    w = np.ones_like(delta) if weights is None else weights
+    nearest = delta.argmin(axis=1)
+    coordinates = Z[nearest].copy()
+    moving = np.flatnonzero(delta.min(axis=1) > 0.0)
+    if not len(moving):
+        return coordinates
+    delta, w = delta[moving], w[moving]
+    candidates = _candidates(Z)
+    values = np.stack([stress_of_points(z[None], delta, Z, w) for z in candidates], axis=1)
+    starts = [
+        Z[nearest[moving]],
+        *(candidates[i] for i in np.argsort(values, axis=1).T[:_N_EXTRA_STARTS]),
+    ]
+    minima = np.stack([_minimise(start, delta, Z, w, tol, max_iter) for start in starts])
+    best = np.stack([stress_of_points(minimum, delta, Z, w) for minimum in minima]).argmin(axis=0)
+    coordinates[moving] = minima[best, np.arange(len(moving))]
+    return coordinates
+
+
+def _candidates(Z: np.ndarray) -> np.ndarray:
+    """Return candidate starting points: some embedded points, their reflections, and the centre."""
+    subset = Z[np.unique(np.linspace(0, len(Z) - 1, _N_CANDIDATES).astype(int))]
+    centre = Z.mean(axis=0)
+    return np.concatenate([subset, 2.0 * centre - subset, centre[None]])
+
+
+def _minimise(
+    start: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray, tol: float, max_iter: int
+) -> np.ndarray:
+    """Return the local minima of the stress s that are reached from the coordinates `start`."""
+    total_weight, coordinates = w.sum(axis=1), start.copy()
+    min_step = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
+    moving = np.arange(len(coordinates))
+    value, g, step = _stress_and_steps(coordinates, delta, Z, w, total_weight)
+    for _ in range(max_iter):
+        if not len(moving):
+            break
+        trial = coordinates[moving] + step
+        parts = delta[moving], Z, w[moving], total_weight[moving]
+        trial_value, trial_g, trial_step = _stress_and_steps(trial, *parts)
+        increased = trial_value > value
+        if increased.any():
+            trial[increased] = coordinates[moving][increased] - g[increased]
+            retried = _stress_and_steps(
+                trial[increased], *(part if part is Z else part[increased] for part in parts)
+            )
+            trial_value[increased], trial_g[increased], trial_step[increased] = retried
+        not_converged = np.linalg.norm(trial - coordinates[moving], axis=1) > min_step
+        coordinates[moving] = trial
+        moving, value, g, step = (
+            moving[not_converged],
+            trial_value[not_converged],
+            trial_g[not_converged],
+            trial_step[not_converged],
         )
-        return value, g
+    return coordinates
 
-    def report_step(intermediate_result: OptimizeResult) -> None:
-        last["steps"] += 1
-        if log is not None:
-            value = intermediate_result.fun
-            log(ProgressStep(f"run {k + 1} of {n_init}, step {last['steps']}: stress {value:.6g}"))
-        if last["relative_step"] <= tol:
-            raise StopIteration
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": _LBFGS_MEMORY, "ftol": 0.0}
-    result = minimize(
-        objective,
-        (start / unit).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=report_step,
-        options={**options, "gtol": 0.0},
+@entry_point
+def stress_of_points(
+    coordinates: np.ndarray, delta: np.ndarray, Z: np.ndarray, w: np.ndarray
+) -> np.ndarray:
+    """Return the unnormalised stress sum_j w_j (|z - z_j| - delta_j)^2 of each point z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.embedding import stress_of_points
+    >>> d, w = np.array([[3.0]]), np.ones((1, 1))  # dissimilarity and weight
+    >>> stress_of_points(np.zeros((1, 2)), d, np.array([[0.0, 4.0]]), w)
+    array([1.])
+    """
+    d = np.sqrt(sum((coordinates[:, c, None] - Z[:, c]) ** 2 for c in range(Z.shape[1])))
+    return np.asarray(np.sum(w * (d - delta) ** 2, axis=1))
+
+
+def _stress_and_steps(
+    coordinates: np.ndarray,
+    delta: np.ndarray,
+    Z: np.ndarray,
+    w: np.ndarray,
+    total_weight: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the stress, minus the majorisation step (half the gradient), and a Newton step."""
+    m, q = len(delta), Z.shape[1]
+    differences = [coordinates[:, c, None] - Z[:, c] for c in range(q)]
+    d = np.sqrt(sum(a * a for a in differences))
+    np.maximum(d, 1e-300, out=d)  # avoid 0 / 0 for coinciding points
+    value = np.sum(w * (d - delta) ** 2, axis=1) / total_weight
+    for a in differences:
+        a /= d
+    ratios = np.where(d > 1e-300, w * delta / d, 0.0)
+    residuals = w * (d - delta)
+    g = (
+        np.stack([np.sum(residuals * a, axis=1) for a in differences], axis=1)
+        / total_weight[:, None]
     )
-    objective(result.x)
-    return OptimizeResult(
-        Z=result.x.reshape(start.shape) * unit,
-        fun=result.fun,
-        nit=result.nit,
-        relative_step=last["relative_step"],
-    )
+    H = np.empty((m, q, q))
+    for a in range(q):
+        for b in range(a, q):
+            H[:, a, b] = H[:, b, a] = np.sum(ratios * differences[a] * differences[b], axis=1)
+    H += (total_weight - ratios.sum(axis=1))[:, None, None] * np.eye(q)
+    curvature, axes = np.linalg.eigh(H / total_weight[:, None, None])
+    curvature = np.maximum(np.abs(curvature), _MIN_CURVATURE)
+    step = np.einsum("mij,mj,mkj,mk->mi", axes, 1.0 / curvature, axes, g)
+    return value, g, -step

@@ -21,7 +21,7 @@ from ..._core import (
     reject_structured,
     slices,
 )
-from ...kernels import Kernel, Linear, Radial, Shift, prepare_pair
+from ...kernels import Kernel, Linear, Radial, Shift, prepare_pair, shifted_to_data
 
 __all__ = ["Distances", "distances", "feature_space_cdist", "feature_space_pdist"]
 
@@ -48,7 +48,7 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
         reject_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
     vectors = kernel is None or kernel.on_vectors
     points = _vectors(X, name) if vectors else X
-    kernel = kernel if kernel is None else kernel.resolve(points)._shifted_to_data(points)
+    kernel = kernel if kernel is None else shifted_to_data(kernel.resolve(points), points)
     if isinstance(points, np.ndarray) and vectors:
         if kernel is None or _is_euclidean(kernel):
             return _EuclideanDistances(points)

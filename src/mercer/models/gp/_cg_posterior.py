@@ -34,7 +34,7 @@ from ..._core import (
 from ...gram import TiledGram
 from ...kernels import Prepared, node
 from ...solvers.linear import CGRecurrence, ShiftedLowRank, columnwise_dot
-from ._inducing_projection import Projection
+from ._inducing_bound import Projection
 from ._posterior import PosteriorKernel
 
 __all__ = ["CGSolution", "Preconditioned", "Solved"]
@@ -121,12 +121,11 @@ class Preconditioned:
     ----------
     Q : Projection
         The Nyström approximation: kernel, points, noise and landmarks.
-    noise : float or ndarray of shape (n,)
-        The noise variance that is not part of the kernel.
     """
 
-    def __init__(self, Q: Projection, noise: Any) -> None:
-        self.Q, self.scale = Q, 1.0 / np.sqrt(Q.noise)
+    def __init__(self, Q: Projection) -> None:
+        D = Q.total_noise
+        self.Q, self.scale = Q, 1.0 / np.sqrt(D)
         F = Q.map.features(Q.X, n_threads=Q.n_threads)
         F *= self.scale[:, None]
         self.P = ShiftedLowRank(F.T, 1.0, n_threads=Q.n_threads)
@@ -137,13 +136,13 @@ class Preconditioned:
         if not self.rounding < _TUNING.max_rounding:
             raise NotPositiveDefiniteError(
                 f"the noise is lost in rounding errors: its smallest value is "
-                f"{Q.noise.min():.3g}, while k(x, x) has the maximum {Q.latent.max():.3g} and the "
+                f"{D.min():.3g}, while k(x, x) has the maximum {Q.latent.max():.3g} and the "
                 f"median {np.median(Q.latent):.3g}, for {len(Q)} points. The usual cause is a "
                 f"small noise, or an outlier with a large k(x, x). Try a larger noise (alpha), "
                 f"White() in the kernel, scaled features, or solver='cholesky'"
             )
         # The scaled noise that is not part of the kernel.  The name is a key of saved models.
-        self._beside = np.broadcast_to(noise, self.scale.shape) / Q.noise
+        self._beside = np.broadcast_to(Q.noise, D.shape) / D
 
     @cached_property
     def _K(self) -> TiledGram:

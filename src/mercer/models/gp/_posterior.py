@@ -13,7 +13,7 @@ from ..._core import as_float64, entry_point, length, same_points, take, warn_ca
 from ..._core.linalg import solve_triangular
 from ...expansion import Expansion, cross_kernel_cached
 from ...gram import solve_triangular_rows
-from ...kernels import Kernel, Prepared, Properties, node, prepare_pair
+from ...kernels import Kernel, Prepared, Properties, child, node, prepare_pair
 from ...solvers import Report
 
 __all__ = ["Conditioned", "Posterior", "PosteriorKernel"]
@@ -79,8 +79,11 @@ class PosteriorKernel(Kernel):
     `theta` is empty: the posterior is computed for fixed parameters of the prior.
     """
 
-    kernel: Kernel
+    kernel: Kernel = child(free=False)
     points: Any = None
+
+    def _properties(self, *inner: Properties) -> Properties:
+        return Properties(diagonal_bound=inner[0].diagonal_bound)
 
     def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
         X = as_float64(X)
@@ -90,14 +93,6 @@ class PosteriorKernel(Kernel):
     @abstractmethod
     def _features(self, X: Any) -> tuple[np.ndarray, ...]:
         """Return the arrays, with one row per point, from which the covariance is computed."""
-
-    def _free(self) -> Any:
-        self._require_resolved()
-        return iter(())
-
-    @property
-    def diagonal_bound(self) -> float:
-        return self.kernel.diagonal_bound
 
     def __str__(self) -> str:
         return f"{self.kernel} given {length(self.points)} points"
@@ -162,13 +157,16 @@ class Conditioned(PosteriorKernel):
 
     def _properties(self, *inner: Properties) -> Properties:
         if inner[0].order != 0:
-            return Properties()
+            return super()._properties(*inner)
         # With two arguments, the kernel treats all observations as different: K has no noise.
         K = self.kernel(self.points, self.points)
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
         is_valid = lowest >= -1e-10 * np.abs(K).max()
         return Properties.of(
-            inner, "Schur complement, since L L^T >= K_SS", 0 if is_valid else None
+            inner,
+            "Schur complement, since L L^T >= K_SS",
+            0 if is_valid else None,
+            diagonal_bound=inner[0].diagonal_bound,
         )
 
     # ------------------------------------------------------------------ evaluation

@@ -1,5 +1,4 @@
-from ._alignment_objective import TargetAlignment
-from ._kernel_alignment import alignment
+from ._kernel_alignment import TargetAlignment, alignment
 from ._multiple_kernel import KernelWeights, MultipleKernel
 from ._structure_search import ExpressionSearch, SearchLog
 

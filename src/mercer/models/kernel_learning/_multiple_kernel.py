@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..._core import (
+    MemoryLimit,
+    Points,
     as_float64,
     check_choice,
     entry_point,
     is_count,
     length,
-    memory_scope,
     one_blas_thread,
+    resource_scope,
     take,
 )
 from ...gram import GramOperator, memoise_if_affordable
-from ...kernels import Kernel, Prepared, Properties, Sum, as_kernel, node
-from ._closed_form_weights import (
-    WeightingProblem,
-    align_weights,
-    alignf_weights,
-    equal_weights,
-    equal_weights_if_all_zero,
-    weighted_sum,
+from ...kernels import (
+    Kernel,
+    Prepared,
+    Properties,
+    Sum,
+    as_kernel,
+    data_dependent,
+    node,
+    without_targets,
 )
-from ._easymkl import easymkl_weights, simplemkl_weights
-from ._gram_inner_products import GramInnerProducts
-from ._kernel_alignment import target_gram, targets_to_matrix, tiled_gram
-from ._marginal_likelihood_weights import marginal_likelihood_weights
+from ._kernel_alignment import (
+    GramInnerProducts,
+    check_weights,
+    target_gram,
+    targets_to_matrix,
+    tiled_gram,
+)
+from ._kernel_weights import METHODS, WeightingProblem, compute_weights, weighted_sum
 
-__all__ = ["METHODS", "KernelWeights", "MultipleKernel"]
-
-METHODS = ("average", "alignment", "alignf", "easymkl", "simplemkl", "likelihood")
+__all__ = ["KernelWeights", "MultipleKernel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,12 +169,12 @@ class MultipleKernel(Kernel):
     """
 
     kernels: tuple[Kernel, ...] = ()
-    method: str = "alignf"
+    method: str = data_dependent("alignf", is_rule=lambda method: True)
     normalize: bool = True
     ridge: float = 0.1
     C: float = 1.0
     subsample: int | None = None
-    max_memory: Any = None
+    max_memory: MemoryLimit = None
 
     def __post_init__(self) -> None:
         kernels = self.kernels
@@ -198,7 +202,9 @@ class MultipleKernel(Kernel):
                 f"subsample must be a positive integer or None, got {self.subsample!r}"
             )
 
-    def learn(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelWeights:
+    def learn(
+        self, X: Points, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> KernelWeights:
         """Learn the weights from points and targets, without fitting an estimator.
 
         Parameters
@@ -218,10 +224,7 @@ class MultipleKernel(Kernel):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         Y = None if y is None else targets_to_matrix(y)
         if weights is not None:
-            if weights.shape != (length(X),) or not np.all(weights >= 0) or not weights.sum() > 0:
-                raise ValueError(
-                    f"sample_weight must be {length(X)} numbers >= 0, not all of them 0"
-                )
+            check_weights(weights, length(X))
             positive = np.flatnonzero(weights)
             X, weights, Y = take(X, positive), weights[positive], None if Y is None else Y[positive]
         resolved = [k.resolve(X, weights, Y) for k in self.kernels]
@@ -229,14 +232,7 @@ class MultipleKernel(Kernel):
 
     # ------------------------------------------------------------------ interface of Kernel
 
-    def _rules(self) -> list[str]:
-        return ["method"]
-
-    def _without_targets(self) -> Kernel:
-        kernels = tuple(k._without_targets() for k in self.kernels)
-        return dataclasses.replace(self, kernels=kernels, method="average")
-
-    def _learned(self, X: Any, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
+    def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
         return self._learn_weights(X, weights, targets).kernel
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -245,9 +241,9 @@ class MultipleKernel(Kernel):
     # ------------------------------------------------------------------ learning
 
     @one_blas_thread
-    @memory_scope()
+    @resource_scope()
     def _learn_weights(
-        self, X: Any, weights: np.ndarray | None, Y: np.ndarray | None
+        self, X: Points, weights: np.ndarray | None, Y: np.ndarray | None
     ) -> KernelWeights:
         """Learn the weights of kernels whose data-dependent parameters are already numbers."""
         n, p = length(X), len(self.kernels)
@@ -289,7 +285,7 @@ class MultipleKernel(Kernel):
             float(inner.products[-1, -1]),
             self.max_memory,
         )
-        v = np.ones(1) if p == 1 else self._compute_weights(problem)
+        v = np.ones(1) if p == 1 else compute_weights(problem, self.method, self.ridge, self.C)
         v = v / v.sum()
         return KernelWeights(
             self.method,
@@ -301,27 +297,7 @@ class MultipleKernel(Kernel):
             problem.alignment(np.ones(p)),
         )
 
-    def _compute_weights(self, problem: WeightingProblem) -> np.ndarray:
-        if self.method == "average":
-            return equal_weights(problem)
-        # Kernels that do not vary are constant on X, and have the weight 0.
-        varies = np.diagonal(problem.products) > 0
-        v = np.zeros(len(varies))
-        if not (
-            problem.target_norm2 > 0 and varies.any()
-        ):  # no kernel varies, or all targets are equal
-            return equal_weights_if_all_zero(v, problem)
-        methods: dict[str, Any] = {
-            "alignment": align_weights,
-            "alignf": alignf_weights,
-            "easymkl": partial(easymkl_weights, ridge=self.ridge),
-            "simplemkl": partial(simplemkl_weights, C=self.C),
-            "likelihood": marginal_likelihood_weights,
-        }
-        v[varies] = methods[self.method](problem.select(varies))
-        return equal_weights_if_all_zero(v, problem)
-
-    def _gram(self, i: int, X: Any, kernel: Kernel) -> GramOperator:
+    def _gram(self, i: int, X: Points, kernel: Kernel) -> GramOperator:
         try:
             return tiled_gram(kernel, X, self.max_memory)
         except (TypeError, ValueError, KeyError, IndexError) as error:
@@ -330,3 +306,9 @@ class MultipleKernel(Kernel):
                 f"points: {error}. All kernels must accept the same points; for a kernel on some "
                 f"columns of a table, use Select(kernel, columns)"
             ) from error
+
+
+@without_targets.register
+def _(kernel: MultipleKernel) -> Kernel:
+    kernels = tuple(without_targets(k) for k in kernel.kernels)
+    return dataclasses.replace(kernel, kernels=kernels, method="average")

@@ -17,16 +17,15 @@ and of the residuals of the best expression.
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.signal import lombscargle
 
-from ..._core import entry_point
+from ..._core import MemoryLimit, Points, ProgressCallback, entry_point
 from ...kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Sum, White
 from ..gp import Capabilities, MarginalLikelihood, maximise
 
@@ -145,7 +144,7 @@ class _CoarseObjective:
     def __init__(self, objective: MarginalLikelihood) -> None:
         self.X, self.value_and_gradient = objective.X, objective.value_and_gradient
 
-    def standard_error(self, theta: Any) -> float:
+    def standard_error(self, theta: np.ndarray) -> float:
         return _TUNING.coarse_standard_error
 
 
@@ -213,13 +212,13 @@ class ExpressionSearch:
 
     def __init__(
         self,
-        X: Any,
+        X: Points,
         y: np.ndarray,
         base: Sequence[Kernel],
         max_levels: int,
         max_evaluations: int,
-        log: Function[[str], None] | None = None,
-        max_memory: Any = None,
+        log: ProgressCallback | None = None,
+        max_memory: MemoryLimit = None,
     ) -> None:
         self.X, self.y, self.base, self.log, self.max_memory = X, y, base, log, max_memory
         self.max_levels, self.max_evaluations = max_levels, max_evaluations
@@ -237,9 +236,7 @@ class ExpressionSearch:
                     break
                 values = [self._objective(start).value() for start in starts]
                 self.n_left -= len(starts)
-                coarse.append(
-                    self._optimise(starts[int(np.argmax(values))], level, _CoarseObjective)
-                )
+                coarse.append(self._optimise(starts[int(np.argmax(values))], level, coarse=True))
             coarse.sort(key=lambda pair: -pair[0])
             finalists = [
                 self._optimise(e, level)
@@ -261,12 +258,12 @@ class ExpressionSearch:
         return SearchLog(self.tried, best[1].kernel, message)
 
     def _optimise(
-        self, expression: _Expression, level: int, as_objective: Any = lambda objective: objective
+        self, expression: _Expression, level: int, coarse: bool = False
     ) -> tuple[float, _Expression]:
         """Optimise the parameters of an expression; return the BIC and the optimised expression."""
-        kernel = expression.kernel
+        kernel, objective = expression.kernel, self._objective(expression)
         result = maximise(
-            as_objective(self._objective(expression)),
+            _CoarseObjective(objective) if coarse else objective,
             kernel.theta,
             kernel.bounds,
             max_iter=_TUNING.max_iter,

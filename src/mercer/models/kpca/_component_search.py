@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core import check_budget, entry_point, length, same_points, warn_caller
+from ...blocks import Blocks
 from ...gram import CentredGram, FourierMap, Landmarks, gram
 from ...kernels import Kernel, Precomputed
 from ...solvers import (
@@ -72,7 +73,8 @@ class ComponentSearch:
     """Computes the components of a kernel PCA; the parameters are those of `KernelPCA`.
 
     If `drop_zeros` is True, components without variance are removed.  `log` is a function that is
-    called with lines of progress text.
+    called with lines of progress text.  `workers` are blocks, whose workers compute the products
+    with K (`DistributedGram`).
     """
 
     n_components: int | float | None = None
@@ -86,6 +88,7 @@ class ComponentSearch:
     landmarks: Landmarks = Landmarks()  # noqa: RUF009
     max_memory: Any = None
     log: Callable[[str], None] | None = None
+    workers: Blocks | None = None
 
     @property
     def by_features(self) -> bool:
@@ -121,7 +124,7 @@ class ComponentSearch:
         n, needs_all = length(X), self.indefinite != "raise"
         wanted = n if self.n_components is None or needs_all else self.n_components
         spec, storage = self._choose_solver_and_storage(kernel, X)
-        K = gram(kernel, X, storage=storage, max_memory=self.max_memory)
+        K = gram(kernel, X, storage=storage, max_memory=self.max_memory, workers=self.workers)
         centred = CentredGram(K, weights)
         solver = self._exact_solver(centred, spec, wanted)
         if needs_all and not isinstance(solver, DenseEigen):

@@ -16,7 +16,7 @@ from ..._core import (
     length,
 )
 from ...blocks import Blocks
-from ...gram import TiledGram, working_bytes
+from ...gram import DistributedGram, TiledGram, working_bytes
 from ...kernels import Kernel, Precomputed
 from ...solvers import BlockKrylov, Cost, DenseEigen, LowRankEigen, cheapest, eigen_costs
 
@@ -272,7 +272,7 @@ def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
     Raises a MemoryBudgetError if k components of K do not fit at all.
     """
     n = K.shape[0]
-    if isinstance(K, TiledGram):
+    if isinstance(K, (TiledGram, DistributedGram)):
         matrix_bytes = working_bytes(K.kernel, K.X, None, k + 16, check_threads(K.n_threads))
     else:
         matrix_bytes = 8 * n * n

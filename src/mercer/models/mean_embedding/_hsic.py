@@ -12,32 +12,32 @@ Both matrices are centred before they are multiplied, which avoids cancellation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..._core import (
+    MemoryLimit,
+    Points,
     check_choice,
     entry_point,
     ignore_overflow,
     length,
-    memory_scope,
     one_blas_thread,
     ordered_sum,
+    resource_scope,
     slices,
 )
 from ...gram import GramOperator, gram, memoise_if_affordable, warn_if_cancelled
 from ...kernels import Kernel
-from ._canonical_order import is_precomputed
+from ._recentring import centre_linear_terms, check_finite, clip_negative, relative_rounding
 from ._sample_validation import (
     KernelAndPoints,
-    centre_linear_terms,
-    check_finite,
+    KernelSpec,
     check_sample,
+    is_precomputed,
     make_kernel,
     resolve_kernel,
 )
-from ._statistic_rounding import clip_negative, relative_rounding
 
 __all__ = [
     "ESTIMATORS",
@@ -55,15 +55,15 @@ _TILE_SIZE = 512  # rows and columns of a tile of K and L; limits the memory of 
 
 @entry_point
 @one_blas_thread
-@memory_scope()
+@resource_scope()
 def hsic(
-    X: Any,
-    Y: Any,
-    kernel: Any = None,
-    kernel_y: Any = None,
+    X: Points,
+    Y: Points,
+    kernel: KernelSpec = None,
+    kernel_y: KernelSpec = None,
     estimator: str = "biased",
     *,
-    max_memory: int | str | None = None,
+    max_memory: MemoryLimit = None,
 ) -> float:
     """Estimate the Hilbert-Schmidt independence criterion (HSIC) from n pairs (x_i, y_i).
 
@@ -130,7 +130,7 @@ def hsic_divisor(n: int, estimator: str) -> int:
 
 
 def check_paired_samples(
-    X: Any, Y: Any, kernel: Any, kernel_y: Any, estimator: str
+    X: Points, Y: Points, kernel: KernelSpec, kernel_y: KernelSpec, estimator: str
 ) -> tuple[KernelAndPoints, KernelAndPoints]:
     """Validate paired samples; return ((kernel, X), (kernel_y, Y)) with numeric parameters."""
     check_choice("estimator", estimator, *ESTIMATORS)

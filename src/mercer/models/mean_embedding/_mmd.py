@@ -18,25 +18,32 @@ a large component that is common to all points would cause cancellation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..._core import (
+    MemoryLimit,
+    Points,
     check_choice,
     entry_point,
     ignore_overflow,
     length,
-    memory_scope,
     one_blas_thread,
+    resource_scope,
     take,
 )
-from ...gram import GramOperator, LowRankGram, TiledGram, memoise_if_affordable, warn_if_cancelled
+from ...gram import GramOperator, TiledGram, memoise_if_affordable, warn_if_cancelled
 from ...kernels import Kernel
-from ._centred_gram_of_sample import entry_magnitudes, recentred_gram
-from ._sample_validation import centre_linear_terms, check_finite, pool_samples
-from ._statistic_rounding import clip_negative, rounding_margin
+from ._recentring import (
+    centre_linear_terms,
+    check_finite,
+    clip_negative,
+    entry_magnitudes,
+    recentred_gram,
+    rounding_margin,
+)
+from ._sample_validation import KernelSpec, pool_samples
 
 __all__ = ["SplitSums", "clip_squared_distance", "mmd", "pair_terms", "squared_norm"]
 
@@ -45,16 +52,16 @@ _MIN_POINTS = {"unbiased": 2, "biased": 1, "linear": 4}  # minimum number of poi
 
 @entry_point
 @one_blas_thread
-@memory_scope()
+@resource_scope()
 def mmd(
-    X: Any,
-    Y: Any,
-    kernel: Any = None,
+    X: Points,
+    Y: Points,
+    kernel: KernelSpec = None,
     estimator: str = "unbiased",
     *,
     x_weights: ArrayLike | None = None,
     y_weights: ArrayLike | None = None,
-    max_memory: int | str | None = None,
+    max_memory: MemoryLimit = None,
 ) -> float:
     """Estimate the squared maximum mean discrepancy between two samples.
 
@@ -151,32 +158,61 @@ class SplitSums:
         """Compute the sums for all splits with a single product with K.
 
         Each row of `rows` is a split: True marks the m points of the first sample.  K must be
-        recentred (`recentred_gram`) or a `LowRankGram`, whose features are centred here.
+        recentred (`recentred_gram`).
         """
         Z = np.empty((rows.shape[1], len(rows) + 1))
         Z[:, :-1], Z[:, -1] = rows.T, 1.0
-        if isinstance(K, LowRankGram):  # z^T F F^T z = |F^T z|^2
-            U, d = _feature_sums(K, Z)
-            sxx, sx = np.einsum("ij,ij->j", U, U), U[:, -1] @ U
-        else:
-            KZ, d = np.asarray(K @ Z), K.diagonal()
-            sxx, sx = np.einsum("ij,ij->j", Z, KZ), KZ[:, -1] @ Z
+        KZ = np.asarray(K @ Z)
+        sxx, sx = np.einsum("ij,ij->j", Z, KZ), KZ[:, -1] @ Z
         check_finite(sx, K.kernel)
-        n = len(Z) - m
-        sxx, total = sxx[:-1], sxx[-1]  # the last column of Z marks all points
+        sizes = (m, len(Z) - m)
+        return cls._of_products(
+            sxx, sx, K.diagonal() @ Z, entry_magnitudes(K) @ Z, sizes, K.kernel, K.dtype
+        )
+
+    @classmethod
+    def of_features(
+        cls, U: np.ndarray, d: np.ndarray, e: np.ndarray, sizes: tuple[int, int], kernel: Kernel
+    ) -> SplitSums:
+        """Compute the sums from U = F^T Z, because z^T F F^T z = |F^T z|^2.
+
+        F are features centred at their mean.  The columns z of Z are the splits and, at the end, a
+        column of ones.  d and e are the products of Z with the squared norms of the rows of F, and
+        of the features before centring.
+        """
+        sxx, sx = np.einsum("ij,ij->j", U, U), U[:, -1] @ U
+        return cls._of_products(sxx, sx, d, e, sizes, kernel, float)
+
+    @classmethod
+    def _of_products(
+        cls,
+        sxx: np.ndarray,
+        sx: np.ndarray,
+        d: np.ndarray,
+        e: np.ndarray,
+        sizes: tuple[int, int],
+        kernel: Kernel,
+        dtype: DTypeLike,
+    ) -> SplitSums:
+        """Return the sums for sxx = z^T K z, sx = z^T K 1, z^T diag K and z^T (magnitudes).
+
+        The last entry of each argument belongs to z = 1, which marks all points.
+        """
+        m, n = sizes
+        sxx, total = sxx[:-1], sxx[-1]
         sxy = sx[:-1] - sxx
         syy = total - 2.0 * sxy - sxx
-        dx, dy = d @ Z[:, :-1], d @ (1.0 - Z[:, :-1])
+        dx, dy = d[:-1], d[-1] - d[:-1]
         magnitude = np.abs(sxx) / m**2 + np.abs(syy) / n**2 + np.abs(sxy) / (m * n)
         magnitude += np.abs(dx) / m**2 + np.abs(dy) / n**2
-        entries = entry_magnitudes(K) @ (Z[:, :-1] / m + (1.0 - Z[:, :-1]) / n)
-        margin = float(rounding_margin(K.dtype, magnitude.max(), entries.max()))
-        return cls(sxx, sxy, syy, dx, dy, m, n, K.kernel, margin)
+        entries = e[:-1] / m + (e[-1] - e[:-1]) / n
+        margin = rounding_margin(dtype, magnitude.max(), entries.max())
+        return cls(sxx, sxy, syy, dx, dy, m, n, kernel, margin)
 
     def statistics(self, estimator: str) -> np.ndarray:
         """Return the estimate of MMD^2 for each split."""
         if estimator == "biased":
-            return np.asarray(clip_squared_distance(self.biased, self.margin, self.kernel))
+            return clip_squared_distance(self.biased, self.margin, self.kernel)
         m, n = self.m, self.n
         within = (self.sxx - self.dx) / (m * (m - 1)) + (self.syy - self.dy) / (n * (n - 1))
         return within - 2.0 * self.sxy / (m * n)
@@ -188,19 +224,7 @@ class SplitSums:
         return self.sxx / m**2 + self.syy / n**2 - 2.0 * self.sxy / (m * n)
 
 
-def _feature_sums(K: LowRankGram, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return F^T Z and the squared norms of the rows of F, for features F centred at their mean."""
-    mean, d = K._sum_over_strips(lambda _, F: F.sum(axis=0)) / len(Z), np.empty(len(Z))
-
-    def term(rows: slice, F: np.ndarray) -> np.ndarray:
-        F = F - mean
-        d[rows] = np.einsum("ij,ij->i", F, F)
-        return F.T @ Z[rows]
-
-    return K._sum_over_strips(term), d
-
-
-def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
+def pair_terms(kernel: Kernel, X: Points, Y: Points) -> np.ndarray:
     """Return k(x, x') + k(y, y') - k(x, y') - k(x', y) for disjoint pairs (x, x') and (y, y').
 
     The pairs are consecutive points.  The number of pairs is limited by the smaller sample.
@@ -208,7 +232,7 @@ def pair_terms(kernel: Kernel, X: Any, Y: Any) -> np.ndarray:
     n_paired = min(length(X), length(Y)) // 2 * 2
     X0, X1, Y0, Y1 = (take(A, slice(s, n_paired, 2)) for A in (X, Y) for s in (0, 1))
 
-    def k(A: Any, B: Any) -> np.ndarray:
+    def k(A: Points, B: Points) -> np.ndarray:
         return TiledGram(kernel, A, B).diagonal()
 
     return k(X0, X1) + k(Y0, Y1) - k(X0, Y1) - k(X1, Y0)
@@ -222,12 +246,12 @@ def squared_norm(K: GramOperator, w: np.ndarray) -> float:
     return float(clip_squared_distance(w @ Kw, margin, K.kernel))
 
 
-def clip_squared_distance(value: Any, margin: float, kernel: Kernel) -> Any:
+def clip_squared_distance(value: float | np.ndarray, margin: float, kernel: Kernel) -> np.ndarray:
     """Return squared distances of means, a number or an array; small negative values become 0."""
     return clip_negative(value, margin, "the squared distance of two means", kernel)
 
 
-def _normalise_weights(weights: Any, n: int, name: str) -> np.ndarray:
+def _normalise_weights(weights: ArrayLike | None, n: int, name: str) -> np.ndarray:
     """Validate weights, and scale them to sum 1; None means equal weights."""
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     if w.shape != (n,):

@@ -17,7 +17,6 @@ float32 (`Float32Products`), and the estimated error of these passes is added to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,7 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     NotPositiveDefiniteError,
+    ProgressCallback,
     ProgressStep,
+    RandomState,
     Stopwatch,
     as_generator,
     entry_point,
@@ -47,8 +48,7 @@ from ._eigenpairs import (
     relative_residual,
     sort_and_fix_signs,
 )
-from ._float32_products import Float32Products
-from ._rayleigh_ritz import RitzBasis
+from ._rayleigh_ritz import Float32Products, RitzBasis
 
 __all__ = ["BlockKrylov"]
 
@@ -127,7 +127,7 @@ class BlockKrylov:
     block: int | None = None
     rank: int | None = None
     prove: bool = True
-    random_state: Any = None
+    random_state: RandomState = None
 
     def __post_init__(self) -> None:
         minimum = {"tol": 0.0, "max_iter": 1, "block": 1, "rank": 0}
@@ -167,7 +167,7 @@ class BlockKrylov:
         gram: Any,
         k: int | None = None,
         *,
-        log: Callable[[str], None] | None = None,
+        log: ProgressCallback | None = None,
         start: np.ndarray | None = None,
         **_: Any,
     ) -> EigenPairs:
@@ -234,7 +234,7 @@ class BlockKrylov:
         k: int,
         M: DavidsonPreconditioner | None,
         rng: Any,
-        log: Callable[[str], None],
+        log: ProgressCallback,
     ) -> _KrylovResult:
         """Iterate until the residuals of the first k Ritz pairs are small.
 

@@ -29,7 +29,7 @@ from ..._core import (
     take,
 )
 from ..._core.linalg import eigh
-from ...blocks import BlockRows, Blocks
+from ...blocks import BlockRows, Blocks, reduce_rows
 from ...gram import DEFAULT_RANK, FourierMap, Landmarks, NystroemMap, TiledGram
 from ...kernels import as_index_kernel
 from .._report import Status
@@ -389,9 +389,8 @@ def feature_moments(
     ----------
     phi : NystroemMap or FourierMap
     X : points or Blocks
-        `Blocks` carry their own weights.
     weights : ndarray of shape (n,), optional
-        Weights of the points, if X is not `Blocks`.
+        Weights of the points.
     n_threads : int, optional
     log : callable, optional
         Called with progress messages.
@@ -412,9 +411,9 @@ def feature_moments(
     >>> moments.weight, bool(np.allclose(moments.mean, phi.features(X).mean(axis=0)))
     (50.0, True)
     """
-    if isinstance(X, Blocks):  # each block carries its weights
-        moments = X.reduce(_moments_of_rows, Moments.merge, phi, log=log)
-        return cast(Moments, moments)
+    if isinstance(X, Blocks):
+        total = reduce_rows(X, _moments_of_rows, Moments.merge, phi, weights=weights, log=log)
+        return cast(Moments, total)
     moments, n = Moments.none(len(phi)), length(X)
     points = as_csr(X)
     exact = isinstance(phi, NystroemMap)  # only then is k(x, x) >= |phi(x)|^2 for all x

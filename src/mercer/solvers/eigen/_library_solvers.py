@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Stopwatch, as_generator, entry_point, warn_caller
+from ..._core import RandomState, Stopwatch, as_generator, entry_point, warn_caller
 from ..._core.linalg import eigh
 from .._cost_model import CACHE_BYTES, Cost
 from .._report import Status
@@ -162,7 +162,7 @@ class Arpack:
 
     tol: float = 0.0
     max_iter: int | None = None
-    random_state: Any = None
+    random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
@@ -247,7 +247,7 @@ class RandomizedEigen:
 
     n_iter: int | str = "auto"
     n_oversamples: int = 10
-    random_state: Any = None
+    random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""

@@ -15,13 +15,19 @@ Each step is one product of A with a single vector, so the method needs many mor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..._core import ProgressStep, Stopwatch, as_generator, entry_point
+from ..._core import (
+    ProgressCallback,
+    ProgressStep,
+    RandomState,
+    Stopwatch,
+    as_generator,
+    entry_point,
+)
 from ..._core.linalg import eigh
 from .._report import Status
 from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, eigenvalue_rounding, matrix_norms
@@ -67,7 +73,7 @@ class PowerDeflation:
 
     tol: float = 0.0
     max_iter: int | None = None
-    random_state: Any = None
+    random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
@@ -78,7 +84,7 @@ class PowerDeflation:
         gram: Any,
         k: int | None = None,
         *,
-        log: Callable[[str], None] | None = None,
+        log: ProgressCallback | None = None,
         **_: Any,
     ) -> EigenPairs:
         """Return the k leading eigenpairs, computed one after the other."""

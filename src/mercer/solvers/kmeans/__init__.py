@@ -1,7 +1,7 @@
 """Kernel k-means: clustering in feature space, from the kernel matrix K."""
 
-from ._kmeans_blockwise import cluster_blocks as cluster_blocks
 from ._kmeans_solver import Clusters, cluster
+from ._kmeans_solver import cluster_blocks as cluster_blocks
 from ._lloyd import Lloyd, Partition
 from ._silhouette import silhouette
 

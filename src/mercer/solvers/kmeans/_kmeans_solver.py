@@ -5,29 +5,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
+    Points,
+    ProgressCallback,
+    ProgressStep,
+    Stopwatch,
+    as_float64,
     budget_in_bytes,
     check_budget,
     entry_point,
     length,
+    one_blas_thread,
     reserve,
     slices,
     warn_caller,
 )
-from ...gram import GramOperator, Landmarks, LowRankGram, TiledGram, gram
+from ...blocks import BlockRows, Blocks, reduce_rows
+from ...gram import GramOperator, Landmarks, LowRankGram, NystroemMap, TiledGram, gram
 from ...kernels import Kernel, Precomputed
 from .._choose_solver import MAX_EXACT_POINTS
 from .._report import Report, Status
 from ._lloyd import Lloyd, Partition
 
-__all__ = ["Clusters", "cluster"]
+__all__ = ["Clusters", "cluster", "cluster_blocks"]
 
 _MAX_STORED_POINTS = 4000  # for more points, evaluating K again is faster than reading it
 
@@ -44,8 +51,8 @@ class Clusters:
         The coefficients of the centroids.
     squared_norms : ndarray of shape (n_clusters,)
         |f_c|^2.
-    labels : ndarray of int, shape (n,)
-        The cluster of each point.  It is empty if the points were passed as `Blocks`.
+    labels : ndarray of int, shape (n,), or None
+        The cluster of each point.  None for `Blocks`, because labels may not fit into memory.
     inertia : float
         The weighted sum of squared distances of the points from their centroids in feature space.
         It is exact even if the centroids are expanded on landmarks.
@@ -69,7 +76,7 @@ class Clusters:
     points: Any
     coefficients: np.ndarray
     squared_norms: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None
     inertia: float
     approximate: bool
     history: np.ndarray
@@ -86,7 +93,8 @@ def cluster(
     *,
     weights: np.ndarray | None = None,
     start: Any = None,
-    log: Callable[[str], None] | None = None,
+    among: tuple[Points, np.ndarray | None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> Clusters:
     """Cluster the points X by kernel k-means.
 
@@ -108,7 +116,8 @@ def cluster(
     Parameters
     ----------
     kernel : Kernel
-    X : points
+    X : points or Blocks
+        `Blocks` require the solver "nystroem".
     lloyd : Lloyd
         The algorithm and its parameters.
     solver : {"auto", "exact", "nystroem"}, default="auto"
@@ -118,6 +127,8 @@ def cluster(
         Positive weights of the points.
     start : labels or points, optional
         Either n integers, the initial labels, or n_clusters points, the initial centroids.
+    among : pair (points, weights), optional
+        If X is `Blocks`: points in memory from which landmarks and initial centroids are computed.
     log : callable, optional
         Called with a progress message after each iteration.
 
@@ -136,6 +147,8 @@ def cluster(
     (True, 0.01)
     """
     n = length(X)
+    if isinstance(X, Blocks):
+        return _cluster_in_passes(kernel, X, lloyd, landmarks, weights, start, among, log)
     if lloyd.n_clusters > n:
         raise ValueError(
             f"n_samples={n} should be >= n_clusters={lloyd.n_clusters}: there are fewer points of "
@@ -178,6 +191,48 @@ def cluster(
         partition.history,
         partition.report,
     )
+
+
+def _cluster_in_passes(
+    kernel: Kernel,
+    X: Blocks,
+    lloyd: Lloyd,
+    landmarks: Landmarks | None,
+    weights: np.ndarray | None,
+    start: Any,
+    among: tuple[Points, np.ndarray | None] | None,
+    log: ProgressCallback | None,
+) -> Clusters:
+    """Cluster points in blocks, with centroids in the span of landmarks.
+
+    The points `among` are clustered first, to initialise the centroids.  After that, each iteration
+    is one pass over the blocks.
+    """
+    if among is None:
+        raise TypeError("k-means of Blocks needs points in memory to choose landmarks from: among")
+    choice, (points, point_weights) = landmarks or Landmarks(), among
+    if start is not None and np.ndim(start) == 1:
+        raise ValueError("for data in blocks, init must be points, not labels")
+    choice.require(length(points))
+    phi = choice.map(kernel, points)
+    if start is None:
+        first = cluster(
+            *(kernel, points, lloyd, "nystroem", Landmarks(method=phi.points)),
+            weights=point_weights,
+            log=log,
+        )
+        # Convert coefficients of landmarks to coordinates in the feature map phi.
+        coordinates = phi.factor.T @ first.coefficients
+    else:
+        coordinates = phi.features(start).T
+    found = cluster_blocks(phi, X, lloyd, coordinates, start, weights=weights, log=log)
+    if found.report.status is Status.NOT_CONVERGED:
+        warn_caller(
+            f"points still change clusters after {lloyd.max_iter} iterations; increase max_iter "
+            f"or tol",
+            ConvergenceWarning,
+        )
+    return found
 
 
 def _point_keys(X: Any) -> np.ndarray | None:
@@ -250,3 +305,192 @@ def _initial_labels(kernel: Kernel, X: Any, lloyd: Lloyd, start: Any) -> np.ndar
     K: GramOperator = TiledGram(kernel, X, start, max_memory=lloyd.max_memory)
     scores = kernel.diag(start) - 2.0 * K.to_array()
     return np.asarray(scores.argmin(axis=1))
+
+
+# --- Lloyd's algorithm in passes over the points, on landmark features phi.
+#
+#     f_c = sum_{i in c} w_i phi(x_i) / m_c,     label_i = argmin_c |f_c|^2 - 2 <f_c, phi(x_i)>
+#
+# Each pass sums the features of each cluster; labels are not stored.  The order of summation is
+# fixed: if no point changes its cluster, the sums are bit-for-bit identical, and the iteration
+# stops.
+
+
+@dataclass(frozen=True, eq=False)
+class _IterationSums:
+    """Sums over the points of one iteration, by cluster and in total, and the farthest point."""
+
+    sums: np.ndarray  # weighted sums of the features phi of each cluster, of shape (m, C)
+    weights: np.ndarray  # total weight of each cluster, of shape (C,)
+    inertia: float  # the part of the inertia within the span of the landmarks
+    outside: float  # the inertia outside the span, the sum of w (k(x, x) - |phi|^2)
+    spread: float  # the sum of w |phi|^2
+    distance: float  # largest squared distance of a point from its centroid; -1 without points
+    farthest: np.ndarray  # the features of the point at this distance
+
+    def merge(self, other: _IterationSums) -> _IterationSums:
+        farther = self if self.distance >= other.distance else other
+        return _IterationSums(
+            self.sums + other.sums,
+            self.weights + other.weights,
+            self.inertia + other.inertia,
+            self.outside + other.outside,
+            self.spread + other.spread,
+            farther.distance,
+            farther.farthest,
+        )
+
+
+def _sum_rows(
+    rows: BlockRows, phi: NystroemMap, centroids: np.ndarray, start: Any
+) -> _IterationSums:
+    """Assign the rows of a block to clusters, and return their sums.
+
+    Rows are assigned to the nearest centroid or, if `start` is not None, to the nearest of the
+    points `start`.
+    """
+    w = np.ones(len(rows.X)) if rows.weights is None else rows.weights
+    C = centroids.shape[1]
+    norms = np.einsum("ij,ij->j", centroids, centroids)
+    sums = _IterationSums(
+        np.zeros(centroids.shape), np.zeros(C), 0.0, 0.0, 0.0, -1.0, np.zeros(len(phi))
+    )
+    for part, F in phi.blocks(rows.X):
+        X, row_weights = as_float64(rows.X[part]), w[part]
+        squares = np.einsum("ij,ij->i", F, F)
+        scores = norms - 2.0 * (F @ centroids)
+        if start is not None:
+            labels = (phi.kernel.diag(start) - 2.0 * phi.kernel(X, start)).argmin(axis=1)
+        else:
+            labels = scores.argmin(axis=1)
+        every = np.arange(len(F))
+        distances = np.maximum(squares + scores[every, labels], 0.0)
+        membership = np.zeros((len(F), C))
+        membership[every, labels] = row_weights
+        farthest = int(np.argmax(np.where(row_weights > 0, distances, -1.0)))
+        outside = np.maximum(phi.kernel.diag(X) - squares, 0.0)
+        sums = sums.merge(
+            _IterationSums(
+                F.T @ membership,
+                membership.sum(axis=0),
+                float(row_weights @ distances),
+                float(row_weights @ outside),
+                float(row_weights @ squares),
+                float(distances[farthest]) if row_weights[farthest] > 0 else -1.0,
+                F[farthest].copy(),
+            )
+        )
+    return sums
+
+
+@entry_point
+@one_blas_thread
+def cluster_blocks(
+    phi: NystroemMap,
+    blocks: Points | Blocks,
+    lloyd: Lloyd,
+    start: np.ndarray,
+    given: Points = None,
+    *,
+    weights: np.ndarray | None = None,
+    log: ProgressCallback | None = None,
+) -> Clusters:
+    """Cluster points in `Blocks` by kernel k-means, with centroids in the span of landmarks.
+
+    Parameters
+    ----------
+    phi : NystroemMap
+        The map to landmark features.
+    blocks : points or Blocks
+    lloyd : Lloyd
+        Parameters; `algorithm` must be "lloyd", and `init` and `n_init` are not used.
+    start : ndarray of shape (m, n_clusters)
+        Initial centroids, as columns of landmark features.
+    given : points, optional
+        One point for each cluster.  If given, these points replace the initial centroids.
+    weights : ndarray of shape (n,), optional
+        Weights of the points.
+    log : callable, optional
+        Called with a progress message after each iteration.
+
+    Returns
+    -------
+    Clusters
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.blocks import Blocks
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Lloyd, cluster_blocks
+    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> phi = NystroemMap.on(RBF(), X)
+    >>> found = cluster_blocks(phi, Blocks.of(X, rows=2), Lloyd(2), phi.features(X[[0, 2]]).T)
+    >>> round(found.inertia, 4)
+    0.01
+    """
+    if lloyd.algorithm != "lloyd":
+        raise ValueError(
+            f"algorithm={lloyd.algorithm!r} moves points one at a time, which is not possible for "
+            f"Blocks; use algorithm='lloyd'"
+        )
+    watch, centroids, history = Stopwatch(), np.array(start), list[float]()
+    status, iteration = Status.NOT_CONVERGED, 0
+
+    def pass_over_points(centroids: np.ndarray, start: Points) -> _IterationSums:
+        sums: _IterationSums = reduce_rows(
+            *(blocks, _sum_rows, _IterationSums.merge, phi, centroids, start), weights=weights
+        )
+        return sums
+
+    sums = pass_over_points(centroids, given)
+    for iteration in range(1, lloyd.max_iter + 1):
+        previous, centroids = centroids, _new_centroids(sums, centroids)
+        sums = pass_over_points(centroids, None)
+        history.append(sums.inertia + sums.outside)
+        if log is not None:
+            log(ProgressStep(f"iteration {iteration}: inertia {history[-1]:.6g}"))
+        mean = sums.sums.sum(axis=1) / sums.weights.sum()
+        explained = sums.spread - sums.weights.sum() * float(mean @ mean) - sums.inertia
+        small_decrease = iteration > 1 and history[-2] - history[-1] <= lloyd.tol * max(
+            explained, 0.0
+        )
+        if np.array_equal(previous, centroids) or (small_decrease and lloyd.tol > 0):
+            status = Status.APPROXIMATE
+            break
+    squared = np.einsum("ij,ij->j", centroids, centroids)
+    squared = np.where(sums.weights > 0, squared, np.inf)
+    report = Report(
+        repr(replace(lloyd, n_init=1)),
+        status,
+        iteration,
+        seconds=watch.seconds,
+        message="; ".join([f"{iteration + 1} passes over the points", *phi.report_remarks]),
+        certificate={"inertia": history[-1], "projected away": sums.outside},
+    )
+    order = np.arange(len(squared))
+    if given is None:  # number the clusters by decreasing weight
+        order = np.argsort(-sums.weights, kind="stable")
+    return Clusters(
+        phi.points,
+        phi.expansion_coefficients(centroids[:, order]),
+        squared[order],
+        None,
+        history[-1],
+        True,
+        np.array(history),
+        report,
+    )
+
+
+def _new_centroids(sums: _IterationSums, previous: np.ndarray) -> np.ndarray:
+    """Return the means of the clusters, which are the new centroids.
+
+    The first empty cluster gets the point that is farthest from its centroid.
+    """
+    empty = sums.weights <= 0.0
+    means = np.where(empty, previous, sums.sums / np.where(empty, 1.0, sums.weights))
+    if empty.any() and sums.distance > 0.0:
+        means[:, int(np.argmax(empty))] = sums.farthest
+    return means

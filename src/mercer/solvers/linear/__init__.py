@@ -1,11 +1,11 @@
 """Direct and iterative solvers for the linear system (K + diag(shift)) a = y."""
 
 from ._cholesky import Cholesky, Factor, LeastSquares
+from ._cholesky import check_shift as check_shift
 from ._cholesky import max_relative_residual as max_relative_residual
 from ._cholesky import normalise_columns as normalise_columns
 from ._cholesky import warn_inaccurate as warn_inaccurate
 from ._conjugate_gradient import ConjugateGradient
-from ._fallback import FallbackSolver
 from ._in_place_symmetric import InPlaceSymmetric as InPlaceSymmetric
 from ._in_place_symmetric import gram_to_array as gram_to_array
 from ._in_place_symmetric import mirror_lower_triangle as mirror_lower_triangle
@@ -15,6 +15,7 @@ from ._intercept import solve_with_intercept as solve_with_intercept
 from ._minimum_norm import minimum_norm_solution as minimum_norm_solution
 from ._mixed_cholesky import MixedCholesky
 from ._pcg import CGRecurrence as CGRecurrence
+from ._pcg import PreconditionedFactor as PreconditionedFactor
 from ._pcg import check_stopping_criteria as check_stopping_criteria
 from ._pcg import columnwise_dot as columnwise_dot
 from ._pcg import conjugate_gradients
@@ -26,7 +27,6 @@ __all__ = [
     "Cholesky",
     "ConjugateGradient",
     "Factor",
-    "FallbackSolver",
     "LeastSquares",
     "MixedCholesky",
     "ShiftedLowRank",

@@ -11,13 +11,20 @@ Once F^T F captures the eigenvalues of S K S above mu, the number of steps does 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, budget_in_bytes, check_budget, entry_point
+from ..._core import (
+    MemoryLimit,
+    NotPositiveDefiniteError,
+    ProgressCallback,
+    RandomState,
+    budget_in_bytes,
+    check_budget,
+    entry_point,
+)
 from ...gram import GramOperator, rpcholesky
 from .._cost_model import Cost
 from ._cholesky import Factor, check_shift
@@ -84,9 +91,9 @@ class ConjugateGradient:
     rank: int | None = None
     tol: float = 1e-14
     max_iter: int | None = None
-    random_state: Any = None
-    max_memory: Any = None
-    log: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
+    random_state: RandomState = None
+    max_memory: MemoryLimit = None
+    log: ProgressCallback | None = field(default=None, repr=False, compare=False)
     storage: ClassVar[str] = "tiled"  # the recommended storage of K
 
     def __post_init__(self) -> None:
@@ -169,6 +176,8 @@ def expected_steps(ratio: float) -> float:
 
 class _IterativeFactor(PreconditionedFactor):
     """Conjugate gradients with the low-rank preconditioner of `ConjugateGradient`."""
+
+    _options: ConjugateGradient
 
     expected_steps = 0.0  # 0 means unknown: without a preconditioner there is no estimate
     _advice = (

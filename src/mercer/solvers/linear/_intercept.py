@@ -18,6 +18,7 @@ import numpy as np
 
 from ..._core import entry_point
 from .._report import Report, worst_report
+from ._cholesky import Factor
 
 __all__ = ["BorderedSystem", "inverse_diagonal_with_intercept", "solve_with_intercept"]
 
@@ -54,7 +55,7 @@ class BorderedSystem:
     array([5.0952])
     """
 
-    def __init__(self, factor: Any, root: np.ndarray | None = None, *, intercept: bool) -> None:
+    def __init__(self, factor: Factor, root: np.ndarray | None = None, *, intercept: bool) -> None:
         self.factor, self.root, self.intercept = factor, root, intercept
         self._u = self._inverse(np.ones((factor.size, 1)))[:, 0] if intercept else None
         self._reports_of_u: list[Report] = [factor.report] if intercept else []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import check_budget, entry_point
+from ..._core import MemoryLimit, check_budget, entry_point
 from ..._core.linalg import eigh, lstsq
 
 __all__ = ["minimum_norm_solution"]
@@ -20,7 +20,7 @@ _EIGENVALUE_NOISE = 10.0  # smaller eigenvalues, in units of rcond, are treated 
 
 @entry_point
 def minimum_norm_solution(
-    F: Any, W: np.ndarray, max_memory: Any = None
+    F: Any, W: np.ndarray, max_memory: MemoryLimit = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the minimum-norm least-squares solution A of F^T A = W.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..._core import (
     ENTRY_WORK,
+    MemoryLimit,
     NotPositiveDefiniteError,
     check_budget,
     entry_point,
@@ -83,7 +84,7 @@ class MixedCholesky:
 
     tol: float = 1e-14
     max_iter: int = 100
-    max_memory: Any = None
+    max_memory: MemoryLimit = None
     storage: ClassVar[str] = "tiled"  # the recommended storage of K
 
     def __post_init__(self) -> None:
@@ -132,6 +133,8 @@ class MixedCholesky:
 
 class _MixedFactor(PreconditionedFactor):
     """Conjugate gradients with a float32 Cholesky factor as the preconditioner."""
+
+    _options: MixedCholesky
 
     _advice = (
         "The usual cause is a shift that is tiny compared to the largest eigenvalue of K. Try a "

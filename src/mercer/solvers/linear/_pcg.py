@@ -20,8 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import NotPositiveDefiniteError, ProgressStep, entry_point, one_blas_thread
+from ..._core import (
+    NotPositiveDefiniteError,
+    ProgressCallback,
+    ProgressStep,
+    entry_point,
+    one_blas_thread,
+)
 from ...gram import GramOperator
+from .._protocols import IterativeSolver
 from .._report import Status, residual_floor
 from ._cholesky import Factor, max_relative_residual
 
@@ -81,7 +88,7 @@ def conjugate_gradients(
     rounding: Callable[[np.ndarray], np.ndarray],
     dtype: Any = float,
     patient: bool = True,
-    log: Callable[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> CGResult:
     """Solve A a = y until |y - A a| <= tol |y|, or as far as rounding allows.
 
@@ -279,7 +286,7 @@ class PreconditionedFactor(Factor):
 
     _status = Status.CONVERGED
 
-    def __init__(self, options: Any, gram: GramOperator, shift: np.ndarray) -> None:
+    def __init__(self, options: IterativeSolver, gram: GramOperator, shift: np.ndarray) -> None:
         super().__init__(repr(options), gram.shape[0], gram.dtype)
         self._tol, self._note = options.tol, ""
         self._gram, self._shift, self._options = gram, shift, options
@@ -321,7 +328,7 @@ class PreconditionedFactor(Factor):
         return np.asarray(self._gram @ V, dtype=float) + self._shift[:, None] * V
 
 
-def check_stopping_criteria(solver: Any) -> None:
+def check_stopping_criteria(solver: IterativeSolver) -> None:
     """Raise ValueError if `tol` or `max_iter` of a solver is out of range.
 
     Examples
@@ -369,7 +376,7 @@ def iteration_status(
     return Status.NOT_CONVERGED, "; ".join(filter(None, [text, note]))
 
 
-def rounding_scale(gram: Any) -> Callable[[np.ndarray], np.ndarray]:
+def rounding_scale(gram: GramOperator) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that estimates |K| |a|, which determines the rounding errors of K a.
 
     The estimate uses |K_ij| <= sqrt(K_ii K_jj).  It is divided by 8, because rounding errors of

@@ -4,13 +4,12 @@ It also contains Fisher discriminants, which are computed from ridge regression 
 """
 
 from ._fisher_discriminants import Discriminants
-from ._ridge_path import BlockedPath, ExactPath, NystroemPath, RidgePath
+from ._ridge_path import ExactPath, NystroemPath, RidgePath
 from ._ridge_problem import ExactRidge, LandmarkRidge
 from ._sketched_cg import Krill
 from ._tridiagonal import Tridiagonal
 
 __all__ = [
-    "BlockedPath",
     "Discriminants",
     "ExactPath",
     "ExactRidge",

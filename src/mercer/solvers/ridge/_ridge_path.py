@@ -28,6 +28,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..._core import (
+    MemoryLimit,
+    Points,
+    ProgressCallback,
     ProgressStep,
     Stopwatch,
     budget_in_bytes,
@@ -37,7 +40,7 @@ from ..._core import (
     run_in_threads,
 )
 from ..._core.linalg import eigh
-from ...blocks import BlockRows, Blocks
+from ...blocks import BlockRows, Blocks, map_rows, reduce_rows
 from ...gram import GramOperator, NystroemMap
 from ...kernels import unwrap
 from .._report import Report, Status, status_of, worst_report
@@ -50,7 +53,7 @@ from ..linear import (
 )
 from ._tridiagonal import Tridiagonal
 
-__all__ = ["BlockedPath", "ExactPath", "NystroemPath", "RidgePath", "solve_per_target"]
+__all__ = ["ExactPath", "NystroemPath", "RidgePath", "solve_per_target"]
 
 _MAX_SOLUTION_COLUMNS = 256  # columns of solutions computed at a time; limits memory
 _STRIP_ROWS = 512  # rows of features per parallel task when leave-one-out errors are computed
@@ -239,11 +242,109 @@ class ExactPath(RidgePath):
         return *solve_with_intercept(A[:, : self.Y.shape[1]], u, self.Y), u
 
 
-class _LandmarkPath(RidgePath):
-    """Base class: ridge regression on landmarks, from joint moments of features and targets."""
+class _ErrorsFromFeatures(NamedTuple):
+    """Computes the errors y - f(x) - b of points from their features, for all alphas at once."""
 
-    phi: NystroemMap
-    rows = 0  # number of points
+    V: np.ndarray
+    mean: np.ndarray
+    inverse: np.ndarray
+    solutions: np.ndarray
+    constant: float
+
+    def fitted(self, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """Return the residuals of the models fitted on all points.
+
+        The shape is (n_rows, n_alphas, n_targets).
+        """
+        return self._residuals(self._rotate(F), Y)
+
+    def leave_one_out(self, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the leave-one-out errors, of shape (n_rows, n_alphas, n_targets)."""
+        Z = self._rotate(F)
+        gap = self._residuals(Z, Y)
+        np.square(Z, out=Z)
+        h = weights[:, None] * (Z @ self.inverse + self.constant)
+        return gap / (1.0 - h)[:, :, None]
+
+    def _rotate(self, F: np.ndarray) -> np.ndarray:
+        return (F - self.mean[: len(self.V)]) @ self.V
+
+    def _residuals(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        centred = Y - self.mean[len(self.V) :]
+        predictions = (Z @ self.solutions).reshape(len(Z), -1, centred.shape[1])
+        return np.asarray(centred[:, None, :] - predictions)
+
+
+@entry_point
+class NystroemPath(RidgePath):
+    """Ridge regression on landmarks for a path of alphas, from one pass over the points.
+
+    Parameters
+    ----------
+    phi : NystroemMap
+        The features of the landmarks.
+    X : points or Blocks
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,), optional
+        Weights of the squared errors.
+    intercept : bool
+        Whether to fit an intercept b.
+    max_memory : int, str or None, default=None
+        Memory budget.  If the features of points in memory fit into a quarter of it, they are
+        stored; otherwise the leave-one-out errors need a second pass that computes them again.
+    log : callable, optional
+        Called with a progress message after each block of points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.blocks import Blocks
+    >>> from mercer.gram import NystroemMap
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import NystroemPath
+    >>> X = np.linspace(0, 6, 30)[:, None]
+    >>> path = NystroemPath(NystroemMap.on(RBF(), X), X, np.sin(X), intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)  # exact, as all points are landmarks
+    array([0.    , 0.0131])
+    >>> path = NystroemPath(path.phi, Blocks.of(X, rows=10), np.sin(X), intercept=False)
+    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
+    array([0.    , 0.0131])
+    """
+
+    @one_blas_thread
+    def __init__(
+        self,
+        phi: NystroemMap,
+        X: Points | Blocks,
+        Y: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        intercept: bool,
+        max_memory: MemoryLimit = None,
+        log: ProgressCallback | None = None,
+    ) -> None:
+        watch = Stopwatch()
+        self.points, self.phi, self.X, self.Y = phi.points, phi, X, Y
+        self.weights = np.ones(len(Y)) if weights is None else weights
+        in_memory = not isinstance(X, Blocks)
+        keep = in_memory and 8 * length(X) * len(phi) <= budget_in_bytes(max_memory) // 4
+        self._kept: list[tuple[slice, np.ndarray]] | None = [] if keep else None
+        moments = self._reduce(_joint_moments, Moments.merge, self._kept, log=log)
+        self.rows, self._weight = moments.rows, moments.weight
+        self._decompose(moments, intercept, watch)
+
+    def _reduce(
+        self,
+        f: Callable[..., Any],
+        merge: Callable[[Any, Any], Any],
+        *shared: Any,
+        log: ProgressCallback | None = None,
+    ) -> Any:
+        """Return the merged results f(rows, phi, *shared), in one pass over the points."""
+        return reduce_rows(
+            self.X, f, merge, self.phi, *shared, y=self.Y, weights=self.weights, log=log
+        )
 
     def _decompose(self, moments: Moments, intercept: bool, watch: Stopwatch) -> None:
         """Compute the eigendecomposition of F^T W F, after which each alpha is cheap."""
@@ -300,9 +401,46 @@ class _LandmarkPath(RidgePath):
         norms = np.square(self._c) / np.square(self._s + alpha)[:, None]
         return self.objective(alpha) - alpha * norms.sum(axis=0)
 
-    @abstractmethod
+    def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
+        """Return the weighted mean squared leave-one-out errors, shape (n_alphas, n_targets)."""
+        total = self._reduce(_squared_errors, add, self._errors(alphas), True, self._kept)
+        return np.asarray(total / self._weight)
+
     def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
         """Return the weighted sum of squared residuals of all points, for each alpha and target."""
+        return np.asarray(
+            self._reduce(_squared_errors, add, self._errors(alphas), False, self._kept)
+        )
+
+    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
+        if isinstance(self.X, Blocks):
+            yield from map_rows(
+                *(self.X, _block_errors, self.phi, self._errors(alphas)),
+                y=self.Y,
+                weights=self.weights,
+            ).transpose(1, 0, 2)
+            return
+        point_errors, errors = self._errors(alphas), np.empty((len(alphas), *self.Y.shape))
+
+        def strip(job: tuple[slice, np.ndarray]) -> None:
+            rows, F = job
+            strip_errors = point_errors.leave_one_out(F, self.Y[rows], self.weights[rows])
+            errors[:, rows] = strip_errors.transpose(1, 0, 2)
+
+        for block, F in self.phi.blocks(self.X) if self._kept is None else self._kept:
+            ends = [*range(0, len(F), _STRIP_ROWS), len(F)]
+            jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
+            run_in_threads(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
+        yield from errors
+
+    def without_data(self) -> Self:
+        """Discard the data, and return self; solutions and variances remain available."""
+        self._kept, self.X = None, None
+        if (kernel := unwrap(self.phi.kernel)) is not self.phi.kernel:
+            self.phi = replace(self.phi, kernel=kernel)
+        self.Y, self.weights = self.Y[:0], self.weights[:0]
+        del self.rows, self._weight
+        return self
 
     def _errors(self, alphas: np.ndarray) -> _ErrorsFromFeatures:
         """Return an object that computes the errors of individual points for these alphas."""
@@ -325,243 +463,46 @@ class _LandmarkPath(RidgePath):
         return _MIN_RELATIVE_ALPHA * float(self._s.max(initial=0.0))
 
 
-class _ErrorsFromFeatures(NamedTuple):
-    """Computes the errors y - f(x) - b of points from their features, for all alphas at once."""
+def _joint_moments(
+    rows: BlockRows, phi: NystroemMap, kept: list[tuple[slice, np.ndarray]] | None
+) -> Moments:
+    """Return the joint moments of the features and targets of a block of points.
 
-    V: np.ndarray
-    mean: np.ndarray
-    inverse: np.ndarray
-    solutions: np.ndarray
-    constant: float
-
-    def fitted(self, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return the residuals of the models fitted on all points.
-
-        The shape is (n_rows, n_alphas, n_targets).
-        """
-        return self._residuals(self._rotate(F), Y)
-
-    def leave_one_out(self, F: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the leave-one-out errors, of shape (n_rows, n_alphas, n_targets)."""
-        Z = self._rotate(F)
-        gap = self._residuals(Z, Y)
-        np.square(Z, out=Z)
-        h = weights[:, None] * (Z @ self.inverse + self.constant)
-        return gap / (1.0 - h)[:, :, None]
-
-    def _rotate(self, F: np.ndarray) -> np.ndarray:
-        return (F - self.mean[: len(self.V)]) @ self.V
-
-    def _residuals(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        centred = Y - self.mean[len(self.V) :]
-        predictions = (Z @ self.solutions).reshape(len(Z), -1, centred.shape[1])
-        return np.asarray(centred[:, None, :] - predictions)
-
-
-@entry_point
-class NystroemPath(_LandmarkPath):
-    """Ridge regression on landmarks for a path of alphas, from one pass over the points.
-
-    Parameters
-    ----------
-    phi : NystroemMap
-        The features of the landmarks.
-    X : points
-    Y : ndarray of shape (n, q)
-        Targets.
-    weights : ndarray of shape (n,), optional
-        Weights of the squared errors.
-    intercept : bool
-        Whether to fit an intercept b.
-    max_memory : int, str or None, default=None
-        Memory budget.  If the features fit into a quarter of it, they are stored; otherwise the
-        leave-one-out errors need a second pass that computes them again.
-    log : callable, optional
-        Called with a progress message after each block of points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.gram import NystroemMap
-    >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import NystroemPath
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> path = NystroemPath(NystroemMap.on(RBF(), X), X, np.sin(X), intercept=False)
-    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)  # exact, as all points are landmarks
-    array([0.    , 0.0131])
+    The features are appended to `kept`, unless it is None.
     """
-
-    @one_blas_thread
-    def __init__(
-        self,
-        phi: NystroemMap,
-        X: Any,
-        Y: np.ndarray,
-        weights: np.ndarray | None = None,
-        *,
-        intercept: bool,
-        max_memory: Any = None,
-        log: Callable[[str], None] | None = None,
-    ) -> None:
-        watch = Stopwatch()
-        self.points, self.phi, self.X, self.Y = phi.points, phi, X, Y
-        self.weights = np.ones(len(Y)) if weights is None else weights
-        m, self.rows = len(phi), length(X)
-        keep = 8 * self.rows * m <= budget_in_bytes(max_memory) // 4
-        self._kept: list[tuple[slice, np.ndarray]] | None = [] if keep else None
-        moments = Moments.none(m + Y.shape[1])
-        for rows, F in phi.blocks(X):
-            moments = moments.merge(Moments.of(np.c_[F, Y[rows]], self.weights[rows]))
-            if self._kept is not None:
-                self._kept.append((rows, F))
-            if log is not None and rows.stop < self.rows:
-                log(ProgressStep(f"{rows.stop} of {self.rows} points", rows.stop, self.rows))
-        self._decompose(moments, intercept, watch)
-
-    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        point_errors, errors = self._errors(alphas), np.empty((len(alphas), *self.Y.shape))
-
-        def strip(job: tuple[slice, np.ndarray]) -> None:
-            rows, F = job
-            strip_errors = point_errors.leave_one_out(F, self.Y[rows], self.weights[rows])
-            errors[:, rows] = strip_errors.transpose(1, 0, 2)
-
-        for block, F in self._blocks():
-            ends = [*range(0, len(F), _STRIP_ROWS), len(F)]
-            jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
-            run_in_threads(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
-        yield from errors
-
-    def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
-        point_errors, total = self._errors(alphas), np.zeros((len(alphas), self.Y.shape[1]))
-        for rows, F in self._blocks():
-            total += _weighted_sum_of_squares(
-                point_errors.fitted(F, self.Y[rows]), self.weights[rows]
-            )
-        return total
-
-    def without_data(self) -> Self:
-        """Discard the data, and return self; solutions and variances remain available."""
-        self._kept, self.X = None, None
-        if (kernel := unwrap(self.phi.kernel)) is not self.phi.kernel:
-            self.phi = replace(self.phi, kernel=kernel)
-        self.Y, self.weights = self.Y[:0], self.weights[:0]
-        del self.rows
-        return self
-
-    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        return iter(self._kept) if self._kept is not None else self.phi.blocks(self.X)
-
-
-@entry_point
-class BlockedPath(_LandmarkPath):
-    """Ridge regression on landmarks for a path of alphas, out of core.
-
-    The points are `Blocks` that carry their targets and weights.  One pass solves for every alpha.
-    A second pass computes the mean squared leave-one-out errors.  The errors of individual points
-    are not available.
-
-    Parameters
-    ----------
-    phi : NystroemMap
-        The features of the landmarks.
-    blocks : Blocks
-    intercept : bool
-        Whether to fit an intercept b.
-    log : callable, optional
-        Called with progress messages.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.blocks import Blocks, with_targets
-    >>> from mercer.gram import NystroemMap
-    >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import BlockedPath
-    >>> X = np.linspace(0, 6, 30)[:, None]
-    >>> blocks = with_targets(Blocks.of(X, rows=10), np.sin(X))
-    >>> path = BlockedPath(NystroemMap.on(RBF(), X), blocks, intercept=False)
-    >>> path.gcv(np.array([1e-3, 1.0])).ravel().round(4)
-    array([0.    , 0.0131])
-    """
-
-    @one_blas_thread
-    def __init__(
-        self,
-        phi: NystroemMap,
-        blocks: Blocks,
-        *,
-        intercept: bool,
-        log: Callable[[str], None] | None = None,
-    ) -> None:
-        watch = Stopwatch()
-        self.points, self.phi, self.blocks = phi.points, phi, blocks
-        moments = blocks.reduce(_joint_moments, Moments.merge, phi, log=log)
-        self.rows, self._weight = moments.rows, moments.weight
-        self._decompose(moments, intercept, watch)
-
-    def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        raise TypeError(
-            "leave-one-out errors of individual points are not available for Blocks; use "
-            "mean_squares for their weighted mean"
-        )
-
-    def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
-        """Return the weighted mean squared leave-one-out errors, shape (n_alphas, n_targets)."""
-        total = self.blocks.reduce(_block_squared_errors, add, self.phi, self._errors(alphas), True)
-        return np.asarray(total / self._weight)
-
-    def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
-        total = self.blocks.reduce(
-            _block_squared_errors, add, self.phi, self._errors(alphas), False
-        )
-        return np.asarray(total)
-
-    def without_data(self) -> NystroemPath:
-        """Return a path without the data; solutions and variances remain available."""
-        path, empty = NystroemPath.__new__(NystroemPath), np.empty(0)
-        path.__dict__ |= {
-            name: v for name, v in vars(self).items() if name not in ("blocks", "rows", "_weight")
-        }
-        path.X, path.Y, path.weights, path._kept = None, empty[:, None], empty, None
-        return path
-
-
-def _joint_moments(rows: BlockRows, phi: NystroemMap) -> Moments:
-    """Return the joint moments of the features and targets of a block of points."""
-    Y, w = _targets_2d(rows), _weights(rows)
-    moments = Moments.none(len(phi) + Y.shape[1])
+    n, moments = length(rows.X), Moments.none(len(phi) + rows.y.shape[1])
     for part, F in phi.blocks(rows.X):
-        moments = moments.merge(Moments.of(np.c_[F, Y[part]], w[part]))
+        moments = moments.merge(Moments.of(np.c_[F, rows.y[part]], rows.weights[part]))
+        if kept is not None:
+            kept.append((part, F))
+        if rows.log is not None and part.stop < n:
+            rows.log(ProgressStep(f"{part.stop} of {n} points", part.stop, n))
     return moments
 
 
-def _block_squared_errors(
-    rows: BlockRows, phi: NystroemMap, errors: _ErrorsFromFeatures, leave_one_out: bool
+def _block_errors(rows: BlockRows, phi: NystroemMap, errors: _ErrorsFromFeatures) -> np.ndarray:
+    """Return the leave-one-out errors of a block, of shape (n_rows, n_alphas, n_targets)."""
+    parts = [
+        errors.leave_one_out(F, rows.y[part], rows.weights[part])
+        for part, F in phi.blocks(rows.X, _STRIP_ROWS)
+    ]
+    return np.concatenate(parts)
+
+
+def _squared_errors(
+    rows: BlockRows,
+    phi: NystroemMap,
+    errors: _ErrorsFromFeatures,
+    leave_one_out: bool,
+    kept: list[tuple[slice, np.ndarray]] | None,
 ) -> np.ndarray:
     """Return the weighted sum of squared errors of a block, for all alphas and targets."""
-    Y, w, total = _targets_2d(rows), _weights(rows), np.zeros(())
-    for part, F in phi.blocks(rows.X, _STRIP_ROWS):
-        values = (
-            errors.leave_one_out(F, Y[part], w[part])
-            if leave_one_out
-            else errors.fitted(F, Y[part])
-        )
-        total = total + _weighted_sum_of_squares(values, w[part])
-    return np.asarray(total)
-
-
-def _weighted_sum_of_squares(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.asarray(np.einsum("i,ijc->jc", weights, np.square(errors)))
-
-
-def _targets_2d(rows: BlockRows) -> np.ndarray:
-    Y = np.asarray(rows.y, dtype=float)
-    return Y[:, None] if Y.ndim == 1 else Y
-
-
-def _weights(rows: BlockRows) -> np.ndarray:
-    return np.ones(len(rows.X)) if rows.weights is None else rows.weights
+    total = np.zeros((errors.inverse.shape[1], rows.y.shape[1]))
+    for part, F in phi.blocks(rows.X, _STRIP_ROWS) if kept is None else kept:
+        Y, w = rows.y[part], rows.weights[part]
+        values = errors.leave_one_out(F, Y, w) if leave_one_out else errors.fitted(F, Y)
+        total += np.einsum("i,ijc->jc", w, np.square(values))
+    return total
 
 
 def solve_per_target(

@@ -36,7 +36,7 @@ from .._choose_solver import LINEAR, choose
 from .._report import Report, Status, worst_report
 from ..eigen import LowRankEigen
 from ..linear import BorderedSystem, LeastSquares
-from ._ridge_path import BlockedPath, NystroemPath, solve_per_target
+from ._ridge_path import NystroemPath, solve_per_target
 from ._sketched_cg import Krill
 
 __all__ = ["ExactRidge", "LandmarkRidge"]
@@ -110,10 +110,13 @@ class ExactRidge(_RidgeProblem):
         # Omit the factorisations, which are large and can be recomputed.
         return {**self.__dict__, "_kept": {}, "log": None}
 
-    def solve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the coefficients, shape (n, q), and the intercepts, shape (q,)."""
+    def solve(self, workers: Blocks | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients, shape (n, q), and the intercepts, shape (q,).
+
+        If K is not stored, the workers of the blocks `workers` compute the products with it.
+        """
         A, b, reports = np.empty(self.Y.shape), np.empty(len(self.alphas)), []
-        for solution in self._solutions():
+        for solution in self._solutions(workers=workers):
             A[:, solution.columns], b[solution.columns] = solution.A, solution.b
             reports.append(solution.system.report)
             if self.log is not None:
@@ -190,7 +193,9 @@ class ExactRidge(_RidgeProblem):
 
     # ------------------------------------------------------------------ systems
 
-    def _solutions(self, keep: bool = False) -> Iterator[_AlphaSolution]:
+    def _solutions(
+        self, keep: bool = False, workers: Blocks | None = None
+    ) -> Iterator[_AlphaSolution]:
         """Yield the solution for each distinct alpha.
 
         If `keep` is True and there is only one alpha, its factorisation is stored for later
@@ -202,7 +207,7 @@ class ExactRidge(_RidgeProblem):
         for alpha in distinct:
             if alpha not in self._kept:
                 if K is None:
-                    K = self._prepare_gram(len(distinct))
+                    K = self._prepare_gram(len(distinct), workers)
                 solution = self._solve_alpha(K, alpha, last=alpha == distinct[-1])
                 if not keep:
                     yield solution
@@ -249,7 +254,7 @@ class ExactRidge(_RidgeProblem):
         A, b = system.solve(Y - mean)
         return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))
 
-    def _prepare_gram(self, n_alphas: int) -> Any:
+    def _prepare_gram(self, n_alphas: int, workers: Blocks | None) -> Any:
         """Choose the solver, and return K in the form that the solver requires."""
         is_precomputed = isinstance(self.kernel, Precomputed)
         n, stored = length(self.X), None
@@ -269,7 +274,8 @@ class ExactRidge(_RidgeProblem):
         )
         if is_precomputed or self.chosen.storage == "dense":
             return self._dense_gram(n_alphas, stored)
-        return gram(self.kernel, self.X, storage="tiled", max_memory=self.max_memory)
+        options: dict[str, Any] = {"max_memory": self.max_memory, "workers": workers}
+        return gram(self.kernel, self.X, storage="tiled", **options)
 
     def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
         """Return S K S as a `DenseGram`, with S = diag(sqrt(weights))."""
@@ -308,7 +314,7 @@ class LandmarkRidge(_RidgeProblem):
     Parameters
     ----------
     kernel, X, Y, weights, alphas, intercept
-        As in `ExactRidge`.  X may also be `Blocks`, which carry their targets and weights.
+        As in `ExactRidge`.  X may also be `Blocks`, unless `iterative` is True.
     landmarks : Landmarks
         How to choose the landmarks.
     iterative : bool, default=False
@@ -325,8 +331,7 @@ class LandmarkRidge(_RidgeProblem):
     points : points or None
         The landmarks; set by `solve`.
     among : points, optional
-        If X is `Blocks`: a sample of the points, from which landmarks are chosen.  Y then belongs
-        to this sample, and only its shape is used.
+        The points from which landmarks are chosen, by default X.  Must be given if X is `Blocks`.
 
     Examples
     --------
@@ -356,7 +361,7 @@ class LandmarkRidge(_RidgeProblem):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "log": None}
 
-    def path(self) -> NystroemPath | BlockedPath:
+    def path(self) -> NystroemPath:
         """Choose the landmarks, make one pass over the points, and return the path of solutions.
 
         The returned object solves for any alpha without another pass.
@@ -370,8 +375,6 @@ class LandmarkRidge(_RidgeProblem):
         phi = self.landmarks.map(self.kernel, self.X if self.among is None else self.among)
         if self.log is not None:
             self.log(f"features by {phi!r}")
-        if isinstance(self.X, Blocks):
-            return BlockedPath(phi, self.X, intercept=self.intercept, log=self.log)
         return NystroemPath(
             phi,
             self.X,

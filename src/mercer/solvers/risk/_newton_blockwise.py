@@ -17,14 +17,26 @@ gradient and Hessian with respect to b.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ProgressStep, Stopwatch, as_float64, check_budget, entry_point, one_blas_thread
+from ..._core import (
+    MemoryLimit,
+    Points,
+    ProgressCallback,
+    ProgressStep,
+    Stopwatch,
+    as_float64,
+    check_budget,
+    entry_point,
+    one_blas_thread,
+    warn_caller,
+)
 from ..._core.linalg import cho_factor, cho_solve
-from ...blocks import BlockRows, Blocks
+from ...blocks import BlockRows, Blocks, reduce_rows
 from ...gram import NystroemMap
 from .._blocked_products import weighted_gram
 from .._report import Report, Status
@@ -42,9 +54,6 @@ _ROUNDING = 1e-12  # relative difference of J that rounding can cause between tw
 _EXCUSED_GAP = 1e-6
 _TINY = float(np.finfo(float).tiny)
 
-# Maps the rows of a block to their targets (n, q) and weights (n,).
-RowEncoder = Callable[[BlockRows], tuple[np.ndarray, np.ndarray]]
-
 
 @dataclass(frozen=True, eq=False)
 class OutOfCoreRisk:
@@ -56,11 +65,15 @@ class OutOfCoreRisk:
     ----------
     phi : NystroemMap
         The feature map.
-    blocks : Blocks
-        The points, with their targets.
-    coding : function
-        Maps the `BlockRows` of a block to targets (n, q) and weights (n,).  It must be importable,
-        so that it can be sent to other processes.
+    X : points or Blocks
+        The points; their features are computed again in every pass.
+    y : ndarray of shape (n,) or (n, q)
+        The targets, or labels that `encode` converts to targets.
+    weights : ndarray of shape (n,)
+        Sample weights.
+    encode : function
+        Maps the `y` of a block to targets of shape (n_rows, q).  It must be importable, so that it
+        can be sent to other processes.
     loss : Loss
         A smooth loss.
     outputs : int
@@ -80,8 +93,10 @@ class OutOfCoreRisk:
     """
 
     phi: NystroemMap
-    blocks: Blocks
-    coding: RowEncoder
+    X: Points | Blocks
+    y: np.ndarray
+    weights: np.ndarray
+    encode: Callable[[np.ndarray], np.ndarray]
     loss: Loss
     outputs: int
     shift: float
@@ -95,8 +110,12 @@ class OutOfCoreRisk:
         If `step`, the step that led to (w, b), is given, the losses at other lengths of this step
         are computed too.
         """
-        shared = (self.phi, self.coding, self.loss, w, b, step)
-        total: RiskSums = self.blocks.reduce(_block_sums, RiskSums.merge, *shared, log=log)
+        total: RiskSums = reduce_rows(
+            *(self.X, _block_sums, RiskSums.merge, self.phi, self.encode, self.loss, w, b, step),
+            y=self.y,
+            weights=self.weights,
+            log=log,
+        )
         return total
 
     def ridge_penalty(self, w: np.ndarray) -> float:
@@ -118,6 +137,18 @@ class RiskSums:
     rows: int  # number of points with positive weight
     along: np.ndarray  # the losses at all trial lengths of a step
 
+    def approximation_bound(self, scale: float) -> float:
+        """Return how much lower the minimum over all f in the RKHS can be, at most.
+
+        The losses are multiplied by `scale`; see `WhitenedCoordinates.approximation_bound`.
+        """
+        return 0.5 * float(np.square(scale * self.residual_bound).sum())
+
+    @property
+    def relative_residual(self) -> float:
+        """The part of the trace of K that the landmarks do not explain, as a fraction."""
+        return self.residual_trace / max(self.trace, _TINY)
+
     def merge(self, other: RiskSums) -> Self:
         """Return the sums over the points of both objects."""
         return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -126,13 +157,13 @@ class RiskSums:
 def _block_sums(
     rows: BlockRows,
     phi: NystroemMap,
-    coding: RowEncoder,
+    encode: Callable[[np.ndarray], np.ndarray],
     loss: Loss,
     w: np.ndarray,
     b: np.ndarray,
     step: np.ndarray | None,
 ) -> RiskSums:
-    Y, v = coding(rows)
+    Y, v = encode(rows.y), rows.weights
     is_weighted = v > 0.0
     (m, q), diagonal = w.shape, phi.kernel.diag(as_float64(rows.X))
     value, residual_trace, residual_bound = 0.0, 0.0, np.zeros(q)
@@ -192,26 +223,27 @@ class OutOfCoreNewton:
         most `tol` times J.
     max_iter : int, default=100
         Maximum number of steps, each of one or two passes over the points.
+    max_memory : int, str or None, default=None
+        Memory budget for the second derivatives.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.blocks import Blocks, with_targets
+    >>> from mercer.blocks import Blocks
     >>> from mercer.gram import NystroemMap
     >>> from mercer.kernels import RBF
     >>> from mercer.solvers import Logistic, OutOfCoreNewton, OutOfCoreRisk
-    >>> def signs(rows):
-    ...     return rows.y[:, None], np.ones(len(rows.y))
     >>> X = np.linspace(-3, 3, 60)[:, None]
-    >>> blocks = with_targets(Blocks.of(X, rows=20), np.sign(X[:, 0]))
-    >>> risk = OutOfCoreRisk(NystroemMap.on(RBF(), X[::6]), blocks, signs, Logistic(), 1, 1.0)
-    >>> found, sums = OutOfCoreNewton().minimize(risk)
-    >>> found.gap < 1e-9, sums.rows
+    >>> phi, blocks = NystroemMap.on(RBF(), X[::6]), Blocks.of(X, rows=20)
+    >>> risk = OutOfCoreRisk(phi, blocks, np.sign(X), np.ones(60), np.asarray, Logistic(), 1, 1.0)
+    >>> found = OutOfCoreNewton().minimize(risk)
+    >>> found.gap < 1e-9, found.sums.rows
     (True, 60)
     """
 
     tol: float = 1e-10
     max_iter: int = 100
+    max_memory: MemoryLimit = field(default=None, repr=False)
 
     @staticmethod
     def workspace(m: int, q: int) -> int:
@@ -220,15 +252,26 @@ class OutOfCoreNewton:
 
     @one_blas_thread
     def minimize(
-        self, risk: OutOfCoreRisk, log: Callable[[str], None] | None = None, max_memory: Any = None
-    ) -> tuple[Minimum, RiskSums]:
-        """Return the minimum of the risk, and the sums over the points at the last evaluation."""
+        self,
+        risk: OutOfCoreRisk,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+        log: ProgressCallback | None = None,
+        *,
+        warn: bool = True,
+    ) -> Minimum:
+        """Return the minimum of the risk, with the sums over the points at the last evaluation.
+
+        The parameters are those of `RiskSolver.minimize`.
+        """
         m, q = len(risk.phi), risk.outputs
         check_budget(
-            self.workspace(m, q), max_memory, f"second derivatives of {q} outputs, rank={m} each,"
+            self.workspace(m, q),
+            self.max_memory,
+            f"second derivatives of {q} outputs, rank={m} each,",
         )
         watch, passes, failure = Stopwatch(), 1, ""
-        w, b, last_gap = np.zeros((m, q)), np.zeros(q), np.inf
+        w, b = (np.zeros((m, q)), np.zeros(q)) if start is None else start
+        last_gap = np.inf
         sums = risk.evaluate(w, b, log=log)
         for step in range(self.max_iter + 1):
             value = sums.value + risk.ridge_penalty(w)
@@ -274,7 +317,9 @@ class OutOfCoreNewton:
                 "passes": passes,
             },
         )
-        return Minimum(w, b, None, value, report), sums
+        if failure and warn:
+            warn_caller(report.message, ConvergenceWarning)
+        return Minimum(w, b, None, value, report, sums)
 
     @staticmethod
     def _derivatives(

@@ -77,7 +77,8 @@ class Minimum(NamedTuple):
     F holds the whitened coordinates of the points, and mu is the ridge penalty.  `dual` (n, q)
     holds minus the weighted slopes of the losses, so that mu weights = F^T dual.  The coefficients
     of the kernel expansion of f on the training points are dual / mu.  `dual` is None if rounding
-    makes it useless.
+    makes it useless.  `sums` are the sums over the points at the last evaluation, if the solver
+    does not store F (`OutOfCoreNewton`).
 
     Examples
     --------
@@ -94,6 +95,7 @@ class Minimum(NamedTuple):
     dual: Any
     value: float
     report: Report
+    sums: Any = None
 
     @property
     def n_iter(self) -> int:

@@ -22,7 +22,9 @@ from typing import Any, Self
 import numpy as np
 
 from ..._core import (
+    MemoryLimit,
     NotPositiveDefiniteError,
+    Points,
     as_csr,
     as_float64,
     budget_in_bytes,
@@ -34,6 +36,7 @@ from ..._core import (
     warn_caller,
 )
 from ..._core.linalg import lapack, solve_triangular
+from ...blocks import BlockRows, Blocks, map_rows
 from ...gram import DEFAULT_RANK, Landmarks, NystroemMap, gram, residual_tolerances
 from ...kernels import Kernel, as_index_kernel, expects_precomputed_rows
 from .._choose_solver import MAX_EXACT_POINTS
@@ -124,18 +127,30 @@ class WhitenedCoordinates:
 
     @classmethod
     def nystroem(
-        cls, kernel: Kernel, X: Any, landmarks: Landmarks | None = None, *, max_memory: Any = None
+        cls,
+        kernel: Kernel,
+        X: Points | Blocks,
+        landmarks: Landmarks | None = None,
+        *,
+        among: Points = None,
+        max_memory: MemoryLimit = None,
     ) -> Self:
-        """Return approximate coordinates, from the projection on the span of landmarks."""
+        """Return approximate coordinates, from the projection on the span of landmarks.
+
+        The landmarks are chosen from the points `among`, by default X.  If X is `Blocks`, the
+        coordinates are computed block by block, and only they are stored.
+        """
         landmarks, n = landmarks or Landmarks(), length(X)
         m = landmarks.count(n)
         text = f"the features of {n} points on {m} landmarks (a smaller rank needs less)"
         check_budget(8 * (n * m + 3 * m * m), max_memory, text)
-        kernel, X = as_index_kernel(kernel, X)
-        uses_all_points = m == n and not landmarks.given
-        phi = NystroemMap.on(kernel, X) if uses_all_points else landmarks.map(kernel, X)
+        if not isinstance(X, Blocks):
+            kernel, X = as_index_kernel(kernel, X)
+            among = X if among is None else as_index_kernel(kernel, among)[1]
+        uses_all_points = m == length(among) and not landmarks.given
+        phi = NystroemMap.on(kernel, among) if uses_all_points else landmarks.map(kernel, among)
         F = phi.features(X)
-        diagonal = kernel.diag(as_float64(X))
+        diagonal = map_rows(X, _diagonal, kernel)
         residual_diagonal = np.maximum(diagonal - np.einsum("ij,ij->i", F, F), 0.0)
         residual = float(residual_diagonal.sum()) / max(float(diagonal.sum()), _TINY)
         text = f"Nyström on {len(phi)} landmarks, relative trace error {residual:.1e}"
@@ -172,7 +187,7 @@ class WhitenedCoordinates:
 @entry_point
 def whiten(
     kernel: Kernel,
-    X: Any,
+    X: Points | Blocks,
     spec: str,
     landmarks: Landmarks,
     needed: Callable[[str, int], int],
@@ -180,7 +195,8 @@ def whiten(
     exact: str,
     what: str,
     ordered: bool = False,
-    max_memory: Any = None,
+    among: Points = None,
+    max_memory: MemoryLimit = None,
 ) -> WhitenedCoordinates:
     """Return whitened coordinates, exact or from landmarks.
 
@@ -211,6 +227,9 @@ def whiten(
     ordered : bool, default=False
         Whether the outputs are constrained to be in ascending order, which is more expensive; the
         limit of points for "auto" is then lower.
+    among : points, optional
+        The points from which landmarks are chosen, by default X.  Must be given if X is `Blocks`,
+        for which `spec` must be "nystroem".
     max_memory : int, str or None
         Memory budget.
 
@@ -246,7 +265,7 @@ def whiten(
         landmarks = replace(landmarks, rank=next(ranks, 1))
     m = landmarks.count(n)
     check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
-    phi = WhitenedCoordinates.nystroem(kernel, X, landmarks, max_memory=max_memory)
+    phi = WhitenedCoordinates.nystroem(kernel, X, landmarks, among=among, max_memory=max_memory)
     if spec == solver:
         return phi
     text = (
@@ -256,6 +275,10 @@ def whiten(
     )
     warn_caller(text)
     return replace(phi, message=text)
+
+
+def _diagonal(rows: BlockRows, kernel: Kernel) -> np.ndarray:
+    return kernel.diag(as_float64(rows.X))
 
 
 def _pivoted_cholesky(

@@ -1,20 +1,16 @@
 """Dual problems of support vector machines, and solvers that use rows of K or explicit features."""
 
-from ._dual_problem import Dual, DualSolution
-
-from ._dual_problem import Duals as Duals  # isort: skip
 from ._block_smo import BlockSMO
-from ._block_smo import DualProgress as DualProgress
 from ._box_interior_point import BoxInterior
-from ._smo_then_interior_point import SMOThenInteriorPoint
+from ._dual_problem import Dual
+from ._dual_problem import Duals as Duals
+from ._dual_solutions import DualProgress as DualProgress
+from ._dual_solutions import DualSolution
+from ._dual_solutions import DualSolutions as DualSolutions
+from ._dual_solutions import DualSolver as DualSolver
+from ._dual_solutions import FollowCallback as FollowCallback
+from ._dual_solutions import ReadableRows as ReadableRows
+from ._dual_solutions import Reports as Reports
+from ._dual_solutions import StopReason as StopReason
 
-from ._dual_solutions import DualSolutions as DualSolutions  # isort: skip
-from ._dual_solutions import Reports as Reports  # isort: skip
-
-__all__ = [
-    "BlockSMO",
-    "BoxInterior",
-    "Dual",
-    "DualSolution",
-    "SMOThenInteriorPoint",
-]
+__all__ = ["BlockSMO", "BoxInterior", "Dual", "DualSolution"]

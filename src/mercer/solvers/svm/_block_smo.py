@@ -21,22 +21,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core import Stopwatch, entry_point, one_blas_thread
 from ...gram import KernelRows, RowsView
 from .._report import Report, Status
-from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual, Duals, DualSolution
-from ._dual_solutions import DualSolutions, Reports
-from ._ovo_batched import BatchedSMO
-from ._ovo_streamed import StreamedSMO
-from ._refine_numpy import QPBatch, refine_numpy
-from ._smo_steps import solve_block
-from ._working_set import WorkingSet
+from ._batched_smo import BatchedSMO, SMOBatch, StreamedSMO
+from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual, Duals
+from ._dual_solutions import (
+    DualProgress,
+    DualSolution,
+    DualSolutions,
+    FollowCallback,
+    ReadableRows,
+    Reports,
+    StopReason,
+)
+from ._refinement import QPBatch, refine
+from ._smo_steps import WorkingSet, solve_block
 
-__all__ = ["BlockSMO", "DualProgress", "ProgressCallback"]
+__all__ = ["BlockSMO"]
 
 
 @dataclass(frozen=True)
@@ -74,36 +79,6 @@ class _SMOTuning:
 
 
 _TUNING = _SMOTuning()
-
-
-class DualProgress(NamedTuple):
-    """The progress of a solver, passed to the callback `follow`.
-
-    Attributes
-    ----------
-    n_iter : int
-        Number of steps so far.
-    seconds : float
-        Elapsed time.
-    violation : float
-        The violation of the optimality conditions.
-    objective : float
-        The dual objective, which is maximised.
-
-    Examples
-    --------
-    >>> from mercer.solvers import DualProgress
-    >>> DualProgress(n_iter=10, seconds=0.1, violation=1e-3, objective=-2.0).violation
-    0.001
-    """
-
-    n_iter: int
-    seconds: float
-    violation: float
-    objective: float
-
-
-ProgressCallback = Callable[[DualProgress], None] | None
 
 
 @entry_point
@@ -148,7 +123,7 @@ class BlockSMO:
 
     @one_blas_thread  # the blocks are too small to benefit from several threads
     def minimize(
-        self, rows: KernelRows | RowsView, dual: Dual, follow: ProgressCallback = None
+        self, data: ReadableRows, dual: Dual, follow: FollowCallback = None
     ) -> DualSolution:
         """Return the minimum of a dual problem.
 
@@ -156,7 +131,7 @@ class BlockSMO:
 
         Parameters
         ----------
-        rows : KernelRows or RowsView
+        data : KernelRows or RowsView
             The rows of K of the points.
         dual : Dual
         follow : callable, optional
@@ -166,14 +141,14 @@ class BlockSMO:
         -------
         solution : DualSolution
         """
-        view = rows.view() if isinstance(rows, KernelRows) else rows
+        view = data.view() if isinstance(data, KernelRows) else data
         if view.n < view.rows.n:
             return self._minimize_one(view, dual, follow)
         duals = Duals.of([dual], np.arange(dual.n))
         callbacks = (lambda p: follow) if follow else None
         return self.minimize_all(view.rows, duals, lambda p: view, callbacks)[0]
 
-    def _minimize_one(self, view: RowsView, dual: Dual, follow: ProgressCallback) -> DualSolution:
+    def _minimize_one(self, view: RowsView, dual: Dual, follow: FollowCallback) -> DualSolution:
         search = _SMOState(self, view, dual, follow)
         if len(dual) <= _TUNING.max_single_block and view.holds(len(dual)):
             search.solve_whole()
@@ -187,7 +162,7 @@ class BlockSMO:
         rows: KernelRows,
         duals: Duals,
         view: Callable[[int], RowsView],
-        follow: Callable[[int], ProgressCallback] | None = None,
+        follow: Callable[[int], FollowCallback] | None = None,
     ) -> DualSolutions:
         """Return the minima of several dual problems; small problems are solved together.
 
@@ -211,7 +186,7 @@ class BlockSMO:
         programs = QPBatch(
             duals.rows, duals.starts, all_duals.linear, all_duals.lower, all_duals.upper
         )
-        batch: BatchedSMO | StreamedSMO
+        batch: SMOBatch
         if K is not None:
             batch = BatchedSMO(K, programs, all_duals.start, self.tol, self.max_iter)
         elif (
@@ -248,9 +223,7 @@ class BlockSMO:
                 "curvature": batch.curvature,
             },
         )
-        solutions = DualSolutions.with_certificates(
-            duals, batch.v, batch.g, batch.multipliers, reports
-        )
+        solutions = DualSolutions.certified(duals, batch.v, batch.g, batch.multipliers, reports)
         for p in np.flatnonzero(~(violation <= self.tol)).tolist():
             search = _SMOState(self, view(p), duals[p], follow(p) if follow else None)
             solutions.put(p, search.continue_from(solutions[p].variables, batch, p))
@@ -268,7 +241,7 @@ class _SMOState:
     """The state of block SMO on one dual problem: v, f = K v, and counters."""
 
     def __init__(
-        self, solver: BlockSMO, view: RowsView, dual: Dual, follow: ProgressCallback
+        self, solver: BlockSMO, view: RowsView, dual: Dual, follow: FollowCallback
     ) -> None:
         self.solver, self.view, self.dual, self.follow = solver, view, dual, follow
         self.watch, self.tol = Stopwatch(), solver.tol
@@ -279,7 +252,8 @@ class _SMOState:
         self.f = view.product(dual.coefficients(self.v))
         self.drift = 0.0  # the sum of |change of v| since f was computed with K in float64
         self.steps = self.negative_steps = 0
-        self.reason_given_up = ""  # why the search was given up; empty if it was not
+        self.stop = StopReason.CONVERGED  # GIVEN_UP if the search makes no progress
+        self.reason = ""  # why the search was given up
         # tuples (number of steps, violation, gap, objective)
         self.history: list[tuple[int, float, float, float]] = []
         self.curvature = 0.0
@@ -310,7 +284,7 @@ class _SMOState:
         search.subset_origin = self._objective(), search.v.copy(), search.f.copy()
         return search
 
-    def continue_from(self, v: np.ndarray, batch: BatchedSMO | StreamedSMO, p: int) -> DualSolution:
+    def continue_from(self, v: np.ndarray, batch: SMOBatch, p: int) -> DualSolution:
         """Return the minimum of problem p, starting from the unfinished result of a batch."""
         self.v = v.copy()
         self.f = self.view.product(self.dual.coefficients(v))
@@ -366,8 +340,8 @@ class _SMOState:
         """Return v after changing its free variables such that their gradients become equal."""
         dual = self.dual
         starts = np.append(dual.starts, len(dual))[:3]
-        programs = QPBatch(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
-        return refine_numpy(K, programs, self.v, dual.gradient(self.f), np.array([True]))
+        program = QPBatch(np.arange(len(dual)), starts, dual.linear, dual.lower, dual.upper)
+        return refine(K, program, self.v, dual.gradient(self.f))
 
     def _take_steps(self, K: np.ndarray, accuracy: float) -> float:
         """Take steps until the violation is at most `accuracy`, or the step limit is reached.
@@ -381,7 +355,7 @@ class _SMOState:
             old_v, g, v = self.v, dual.gradient(self.f), self.v.copy()
             step_limit = min(max_steps, _TUNING.steps_per_report, self.limit - self.steps)
             max_steps *= 2
-            violation = self._move(K, g, v, *box, accuracy, 0.0, step_limit)
+            violation = self._move(K, g, v, box, accuracy, 0.0, step_limit)
             if K.dtype == np.float64:
                 violation = self._set_variables(v)
                 if violation > accuracy and not self.negative_steps and self.steps < self.limit:
@@ -442,17 +416,8 @@ class _SMOState:
             )
             limit = min(max_block_steps, self.limit - self.steps)
             g = np.where(occupied, g[W], 0.0)
-            self._move(
-                working.K,
-                g,
-                v,
-                lower,
-                upper,
-                working.starts,
-                0.5 * tol,
-                _TUNING.block_accuracy,
-                limit,
-            )
+            box = lower, upper, working.starts
+            self._move(working.K, g, v, box, 0.5 * tol, _TUNING.block_accuracy, limit)
             moved = np.flatnonzero(occupied & (v != self.v[W]))
             if not len(moved):  # no progress is possible because of rounding
                 self._refresh()
@@ -498,7 +463,7 @@ class _SMOState:
         self.v[members], self.f[subset] = search.v, search.f
         self.steps, self.negative_steps = search.steps, self.negative_steps + search.negative_steps
         self.curvature = min(self.curvature, search.curvature)
-        self.limit, self.reason_given_up = search.limit, search.reason_given_up
+        self.limit, self.stop, self.reason = search.limit, search.stop, search.reason
         self.drift += search.drift
         others = np.setdiff1d(np.arange(dual.n), subset)
         self.f[others] += view.product(dual.coefficients(self.v) - old_coefficients, others)
@@ -531,14 +496,25 @@ class _SMOState:
 
     # ------------------------------------------------------------------ small and large problems
 
-    def _move(self, K: np.ndarray, g: np.ndarray, *rest: Any) -> float:
+    def _move(
+        self,
+        K: np.ndarray,
+        g: np.ndarray,
+        v: np.ndarray,
+        box: tuple[np.ndarray, np.ndarray, np.ndarray],
+        accuracy: float,
+        fraction: float,
+        max_steps: int,
+    ) -> float:
         """Run SMO inside a block, update the counters, and return the violation."""
         if not np.isfinite(g).all():
             raise ValueError(
                 "The dual coefficients or intercepts are not finite: values of f overflow. The "
                 "usual cause is huge features or kernel values. Scale the features"
             )
-        steps, violation, curvature, negative_steps = solve_block(K, g, *rest)
+        steps, violation, curvature, negative_steps = solve_block(
+            K, g, v, *box, accuracy, fraction, max_steps
+        )
         self.steps += steps
         self.negative_steps += negative_steps
         self.curvature = min(self.curvature, curvature)
@@ -575,7 +551,8 @@ class _SMOState:
         )
         gap = min(entry[2] for entry in later)
         if gain < _TUNING.min_relative_gain * gap:
-            self.reason_given_up = (
+            self.stop = StopReason.GIVEN_UP
+            self.reason = (
                 f"and given up because of a lack of progress: at this rate, the remaining steps up "
                 f"to the limit of {self.limit} (max_iter=-1) would reduce the gap of {gap:.1e} by "
                 f"only {gain:.1e}"
@@ -595,19 +572,20 @@ class _SMOState:
         dual, v, f = self.dual, self.v, self.f
         rounding = dual.hidden_violation(v, self.view.rows.largest, self.tol)
         violation = max(dual.violation(v, dual.gradient(f)), rounding)
-        status, message = Status.CONVERGED, ""
+        status, stop, message = Status.CONVERGED, StopReason.CONVERGED, ""
         if not violation <= self.tol:
-            status = Status.NOT_CONVERGED
-            reason = (
-                "because of max_iter" if self.steps >= self.limit else "because of rounding errors"
-            )
-            message = f"stopped after {self.steps} steps {self.reason_given_up or reason}"
-        seconds, name = self.watch.seconds, repr(self.solver)
-        report = Report(name, status, self.steps, violation, seconds, message)
+            status, stop, reason = Status.NOT_CONVERGED, self.stop, self.reason
+            if stop is not StopReason.GIVEN_UP:
+                at_limit = self.steps >= self.limit
+                stop = StopReason.MAX_ITER if at_limit else StopReason.ROUNDING
+                reason = f"because of {'max_iter' if at_limit else 'rounding errors'}"
+            message = f"stopped after {self.steps} steps {reason}"
         entries, hits, requests = self.view.counts
         details = {
             "entries": entries,
             "cache_hits": hits / requests if requests else float("nan"),
             "curvature": self.curvature,
         }
-        return dual.solution(v, f, violation, report, details)
+        numbers = self.steps, violation, self.watch.seconds
+        report = Report(repr(self.solver), status, *numbers, message, details)
+        return DualSolution.certified(dual, v, f, report, stop)

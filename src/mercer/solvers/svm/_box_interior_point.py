@@ -3,7 +3,18 @@
     min_v  1/2 v^T K v + q^T v,     lower <= v <= upper,     the sum of v in each group is fixed
 
 for K = F F^T, where F has n rows and m columns.  `InteriorPointQP` takes about 20 steps of O(n m^2)
-each, whatever C is.  The crossover `find_vertex` then determines which variables are at their
+each, whatever C is.  Let w = F^T v, let -b be the multipliers of the fixed sums, u = (w, b), and H
+the diagonal matrix of weights of the interior-point method.  The matrix of the linear system of a
+step,
+
+    [ F^T H F + I   F^T H A ]
+    [   A^T H F     A^T H A ],       A_sk = 1 if v_s is in group k,
+
+is computed without a copy of F (Fine & Scheinberg 2001).  The scale of the columns does not matter:
+if columns are multiplied by powers of two, the rounding errors of a Cholesky factorisation do not
+change.
+
+The crossover `find_vertex` then determines which variables are at their
 bounds; at most m + 2 of them are not.  If this does not give a solution, `BlockSMO` continues.
 
 An F with more columns than rows is replaced by R^T of the QR factorisation F^T = Q R, which has
@@ -16,22 +27,23 @@ so that no v in float64 gives the right f.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from ..._core import Stopwatch, check_budget, entry_point
+from ..._core import MemoryLimit, Stopwatch, check_budget, entry_point
+from ..._core.linalg import lapack
 from ...gram import KernelRows
 from ...kernels import Linear
-from .._blocked_products import matvec, rmatvec, squared_row_norms
-from .._box_qp import PrimalDualPoint
+from .._blocked_products import matvec, rmatvec, squared_row_norms, weighted_gram
+from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
 from .._cost_model import Cost
 from .._report import Report, Status
-from ._block_smo import BlockSMO, DualProgress, ProgressCallback
-from ._crossover import VertexSolution, better_of, evaluate_at
-from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual, DualSolution
-from ._interior_point_qp import InteriorPointQP
+from ._block_smo import BlockSMO
+from ._crossover import VertexSolution, better_of, evaluate_at, find_vertex
+from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual
+from ._dual_solutions import DualProgress, DualSolution, FollowCallback, StopReason
 
 __all__ = ["BoxInterior"]
 
@@ -63,6 +75,11 @@ class _InteriorTuning:
 
 
 _TUNING = _InteriorTuning()
+# The crossover to a vertex starts when the error is below the first value times tol, and the sum of
+# the products (multiplier times distance from the bound) below the second times the objective.
+_MAX_RELATIVE_ERROR, _MAX_RELATIVE_PRODUCTS = 1e-3, 1e-8
+_RELATIVE_ROUNDING = 2.0**-50  # assumed relative rounding error of a term of K v
+_TINY = float(np.finfo(float).tiny)
 
 
 @entry_point
@@ -100,7 +117,7 @@ class BoxInterior:
 
     tol: float = 1e-3
     max_iter: int = 200
-    max_memory: Any = field(default=None, repr=False)
+    max_memory: MemoryLimit = field(default=None, repr=False)
 
     @staticmethod
     def workspace(n: int, m: int, variables: int) -> int:
@@ -121,15 +138,15 @@ class BoxInterior:
         return _TUNING.expected_steps * step
 
     @np.errstate(all="ignore")  # a value that is not finite ends the iteration, and is reported
-    def minimize(self, F: np.ndarray, dual: Dual, follow: ProgressCallback = None) -> DualSolution:
+    def minimize(self, data: np.ndarray, dual: Dual, follow: FollowCallback = None) -> DualSolution:
         """Return the minimum of a dual problem for K = F F^T.
 
         No warning is issued if it does not converge; see the status in the report.
 
         Parameters
         ----------
-        F : ndarray of shape (n, m)
-            The features of the points.
+        data : ndarray of shape (n, m)
+            The features F of the points.
         dual : Dual
         follow : callable, optional
             Called with a `DualProgress` after each step.
@@ -138,7 +155,7 @@ class BoxInterior:
         -------
         solution : DualSolution
         """
-        watch = Stopwatch()
+        watch, F = Stopwatch(), data
         n, m = F.shape
         check_budget(
             self.workspace(n, m, len(dual)),
@@ -184,14 +201,6 @@ class BoxInterior:
             messages.append(
                 f"{smo.report.n_iter} SMO steps were taken after the interior-point method"
             )
-        report = Report(
-            repr(self),
-            Status.CONVERGED if vertex.violation <= self.tol else Status.NOT_CONVERGED,
-            point.n_iter,
-            vertex.violation,
-            watch.seconds,
-            "; ".join(messages),
-        )
         smo_certificate = {} if smo is None else smo.report.certificate
         n_free = int(np.count_nonzero(dual.free(vertex.v)))
         details = {
@@ -201,12 +210,15 @@ class BoxInterior:
             "cache_hits": smo_certificate.get("cache_hits", float("nan")),
             "curvature": 0.0,
         }
+        status, stop = Status.CONVERGED, StopReason.CONVERGED
+        if not vertex.violation <= self.tol:
+            status, stop = Status.NOT_CONVERGED, StopReason.MAX_ITER
+        numbers = point.n_iter, vertex.violation, watch.seconds
+        report = Report(repr(self), status, *numbers, "; ".join(messages), details)
         values = matvec(F, rmatvec(F, dual.coefficients(vertex.v)))
-        return dual.solution(vertex.v, values, vertex.violation, report, details)
+        return DualSolution.certified(dual, vertex.v, values, report, stop)
 
-    def _continue_with_smo(
-        self, F: np.ndarray, dual: Dual, follow: ProgressCallback
-    ) -> DualSolution:
+    def _continue_with_smo(self, F: np.ndarray, dual: Dual, follow: FollowCallback) -> DualSolution:
         """Solve the problem by SMO, starting from `dual.start`."""
         X = F if F.shape[1] else np.zeros((len(F), 1))
         max_steps = self.max_iter * (
@@ -248,8 +260,8 @@ def _reliable_violation(F: np.ndarray, dual: Dual, vertex: VertexSolution, tol: 
 
 
 def _continued_progress(
-    follow: ProgressCallback, point: PrimalDualPoint, watch: Stopwatch
-) -> ProgressCallback:
+    follow: FollowCallback, point: PrimalDualPoint, watch: Stopwatch
+) -> FollowCallback:
     """Return a progress callback for SMO; its steps and time include the interior-point method."""
     if follow is None:
         return None
@@ -301,3 +313,226 @@ def _unbounded_message(dual: Dual, v: np.ndarray) -> str:
     if len(dual) > dual.n:  # regression has two variables for each point
         cause = "no f is within epsilon of all targets; choose a finite C, or raise epsilon"
     return f"the variables grow without bound, up to {np.abs(v).max():.1e}: {cause}"
+
+
+class InteriorPointQP(BoxQP):
+    """The interior-point method on a `Dual` with K = F F^T, and the crossover to a vertex.
+
+    Variables that can have only one value, given their bounds or the sum of their group, are
+    treated as constants.  The mean of F is subtracted in products with F: because the sums of v are
+    fixed, this changes only the intercept and the linear term.
+
+    Parameters
+    ----------
+    F : ndarray of shape (n, m)
+    dual : Dual
+    """
+
+    def __init__(self, F: np.ndarray, dual: Dual) -> None:
+        self.F, self.dual = F, dual
+        self.determined = _determined_variables(dual)
+        self.variable_indices = np.flatnonzero(np.isnan(self.determined))
+        self.points, self.groups = (
+            dual.points[self.variable_indices],
+            dual.groups[self.variable_indices],
+        )
+        self.one_per_point = np.array_equal(self.points, np.arange(dual.n))
+        self.m = F.shape[1]
+        constant = np.where(np.isnan(self.determined), 0.0, self.determined)
+        sums = np.bincount(dual.groups, dual.start - constant, minlength=dual.n_groups)
+        self.centre = rmatvec(F, np.full(len(F), 1.0 / len(F)))
+        # The part of w that comes from the constants and the centre, and does not depend on v.
+        offset = rmatvec(F, dual.coefficients(constant)) + sums.sum() * self.centre
+        linear = dual.linear[self.variable_indices] + self._centred_times(offset)[self.points]
+        self.constant_term = 0.5 * float(offset @ offset)
+        box = dual.lower[self.variable_indices], dual.upper[self.variable_indices]
+        ridge = np.repeat([1.0, 0.0], [self.m, len(sums)])
+        super().__init__(*box, linear, ridge, sums=np.concatenate([np.zeros(self.m), sums]))
+
+        self.row_squares = squared_row_norms(
+            F
+        )  # the diagonal of K; `centred_squares` is the same for centred features
+        self.centred_squares = (
+            self.row_squares - matvec(F, 2.0 * self.centre) + self.centre @ self.centre
+        )
+        width = self.upper - self.lower
+        self.box_width = np.where(np.isfinite(width), width, self._default_width())
+
+    def _default_width(self) -> float:
+        """Return the width used if a bound is infinite: an estimate of the largest variable."""
+        size = (
+            float(self.centred_squares[self.points].mean()) if len(self.variable_indices) else 0.0
+        )
+        width = 2.0 * float(np.ptp(self.linear)) / size if size > 0 else 0.0
+        return max(width, float(np.abs(self.dual.start).max(initial=0.0))) or 1.0
+
+    # ------------------------------------------------------------------ products with centred F
+
+    def times(self, u: np.ndarray) -> np.ndarray:
+        return self._centred_times(u[: self.m])[self.points] + u[self.m :][self.groups]
+
+    def _centred_times(self, w: np.ndarray) -> np.ndarray:
+        return matvec(self.F, w) - self.centre @ w
+
+    def pulled(self, v: np.ndarray) -> np.ndarray:
+        w = rmatvec(self.F, self.sum_by_point(v)) - self.centre * v.sum()
+        return np.concatenate([w, self.sum_by_group(v)])
+
+    def primal_residual(self, point: PrimalDualPoint) -> np.ndarray:
+        residual = super().primal_residual(point)
+        # The sums are recomputed from v, because rounding errors accumulate over the steps.
+        residual[self.m :] = (
+            self.sum_by_group(self.variables(point.a, point.c)) - self.sums[self.m :]
+        )
+        return residual
+
+    def sum_by_point(self, x: np.ndarray) -> np.ndarray:
+        """Return the sums of x over the variables of each point."""
+        return x if self.one_per_point else np.bincount(self.points, x, minlength=self.dual.n)
+
+    def sum_by_group(self, x: np.ndarray) -> np.ndarray:
+        """Return the sums of x over the variables of each group."""
+        one = self.dual.n_groups == 1
+        return np.array([x.sum()]) if one else np.bincount(self.groups, x, self.dual.n_groups)
+
+    def factor(self, h: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+        m, K, n = self.m, self.dual.n_groups, self.dual.n
+        H = np.empty((n, K))  # the sum of h over the variables of each point, by group
+        for k in range(K):
+            H[:, k] = self.sum_by_point(h if K == 1 else np.where(self.groups == k, h, 0.0))
+        total = H.sum(axis=0)
+        A = np.zeros((m + K, m + K), order="F")
+        A[:m, :m] = weighted_gram(self.F, H.sum(axis=1), self.centre)
+        A[m:, :m] = rmatvec(self.F, H).T - np.outer(total, self.centre)
+        A[m:, m:] = np.diag(np.where(total > 0, total, 1.0))
+        A.flat[: m * (m + K) : m + K + 1] += 1.0
+        L = cholesky_or_none(A)
+        return None if L is None else lambda rhs: lapack.dpotrs(L, rhs, lower=1)[0]
+
+    # ------------------------------------------------------------------ iterates
+
+    def initial_iterate(self) -> PrimalDualPoint:
+        """Return an iterate with the required sums.
+
+        All variables of a group have the same relative position between their bounds.
+        """
+        ends = np.where(self.below, self.lower, self.upper - self.box_width)
+        missing = self.sums[self.m :] - self.sum_by_group(ends)
+        position = missing / np.maximum(self.sum_by_group(self.box_width), _TINY)
+        # With infinite bounds, any relative position is feasible.
+        position = np.clip(position, 0.01, 0.99)[self.groups]
+        a = np.where(self.below, position * self.box_width, 1.0)
+        c = np.where(self.above, (1.0 - position) * self.box_width, 1.0)
+        v = self.variables(a, c)
+        pull = self.pulled(v)
+        # If the sums are 0, all multiples of v are feasible.  Use w = F^T v of the best multiple.
+        size, best = float(pull[: self.m] @ pull[: self.m]), -float(self.linear @ v)
+        multiple = min(max(best / size, 0.0), 1.0) if size and not self.sums.any() else 1.0
+        u = multiple * pull
+        u[self.m :] = 0.0
+        g = self.times(u) + self.linear
+        for k in range(self.dual.n_groups):
+            members = self.groups == k
+            u[self.m + k] = -float(np.median(g[members])) if members.any() else 0.0
+        image = self.times(u)
+        g = image + self.linear
+        self.gradient_scale = float(np.abs(g).mean()) or 1.0 if len(g) else 1.0
+        margin = (
+            self.gradient_scale * float(self.box_width.mean()) / self.box_width if len(g) else g
+        )
+        z = np.where(self.below, np.maximum(g, 0.0) + margin, 0.0)
+        y = np.where(self.above, np.maximum(-g, 0.0) + margin, 0.0)
+        return PrimalDualPoint(u, a, c, z, y, image, pull)
+
+    def value(self, point: PrimalDualPoint) -> float:
+        """Return the objective, 1/2 |F^T v|^2 + q^T v."""
+        v, w = self.variables(point.a, point.c), point.pull[: self.m]
+        return 0.5 * float(w @ w) + float(self.linear @ v) + self.constant_term
+
+    def error(self, point: PrimalDualPoint) -> float:
+        """Return the error of the iterate, in units of the gradient.
+
+        It is the largest product of a multiplier and the distance of v from the bound, divided by
+        the distance between the bounds.
+        """
+        largest = np.maximum(point.a * point.z, point.c * point.y)
+        return float((largest / self.box_width).max(initial=0.0))
+
+    def decreased(self, before: PrimalDualPoint, after: PrimalDualPoint) -> bool:
+        """Whether a step made progress.
+
+        Either the sum of all products (multiplier times distance from the bound), or the norm of
+        w - F^T v, must decrease by more than 10 %.
+        """
+        differences = [
+            np.linalg.norm(self.primal_residual(point)[: self.m]) for point in (before, after)
+        ]
+        return bool(after.products < 0.9 * before.products or differences[1] < 0.9 * differences[0])
+
+    def all_variables(self, point: PrimalDualPoint) -> np.ndarray:
+        """Return all variables v, including the constant ones."""
+        v = self.determined.copy()
+        v[self.variable_indices] = self.variables(point.a, point.c)
+        return v
+
+    def initial_point(self) -> VertexSolution:
+        """Evaluate the start of the dual, which may already be its minimum."""
+        return evaluate_at(
+            self.F, self.dual, np.where(np.isnan(self.determined), self.dual.start, self.determined)
+        )
+
+    def is_limited_by_rounding(self, vertex: VertexSolution) -> bool:
+        """Whether the rounding of v alone can cause the violation."""
+        return vertex.violation <= self._rounding_error(vertex.v[self.variable_indices])
+
+    def is_near_vertex(self, point: PrimalDualPoint, tol: float) -> bool:
+        """Whether the iterate is close enough to the minimum to search for a vertex."""
+        error = self.error(point)
+        small_products = (
+            point.products <= _MAX_RELATIVE_PRODUCTS * abs(self.value(point))
+            or error <= _MAX_RELATIVE_ERROR**2 * tol
+        )
+        rounding = self._rounding_error(self.variables(point.a, point.c))
+        return error <= _MAX_RELATIVE_ERROR * rounding or (
+            small_products and error <= _MAX_RELATIVE_ERROR * tol
+        )
+
+    def _rounding_error(self, v: np.ndarray) -> float:
+        """Return a bound on the error of K v that is caused by rounding of v."""
+        sizes = v * np.sqrt(self.row_squares[self.points])
+        longest_row = np.sqrt(self.row_squares.max(initial=0.0))
+        return _RELATIVE_ROUNDING * float(longest_row * np.linalg.norm(sizes))
+
+    def vertex(self, point: PrimalDualPoint, tol: float) -> VertexSolution:
+        """Return a solution with variables exactly at their bounds, found by crossover."""
+        v = self.determined.copy()
+        v_variable = self.variables(point.a, point.c)
+        # A variable is at a bound if its distance to the bound goes to 0, and its multiplier does
+        # not.  To compare the two, the distance is multiplied by an estimate of the derivative of
+        # the gradient: K_ii, or the size of the gradient divided by the width of the box.
+        f = point.image - point.u[self.m :][self.groups]
+        gradient_size = max(self.gradient_scale, float(np.abs(f).max(initial=0.0)))
+        gradient_unit = np.maximum(
+            gradient_size / self.box_width, self.centred_squares[self.points]
+        )
+        down = self.below & (gradient_unit * point.a < point.z)
+        up = self.above & (gradient_unit * point.c < point.y) & ~down
+        v_variable = np.where(down, self.lower, np.where(up, self.upper, v_variable))
+        v[self.variable_indices] = np.clip(v_variable, self.lower, self.upper)
+        return find_vertex(self.F, self.dual, v, tol)
+
+
+def _determined_variables(dual: Dual) -> np.ndarray:
+    """Return the values of variables that can have only one value, and NaN for the others.
+
+    The value is determined by equal bounds, or by a sum of the group that is the smallest or
+    largest possible one.
+    """
+    determined = np.where(dual.upper > dual.lower, np.nan, dual.lower)
+    for k in range(dual.n_groups):
+        members = dual.groups == k
+        for bounds in (dual.lower, dual.upper):
+            distance = np.abs(bounds - dual.start)[members].sum()
+            if distance <= 1e-14 * np.abs(dual.start[members]).sum():
+                determined[members] = bounds[members]
+    return determined

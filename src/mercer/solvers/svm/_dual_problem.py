@@ -30,35 +30,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
-from .._report import Report
-
-__all__ = ["MAX_HIDDEN_VIOLATION", "Dual", "DualSolution", "Duals", "fill_in_order"]
+__all__ = ["MAX_HIDDEN_VIOLATION", "Dual", "Duals", "fill_in_order"]
 
 # A solution counts as converged only if rounding errors of the violation are at most 10 tol.
 MAX_HIDDEN_VIOLATION = 10.0
-
-
-class DualSolution(NamedTuple):
-    """The solution of a `Dual`, with its report.
-
-    Examples
-    --------
-    >>> from mercer import SVC
-    >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
-    >>> model.dual_coef_, model.at_bound_
-    (array([[-0.5,  0.5]]), array([False, False]))
-    """
-
-    variables: np.ndarray  # the dual variables v
-    at_bound: np.ndarray  # mask of the support vectors whose variables are all at a bound
-    coefficients: np.ndarray  # one value per point: f = sum_i coefficients_i k(x_i, .)
-    values: np.ndarray  # f at the points, in float64
-    multipliers: np.ndarray  # one multiplier for each group; the intercept is minus their mean
-    report: Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +90,13 @@ class Dual:
         return cls(n, np.arange(n), -signs, lower, upper, _zeros(n), np.zeros(n))
 
     @classmethod
-    def nu_classify(cls, signs: np.ndarray, weights: np.ndarray, nu: Any, ends: Any = None) -> Self:
+    def nu_classify(
+        cls,
+        signs: np.ndarray,
+        weights: np.ndarray,
+        nu: float | np.ndarray,
+        ends: np.ndarray | None = None,
+    ) -> Self:
         """Dual of the nu-SVM for classification.
 
         At most a fraction nu of the points are margin errors, and at least a fraction nu are
@@ -212,7 +197,9 @@ class Dual:
                 out.append(low if np.isfinite(low) else up)
         return np.array(out)
 
-    def gap(self, v: np.ndarray, values: np.ndarray, multipliers: Any = None) -> float:
+    def gap(
+        self, v: np.ndarray, values: np.ndarray, multipliers: np.ndarray | None = None
+    ) -> float:
         """Return the duality gap, the primal minus the dual objective."""
         g = self.gradient(values)
         m = self.multipliers(v, g) if multipliers is None else np.asarray(multipliers)
@@ -223,19 +210,17 @@ class Dual:
 
         `m` contains the multiplier of the group of each variable.
         """
-        difference = g - m
-        if np.isfinite((self.upper - self.lower).sum()):
-            return np.where(
-                difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
-            )
-        # With infinite bounds, differences that are 0 up to rounding must not be multiplied by inf.
-        tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
-        difference[np.isinf(self.upper - self.lower) & (np.abs(difference) <= tiny)] = 0.0
+        difference, width = g - m, self.upper - self.lower
+        if unbounded := not np.isfinite(width.sum()):
+            # Differences that are 0 up to rounding must not be multiplied by infinite bounds.
+            tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
+            difference[np.isinf(width) & (np.abs(difference) <= tiny)] = 0.0
         with np.errstate(invalid="ignore"):  # 0 * inf gives NaN, which is replaced below
             terms = np.where(
                 difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
             )
-        terms[difference == 0] = 0.0
+        if unbounded:
+            terms[difference == 0] = 0.0
         return terms
 
     @staticmethod
@@ -253,37 +238,6 @@ class Dual:
         if violation <= 0:
             return 0.0
         return float(violation * np.sum(self.upper - self.lower))
-
-    def solution(
-        self,
-        v: np.ndarray,
-        values: np.ndarray,
-        violation: float,
-        report: Report,
-        details: dict[str, Any],
-    ) -> DualSolution:
-        """Return the solution, with the certificate in its report.
-
-        `details` contains additional entries of the certificate, such as operation counts.
-        """
-        m = self.multipliers(v, self.gradient(values))
-        gap, objective = self.gap(v, values, m), self.objective(v, values)
-        coefficients = self.coefficients(v)
-        free = np.zeros(self.n, dtype=bool)
-        free[self.points[self.free(v)]] = True
-        at_bound = (coefficients != 0.0) & ~free
-        certificate = {
-            "primal": objective + gap,
-            "dual": objective,
-            "gap": gap,
-            "bound": self.bound(violation),
-            "violation": violation,
-            "n_free": int(np.count_nonzero(free & (coefficients != 0.0))),
-            "n_bound": int(np.count_nonzero(at_bound)),
-            **details,
-        }
-        report = replace(report, certificate=certificate)
-        return DualSolution(v, at_bound, coefficients, values, m, report)
 
     @property
     def starts(self) -> np.ndarray:
@@ -416,7 +370,9 @@ def _zeros(n: int) -> np.ndarray:
     return np.zeros(n, dtype=np.int64)
 
 
-def fill_in_order(room: np.ndarray, total: Any, sizes: Any = None) -> np.ndarray:
+def fill_in_order(
+    room: np.ndarray, total: float | np.ndarray, sizes: np.ndarray | None = None
+) -> np.ndarray:
     """Return v with 0 <= v <= room and the sum `total`: the first entries equal `room`.
 
     With `sizes`, v is split into consecutive parts of these sizes, and `total` has one value for

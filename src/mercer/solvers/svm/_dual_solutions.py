@@ -1,20 +1,136 @@
-"""Solutions and reports of many dual problems, with one array for each field.
+"""Solutions of dual problems, their progress and reports, and the protocol of their solvers.
 
-The object for a single solution or report is created only when it is accessed.
+The solutions and reports of many problems are stored as one array for each field.  The object for a
+single solution or report is created only when it is accessed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from ...gram import KernelRows, RowsView
 from .._report import Report, Status
-from ._dual_problem import Duals, DualSolution
+from ._dual_problem import Dual, Duals
 
-__all__ = ["DualSolutions", "Reports"]
+__all__ = [
+    "DualProgress",
+    "DualSolution",
+    "DualSolutions",
+    "DualSolver",
+    "FollowCallback",
+    "ReadableRows",
+    "Reports",
+    "StopReason",
+]
+
+
+class StopReason(Enum):
+    """Why a solver of a dual problem stopped."""
+
+    CONVERGED = "the violation is at most tol"
+    MAX_ITER = "the limit on the number of steps was reached"
+    ROUNDING = "further improvements are below rounding errors"
+    GIVEN_UP = "no further progress is expected; the message of the report has the reason"
+
+
+class DualProgress(NamedTuple):
+    """The progress of a solver, passed to the callback `follow`.
+
+    Attributes
+    ----------
+    n_iter : int
+        Number of steps so far.
+    seconds : float
+        Elapsed time.
+    violation : float
+        The violation of the optimality conditions.
+    objective : float
+        The dual objective, which is maximised.
+
+    Examples
+    --------
+    >>> from mercer.solvers import DualProgress
+    >>> DualProgress(n_iter=10, seconds=0.1, violation=1e-3, objective=-2.0).violation
+    0.001
+    """
+
+    n_iter: int
+    seconds: float
+    violation: float
+    objective: float
+
+
+# Called with the progress from time to time; an exception ends the search.
+FollowCallback: TypeAlias = Callable[[DualProgress], None] | None
+ReadableRows: TypeAlias = KernelRows | RowsView  # rows of K, of all points or of some classes
+
+
+class DualSolution(NamedTuple):
+    """The solution of a `Dual`, with its report.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> model.dual_coef_, model.at_bound_
+    (array([[-0.5,  0.5]]), array([False, False]))
+    """
+
+    variables: np.ndarray  # the dual variables v
+    at_bound: np.ndarray  # mask of the support vectors whose variables are all at a bound
+    coefficients: np.ndarray  # one value per point: f = sum_i coefficients_i k(x_i, .)
+    values: np.ndarray  # f at the points, in float64
+    multipliers: np.ndarray  # one multiplier for each group; the intercept is minus their mean
+    report: Report
+    stop: StopReason = StopReason.CONVERGED
+
+    @classmethod
+    def certified(
+        cls,
+        dual: Dual,
+        v: np.ndarray,
+        values: np.ndarray,
+        report: Report,
+        stop: StopReason,
+    ) -> Self:
+        """Create the solution with variables v, and add the certificate to its report.
+
+        `values` are those of f at the points.  The residual of the report is the violation, and its
+        certificate may contain additional entries, such as operation counts.
+        """
+        g = dual.gradient(values)
+        multipliers = dual.multipliers(v, g)
+        duals = Duals.of([dual], np.arange(dual.n))
+        reports = Reports.of([report])
+        found = DualSolutions.certified(duals, v, g, multipliers[None], reports)[0]
+        return cls(*found[:3], values, multipliers, found.report, stop)
+
+
+Data = TypeVar("Data", contravariant=True)
+
+
+class DualSolver(Protocol[Data]):
+    """A solver of dual problems, which reads K in the form `Data`.
+
+    The form is rows of K (`BlockSMO`), features F with K = F F^T (`BoxInterior`), or a tuple of
+    both (`SMOThenInteriorPoint`).
+    """
+
+    @property
+    def tol(self) -> float:
+        """The violation at which the solution counts as converged."""
+
+    @property
+    def max_iter(self) -> int:
+        """Largest number of steps."""
+
+    def minimize(self, data: Data, dual: Dual, follow: FollowCallback = None) -> DualSolution:
+        """Return the minimum of a dual problem."""
 
 
 @dataclass(eq=False)
@@ -43,7 +159,6 @@ class Reports(Sequence[Report]):
     @classmethod
     def of(cls, reports: Sequence[Report]) -> Self:
         """Create the sequence from reports of the same solver."""
-        names = reports[0].certificate
         return cls(
             reports[0].solver,
             [r.status for r in reports],
@@ -51,20 +166,29 @@ class Reports(Sequence[Report]):
             np.array([r.residual for r in reports]),
             np.array([r.seconds for r in reports]),
             [r.message for r in reports],
-            {name: np.array([r.certificate[name] for r in reports]) for name in names},
+            {
+                name: np.array([r.certificate[name] for r in reports])
+                for name in reports[0].certificate
+            },
         )
 
     def __getstate__(self) -> dict[str, Any]:
         # Store the names of the statuses, as Report.__getstate__ does.
         return {**self.__dict__, "status": [status.name for status in self.status]}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.__dict__.update(state, status=[Status[name] for name in state["status"]])
 
     def __len__(self) -> int:
         return len(self.status)
 
-    def __getitem__(self, p: Any) -> Any:
+    @overload
+    def __getitem__(self, p: int) -> Report: ...
+
+    @overload
+    def __getitem__(self, p: slice) -> list[Report]: ...
+
+    def __getitem__(self, p: int | slice) -> Report | list[Report]:
         if isinstance(p, slice):
             return [self[i] for i in range(*p.indices(len(self)))]
         # An index that is out of range raises IndexError here, which ends iterations.
@@ -76,17 +200,14 @@ class Reports(Sequence[Report]):
 
     def put(self, p: int, report: Report) -> None:
         """Replace report p."""
-        self.status[p], self.message[p] = report.status, report.message
-        self.n_iter[p], self.residual[p] = report.n_iter, report.residual
-        self.seconds[p] = report.seconds
+        for name in ("status", "message", "n_iter", "residual", "seconds"):
+            getattr(self, name)[p] = getattr(report, name)
         for name, column in self.certificate.items():
             column[p] = report.certificate[name]
 
     @property
     def failed(self) -> list[int]:
         """Indices of the reports whose status is NOT_CONVERGED."""
-        if Status.NOT_CONVERGED not in self.status:
-            return []
         return [p for p, status in enumerate(self.status) if status is Status.NOT_CONVERGED]
 
 
@@ -102,24 +223,27 @@ class DualSolutions(Sequence[DualSolution]):
     values: np.ndarray
     multipliers: np.ndarray  # multipliers of the groups, of shape (problems, groups)
     reports: Reports
+    stops: list[StopReason]
 
     @classmethod
     def of(cls, solutions: Iterable[DualSolution], duals: Duals) -> Self:
         """Concatenate the solutions of all problems."""
-        v, at_bound, coefficients, values, multipliers, reports = zip(*solutions, strict=True)
+        *arrays, multipliers, reports, stops = zip(*solutions, strict=True)
+        variables, at_bound, coefficients, values = map(np.concatenate, arrays)
         return cls(
             duals.ends,
             duals.point_ends,
-            np.concatenate(v),
-            np.concatenate(at_bound),
-            np.concatenate(coefficients),
-            np.concatenate(values),
+            variables,
+            at_bound,
+            coefficients,
+            values,
             np.stack(multipliers),
             Reports.of(reports),
+            list(stops),
         )
 
     @classmethod
-    def with_certificates(
+    def certified(
         cls,
         duals: Duals,
         v: np.ndarray,
@@ -127,9 +251,7 @@ class DualSolutions(Sequence[DualSolution]):
         multipliers: np.ndarray,
         reports: Reports,
     ) -> Self:
-        """Create the solutions, and compute the certificates of all problems at once.
-
-        The certificates have the same entries as those of `Dual.solution`.
+        """Create converged solutions, and add the certificates of all problems to the reports.
 
         Parameters
         ----------
@@ -139,15 +261,14 @@ class DualSolutions(Sequence[DualSolution]):
         multipliers : ndarray of shape (problems, 2)
             The multipliers of both groups of each problem.
         reports : Reports
-            The reports, whose residuals are the violations.  The certificates are added to them.
+            The reports, whose residuals are the violations.  Entries of their certificates replace
+            those that are computed here.
         """
         d, ends, point_ends = duals.all, duals.ends, duals.point_ends
         begins, point_begins, violation = ends[:-1], point_ends[:-1], reports.residual
         f = g - d.linear
         multipliers = multipliers[:, : d.n_groups]
-        m = np.repeat(multipliers[:, 0], np.diff(ends))
-        if d.n_groups == 2:
-            m = np.where(d.groups == 0, m, np.repeat(multipliers[:, 1], np.diff(ends)))
+        m = np.repeat(multipliers, np.diff(ends), axis=0)[np.arange(len(v)), d.groups]
         gaps = np.add.reduceat(d.gap_terms(v, g, m), begins)
         objectives = -np.add.reduceat(v * (0.5 * f + d.linear), begins)
         width = np.add.reduceat(d.upper - d.lower, begins)
@@ -159,7 +280,7 @@ class DualSolutions(Sequence[DualSolution]):
         free[d.points[d.free(v)]] = True
         is_used = coefficients != 0.0
         at_bound = is_used & ~free
-        reports.certificate = {
+        certificate = {
             "primal": objectives + gaps,
             "dual": objectives,
             "gap": gaps,
@@ -169,25 +290,36 @@ class DualSolutions(Sequence[DualSolution]):
             "n_bound": np.add.reduceat(at_bound, point_begins, dtype=int),
             **reports.certificate,
         }
-        return cls(ends, point_ends, v, at_bound, coefficients, values, multipliers, reports)
+        reports = replace(reports, certificate=certificate)
+        per_point = at_bound, coefficients, values
+        stops = [StopReason.CONVERGED] * len(duals)
+        return cls(ends, point_ends, v, *per_point, multipliers, reports, stops)
 
     def __len__(self) -> int:
         return len(self.reports)
 
-    def __getitem__(self, p: Any) -> Any:
+    @overload
+    def __getitem__(self, p: int) -> DualSolution: ...
+
+    @overload
+    def __getitem__(self, p: slice) -> list[DualSolution]: ...
+
+    def __getitem__(self, p: int | slice) -> DualSolution | list[DualSolution]:
         if isinstance(p, slice):
             return [self[i] for i in range(*p.indices(len(self)))]
         report = self.reports[p]
         variables, points = self._slices(p)
         per_point = self.at_bound[points], self.coefficients[points], self.values[points]
-        return DualSolution(self.variables[variables], *per_point, self.multipliers[p], report)
+        shared = self.multipliers[p], report, self.stops[p]
+        return DualSolution(self.variables[variables], *per_point, *shared)
 
     def put(self, p: int, found: DualSolution) -> None:
         """Replace solution p."""
         variables, points = self._slices(p)
         self.variables[variables], self.multipliers[p] = found.variables, found.multipliers
-        self.at_bound[points], self.values[points] = found.at_bound, found.values
-        self.coefficients[points] = found.coefficients
+        for name in ("at_bound", "coefficients", "values"):
+            getattr(self, name)[points] = getattr(found, name)
+        self.stops[p] = found.stop
         self.reports.put(p, found.report)
 
     def _slices(self, p: int) -> tuple[slice, slice]:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._core import check_threads, entry_point, length
+from ..._core import MemoryLimit, Points, check_threads, entry_point, length
 from ..._core.linalg import eigh, svd
 from ...gram import Landmarks, working_bytes
 from ...kernels import Kernel
@@ -233,7 +233,8 @@ def two_view_coordinates(
     landmarks: tuple[Landmarks, Landmarks],
     workspace: Callable[[int, int, int], int],
     *,
-    max_memory: Any = None,
+    among: tuple[Points, Points] | None = None,
+    max_memory: MemoryLimit = None,
 ) -> tuple[WhitenedCoordinates, WhitenedCoordinates]:
     """Compute the whitened coordinates of both views, exact or from landmarks.
 
@@ -247,6 +248,9 @@ def two_view_coordinates(
     workspace : function
         `workspace(n, m, m_y)` returns the bytes that the solver needs in addition to the
         coordinates, for n points with m and m_y coordinates.
+    among : pair of points, optional
+        The points from which landmarks are chosen, by default all points.  Must be given for
+        points in `Blocks`.
     max_memory : int, str or None
         Memory budget.
 
@@ -268,7 +272,7 @@ def two_view_coordinates(
     """
     n, threads = length(points[0]), check_threads(None)
     tile_bytes = max(
-        working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, points, strict=True)
+        working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, among or points, strict=True)
     )
 
     def needed(solver: str, m: int, m_y: int) -> int:
@@ -288,6 +292,9 @@ def two_view_coordinates(
     common: dict[str, Any] = {"exact": "exact", "max_memory": max_memory}
     common["what"] = f"two views of {n} points"
     (k_x, k_y), (X, Y), (landmarks_x, landmarks_y) = kernels, points, landmarks
-    phi = whiten(k_x, X, spec, landmarks_x, lambda s, m: needed(s, m, m), **common)
+    seen_x, seen_y = among or points
+    phi = whiten(k_x, X, spec, landmarks_x, lambda s, m: needed(s, m, m), among=seen_x, **common)
     m = phi.F.shape[1]
-    return phi, whiten(k_y, Y, spec, landmarks_y, lambda s, m_y: needed(s, m, m_y), **common)
+    return phi, whiten(
+        k_y, Y, spec, landmarks_y, lambda s, m_y: needed(s, m, m_y), among=seen_y, **common
+    )

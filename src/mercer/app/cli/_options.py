@@ -1,0 +1,379 @@
+"""Options that several commands share, and the objects in which commands receive them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._console import OutputPath, Session
+
+if TYPE_CHECKING:
+    from ..tables import Recipe, Source, Table
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
+RBF = "RBF(length_scale='median')"  # the default kernel
+
+
+def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
+    """Return a decorator that adds options to a command, which receives them as one object.
+
+    The command has a parameter `name` for an object of the dataclass `cls`, whose fields are the
+    values of the options.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(*args: Any, **values: Any) -> Any:
+            names = [field.name for field in fields(cls) if field.name in values]
+            group = cls(**{field: values.pop(field) for field in names})
+            return command(*args, **{name: group}, **values)
+
+        for option in reversed(options):
+            option(run)
+        return run
+
+    return decorate
+
+
+# ---------------------------------------------------------------------- the input file
+
+
+@dataclass(frozen=True)
+class Data:
+    """An input file, with the options for reading it and for preprocessing its columns."""
+
+    path: str
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    arrays: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    standardize: bool = False
+    onehot: tuple[str, ...] = ()
+    impute: str | None = None
+
+    @property
+    def has_column_options(self) -> bool:
+        """Whether the user gave any option that selects or preprocesses columns."""
+        options = (self.columns, self.ignore, self.standardize, self.onehot, self.impute)
+        return any(value not in ((), False, None) for value in options)
+
+    @property
+    def read_options(self) -> dict[str, Any]:
+        """The keyword arguments of `open_table` that differ from their defaults."""
+        options = {n: getattr(self, n) for n in ("format", "delimiter", "header", "arrays")}
+        return {name: value for name, value in options.items() if value not in (None, ())}
+
+    def open(self, session: Session, path: str | None = None) -> Source:
+        """Open the input file (or `path`, with the same options) and print the notes about it."""
+        from ..tables import open_table
+
+        source = open_table(path or self.path, **self.read_options)
+        for note in source.notes:
+            session.note(f"{source.name}: {note}")
+        return source
+
+    def recipe(
+        self,
+        source: Source,
+        kernel: str | None,
+        target: str | None = None,
+        exclude: tuple[str, ...] = (),
+    ) -> Recipe:
+        """Return the unfitted preprocessing recipe for these options and this kernel.
+
+        The recipe ignores the columns in `exclude`, such as the column that colours the points.
+        """
+        from ..tables import Recipe
+
+        names = set(source.shape.kinds)
+        onehot: Any = _names(self.onehot, names)
+        impute: Any = self.impute
+        if impute is not None:
+            with contextlib.suppress(ValueError):
+                impute = float(impute)
+        return Recipe(
+            columns=_names(self.columns, names) or None,
+            target=target,
+            ignore=(*_names(self.ignore, names), *exclude),
+            points=_input_kind(kernel),
+            standardize=self.standardize,
+            onehot="all" if onehot == ("all",) and "all" not in names else onehot,
+            impute=impute,
+        )
+
+
+def _names(values: tuple[str, ...], known: set[str]) -> tuple[str, ...]:
+    """Return the column names in `values`; a value that is not a column is split at commas."""
+    names: list[str] = []
+    for text in values:
+        names += [text] if text in known else [part.strip() for part in text.split(",")]
+    return tuple(dict.fromkeys(names))
+
+
+def _input_kind(kernel: str | None) -> str:
+    """Return the kind of input that a kernel accepts: "vectors", "texts" or "graphs"."""
+    from ...kernels import as_kernel
+
+    kinds = {"strings": "texts", "texts": "texts", "graphs": "graphs"}
+    return kinds.get("" if kernel is None else as_kernel(kernel).domain.kind, "vectors")
+
+
+_read_options = (
+    click.argument("path", metavar="DATA"),
+    click.option(
+        "--format",
+        type=click.Choice(_FORMATS),
+        help="File format of DATA; by default inferred from the file name.",
+    ),
+    click.option(
+        "--delimiter",
+        help='Field delimiter of a CSV file: one character, "tab" or "space"; by default detected.',
+    ),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first line of a CSV file contains column names; by default detected.",
+    ),
+    click.option(
+        "--arrays",
+        metavar="NAMES",
+        callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
+        help="Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
+        "array X_test under the name X.",
+    ),
+)
+input_options = grouped("data", Data, *_read_options)  # DATA, without preprocessing
+data_options = grouped(
+    "data",
+    Data,
+    *_read_options,
+    click.option(
+        "--columns", multiple=True, metavar="NAMES", help="Comma-separated columns to use."
+    ),
+    click.option(
+        "--ignore", multiple=True, metavar="NAMES", help="Comma-separated columns not to use."
+    ),
+    click.option(
+        "--standardize", is_flag=True, help="Scale each column to mean 0 and standard deviation 1."
+    ),
+    click.option(
+        "--onehot",
+        multiple=True,
+        metavar="NAMES",
+        help="One-hot encode these columns; 'all' encodes all text columns.",
+    ),
+    click.option(
+        "--impute",
+        metavar="HOW",
+        help="How to replace missing values: mean, median or most_frequent (of the column), or a "
+        "number; 'drop' drops the rows that contain them.",
+    ),
+)
+
+
+def read_table(
+    session: Session, source: Source, recipe: Recipe, *, describe: bool = True
+) -> tuple[Table, Recipe]:
+    """Read all rows and fit the recipe; print its description and the number of dropped rows."""
+    table = source.table()
+    recipe = recipe.fit(table)
+    if describe:
+        session.note("\n".join(recipe.describe()))
+    report_dropped_rows(recipe, table, session)
+    return table, recipe
+
+
+def report_dropped_rows(recipe: Recipe, table: Table, session: Session) -> None:
+    """Print how many rows the recipe drops because of missing values, if any."""
+    dropped = len(table) - len(recipe.kept_rows(table))
+    if dropped:
+        session.note(dropped_rows_message(table.source, dropped, len(table)))
+
+
+def dropped_rows_message(source: str, count: int, rows: int) -> str:
+    """Return the message about rows that were dropped because of missing values."""
+    return f"{source}: {count} of {rows} rows dropped because of missing values"
+
+
+# ---------------------------------------------------------------------- the model
+
+seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+code_option = click.option(
+    "--show-code", is_flag=True, help="Print the equivalent Python code and exit."
+)
+
+
+def kernel_option(default: str | None = RBF) -> Decorator:
+    """Return the option --kernel."""
+    return click.option(
+        "--kernel",
+        default=default,
+        show_default=default is not None,
+        metavar="EXPRESSION",
+        help='Kernel expression, such as "2*RBF(0.5) + Linear()"; see `mercer kernels` for a list.',
+    )
+
+
+def set_option(
+    what: str = "Parameter of the estimator, such as alpha=0.1 or C=10",
+) -> Decorator:
+    """Return the option --set, which can be repeated."""
+    text = f"{what}; can be repeated."
+    return click.option("--set", "more", multiple=True, metavar="NAME=VALUE", help=text)
+
+
+def memory_option(what: str = "Memory limit") -> Decorator:
+    """Return the option --max-memory."""
+    return click.option("--max-memory", metavar="SIZE", help=f'{what}, such as "2 GiB".')
+
+
+def output_option(what: str, *, folder: bool = False, **more: Any) -> Decorator:
+    """Return the option --output for a file, or for a folder."""
+    path = OutputPath(dir_okay=folder, file_okay=not folder)
+    options = {"type": path, "metavar": "FOLDER" if folder else "FILE", "help": what} | more
+    return click.option("-o", "--output", **options)
+
+
+def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
+    """Parse the NAME=VALUE strings of --set into parameters of the estimator class `cls`.
+
+    An unknown name raises a `TableError` that suggests the closest parameter.
+    """
+    from inspect import signature
+
+    from ..tables import TableError, suggest_name
+
+    known, parameters = list(signature(cls).parameters), {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
+        if name not in known:
+            raise TableError(
+                f"{cls.__name__} has no parameter {name!r}{suggest_name(name, known)} its "
+                f"parameters are {', '.join(known)}"
+            )
+        try:
+            parameters[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            parameters[name] = value  # values that are not Python literals are unquoted strings
+    return parameters
+
+
+def save_model(
+    session: Session, model: Any, recipe: Recipe, source: Source, output: str | None
+) -> None:
+    """Save a model with its preprocessing and the command that created it, if `output` is given."""
+    from ..tables import Trained, save_trained
+
+    if output is not None:
+        metadata = {"command": shlex.join(["mercer", *sys.argv[1:]]), "input": source.name}
+        save_trained(Trained(model, recipe, metadata), output)
+        session.note(f"wrote {output}")
+
+
+# ---------------------------------------------------------------------- embeddings
+
+
+class ComponentCount(click.ParamType):
+    """Option type: a number of components, or a fraction of the variance between 0 and 1."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Convert text to an int (1 or more) or to a float between 0 and 1; fail otherwise."""
+        try:
+            count = int(value) if float(value) >= 1 else float(value)
+        except ValueError:
+            count = 0
+        if not count > 0:
+            self.fail(
+                f"{value!r} is neither a number of components nor a fraction of the variance "
+                f"such as 0.9",
+                param,
+                ctx,
+            )
+        return count
+
+
+@dataclass(frozen=True)
+class EmbeddingOptions:
+    """An input file, the kernel on its rows, the number of components, and the colour column."""
+
+    data: Data
+    kernel: str
+    components: Any
+    color: str | None
+
+    @property
+    def extra_columns(self) -> tuple[str, ...]:
+        """The column that colours the points, which is not a feature."""
+        return () if self.color is None else (self.color,)
+
+    def open(self, session: Session) -> tuple[Source, Recipe]:
+        """Open the input file, and return it with its unfitted preprocessing recipe."""
+        source = self.data.open(session)
+        return source, self.data.recipe(source, self.kernel, exclude=self.extra_columns)
+
+    def pca_parameters(self, seed: int, more: tuple[str, ...], **options: Any) -> dict[str, Any]:
+        """Return the parameters of `KernelPCA`; options that are None or "auto" are omitted."""
+        from ...estimators import KernelPCA
+
+        given = {name: value for name, value in options.items() if value not in (None, "auto")}
+        own = {"n_components": self.components, "kernel": self.kernel, "random_state": seed}
+        return own | given | parse_parameters(KernelPCA, more)
+
+
+def embedding_options(
+    kernel: str | None = RBF,
+    components: str = "Number of components, or the fraction of the variance to explain "
+    "(between 0 and 1).",
+    type: click.ParamType | None = None,
+    color: str = "Column that colours the points; it is not used as a feature.",
+) -> Decorator:
+    """Return the options of a command that embeds the rows of DATA, as `EmbeddingOptions`.
+
+    `components` and `color` are help texts, and `type` is the type of --components.
+    """
+    group = grouped(
+        "options",
+        EmbeddingOptions,
+        kernel_option(kernel),
+        click.option(
+            "-k",
+            "--components",
+            type=type or ComponentCount(),
+            default=2,
+            show_default=True,
+            help=components,
+        ),
+        click.option("--color", metavar="NAME", help=color),
+    )
+    return lambda command: data_options(group(command))
+
+
+# ---------------------------------------------------------------------- --show-code
+
+
+def call_code(name: str, parameters: dict[str, Any]) -> str:
+    """Return the source code of a call with keyword arguments."""
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
+
+
+def open_table_code(source: Source, read_options: dict[str, Any]) -> str:
+    """Return the source code of the `open_table` call that opens a source."""
+    path = "-" if source.name == "standard input" else source.name
+    options = "".join(f", {key}={value!r}" for key, value in read_options.items())
+    return f"open_table({path!r}{options})"

@@ -1,0 +1,279 @@
+"""Support vector machines with a single function: SVR, nu-SVR, and the one-class SVM."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval
+
+from ..._core import Points
+from ...solvers import Dual, Duals, DualSolutions
+from .._parameters import NON_NEGATIVE, POSITIVE, estimator, fit_method, parameter, predict_method
+from ._svm_base import SupportVectorMachine
+from ._svm_training import SVMProblem
+
+__all__ = ["SVR", "NuSVR", "OneClassSVM"]
+
+# The threshold rho is lowered by this fraction of the largest |f|, so that rounding errors do not
+# turn support vectors on the boundary, where f = rho, into outliers.
+_RHO_SLACK = 1e-8
+
+
+class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
+    """Base class of SVR and NuSVR."""
+
+    @fit_method
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+        """Fit f to the targets y.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights, which multiply C for each point.  Points of weight 0 or less are ignored.
+
+        Returns
+        -------
+        self : estimator
+        """
+        sample = self._training_sample(X, y, sample_weight)
+        dual = self._dual(sample.targets[:, 0], sample.counts)
+        self._solve_and_set(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
+        return self
+
+    @predict_method
+    def predict(self, X: Points) -> np.ndarray:
+        """Return f(x) + b for each point.
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
+        return self._values(X)[:, 0]
+
+    @property
+    @abstractmethod
+    def _penalty(self) -> float: ...
+
+    @abstractmethod
+    def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
+        """Return the dual problem for the targets y and the weights w of the points."""
+
+
+@estimator(kw_only=True)
+class SVR(_SupportVectorRegressor):
+    """Support vector regression with the epsilon-insensitive loss.
+
+        minimise  1/2 |f|^2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)
+
+    Points closer to f + b than epsilon, inside the "tube", do not contribute to f; the other
+    points are the support vectors.  A drop-in replacement for scikit-learn's `SVR`.
+
+    Parameters
+    ----------
+    C : float
+        The penalty of points outside the tube; positive, may be infinite.  A smaller C means
+        stronger regularisation.
+    epsilon : float
+        Half of the width of the tube, in units of y.
+
+    Attributes
+    ----------
+    support_ : ndarray of int
+        The rows of X that are support vectors.
+    support_vectors_ : points
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray of shape (1, n_support_vectors)
+        Coefficients v_i of f = sum_i v_i k(x_i, .).
+    at_bound_ : ndarray of bool, shape (n_support_vectors,)
+        True for support vectors outside the tube, where |v_i| = C w_i; the others are on its
+        boundary.
+    intercept_ : ndarray of shape (1,)
+        The intercept b.
+    coef_ : ndarray of shape (1, n_features)
+        The weights of a linear kernel: f(x) = <coef_, x>.
+    expansion_ : Expansion
+        The function f, without the intercept; an expansion in landmarks for "nystroem".
+    n_iter_ : int
+        Number of solver steps.
+    fit_status_ : int
+        0 if the solver converged, otherwise 1.
+    report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVC.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = SVR(C=100.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.06)
+    True
+    >>> len(model.support_) < 20
+    True
+    """
+
+    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
+    epsilon: float = parameter(NON_NEGATIVE, default=0.1)
+
+    @property
+    def _penalty(self) -> float:
+        return self.C
+
+    def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
+        return Dual.regress(y, self.C * w, float(self.epsilon))
+
+
+@estimator(kw_only=True)
+class NuSVR(_SupportVectorRegressor):
+    """Support vector regression that learns the width of the tube (nu-SVR).
+
+        minimise  1/2 |f|^2 + C (nu W epsilon + sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon))
+
+    W is the sum of the weights w_i, and epsilon, half of the width of the tube around f + b, is
+    optimised together with f and b.  At most a fraction nu of the total weight lies outside the
+    tube, and the support vectors have at least the fraction nu of it.  A drop-in replacement for
+    scikit-learn's `NuSVR`.
+
+    Parameters
+    ----------
+    nu : float
+        Upper bound on the fraction of points outside the tube, in (0, 1].
+    C : float
+        The penalty of points outside the tube; positive and finite.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half of the width of the tube, in units of y.
+    support_, support_vectors_, n_support_, dual_coef_, at_bound_, intercept_, coef_
+        As in SVR.
+    expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import NuSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 6, size=(200, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = NuSVR(nu=0.2, C=10.0).fit(X, y)
+    >>> outside = np.abs(y - model.predict(X)) > model.epsilon_ + 0.01
+    >>> bool(np.mean(outside) <= 0.2)
+    True
+    """
+
+    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+    C: float = parameter(POSITIVE, default=1.0)
+
+    @property
+    def _penalty(self) -> float:
+        return self.C
+
+    def _dual(self, y: np.ndarray, w: np.ndarray) -> Dual:
+        return Dual.nu_regress(y, self.C * w, float(self.nu))
+
+    def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
+        m = solutions.multipliers[0]
+        self.epsilon_ = float(max(0.5 * (m[1] - m[0]), 0.0))
+        return super()._set_extra_attributes(problem, solutions)
+
+
+@estimator(kw_only=True)
+class OneClassSVM(OutlierMixin, SupportVectorMachine):
+    """One-class support vector machine: finds a region that contains most of the points.
+
+        minimise  1/2 |f|^2 - nu W rho + sum_i w_i max(0, rho - f(x_i))   over f and rho
+
+    W is the sum of the weights w_i.  Points with f(x) < rho are outliers.  At most a fraction nu
+    of the total weight lies outside the region f >= rho, and the support vectors have at least
+    the fraction nu of it.  For a density kernel such as the Gaussian, the region estimates a level
+    set of the density.  A drop-in replacement for scikit-learn's `OneClassSVM`.
+
+    Parameters
+    ----------
+    nu : float
+        Upper bound on the fraction of training outliers, in (0, 1].
+
+    Attributes
+    ----------
+    support_ : ndarray of int
+        The rows of X that are support vectors.
+    support_vectors_ : points
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (1,)
+        Number of support vectors.
+    dual_coef_ : ndarray of shape (1, n_support_vectors)
+        Coefficients v_i of f = sum_i v_i k(x_i, .), between 0 and the weight w_i of each point.
+    at_bound_ : ndarray of bool
+        True for support vectors outside the region, where v_i = w_i.  The others are on its
+        boundary, where f = rho.
+    offset_, intercept_ : ndarray of shape (1,)
+        The threshold rho and its negative; `decision_function` is `score_samples` - `offset_`.
+    coef_, expansion_, n_iter_, fit_status_, report_, reports_, shape_fit_, gamma_, kernel_, solver_
+        As in SVR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import OneClassSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> model = OneClassSVM(nu=0.1).fit(X)
+    >>> bool(abs(np.mean(model.predict(X) == -1) - 0.1) < 0.05)
+    True
+    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+
+    @fit_method
+    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the region that contains most of the points.
+
+        Parameters
+        ----------
+        X : points
+            Training points; the kernel matrix for a precomputed kernel.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the points; points of weight 0 or less are ignored.
+
+        Returns
+        -------
+        self : OneClassSVM
+        """
+        sample = self._training_sample(X, sample_weight=sample_weight)
+        dual = Dual.one_class(sample.counts, float(self.nu))
+        solutions = self._solve_and_set(self._problem(sample), Duals.of([dual], np.arange(dual.n)))
+        slack = min(_RHO_SLACK * float(np.abs(solutions.values).max()), self.tol)
+        self.offset_ = solutions.multipliers[0] - slack
+        self.intercept_ = -self.offset_
+        return self
+
+    @predict_method
+    def decision_function(self, X: Points) -> np.ndarray:
+        """Return f(x) - rho, which is positive inside the region.
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
+        return self._values(X)[:, 0]
+
+    @predict_method
+    def score_samples(self, X: Points) -> np.ndarray:
+        """Return f(x) for each point, without subtracting the threshold rho."""
+        return self.decision_function(X) + self.offset_
+
+    @predict_method
+    def predict(self, X: Points) -> np.ndarray:
+        """Return +1 for points inside the region and -1 for outliers."""
+        return np.where(self.decision_function(X) > 0, 1, -1).astype(np.intp)

@@ -1,0 +1,378 @@
+"""Stochastic estimate of the log marginal likelihood, without an n x n matrix.
+
+Linear systems are solved by conjugate gradients, and the log determinant is estimated from random
+vectors, the probes.  `choose_objective` chooses between this estimate, the exact likelihood and the
+bound from inducing points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..._core import (
+    MemoryLimit,
+    Stopwatch,
+    as_generator,
+    budget_in_bytes,
+    entry_point,
+    format_bytes,
+    length,
+    one_blas_thread,
+    warn_caller,
+)
+from ..._core.linalg import cho_solve
+from ...expansion import Expansion
+from ...solvers import Report, Status
+from ._cg_posterior import CGSolution, Preconditioned, Solved
+from ._exact_likelihood import MarginalLikelihood
+from ._exact_solve import pullback_workspace, symmetric_pullback
+from ._gp_objective import UNDEFINED, Capabilities, Objective, Theta
+from ._inducing_bound import (
+    InducingBound,
+    InducingPointObjective,
+    Strip,
+    describe_landmarks,
+    rounding_certificate,
+)
+from ._posterior import Posterior
+
+__all__ = ["Estimate", "StochasticLikelihood", "choose_objective"]
+
+# Tolerance of conjugate gradients for the posterior mean.  It is smaller than the default `tol`,
+# because the mean is part of the result.
+_POSTERIOR_TOL = 1e-8
+# Up to this many points "auto" uses the exact objective.  At this size, evaluating the likelihood
+# once takes about a minute.
+_MAX_EXACT_POINTS = 10_000
+
+
+class Estimate(NamedTuple):
+    """Estimate of the log marginal likelihood, with its standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.models.gp import StochasticLikelihood
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> found = StochasticLikelihood(RBF(), X, np.sin(6 * X[:, 0]), noise=0.1).estimate()
+    >>> type(found).__name__, found.standard_error >= 0
+    ('Estimate', True)
+    """
+
+    value: float
+    standard_error: float  # estimated from the probes; 0 if the preconditioner is exact
+    gradient: np.ndarray | None
+    n_iter: int  # number of products with K
+    gap: float  # bound on the error of `value` from the CG tolerance and rounding
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class StochasticLikelihood(InducingPointObjective):
+    """Stochastic estimate of the log marginal likelihood, by conjugate gradients.
+
+        log p(Y) = sum_c -1/2 (y_c^T C^-1 y_c + log det C + n log 2 pi),     C = K + D
+        log det C = log det P + E u^T log(P^-1/2 C P^-1/2) u,     P = Q + D,  Q = K_nS K_SS^-1 K_Sn
+
+    D is the noise, S are landmarks, E is the expectation, and u is uniform on the sphere
+    |u|^2 = n.  No n x n array is needed: for every product with K, its tiles are evaluated again.
+
+    Parameters
+    ----------
+    kernel, X, Y, noise
+        See `MarginalLikelihood`.
+    rank, landmarks, max_memory, n_threads
+        See `InducingBound`.
+    probes : int, default=16
+        The number of random vectors for log det.  The standard error is proportional to
+        1 / sqrt(probes).
+    tol : float, default=1e-4
+        Conjugate gradients stop when the residual r satisfies |r| <= tol |b| in the norm of P^-1,
+        where b is the right-hand side.  The relative error of y^T C^-1 y is of the order of tol^2.
+    max_iter : int, default=1000
+        Largest number of conjugate gradient steps.
+    random_state : int, Generator, RandomState or None
+        Random seed for landmarks and probes; None means 0.
+
+    Notes
+    -----
+    C^-1 Y, and C^-1 z for the probes z = P^1/2 u, come from one run of conjugate gradients
+    preconditioned by P.  The coefficients of this run are those of the Lanczos method and give the
+    logarithm (Gardner et al., NeurIPS 2018).  The preconditioner also removes most of the variance
+    of the estimate (Wenger et al., ICML 2022); if all points are landmarks, it removes all of it.
+    The gradient uses the same identity:
+
+        tr C^-1 dC = tr P^-1 dP + E (C^-1 z)^T dC (P^-1 z) - (P^-1 z)^T dP (P^-1 z)
+
+    Landmarks and probes are drawn once and do not change with theta, so that values can be
+    compared.  The gradient is an estimate of the gradient of log p; it is not the derivative of
+    the estimated value.  An optimisation can therefore converge only up to the errors of both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, White
+    >>> from mercer.models.gp import MarginalLikelihood, StochasticLikelihood
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> Y = np.sin(X[:, 0])
+    >>> kernel = RBF(0.7) + White(0.1)
+    >>> estimate = StochasticLikelihood(kernel, X, Y, rank=50).estimate()
+    >>> exact = MarginalLikelihood(kernel, X, Y).value()
+    >>> bool(abs(estimate.value - exact) < 3 * estimate.standard_error)
+    True
+    """
+
+    probes: int = 16
+    tol: float = 1e-4
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        for name, minimum, reason in (
+            ("probes", 2, ", because a single probe has no standard error"),
+            ("max_iter", 1, ""),
+        ):
+            value = getattr(self, name)
+            is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not (is_integer and value >= minimum):
+                raise ValueError(
+                    f"{name} must be an integer of at least {minimum}{reason}, got {value!r}"
+                )
+        if not (isinstance(self.tol, Real) and 0.0 < self.tol < 1.0):
+            raise ValueError(f"tol must be a number in (0, 1), got {self.tol!r}")
+        super().__post_init__()
+
+    def workspace(self) -> int:
+        (n, q), m = self.Y.shape, self._landmark_choice.count(len(self.Y))
+        solver_bytes = 8 * n * (m + 8 * (q + self.probes))
+        tile_bytes = pullback_workspace(n, n_threads=self.n_threads)
+        return solver_bytes + tile_bytes + super().workspace()
+
+    def _value(self, theta: Theta) -> float:
+        return self._estimate(theta, gradient=False).value
+
+    def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
+        estimate = self._estimate(theta, gradient=True)
+        return estimate.value, np.asarray(estimate.gradient)
+
+    def estimate(self, theta: Theta = None) -> Estimate:
+        """Return the estimates of log p and of its gradient, with the standard error."""
+        self._require_gradient()
+        return self._estimate(theta, gradient=True)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The optional methods that `maximise` may call."""
+        return Capabilities(subset=True, standard_error=True)
+
+    def standard_error(self, theta: Theta = None) -> float:
+        """Return the standard error of the value at theta.
+
+        An optimisation cannot distinguish values that differ by much less than this.
+        """
+        return self._estimate(theta, gradient=False).standard_error
+
+    @one_blas_thread
+    def posterior(self, theta: Theta = None) -> Posterior:
+        """Return the mean and covariance of f given the data, up to the CG tolerance.
+
+        The covariance solves a system of n equations for every new point; see `Solved`.  This is
+        slow.  The covariance of `InducingBound` is faster but approximate: it ignores the part of
+        the data that the landmarks cannot represent, and can be too small or too large.
+        """
+        watch = Stopwatch()
+        kernel, q = self._kernel_at(theta), self.Y.shape[1]
+        tol = np.repeat([min(_POSTERIOR_TOL, self.tol), self.tol], [q, self.probes])
+        system, probes, solution = self._solve(theta, tol)
+        estimate = self._estimate_from_solution(system, probes, solution, gradient=False)
+        # solution.R is scaled by D^-1/2; the report contains the residual in the units of Y,
+        # relative to |Y|
+        norm = float(np.linalg.norm(self.Y)) or 1.0
+        residual = float(np.linalg.norm(solution.R[:, :q] / system.scale[:, None])) / norm
+        report = Report(
+            solver=f"StochasticLikelihood(rank={len(system.Q.map)}, probes={self.probes})",
+            status=Status.CONVERGED if solution.converged else Status.NOT_CONVERGED,
+            n_iter=solution.n_iter,
+            residual=residual,
+            seconds=watch.seconds,
+            message=describe_landmarks(system.Q),
+            certificate={
+                "log marginal likelihood": estimate.value,
+                "standard error": estimate.standard_error,
+                **rounding_certificate(system.Q),
+            },
+        )
+        mean = Expansion(kernel, system.Q.X, system.scale[:, None] * solution.X[:, :q])
+        covariance = Solved(kernel, system.Q.X, system, self.max_iter, self.max_memory)
+        return Posterior(mean, covariance, report)
+
+    # ------------------------------------------------------------------ computations
+
+    @cached_property
+    def _normal_draws(self) -> tuple[np.ndarray, np.ndarray]:
+        """Standard normal numbers for the probes, of shapes (n, probes) and (m, probes)."""
+        seed = 0 if self.random_state is None else self.random_state
+        rng = as_generator([seed, 1] if isinstance(seed, (int, np.integer)) else seed)
+        draws = rng.standard_normal((len(self.Y) + length(self.points), self.probes))
+        return draws[: len(self.Y)], draws[len(self.Y) :]
+
+    def _probes(self, system: Preconditioned) -> tuple[np.ndarray, np.ndarray]:
+        """Return the probes z ~ N(0, P~), scaled to z^T P~^-1 z = n, and P~^-1 z.
+
+        C~ and P~ are C and P, multiplied by D^-1/2 from both sides; see `Preconditioned`.
+        """
+        on_points, on_landmarks = self._normal_draws
+        Z = on_points + system.P.F.T @ on_landmarks[system.Q.map.kept]
+        P_inv_Z = system.P.solve(Z)
+        radius = np.sqrt(len(Z) / np.einsum("ic,ic->c", Z, P_inv_Z))
+        return Z * radius, P_inv_Z * radius
+
+    def _solve(self, theta: Theta, tol: Any) -> tuple[Preconditioned, np.ndarray, CGSolution]:
+        """Return C~, P~^-1 z, and the solution of C~ X = [targets, probes z].
+
+        C~ and P~ are C and P, multiplied by D^-1/2 from both sides.  `tol` is one tolerance, or
+        one for each column.
+        """
+        system = Preconditioned(self._projection(theta))
+        Z, P_inv_Z = self._probes(system)
+        right = np.hstack([system.scale[:, None] * self.Y, Z])
+        solution = system.solve(right, tol, self.max_iter)
+        if not solution.converged:
+            warn_caller(
+                f"conjugate gradients did not converge: after {solution.n_iter} steps the residual "
+                f"is {solution.error:.1e} times as large as tol allows. "
+                f"The usual cause is a noise that is small relative to the variance that the "
+                f"landmarks do not explain. Try more landmarks (rank), a larger noise (alpha, or "
+                f"White() in the kernel), or solver='cholesky'",
+                ConvergenceWarning,
+            )
+        return system, P_inv_Z, solution
+
+    @one_blas_thread
+    def _estimate(self, theta: Theta, gradient: bool) -> Estimate:
+        try:
+            results = self._solve(theta, self.tol)
+        except UNDEFINED:
+            return Estimate(-np.inf, np.nan, np.zeros(self.kernel.theta.size), 0, np.nan)
+        return self._estimate_from_solution(*results, gradient)
+
+    def _estimate_from_solution(
+        self, system: Preconditioned, probes: np.ndarray, solution: CGSolution, gradient: bool
+    ) -> Estimate:
+        (n, q), N = self.Y.shape, self.probes
+        logs = np.array([solution.logarithm(q + c) for c in range(N)])
+        logdet = system.P.logdet() + logs.mean() + float(np.sum(np.log(system.Q.total_noise)))
+        value = -0.5 * (solution.forms[:q].sum() + q * (logdet + n * np.log(2.0 * np.pi)))
+        return Estimate(
+            float(value),
+            0.5 * q * float(logs.std(ddof=1) / np.sqrt(N)),
+            self._gradient(system, solution.X, probes) if gradient else None,
+            solution.n_iter,
+            0.5 * float(np.sum(solution.gaps[:q])) + system.rounding * abs(float(value)),
+        )
+
+    def _gradient(
+        self, system: Preconditioned, solution: np.ndarray, P_inv_Z: np.ndarray
+    ) -> np.ndarray:
+        """Return the gradient 1/2 tr(alpha alpha^T dC) - q/2 tr(C^-1 dC).
+
+        The second term is estimated as in the class docstring.  Here Y = P^-1 Z for the N probes Z,
+        B = F^T Y / sqrt(N), and A, D, F and L are as in the module of `InducingBound`.  The weights
+        of the derivatives are
+
+            dP = dQ + dD:   M = -q/2 (P^-1 - Y Y^T / N)
+            dK_nS:          2 M F L^-1 = -q (D^-1 F A^-1 - Y B^T / sqrt(N)) L^-1
+            dK_SS:          -L^-T F^T M F L^-1 = q/2 L^-T (I - A^-1 - B B^T) L^-1
+        """
+        Q, kernel, (_, q) = system.Q, system.Q.kernel, self.Y.shape
+        if not kernel.theta.size:
+            return np.zeros(0)
+        solution, Y = solution * system.scale[:, None], P_inv_Z * system.scale[:, None]
+        alpha, X = solution[:, :q], solution[:, q:]
+        scale = 0.25 * q / self.probes
+        left = np.hstack([0.5 * alpha, -scale * X, -scale * Y])
+        right = np.hstack([alpha, Y, X])
+        total = symmetric_pullback(kernel, Q.X, lambda i, j: left[i] @ right[j].T, self.n_threads)
+
+        root = np.asfortranarray(np.tril(system.P._factor[0]))
+        inverse = cho_solve((root, True), np.eye(len(root)))
+        B = system.P.F @ (P_inv_Z / np.sqrt(self.probes))
+        E, outer = -q * Q.whiten(inverse).T, q * Q.whiten(B) / np.sqrt(self.probes)
+        inner = 0.5 * q * Q.whiten_twice(np.eye(len(root)) - inverse - B @ B.T)
+        return total + Q.pullback(Y, root, E, outer, inner, partial(_probe_terms, q))
+
+
+def _probe_terms(
+    q: int, strip: Strip, leverage: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Y = P^-1 Z for the probes Z, and the derivatives in latent variance and noise."""
+    Y, D = strip.Y, strip.D
+    on_noise = -0.5 * q * ((D - leverage) / D**2 - np.mean(Y**2, axis=1))
+    return Y, np.zeros_like(D), on_noise
+
+
+# --- Choice of the objective from the name of a solver.
+
+_OBJECTIVES: dict[str, type[Objective]] = {
+    "cholesky": MarginalLikelihood,
+    "exact": MarginalLikelihood,
+    "nystroem": InducingBound,
+    "cg": StochasticLikelihood,
+}
+
+
+def choose_objective(spec: str, n: int, max_memory: MemoryLimit = None) -> type[Objective]:
+    """Return the objective class for a solver name and a number of points.
+
+    Parameters
+    ----------
+    spec : {"auto", "cholesky", "exact", "nystroem", "cg"}
+        The solver name; see the table.
+    n : int
+        The number of points.
+    max_memory : int, str or None
+        The memory budget, in bytes or as a string such as "2 GiB"; used by "auto" only.
+
+    Returns
+    -------
+    type
+        A subclass of `Objective`.
+
+    Notes
+    -----
+    =========== ======================================== ====================
+    spec        when                                     objective
+    =========== ======================================== ====================
+    "auto"      n <= 10 000, and two n x n arrays fit    MarginalLikelihood
+                otherwise, with a warning                InducingBound
+    "cholesky"                                           MarginalLikelihood
+    "exact"                                              MarginalLikelihood
+    "nystroem"                                           InducingBound
+    "cg"                                                 StochasticLikelihood
+    =========== ======================================== ====================
+
+    Examples
+    --------
+    >>> from mercer.models.gp import choose_objective
+    >>> choose_objective("auto", 100).__name__
+    'MarginalLikelihood'
+    """
+    if spec != "auto":
+        return _OBJECTIVES[spec]
+    # two n x n arrays: the stored Cholesky factor, and one for evaluating the likelihood
+    needed = 16 * n * n + pullback_workspace(n)
+    if n <= _MAX_EXACT_POINTS and needed <= budget_in_bytes(max_memory):
+        return MarginalLikelihood
+    warn_caller(
+        f"an exact Gaussian process on {n} points takes {format_bytes(needed)} and about "
+        f"{n**3:.0e} operations for each evaluation of the likelihood, so inducing points are "
+        f"used: the result is approximate. Set solver='nystroem' to choose this approximation "
+        f"explicitly, with `rank` inducing points, or solver='cholesky' for the exact result"
+    )
+    return InducingBound

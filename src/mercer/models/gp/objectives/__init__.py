@@ -1,1 +1,0 @@
-"""Objectives for optimising the hyperparameters of Gaussian processes."""

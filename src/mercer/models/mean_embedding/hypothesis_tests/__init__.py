@@ -1,1 +1,0 @@
-"""Kernel two-sample and independence tests."""

@@ -1,0 +1,350 @@
+"""Plots of functions: contours, components, pre-image paths and witness functions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._core import as_vectors, concatenate
+from ..expansion import Expansion
+from ..expansion.preimage import PreImageTarget
+from ._axes import (
+    PALETTE,
+    POINT_STYLE,
+    Axes,
+    Labels,
+    PlotWindow,
+    Style,
+    check_components,
+    diverging_styles,
+    draw_function,
+    legend_below,
+    new_axes,
+    open_frame,
+    plane_window,
+    plot,
+    require_attribute,
+    scatter,
+    window_around,
+)
+
+_MAX_COLUMNS = 4  # maximum number of panels per row of a new figure
+_ITERATIVE_METHODS = ("fixed_point", "regularized", "gradient")  # methods of `Expansion.preimage`
+
+
+@plot
+def contours(
+    expansion_or_function: Callable[[np.ndarray], Any],
+    X: Any,
+    ax: Axes | None = None,
+    *,
+    n_grid: int = 100,
+    n_levels: int = 8,
+) -> Axes:
+    """Plot the contour lines of a function of two variables, with the points X.
+
+    If the function f changes sign, red means positive, blue means negative, and the line f = 0 is
+    bold.  Otherwise brighter colours mean higher values.
+
+    Parameters
+    ----------
+    expansion_or_function : Expansion of one function, or callable
+        The function f.  It maps points of shape (m, 2) to values of shape (m,) or (m, 1).
+    X : array-like of shape (n, 2)
+        The points to draw, which also determine the plotted region.
+    n_grid : int, default=100
+        The number of grid points per axis; f is evaluated at n_grid^2 points.
+    n_levels : int, default=8
+        The number of contour lines on each side of 0.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from mercer import KernelRidge
+    >>> from mercer.datasets import moons
+    >>> from mercer.plotting import contours
+    >>> X, y = moons(100, random_state=0)
+    >>> model = KernelRidge(alpha=0.1, kernel="rbf", gamma=2.0).fit(X, 2 * y - 1)
+    >>> ax = contours(model.expansion_, X, ax=Figure().subplots())
+    >>> ax.get_aspect()
+    1.0
+    """
+    window = plane_window(X, n_grid)
+    values = window.evaluate(expansion_or_function)
+    return _with_points(new_axes(ax, (5.6, 5.0)), window, values, n_levels)
+
+
+@plot
+def eigenfunctions(
+    model: Any,
+    X: Any = None,
+    components: Sequence[int] | None = None,
+    n_grid: int = 80,
+    axes: Any = None,
+) -> np.ndarray:
+    """Plot the components x -> <w_j, phi(x) - mu> of a kernel PCA of points with two columns.
+
+    w_j is a principal direction in feature space, and mu is the mean.  Each component
+    has its own panel, with the eigenvalue in the title, and its own colour scale.
+
+    Parameters
+    ----------
+    model : KernelPCA
+        A model fitted to points with two columns.
+    X : array-like of shape (n, 2), default=None
+        The points to draw; None draws the training points.
+    components : sequence of int, default=None
+        The components, counted from 0; None means the first eight.
+    n_grid : int, default=80
+        The number of grid points per axis.  The model is evaluated once, at n_grid^2 points.
+    axes : array of matplotlib Axes, default=None
+        The axes to draw into, at least one per component.  None creates a new figure with four
+        panels per row.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        The axes of each component.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from mercer import KernelPCA
+    >>> from mercer.datasets import three_clusters
+    >>> from mercer.plotting import eigenfunctions
+    >>> X, _ = three_clusters(90, random_state=3)
+    >>> model = KernelPCA(2, kernel="rbf", gamma=10.0).fit(X)
+    >>> axes = eigenfunctions(model, n_grid=20, axes=Figure().subplots(1, 2))
+    >>> [ax.get_title() for ax in axes]
+    ['1: eigenvalue 22.08', '2: eigenvalue 21.65']
+    """
+    values = require_attribute(model, "eigenvalues_")
+    window = plane_window(
+        require_attribute(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions"
+    )
+    if components is None:
+        components = range(min(8, len(values)))
+    chosen = check_components(components, len(values))
+    scores = np.asarray(model.transform(window.grid), dtype=float)
+    panels = _new_panels(len(chosen), window) if axes is None else _user_panels(axes, len(chosen))
+    for ax, j in zip(panels, chosen, strict=True):
+        _with_points(ax, window, scores[:, j], n_levels=6)
+        ax.set_title(f"{j + 1}: eigenvalue {values[j]:.4g}")
+    return panels
+
+
+@plot
+def preimage_path(
+    expansion: Expansion,
+    start: Any,
+    ax: Axes | None = None,
+    *,
+    method: str = "fixed_point",
+    n_steps: int = 50,
+    n_grid: int = 100,
+) -> Axes:
+    """Plot the iterations z of a pre-image algorithm over the contours of |phi(z) - f|.
+
+    Parameters
+    ----------
+    expansion : Expansion of one function
+        The function f whose pre-image is computed, on points with two columns.
+    start : array-like of shape (m, 2)
+        The start of each path.
+    method : {"fixed_point", "regularized", "gradient"}, default="fixed_point"
+        The algorithm, as in `Expansion.preimage`.
+    n_steps : int, default=50
+        The maximum number of iterations of each path.
+    n_grid : int, default=100
+        The number of grid points per axis; the residual is evaluated at n_grid^2 points.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from mercer import Expansion
+    >>> from mercer.datasets import moons
+    >>> from mercer.kernels import RBF
+    >>> from mercer.plotting import preimage_path
+    >>> X, _ = moons(60, random_state=0)
+    >>> f = Expansion.mean(RBF(0.4), X)
+    >>> ax = preimage_path(f, [[-1.0, 1.0], [2.0, 1.0]], ax=Figure().subplots(), n_grid=20)
+    >>> len(ax.lines)  # a path, its start and its end, twice
+    6
+    """
+    if len(expansion) != 1:
+        raise ValueError(
+            f"the expansion has {len(expansion)} functions, but the plot can show only one - "
+            f"usually because all reconstructions were passed - try f[0]"
+        )
+    if method not in _ITERATIVE_METHODS:
+        raise ValueError(
+            f"method={method!r} has no path to plot - usually because it is not iterative - try "
+            f"one of {_ITERATIVE_METHODS}"
+        )
+    start = np.atleast_2d(np.asarray(start, dtype=float))
+    window = plane_window(expansion.points, n_grid)
+    target = PreImageTarget(expansion.kernel, window.points, expansion.coefficients.T)
+    grid = window.grid if target.lower is None else np.maximum(window.grid, target.lower)
+    squares = target.costs(grid, np.zeros(len(grid), dtype=int)) + target.squared_norms
+    distance = np.sqrt(target.factor * np.maximum(squares, 0.0))
+    from matplotlib.patheffects import withStroke
+
+    ax = _with_points(new_axes(ax, (5.6, 5.0)), window, distance, 8)
+    for i, path in enumerate(_path(expansion, z, method, n_steps) for z in start):
+        colour = PALETTE[(i + 1) % len(PALETTE)]
+        # A white outline makes the path visible on any background colour.
+        outline = [withStroke(linewidth=3.0, foreground="white")]
+        ax.plot(*path.T, color=colour, linewidth=1.5, path_effects=outline, zorder=4)
+        ax.scatter(path[:, 0], path[:, 1], s=12, color=colour, zorder=4)
+        for z, marker, size, label in ((path[0], "o", 7, "start"), (path[-1], "*", 14, "end")):
+            end_style: Style = {"markeredgecolor": colour, "markersize": size, "zorder": 5}
+            ax.plot(*z, marker, color="white", label=None if i else label, **end_style)
+    return legend_below(ax)
+
+
+def _with_points(ax: Axes, window: PlotWindow, values: np.ndarray, n_levels: int) -> Axes:
+    """Draw a function on the grid of a window, and the points of the window."""
+    draw_function(ax, window, values, n_levels)
+    horizontal, vertical = window.points.T
+    ax.scatter(horizontal, vertical, s=14, color="0.1", **POINT_STYLE)
+    return ax
+
+
+def _user_panels(axes: Any, count: int) -> np.ndarray:
+    """Return the first `count` of the axes that the user has passed."""
+    flat = np.ravel(np.asarray(axes, dtype=object))
+    if len(flat) < count:
+        raise ValueError(
+            f"there are {count} functions to draw, but only {len(flat)} axes - usually because "
+            f"the grid has too few rows - try plt.subplots with more panels, or fewer components"
+        )
+    return flat[:count]
+
+
+def _new_panels(count: int, window: PlotWindow) -> np.ndarray:
+    """Return the axes of a new figure, with the aspect ratio of the window."""
+    import matplotlib.pyplot as plt
+
+    horizontal, vertical = (side[-1] - side[0] for side in window.sides)
+    # The height of a panel in inches; 0.6 is the height of the title.
+    height = 0.6 + 2.7 * float(np.clip(vertical / horizontal, 0.4, 2.0))
+    columns = min(_MAX_COLUMNS, count)
+    rows = -(-count // columns)
+    figure = plt.figure(figsize=(3.0 * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
+    for unused in grid[count:]:
+        figure.delaxes(unused)
+    for lowest in grid[max(0, count - columns) : count]:  # the lowest panel of each column
+        lowest.tick_params(labelbottom=True)
+    return grid[:count]
+
+
+def _path(expansion: Expansion, z: np.ndarray, method: str, n_steps: int) -> np.ndarray:
+    """Return z after 0, 1, 2, ... iterations, until convergence."""
+    path = [z]
+    with warnings.catch_warnings():
+        # Warnings are ignored, because the iteration is stopped early on purpose.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for step in range(1, n_steps + 1):
+            result = expansion.preimage(method, start=z[None], max_iter=step)
+            path.append(result.points[0])
+            if result.report.n_iter < step:
+                break
+    return np.array(path)
+
+
+@plot
+def witness(
+    result_or_expansion: Any, X: Any, Y: Any, ax: Axes | None = None, *, n_grid: int | None = None
+) -> Axes:
+    """Plot the witness function of a two-sample test, with both samples.
+
+    The witness function f = mean of k(x, .) - mean of k(y, .) is positive where X has more mass
+    than Y.  In one dimension, f is a curve, and marks below it show the samples.  In two
+    dimensions, f is shown in colours (red is positive), with a line at f = 0.
+
+    Parameters
+    ----------
+    result_or_expansion : TwoSampleResult, Expansion of one function, or callable
+        The result of a test, or the witness function itself.
+    X, Y : array-like of shape (m, d) and (n, d)
+        The samples, with d = 1 or 2 columns.
+    n_grid : int, default=None
+        The number of grid points per axis at which f is evaluated; None means 400 in one dimension
+        and 100 in two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from mercer import two_sample_test
+    >>> from mercer.plotting import witness
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(80, 1)), rng.laplace(size=(80, 1))
+    >>> ax = witness(two_sample_test(X, Y), X, Y, ax=Figure().subplots())
+    >>> ax.get_ylabel()
+    'witness'
+    """
+    f = getattr(result_or_expansion, "witness", result_or_expansion)
+    if not callable(f):
+        raise TypeError(
+            f"got {result_or_expansion!r}, which has no witness function - usually because the "
+            f"samples were passed first - try the result of two_sample_test, or an Expansion"
+        )
+    X, Y = as_vectors(X, "X"), as_vectors(Y, "Y")
+    for sample, name in ((X, "X"), (Y, "Y")):
+        if sample.shape[0] == 0:
+            raise ValueError(
+                f"{name} has no points - usually because a selection is empty - try the samples of "
+                f"the test"
+            )
+    if X.shape[1] != Y.shape[1] or X.shape[1] not in (1, 2):
+        raise ValueError(
+            f"the samples have shapes {X.shape} and {Y.shape}, but the plot needs "
+            f"one or two columns, the same for both samples - try to select one or two columns"
+        )
+    both, index = concatenate(X, Y), np.repeat([0, 1], [X.shape[0], Y.shape[0]])
+    if X.shape[1] == 1:
+        return _line(f, window_around(both, n_grid or 400, 0.08), index, ax)
+    return _plane(f, plane_window(both, n_grid or 100), index, ax)
+
+
+def _line(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axes:
+    """Plot the witness function in one dimension."""
+    values, x = window.evaluate(f, "witness"), window.sides[0]
+    ax = new_axes(ax, (6.0, 4.0))
+    ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=1)
+    (red, _), (blue, _) = _sample_styles()
+    for where, colour in ((values > 0, red), (values < 0, blue)):
+        ax.fill_between(x, 0.0, values, where=where, interpolate=True, color=colour, alpha=0.2)
+    ax.plot(x, values, color="0.15", linewidth=2.0, label="witness")
+    for c, (name, colour, height) in enumerate((("X", red, 0.05), ("Y", blue, 0.02))):
+        sample = window.points[index == c, 0]
+        # The marks are at a fixed height above the axis, which does not depend on the values.
+        above_axis: Style = {"transform": ax.get_xaxis_transform()}
+        marks: Style = {"alpha": min(1.0, 0.3 + 40.0 / len(sample)), "markersize": 8} | above_axis
+        ax.plot(sample, np.full_like(sample, height), "|", color=colour, label=name, **marks)
+    span = float(np.ptp(values)) or 1.0
+    ax.set_ylim(values.min() - 0.18 * span, values.max() + 0.08 * span)  # leave space for the marks
+    ax.set(xlim=(x[0], x[-1]), xlabel="x", ylabel="witness")
+    ax.legend(framealpha=0.85, edgecolor="none")
+    return open_frame(ax)
+
+
+def _plane(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axes:
+    """Plot the witness function in two dimensions."""
+    values = window.evaluate(f, "witness")
+    ax = draw_function(new_axes(ax, (5.8, 5.0)), window, values, n_levels=8)
+    labels = Labels(names=["X", "Y"], classes=index)
+    scatter(ax, window.points, labels, "0.1", _sample_styles(), s=18, **POINT_STYLE)
+    ax.legend(loc="upper right", framealpha=0.85, edgecolor="none", markerscale=1.5)
+    return ax
+
+
+def _sample_styles() -> list[tuple[Any, str]]:
+    """Return the styles of X (the colour of positive values) and Y (of negative values)."""
+    return diverging_styles(0.95, 0.05)
