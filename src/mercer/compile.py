@@ -29,6 +29,7 @@ from ._core import (
     COMPILED_FUNCTIONS,
     JIT_FUNCTIONS,
     NotDifferentiableError,
+    Points,
     Progress,
     ProgressStep,
     compile_seconds,
@@ -240,7 +241,7 @@ def _structured_kernels(rng: np.random.Generator) -> Iterator[tuple[Any, Any]]:
     yield from ((kernel, graphs) for kernel in graph_kernels)
 
 
-def _evaluate(kernel: Any, X: Any) -> None:
+def _evaluate(kernel: Any, X: Points) -> None:
     """Evaluate a kernel, a product with its kernel matrix, and its derivatives if they exist."""
     some = take(X, np.arange(2))
     K, values = gram(kernel, X, storage="tiled"), kernel(some, X)

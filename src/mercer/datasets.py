@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import make_circles, make_moons, make_swiss_roll
 
-from ._core import as_generator
+from ._core import RandomState, as_generator
 from .kernels import Graphs
 
 __all__ = [
@@ -513,7 +513,7 @@ def _sklearn_seed(random_state: Seed) -> int | np.random.RandomState:
     return random_state
 
 
-def _check(n_samples: Any, random_state: Any, **scales: Any) -> None:
+def _check(n_samples: Any, random_state: RandomState, **scales: Any) -> None:
     """Raise an error unless n_samples >= 1, random_state is valid and all scales are >= 0."""
     cause = "usually the result of / or a number read as a string - try int(n_samples)."
     _require(Integral, "n_samples", n_samples, f", not an integer - {cause}")

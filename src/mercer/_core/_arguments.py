@@ -7,17 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "MemoryLimit",
-    "Points",
-    "ProgressCallback",
-    "RandomState",
-    "as_generator",
-    "check_choice",
-    "is_count",
-    "seeded_generator",
-]
-
 # The points of a kernel: a matrix with one row per point (dense or sparse), a data frame, a list of
 # strings, sets or graphs, or indices.  Which of them is allowed depends on the kernel, so that no
 # static type can say more.

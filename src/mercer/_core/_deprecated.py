@@ -10,14 +10,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, cast
 
-__all__ = [
-    "FORMER_MODULES",
-    "FORMER_NAMES",
-    "former_name",
-    "former_names",
-    "install_former_modules",
-]
-
 # Packages that were moved: former import path -> present import path.
 FORMER_MODULES = {
     "mercer.cli": "mercer.app.cli",

@@ -12,20 +12,6 @@ import numpy as np
 
 _MAX_CONTEXT = 60  # characters of the text shown on either side of a syntax error
 
-__all__ = [
-    "DensifyWarning",
-    "KernelMismatchError",
-    "KernelRangeError",
-    "KernelSyntaxError",
-    "MemoryBudgetError",
-    "ModelFileError",
-    "NotDifferentiableError",
-    "NotMercerWarning",
-    "NotPositiveDefiniteError",
-    "not_finite_error",
-    "warn_caller",
-]
-
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
     """A matrix that must be positive definite is not positive definite.

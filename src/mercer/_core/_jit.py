@@ -25,20 +25,6 @@ import numpy as np
 
 from ._resources import running_resources
 
-__all__ = [
-    "COMPILED_FUNCTIONS",
-    "JIT_FUNCTIONS",
-    "JitFunction",
-    "Stopwatch",
-    "bitcast_float",
-    "bitcast_int",
-    "compile_seconds",
-    "fmax",
-    "fmin",
-    "jit",
-]
-
-
 # Every function decorated with `jit` in the modules imported so far.
 JIT_FUNCTIONS: list[JitFunction] = []
 # The names of the functions that numba has compiled in this process, not those read from its cache.

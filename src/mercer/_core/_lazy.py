@@ -16,8 +16,6 @@ from typing import Any
 
 from ._deprecated import former_name
 
-__all__ = ["attach", "optional_type"]
-
 
 def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package, read from its stub file.

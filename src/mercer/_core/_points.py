@@ -16,23 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_array
 
-__all__ = [
-    "PointCollection",
-    "as_csr",
-    "as_float64",
-    "as_numpy",
-    "as_vectors",
-    "concatenate",
-    "get_column",
-    "is_table",
-    "length",
-    "reject_masked",
-    "reject_structured",
-    "same_points",
-    "single_column",
-    "snapshot",
-    "take",
-]
+from ._arguments import Points
 
 
 class PointCollection(ABC):
@@ -53,7 +37,7 @@ class PointCollection(ABC):
         """Return these points followed by `others`, a collection or a list of points."""
 
 
-def length(X: Any) -> int:
+def length(X: Points) -> int:
     """Return the number of points in X."""
     shape = getattr(X, "shape", None)
     if shape is not None:
@@ -63,7 +47,7 @@ def length(X: Any) -> int:
     return len(X)
 
 
-def is_table(X: Any) -> bool:
+def is_table(X: Points) -> bool:
     """Return True if X is a pandas or polars data frame, or a column of one.
 
     An `xarray.DataArray` is not a table: it has some methods with the same names, but neither
@@ -73,7 +57,7 @@ def is_table(X: Any) -> bool:
     return has_methods and (hasattr(X, "columns") or hasattr(X, "to_list"))
 
 
-def as_numpy(X: Any) -> Any:
+def as_numpy(X: Points) -> Any:
     """Convert arrays of other libraries (xarray, PyTorch, PyArrow) to NumPy arrays.
 
     Other collections of points are returned unchanged.
@@ -82,12 +66,12 @@ def as_numpy(X: Any) -> Any:
     return np.asarray(X) if hasattr(X, "__array__") and not is_supported else X
 
 
-def get_column(X: Any, position: int) -> Any:
+def get_column(X: Points, position: int) -> Any:
     """Return the column of a data frame at an integer position."""
     return X.iloc[:, position] if hasattr(X, "iloc") else X.to_series(position)
 
 
-def single_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
+def single_column(X: Points, owner: str, *, matrix: bool = False) -> Any:
     """Return the single column of a table or of a 2-D array of objects, whose values are points.
 
     A table with several columns raises a TypeError.  If `matrix` is True, rows of numbers are also
@@ -109,7 +93,7 @@ def single_column(X: Any, owner: str, *, matrix: bool = False) -> Any:
     return X
 
 
-def take(X: Any, rows: Any) -> Any:
+def take(X: Points, rows: Any) -> Any:
     """Return the points X[rows]; `rows` is a slice, an index array or a boolean mask."""
     if isinstance(X, (np.ndarray, PointCollection)) or sp.issparse(X):
         return X[rows]
@@ -123,7 +107,7 @@ def take(X: Any, rows: Any) -> Any:
     return X[rows.astype(np.intp)] if is_table(X) else [X[i] for i in rows]
 
 
-def concatenate(X: Any, Z: Any) -> Any:
+def concatenate(X: Points, Z: Points) -> Any:
     """Return the points of X followed by those of Z."""
     if isinstance(X, PointCollection):
         return X.joined(Z)
@@ -144,7 +128,7 @@ def concatenate(X: Any, Z: Any) -> Any:
     return [*X, *Z]
 
 
-def same_points(X: Any, Z: Any) -> bool:
+def same_points(X: Points, Z: Points) -> bool:
     """Return True if X and Z contain the same points in the same order."""
     if X is Z:
         return True
@@ -173,7 +157,7 @@ def _equal(x: Any, z: Any) -> bool:
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-def as_vectors(X: Any, owner: str) -> Any:
+def as_vectors(X: Points, owner: str) -> Any:
     """Check that X contains finite vectors and return it as a floating-point array or CSR matrix.
 
     float32 and float64 are kept; integers, booleans and float16 become float64.
@@ -202,7 +186,7 @@ _ARRAY_LIKE = ("__len__", "__array__", "shape")
 _GRAPHS = ("graphs", "WeisfeilerLehman, ShortestPath, RandomWalk, ...")
 
 
-def reject_structured(X: Any, owner: str) -> None:
+def reject_structured(X: Points, owner: str) -> None:
     """Raise an error that suggests other kernels if X contains strings, sets or graphs."""
     reject_masked(X, "X")
     if isinstance(X, Mapping) or not any(hasattr(X, name) for name in _ARRAY_LIKE):
@@ -245,7 +229,7 @@ def reject_masked(values: Any, name: str) -> None:
         )
 
 
-def _refuse_columns(X: Any, owner: str) -> None:
+def _refuse_columns(X: Points, owner: str) -> None:
     """Raise a ValueError if a column of a table contains strings or objects."""
     if not (is_table(X) and len(X.shape) == 2 and X.shape[0]):
         return
@@ -270,7 +254,7 @@ def _is_text(value: Any) -> bool:
     return False
 
 
-def snapshot(X: Any, *, arrays: bool = True) -> Any:
+def snapshot(X: Points, *, arrays: bool = True) -> Any:
     """Return a copy of the points that is not affected if the objects in X are modified.
 
     Sets, lists, dictionaries, arrays and networkx graphs are copied.  Objects of unknown classes
@@ -297,7 +281,7 @@ def snapshot(X: Any, *, arrays: bool = True) -> Any:
     return X.copy() if arrays else X
 
 
-def _snapshot_table(X: Any) -> Any:
+def _snapshot_table(X: Points) -> Any:
     """Return a copy of a pandas object, including the Python objects in its columns."""
     if X.ndim == 1:
         if not _holds_objects(X.dtype):
@@ -333,12 +317,12 @@ def _copy_point(x: Any) -> Any:
     return x.copy() if is_mutable or is_networkx else x
 
 
-def as_csr(X: Any) -> Any:
+def as_csr(X: Points) -> Any:
     """Convert a sparse matrix to CSR, which supports row indexing; return others unchanged."""
     return X.tocsr() if hasattr(X, "tocsr") else X
 
 
-def as_float64(X: Any) -> Any:
+def as_float64(X: Points) -> Any:
     """Convert float32 points to float64, because factorisations of K need this precision.
 
     Other points are returned unchanged.

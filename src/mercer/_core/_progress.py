@@ -23,8 +23,6 @@ from dataclasses import replace
 from ._arguments import ProgressCallback
 from ._resources import entered, running_resources
 
-__all__ = ["Progress", "ProgressStep", "capture_progress", "progress"]
-
 _BAR_WIDTH = 20  # width of the progress bar in characters
 _REFRESH_SECONDS = 0.1  # minimum time between two updates of a line on a terminal
 _lock = threading.RLock()  # shared by all instances, because they write to the same terminal

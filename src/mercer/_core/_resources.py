@@ -20,19 +20,6 @@ import numpy as np
 from ._arguments import MemoryLimit, ProgressCallback, RandomState, is_count, seeded_generator
 from ._errors import MemoryBudgetError
 
-__all__ = [
-    "Resources",
-    "budget_in_bytes",
-    "check_budget",
-    "check_threads",
-    "entered",
-    "format_bytes",
-    "reserve",
-    "resource_scope",
-    "running_resources",
-    "thread_count",
-]
-
 _REAL_TYPES = (int, float, np.integer, np.floating)
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {f"{u}i": 1024**i for i, u in enumerate("kmgt", start=1)}

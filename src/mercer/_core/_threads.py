@@ -26,19 +26,6 @@ from threadpoolctl import ThreadpoolController
 
 from ._resources import check_threads
 
-__all__ = [
-    "ENTRY_WORK",
-    "all_blas_threads",
-    "blas_threads",
-    "entry_point",
-    "ignore_overflow",
-    "one_blas_thread",
-    "ordered_sum",
-    "run_in_threads",
-    "slices",
-    "split_evenly",
-]
-
 T = TypeVar("T")
 _pool_state = threading.local()  # attribute `in_pool`: True in a thread that executes jobs
 # Methods that `entry_point` wraps although they are private: f(x) and K @ V call them.

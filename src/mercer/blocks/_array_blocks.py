@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._core import (
+    Points,
     ProgressCallback,
     ProgressStep,
     check_threads,
@@ -21,8 +22,6 @@ from .._core import (
     run_in_threads,
 )
 from ._blocks import BlockRows, Blocks, string_column_names, tree_reduce, validate_block
-
-__all__ = ["ArrayBlocks", "LocalBlocks", "rows_per_block"]
 
 _BLOCK_BYTES = 2**24  # default size of a block: efficient for the BLAS, but small in memory
 _MIN_BLOCK_ROWS = 256  # minimum number of rows of a default block, for points with many columns
@@ -135,7 +134,7 @@ class ArrayBlocks(LocalBlocks):
     names: list[str] | None = None
 
     @classmethod
-    def from_array(cls, X: Any, rows: int | None = None) -> Self:
+    def from_array(cls, X: Points, rows: int | None = None) -> Self:
         """Split an array or a data frame into blocks of `rows` rows."""
         if is_table(X):
             return replace(cls.below([X.to_numpy()], rows), names=string_column_names(X))

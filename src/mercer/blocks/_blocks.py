@@ -10,15 +10,6 @@ import numpy as np
 
 from .._core import MemoryLimit, Points, ProgressCallback, check_budget, length
 
-__all__ = [
-    "BlockRows",
-    "Blocks",
-    "concatenate_blocks",
-    "string_column_names",
-    "tree_reduce",
-    "validate_block",
-]
-
 
 class BlockRows(NamedTuple):
     """The data of one block.
@@ -83,7 +74,7 @@ class Blocks(ABC):
     weights: Any = None
 
     @staticmethod
-    def of(X: Any, rows: int | None = None) -> Blocks:
+    def of(X: Points, rows: int | None = None) -> Blocks:
         """Split an array or a data frame into blocks.
 
         Parameters
@@ -241,7 +232,7 @@ def _points(rows: BlockRows) -> np.ndarray:
 
 
 def validate_block(
-    place: int, start: int, X: Any, y: Any, weights: Any, width: int | None, size: int
+    place: int, start: int, X: Points, y: Any, weights: Any, width: int | None, size: int
 ) -> BlockRows:
     """Validate the data of one block, and convert it to arrays.
 
@@ -296,7 +287,7 @@ def validate_block(
     return BlockRows(place, start, X, y, weights)
 
 
-def _as_array(X: Any) -> np.ndarray:
+def _as_array(X: Points) -> np.ndarray:
     """Return an array or the values of a data frame; Python strings become a string array."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     return X.astype(np.str_) if X.dtype.kind == "O" and X.ndim == 1 and _are_strings(X) else X

@@ -18,6 +18,7 @@ import numpy as np
 
 from .._core import (
     MemoryBudgetError,
+    Points,
     ProgressCallback,
     check_threads,
     format_bytes,
@@ -26,15 +27,13 @@ from .._core import (
 )
 from ._blocks import Blocks, string_column_names, tree_reduce, validate_block
 
-__all__ = ["DaskBlocks", "is_dask"]
-
 _OBJECT_DTYPE = np.dtype(object)
 _WORKER_TIMEOUT = 30.0  # seconds to wait for a worker, which Dask may be restarting
 # Dask warns of larger task graphs; ours contain feature maps, so the warning is disabled.
 _GRAPH_WARNING_SIZE = "1 TiB"
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: Points) -> bool:
     """Return True if X is a Dask collection, without importing Dask."""
     return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
 
@@ -67,7 +66,7 @@ class DaskBlocks(Blocks):
     _sent: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_dask(cls, X: Any, what: str = "X") -> Self:
+    def from_dask(cls, X: Points, what: str = "X") -> Self:
         """Return the blocks of a Dask array or data frame.
 
         For a data frame, this reads the data once, to compute the sizes of the partitions.  `what`
@@ -216,7 +215,7 @@ class _Shared:
 
 
 def _task(
-    f: Any, common: _Shared, place: int, start: int, X: Any, y: Any, w: Any, *expected: Any
+    f: Any, common: _Shared, place: int, start: int, X: Points, y: Any, w: Any, *expected: Any
 ) -> Any:
     """Validate one block and call f, in one thread; this is a Dask task."""
     return _in_one_thread(_checked_call, f, common.parts, place, start, X, y, w, *expected)
@@ -228,13 +227,13 @@ def _job(f: Any, static: _Shared, inputs: _Shared, job: Any) -> Any:
 
 
 def _checked_call(
-    f: Any, shared: Any, place: int, start: int, X: Any, y: Any, w: Any, width: Any, size: int
+    f: Any, shared: Any, place: int, start: int, X: Points, y: Any, w: Any, width: Any, size: int
 ) -> Any:
     """Validate a block and return the value of f for it."""
     return f(validate_block(place, start, X, y, w, width, size), *shared)
 
 
-def _mapped(common: _Shared, place: int, start: int, X: Any, width: Any, size: int) -> Any:
+def _mapped(common: _Shared, place: int, start: int, X: Points, width: Any, size: int) -> Any:
     """Compute one block of `mapped` in one thread; this is a Dask task."""
     return _in_one_thread(
         common.parts[0], validate_block(place, start, X, None, None, width, size).X
@@ -336,7 +335,7 @@ def _check_workers() -> None:
     _workers_with_mercer.update(specs)
 
 
-def _chunk_sizes(X: Any, what: str) -> tuple[int, ...]:
+def _chunk_sizes(X: Points, what: str) -> tuple[int, ...]:
     """Return the numbers of rows of the chunks of a Dask array, after validation."""
     if X.ndim not in (1, 2):
         raise ValueError(f"{what} has {X.ndim} axes, but points must have two axes and targets one")

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._core import length
+from .._core import Points, length
 from ._blocks import Blocks
 from ._dask_blocks import DaskBlocks, is_dask
 
-__all__ = ["as_blocks", "is_chunked", "with_targets"]
 
-
-def is_chunked(X: Any) -> bool:
+def is_chunked(X: Points) -> bool:
     """Return True if X consists of blocks: an instance of `Blocks`, or a Dask collection.
 
     Examples
@@ -27,7 +25,7 @@ def is_chunked(X: Any) -> bool:
     return isinstance(X, Blocks) or is_dask(X)
 
 
-def as_blocks(X: Any, what: str = "X") -> Blocks:
+def as_blocks(X: Points, what: str = "X") -> Blocks:
     """Return X as Blocks; a Dask collection is wrapped.
 
     `what` is the name of the argument for error messages.
@@ -35,7 +33,7 @@ def as_blocks(X: Any, what: str = "X") -> Blocks:
     return X if isinstance(X, Blocks) else DaskBlocks.from_dask(X, what)
 
 
-def with_targets(X: Any, y: Any = None, weights: Any = None) -> Blocks:
+def with_targets(X: Points, y: Any = None, weights: Any = None) -> Blocks:
     """Return the blocks of X together with targets y and sample weights.
 
     y and `weights` may be blocks of the same sizes as those of X, or arrays in memory.

@@ -16,8 +16,6 @@ from .._core import Points, ProgressCallback, take
 from ._blocks import BlockRows, Blocks, concatenate_blocks
 from ._dispatch import with_targets
 
-__all__ = ["map_rows", "reduce_rows", "select_rows"]
-
 
 def reduce_rows(
     X: Points | Blocks,

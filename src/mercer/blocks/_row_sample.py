@@ -16,8 +16,6 @@ import numpy as np
 
 from ._blocks import BlockRows, Blocks
 
-__all__ = ["RowSample", "hash_rows", "sample_rows"]
-
 
 class RowSample(NamedTuple):
     """A sample of rows.

@@ -9,17 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._core import Points
 from ..blocks import Blocks, RowSample, as_blocks, sample_rows
 from ..gram import CANDIDATES_PER_LANDMARK, DEFAULT_CANDIDATES, Landmarks
-
-__all__ = [
-    "call_on_blocks",
-    "check_block_support",
-    "draw_candidates",
-    "in_memory",
-    "require_landmarks",
-    "require_products",
-]
 
 _ROWWISE_METHODS = (  # methods whose result has one row per point
     *("transform", "predict", "decision_function", "predict_proba", "predict_log_proba"),
@@ -27,7 +19,7 @@ _ROWWISE_METHODS = (  # methods whose result has one row per point
 )
 
 
-def check_block_support(model: Any, method: str, X: Any) -> Blocks:
+def check_block_support(model: Any, method: str, X: Points) -> Blocks:
     """Return the points of a fit as `Blocks`; raise an error if the estimator needs an array.
 
     Parameters
@@ -107,7 +99,7 @@ def in_memory(values: Any) -> Any:
     return values.to_array() if isinstance(values, Blocks) else values
 
 
-def call_on_blocks(model: Any, name: str, X: Any, *args: Any, **params: Any) -> Any:
+def call_on_blocks(model: Any, name: str, X: Points, *args: Any, **params: Any) -> Any:
     """Call a method of a fitted estimator for data in blocks and return the result as lazy blocks.
 
     Parameters

@@ -8,15 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import entry_point, length, optional_type
+from .._core import MemoryLimit, Points, RandomState, entry_point, length, optional_type
 from ..expansion import Expansion, Primal
 from ..kernels import Features, Kernel, Linear, Precomputed
 from ._kernel_estimator import KernelEstimator
 from ._parzen_density import ParzenDensity
 from .features import ExplicitFeatures
-
-__all__ = ["compress", "to_dual", "to_primal"]
-
 
 E = TypeVar("E", bound=KernelEstimator)
 
@@ -29,8 +26,8 @@ def compress(
     max_error: float | None = None,
     method: str = "auto",
     max_iter: int = 100,
-    random_state: Any = None,
-    max_memory: Any = None,
+    random_state: RandomState = None,
+    max_memory: MemoryLimit = None,
     K: Any = None,
 ) -> E:
     """Return a copy of a fitted estimator whose functions are expansions in fewer points.
@@ -135,7 +132,7 @@ _Pipeline = optional_type("sklearn.pipeline", "Pipeline")
 
 
 @entry_point
-def to_primal(estimator: E, *, max_memory: Any = None) -> E:
+def to_primal(estimator: E, *, max_memory: MemoryLimit = None) -> E:
     """Convert a fitted kernel model to a linear model with weights for explicit features.
 
         f(.) = sum_i a_i k(x_i, .) = <w, phi(.)>,     w = sum_i a_i phi(x_i)
@@ -187,7 +184,9 @@ def to_primal(estimator: E, *, max_memory: Any = None) -> E:
 
 
 @entry_point
-def to_dual(model: Any, X: Any, *, tol: float = 1e-6, max_memory: Any = None) -> Expansion:
+def to_dual(
+    model: Any, X: Points, *, tol: float = 1e-6, max_memory: MemoryLimit = None
+) -> Expansion:
     """Convert a linear model on features to an expansion in its training points.
 
         <w, phi(.)> = sum_i a_i k(x_i, .),     k(x, z) = phi(x) . phi(z)

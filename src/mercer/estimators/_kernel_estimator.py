@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from .._core import (
     KernelSyntaxError,
+    MemoryLimit,
     Points,
     as_float64,
     as_numpy,
@@ -49,20 +50,6 @@ from ._parameters import (
     predict_method,
 )
 from ._training_sample import Sample, check_weights
-
-__all__ = [
-    "NO_TARGETS",
-    "ExploreMixin",
-    "KernelEstimator",
-    "KernelLike",
-    "LandmarkMixin",
-    "NamedKernelEstimator",
-    "Seed",
-]
-
-
-__all__ += ["SklearnGPKernel", "points_need_no_validation", "record_n_features"]
-
 
 # Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
 NO_TARGETS = object()
@@ -180,7 +167,7 @@ class KernelEstimator(BaseEstimator):
 
     def _check_points(
         self,
-        X: Any,
+        X: Points,
         y: Any = None,
         *,
         reset: bool,
@@ -229,7 +216,7 @@ class KernelEstimator(BaseEstimator):
 
     def _sample(
         self,
-        X: Any,
+        X: Points,
         y: Any = NO_TARGETS,
         sample_weight: Any = None,
         *,
@@ -302,7 +289,7 @@ class KernelEstimator(BaseEstimator):
         """Draw the rows from which kernel parameters and landmarks are computed."""
         return draw_candidates(blocks)
 
-    def _expects_matrix(self, X: Any) -> bool:
+    def _expects_matrix(self, X: Points) -> bool:
         """Return True if X must be a numeric matrix.
 
         This is the case if the kernel is defined on vectors, or, for kernels that accept several
@@ -330,7 +317,7 @@ class KernelEstimator(BaseEstimator):
         """The error certificate of a model returned by `compress`; None for other models."""
         return getattr(self.expansion_, "reduction", None)
 
-    def _check_new(self, X: Any) -> Any:
+    def _check_new(self, X: Points) -> Any:
         """Return validated new points in float64.
 
         Distances are small differences of large numbers, for which float32 is not accurate enough.
@@ -339,7 +326,7 @@ class KernelEstimator(BaseEstimator):
         X = self._check_points(X, reset=False)
         return X if self._precomputed else as_float64(X)
 
-    def _self_kernel(self, X: Any, training_diagonal: Any, purpose: str) -> np.ndarray:
+    def _self_kernel(self, X: Points, training_diagonal: Any, purpose: str) -> np.ndarray:
         """Return k(x, x) for each point, or raise an error if it is unknown.
 
         A precomputed matrix of kernel values between new and training points has k(x, x) on its
@@ -365,7 +352,7 @@ class KernelEstimator(BaseEstimator):
         return np.asarray(self.kernel_.diag(X), dtype=np.float64)
 
     @predict_method
-    def _values(self, X: Any) -> np.ndarray:
+    def _values(self, X: Points) -> np.ndarray:
         """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
         check_is_fitted(self)
         return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
@@ -390,7 +377,7 @@ class KernelEstimator(BaseEstimator):
             flat = self.dual_coef_.ndim == 1
             self.dual_coef_ = reduced.coefficients[:, 0] if flat else reduced.coefficients
 
-    def _to_primal(self, max_memory: Any) -> None:
+    def _to_primal(self, max_memory: MemoryLimit) -> None:
         """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
         self._compress(lambda f: f.to_primal(max_memory=max_memory))
 
@@ -554,7 +541,7 @@ def _remedy(kernel: Any, name: str, value: Any) -> str:
     return "Set the parameters of the kernel itself"
 
 
-def points_need_no_validation(model: BaseEstimator, X: Any, reset: bool) -> bool:
+def points_need_no_validation(model: BaseEstimator, X: Points, reset: bool) -> bool:
     """Return True if scikit-learn's validation would return the matrix X unchanged.
 
     The validation is then skipped, as it is slow compared with a prediction for a few points.
@@ -591,7 +578,7 @@ def _all_finite(a: np.ndarray) -> bool:
         return bool(np.isfinite(a.sum()))
 
 
-def _as_float(X: Any) -> Any:
+def _as_float(X: Points) -> Any:
     """Return X unchanged if it is float32 or float64; convert other types to float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
@@ -602,7 +589,7 @@ def _as_float(X: Any) -> Any:
 class ExploreMixin:
     """Mixin for models with an embedding that can be displayed interactively."""
 
-    def explore(self, X: Any = None, **options: Any) -> Any:
+    def explore(self, X: Points = None, **options: Any) -> Any:
         """Open the interactive explorer for the embedding of this model.
 
         Parameters

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 
-from .._core import as_vectors, length
+from .._core import Points, as_vectors, length
 from ..blocks import is_chunked
 from ..expansion import Expansion
 from ..kernels import Kernel
@@ -26,8 +26,6 @@ from ._parameters import (
     solver,
 )
 from ._training_sample import Sample, check_weights
-
-__all__ = ["KernelKMeans"]
 
 _DEFAULT_N_INIT = 10  # number of starts for n_init="auto", unless `init` is an array
 # A squared distance below this fraction of the terms it is computed from is set to 0, because it
@@ -147,7 +145,7 @@ class KernelKMeans(
         return 1  # order 1 is sufficient, because k-means uses only distances
 
     @fit_method
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -197,7 +195,7 @@ class KernelKMeans(
         self._log_progress(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit_predict(self, X: Points, y: Any = None, **params: Any) -> Any:
         """Cluster the points and return their labels, as lazy blocks if the data are in blocks.
 
         Parameters are those of `fit`.
@@ -247,12 +245,12 @@ class KernelKMeans(
                 )
         return start
 
-    def _shifted_distances(self, X: Any) -> np.ndarray:
+    def _shifted_distances(self, X: Points) -> np.ndarray:
         """Return |f_c|^2 - 2 f_c(x), the squared distance to each centroid f_c minus k(x, x)."""
         return self.squared_norms_ - 2.0 * self.expansion_(X)
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the index of the nearest centroid of each point.
 
         For a precomputed kernel, X is the kernel matrix between new points and `X_fit_`.
@@ -260,7 +258,7 @@ class KernelKMeans(
         return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the distances |k(x, .) - f_c| to all centroids, of shape (n, n_clusters).
 
         For a precomputed kernel, X must be the kernel matrix of the training points, because the
@@ -269,7 +267,7 @@ class KernelKMeans(
         return np.sqrt(self._squared_distances(self._check_new(X)))
 
     @predict_method
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: Any = None, sample_weight: Any = None) -> float:
         """Return the negative inertia, minus the sum of squared distances to the nearest centroids.
 
         Parameters
@@ -283,7 +281,7 @@ class KernelKMeans(
         w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
         return -float(np.sum(w * nearest))
 
-    def _squared_distances(self, X: Any) -> np.ndarray:
+    def _squared_distances(self, X: Points) -> np.ndarray:
         """Return the squared distances to all centroids; 0 where rounding errors dominate."""
         self_kernel, shifted = (
             self._self_kernel(X, self._norms, "distances")[:, None],

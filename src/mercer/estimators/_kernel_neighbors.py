@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .._core import budget_in_bytes, is_count, length, slices, take, warn_caller
+from .._core import Points, budget_in_bytes, is_count, length, slices, take, warn_caller
 from ..expansion import Expansion
 from ..gram import nearest_neighbors, radius_neighbors
 from ..kernels import Kernel
@@ -29,12 +29,6 @@ from ._parameters import (
     predict_method,
 )
 from ._training_sample import Sample
-
-__all__ = [
-    "KernelKNeighborsClassifier",
-    "KernelKNeighborsRegressor",
-    "KernelRadiusNeighborsClassifier",
-]
 
 _MAX_PAIRS_PER_BLOCK = 2**22  # `_votes` stores at most this many distances at a time
 _BYTES_PER_PAIR = 128  # estimated memory for each pair of points within the radius
@@ -78,7 +72,7 @@ class NeighborsEstimator(NamedKernelEstimator):
         self.report_ = Report("none (the training points are only stored)", Status.DIRECT)
         self._log_progress(f"stored {self.n_samples_fit_} training points")
 
-    def _points_and_norms(self, X: Any, what: str) -> tuple[Any, Any, np.ndarray]:
+    def _points_and_norms(self, X: Points, what: str) -> tuple[Any, Any, np.ndarray]:
         """Return the query points x, the training points z, and the values k(x, x).
 
         X=None means that the training points are the query points; z is then None.  `what` names
@@ -138,7 +132,7 @@ class KNeighborsEstimator(NeighborsEstimator):
 
     @predict_method
     def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
+        self, X: Points = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> Any:
         """Return the distances and indices of the nearest training points.
 
@@ -171,7 +165,7 @@ class KNeighborsEstimator(NeighborsEstimator):
         return (np.sqrt(squared), index) if return_distance else index
 
     def kneighbors_graph(
-        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity"
+        self, X: Points = None, n_neighbors: int | None = None, mode: str = "connectivity"
     ) -> sp.csr_matrix:
         """Return the graph of the nearest neighbours as a sparse matrix.
 
@@ -221,7 +215,7 @@ class KNeighborsEstimator(NeighborsEstimator):
             )
         return int(k)
 
-    def _indices_and_weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _indices_and_weights(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices and weights of the neighbours of each point, both of shape (n, k)."""
         if self.weights in (None, "uniform"):
             index = self.kneighbors(X, return_distance=False)
@@ -277,14 +271,14 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     _: KW_ONLY
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
         self._store_training_data(sample, np.eye(len(sample.classes))[sample.labels])
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the label with the most votes, or the first of them if several classes tie.
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
@@ -293,7 +287,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Points) -> np.ndarray:
         """Return the fraction of the votes for each class, shape (n, n_classes)."""
         index, w = self._indices_and_weights(X)
         votes = np.zeros((len(index), len(self.classes_)))
@@ -342,14 +336,14 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
     _: KW_ONLY
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Store the training points X and their targets y, shape (n,) or (n, n_targets)."""
         sample = self._sample(X, y)
         self._store_training_data(sample, sample.targets)
         self._flat = sample.flat
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the weighted mean of the targets of the neighbours.
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
@@ -412,7 +406,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     outlier_label: Any = parameter(str, Real, None, default=None)
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
@@ -432,7 +426,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
 
     @predict_method
     def radius_neighbors(
-        self, X: Any = None, radius: float | None = None, return_distance: bool = True
+        self, X: Points = None, radius: float | None = None, return_distance: bool = True
     ) -> Any:
         """Return the distances and indices of all training points within the radius.
 
@@ -461,7 +455,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
             (_ragged(np.split(np.sqrt(squared), ends[1:-1])), index) if return_distance else index
         )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the label with the most votes; `outlier_label_` for points without neighbours."""
         votes = self._votes(X)
         labels = self.classes_[votes.argmax(axis=1)]
@@ -471,7 +465,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
             labels[isolated] = self.outlier_label_
         return labels
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Points) -> np.ndarray:
         """Return the fraction of the votes for each class, shape (n, n_classes).
 
         A point without neighbours has probability 1 for the class `outlier_label_`.  If this
@@ -493,14 +487,14 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         return _normalised_rows(votes)
 
     def _radius_search(
-        self, X: Any, Z: Any, self_values: np.ndarray, radius: float | None = None
+        self, X: Points, Z: Points, self_values: np.ndarray, radius: float | None = None
     ) -> Any:
         """Return the neighbours within the radius: CSR row ends, squared distances and indices."""
         r = self.radius if radius is None else radius
         return radius_neighbors(self.kernel_, X, Z, float(r), self._norms, self_values)
 
     @predict_method
-    def _votes(self, X: Any) -> np.ndarray:
+    def _votes(self, X: Points) -> np.ndarray:
         """Return the total weight of the neighbours in each class; NaN if a point has none.
 
         Points are processed in blocks, because all training points may be within the radius.

@@ -10,17 +10,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from .._core import Points
 from ..solvers import CustomLoss, Logistic, Loss, Softmax, SquaredHinge
 from ._parameters import estimator, fitted_attribute, parameter, predict_method
 from ._training_sample import Sample
-
-__all__ = [
-    "CLASSIFICATION_LOSSES",
-    "DecisionMixin",
-    "WeightedClassifierMixin",
-    "encode_targets",
-]
-
 
 _LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
 CLASSIFICATION_LOSSES = {*_LOG_LOSS, "squared_hinge"}
@@ -80,7 +73,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
         )
 
     @predict_method
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Points) -> np.ndarray:
         """Return the decision values f(x) + b.
 
         With kernel="precomputed", X is the kernel matrix between new and training points, here and
@@ -95,7 +88,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
         return values[:, 0] if len(self.classes_) == 2 else values
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the class with the largest decision value for each point."""
         values = self.decision_function(X)
         best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
@@ -103,7 +96,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda model: model._has_probabilities())
     @predict_method
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Points) -> np.ndarray:
         """Return the probability of each class, of shape (n, n_classes).
 
         Only available if the loss is a log-loss.
@@ -115,7 +108,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda model: model._has_probabilities())
     @predict_method
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Points) -> np.ndarray:
         """Return the log-probability of each class, of shape (n, n_classes).
 
         The values are finite even if the probabilities underflow to 0.

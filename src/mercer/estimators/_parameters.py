@@ -32,6 +32,7 @@ from sklearn.utils._param_validation import (
 )
 
 from .._core import (
+    Points,
     budget_in_bytes,
     entry_point,
     progress,
@@ -41,9 +42,6 @@ from .._core import (
 )
 from ..blocks import is_chunked
 from ._blockwise import call_on_blocks, check_block_support
-
-__all__ = ["NON_NEGATIVE", "POSITIVE", "POSITIVE_INTEGER", "estimator", "exact_as_auto"]
-__all__ += ["fit_method", "fitted_attribute", "parameter", "predict_method", "solver"]
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NON_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -256,7 +254,7 @@ def fit_method(method: Callable[..., Any]) -> Any:
     """
 
     @wraps(method)
-    def dispatch(self: Any, X: Any, *args: Any, **params: Any) -> Any:
+    def dispatch(self: Any, X: Points, *args: Any, **params: Any) -> Any:
         if not is_chunked(X):
             return method(self, X, *args, **params)
         X = check_block_support(self, method.__name__, X)
@@ -269,7 +267,7 @@ def fit_method(method: Callable[..., Any]) -> Any:
     checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(dispatch))
 
     @wraps(method)
-    def fit(self: Any, X: Any, *args: Any, **params: Any) -> Any:
+    def fit(self: Any, X: Points, *args: Any, **params: Any) -> Any:
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # raises an error if max_memory is not a valid size
         reporting = progress(type(self).__name__, getattr(self, "verbose", False))

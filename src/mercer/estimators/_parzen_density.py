@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core import reject_structured, seeded_generator
+from .._core import Points, RandomState, reject_structured, seeded_generator
 from ..blocks import Blocks, with_targets
 from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
@@ -18,8 +18,6 @@ from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_
 from ._blockwise import in_memory
 from ._parameters import POSITIVE, estimator, fit_method, parameter, predict_method
 from ._training_sample import Sample, check_weights
-
-__all__ = ["ParzenDensity"]
 
 _KERNELS_BY_NAME = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
 
@@ -88,7 +86,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
         """Store the points and their weights, and choose the bandwidth.
 
         Parameters
@@ -135,7 +133,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
         return Expansion.mean(normalised, self.X_fit_, self.weights_)
 
     @predict_method
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Points) -> np.ndarray:
         """Return log p(x) for each point, of shape (n,)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -143,11 +141,11 @@ class ParzenDensity(DensityMixin, BaseEstimator):
             log_kernel_sums(self._window, X, self.X_fit_, self.weights_) - self._window.log_constant
         )
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Points, y: Any = None) -> float:
         """Return the total log likelihood, sum_i log p(x_i)."""
         return float(np.sum(self.score_samples(X)))
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> np.ndarray:
         """Draw random points from the density.
 
         Parameters

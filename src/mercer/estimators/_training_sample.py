@@ -38,8 +38,6 @@ from ..gram import memoise_if_affordable, warn_if_cancelled
 from ..kernels import Kernel, Precomputed, as_index_kernel, shifted_to_data
 from ..kernels.validity import known_counterexample
 
-__all__ = ["Sample", "check_weights", "class_weights", "warn_if_indefinite", "weighted_quantile"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -94,7 +92,7 @@ class Sample:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: Points,
         weights: np.ndarray | None = None,
         *,
         precomputed: bool = False,
@@ -276,7 +274,7 @@ def _values_of_rows(rows: BlockRows, f: Expansion) -> np.ndarray:
     return f(rows.X)
 
 
-def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
+def warn_if_indefinite(kernel: Kernel, X: Points, order: int | None = 0) -> bool:
     """Warn and return True if the kernel is known not to be positive definite.
 
     The check uses only the declared properties of the kernel; it does not search for
@@ -308,7 +306,7 @@ def warn_if_indefinite(kernel: Kernel, X: Any, order: int | None = 0) -> bool:
     return True
 
 
-def check_weights(sample_weight: Any, X: Any) -> np.ndarray:
+def check_weights(sample_weight: Any, X: Points) -> np.ndarray:
     """Check that weights are finite, non-negative and not all 0; return one per point."""
     if hasattr(X, "shape"):
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)

@@ -31,8 +31,6 @@ from ._primal_form import Primal, to_weights
 from .preimage import PreImageOptions, PreImages, preimage
 from .reduced_set import CompressionRequest, Reduction, reduce
 
-__all__ = ["Expansion", "cross_kernel_cached"]
-
 # Arrays of points with more entries (32 MiB in float64) are not cached.
 _MAX_CACHED_ENTRIES = 2**22
 

@@ -40,8 +40,6 @@ from .._core import (
 from ..kernels import Kernel, Prepared, finite_features
 from ..solvers import minimum_norm_solution
 
-__all__ = ["Primal", "PrimalDualCost", "PrimalDualSizes", "primal_or_dual", "to_weights"]
-
 if TYPE_CHECKING:
     from ._expansion import Expansion
 

@@ -18,15 +18,6 @@ import scipy.sparse as sp
 from .._core import Points, ignore_overflow, slices, take, warn_caller
 from ..kernels import Kernel
 
-__all__ = [
-    "MAX_CANCELLATION_ERROR",
-    "ROUNDING_UNITS",
-    "is_cancelled",
-    "points_differ",
-    "warn_about_cancellation",
-    "warn_if_cancelled",
-]
-
 ROUNDING_UNITS = 32  # a squared distance has an error of at most this many times eps * k(x, x)
 MAX_CANCELLATION_ERROR = 1e-3  # a larger relative error of squared distances causes a warning
 

@@ -24,8 +24,6 @@ from .._core import entry_point, not_finite_error, slices
 from ._dense import DenseGram
 from ._operator import GramOperator
 
-__all__ = ["CentredGram"]
-
 
 @entry_point
 class CentredGram(LinearOperator):

@@ -12,8 +12,6 @@ from ._operator import GramOperator
 from ._tile_products import weighted_squares
 from ._tiled import fill_gram
 
-__all__ = ["DenseGram"]
-
 _STRIP_ROWS = 512  # number of rows of a product that one task computes
 _MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, without threads
 

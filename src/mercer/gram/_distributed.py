@@ -19,8 +19,6 @@ from ..kernels import Kernel, Prepared
 from ._operator import GramOperator
 from ._tiled import TILE_COLUMNS, TiledGram, TileInputs, tile_group_product
 
-__all__ = ["DistributedGram"]
-
 _MAX_GROUPS = 64  # number of tasks of a product; workers with many cores need at least this many
 
 

@@ -37,8 +37,6 @@ from .._core import (
 from ..kernels import Kernel, Precomputed, Prepared, float32_error_bound
 from ._tiled import TiledGram, working_bytes
 
-__all__ = ["KernelRows", "RowCache", "RowsView", "add_weighted_rows"]
-
 
 @dataclass(frozen=True)
 class _KernelRowsTuning:
@@ -497,7 +495,7 @@ class RowsView:
                     start += len(Q)
         return out
 
-    def product(self, weights: np.ndarray, points: Any = None) -> np.ndarray:
+    def product(self, weights: np.ndarray, points: Points = None) -> np.ndarray:
         """Return K weights at some points (all by default), evaluated in float64.
 
         Cached rows are not used, because they may be in float32.

@@ -17,8 +17,6 @@ from .._core import ENTRY_WORK, Points, run_in_threads, slices
 from ..kernels import Kernel, Radial, node
 from ._dense import DenseGram
 
-__all__ = ["can_share_distances", "iter_grams"]
-
 _STRIP_ROWS = 256  # number of rows that one task processes
 
 

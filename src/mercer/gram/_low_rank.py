@@ -39,8 +39,6 @@ from ._operator import GramOperator
 from .feature_maps._nystroem_map import NystroemMap, clip_negative_residual
 from .landmarks._landmark_selection import choose_landmarks
 
-__all__ = ["LowRankGram"]
-
 _DEFAULT_LANDMARKS = (
     100  # default number of landmarks; more are more accurate, but need more memory and time
 )

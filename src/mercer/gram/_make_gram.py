@@ -21,8 +21,6 @@ from ._distributed import DistributedGram
 from ._operator import GramOperator, gram_shape
 from ._tiled import TiledGram, working_bytes
 
-__all__ = ["gram", "memoise_if_affordable"]
-
 
 @entry_point
 def gram(

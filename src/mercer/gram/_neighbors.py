@@ -39,8 +39,6 @@ from ._cancellation import (
     warn_about_cancellation,
 )
 
-__all__ = ["nearest_neighbors", "radius_neighbors"]
-
 # Number of entries of a row that are compared with the k-th neighbour in one vectorised step.  This
 # is a global constant, and not a field of _NeighborTuning, because compiled code reads it.
 _CHUNK = 64

@@ -12,8 +12,6 @@ from .._core import Points, entry_point, length, slices, take
 from ..kernels import Kernel
 from ._tile_products import weighted_squares
 
-__all__ = ["GramOperator"]
-
 _TILE_ROWS = 512  # K is evaluated in tiles with this many rows and columns, to save memory
 
 

@@ -14,14 +14,6 @@ import numpy as np
 
 from .._core import jit
 
-__all__ = [
-    "is_faster_than_blas",
-    "pad_columns",
-    "tile_product",
-    "tile_products",
-    "weighted_squares",
-]
-
 _ROW_UNROLL, _COLUMN_UNROLL = 4, 3  # rows and columns per loop step, fixed in the loops below
 
 

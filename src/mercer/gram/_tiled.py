@@ -40,8 +40,6 @@ from ._tile_products import (
     weighted_squares,
 )
 
-__all__ = ["TILE_COLUMNS", "TiledGram", "fill_gram", "tile_group_product", "working_bytes"]
-
 # Shape of a tile: about 1 MiB in float64, which fits the second-level CPU cache.  With a power of
 # two, the entries of a column would compete for the same cache lines: with 512 columns, the matrix
 # product takes a quarter longer.  TILE_COLUMNS must be a multiple of _TILE_ROWS, so that each tile

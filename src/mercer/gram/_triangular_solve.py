@@ -15,8 +15,6 @@ import numpy as np
 from scipy.linalg import cython_blas
 from scipy.linalg.blas import dtrmm, dtrsm
 
-__all__ = ["multiply_triangular_rows", "solve_triangular_rows"]
-
 # Expected types of the arguments of a BLAS routine.  They differ for a BLAS with 64-bit integers.
 _EXPECTED_KINDS = (
     "char",

@@ -5,7 +5,7 @@ matrix with the entries k(x_i, z_j), and `kernel.validity()` checks whether k is
 """
 
 from .._core import former_names
-from ._as_kernel import KERNEL_NAMES, as_kernel
+from ._as_kernel import as_kernel
 from ._as_kernel import parse_if_expression as parse_if_expression
 from ._as_kernel import without_targets as without_targets
 from ._base import Kernel, node, parameter
@@ -29,7 +29,7 @@ from ._rounding import as_distance_kernel as as_distance_kernel
 from ._rounding import float32_error_bound as float32_error_bound
 from ._rounding import has_float32_error_bound as has_float32_error_bound
 from ._rounding import shifted_to_data as shifted_to_data
-from ._sklearn_kernels import SklearnKernel, from_sklearn
+from ._sklearn_kernels import KERNEL_NAMES, SklearnKernel, from_sklearn
 from ._sparse_features import Explicit
 from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch

@@ -12,8 +12,6 @@ from ._precomputed import Precomputed
 from ._sklearn_kernels import KERNEL_NAMES, from_name, from_sklearn
 from .language import parse_kernel
 
-__all__ = ["KERNEL_NAMES", "as_kernel", "parse_if_expression", "without_targets"]
-
 _GPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 
 

@@ -29,16 +29,15 @@ from .._core import (
     slices,
     take,
 )
-from ._dataclass import node
+from ._dataclass import node as node
 from ._jacobian import KernelLinearisation, linearisation
-from ._parameter_tree import ParameterTree, parameter
+from ._parameter_tree import ParameterTree
+from ._parameter_tree import parameter as parameter
 from ._prepared import Prepared, prepare_pair
 from ._properties import Domain, Properties
 
 if TYPE_CHECKING:
     from .validity import Validity
-
-__all__ = ["Kernel", "node", "parameter"]
 
 _ROWS_PER_TILE = 1024  # number of rows of k(X, Z) filled at a time, to limit memory
 _DIAGONAL_BLOCK = 64  # block size for the diagonal; larger blocks waste work

@@ -12,24 +12,6 @@ import numpy as np
 
 from .._core import slices
 
-__all__ = [
-    "SYMMETRY_TOLERANCE",
-    "FormattedExpression",
-    "Value",
-    "asymmetry",
-    "callable_name",
-    "fields_equal",
-    "format_brief",
-    "format_call",
-    "format_expression",
-    "format_full",
-    "format_operand",
-    "frozen_matrix",
-    "frozen_parameter",
-    "hashable_key",
-    "node",
-]
-
 T = TypeVar("T")
 
 # A matrix counts as symmetric if it differs from its transpose by at most this factor times its

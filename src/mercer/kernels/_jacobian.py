@@ -18,8 +18,6 @@ from .._core import Points, length
 if TYPE_CHECKING:
     from ._base import Kernel
 
-__all__ = ["KernelLinearisation", "ScaleLinearisation", "SumLinearisation", "linearisation"]
-
 # Step of the finite differences with respect to theta.  It balances truncation error and
 # cancellation, so that about six digits are correct.
 _STEP = 1e-6

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import is_table, length, reserve
+from .._core import Points, is_table, length, reserve
 from ._base import Kernel, node
 from ._dataclass import FormattedExpression, format_expression, format_operand
 from ._pairwise_kernels import Callable, PairwiseKernel, get_point, pairs_from_tiles
@@ -30,8 +30,6 @@ from ._prepared import Prepared
 from ._properties import SAME, Properties
 from .algebra._wrappers import Wrapper
 from .graphs._graph_collection import Graph
-
-__all__ = ["Memoised", "memoise", "table_bytes", "unwrap"]
 
 # The value of a table entry while a thread evaluates it.  NaN means that it is not evaluated yet.
 _IN_PROGRESS = np.inf
@@ -51,7 +49,7 @@ class ValueTable:
         """The values k(x_a, x_b) for a <= b; NaN for values that are not evaluated yet."""
         return np.full((self.size, self.size), np.nan)
 
-    def positions_of(self, X: Any) -> np.ndarray:
+    def positions_of(self, X: Points) -> np.ndarray:
         """Return the table row of each point, adding new points; -1 if the table is full."""
         rows = np.full(length(X), -1, dtype=np.intp)
         if not self.size:
@@ -124,7 +122,7 @@ class Memoised(Wrapper):
     def _properties(self, *inner: Properties) -> Properties:
         return replace(inner[0], rule=SAME)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         inner = self.kernel._prepare(X, like.children[0] if like is not None else None)
         table = self.tables.of(self.kernel) if like is None else like.frame
         return Prepared(
@@ -145,7 +143,7 @@ class Memoised(Wrapper):
         i, j = np.indices(out.shape).reshape(2, -1)
         out[...] = self._pairs(P, Q, i, j).reshape(out.shape)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         P, i = self._prepare(X, None), np.arange(length(X))
         return self._pairs(P, P, i, i) if self._is_stored(P, P) else self.kernel._diag(X)
 

@@ -20,8 +20,6 @@ from ._dataclass import callable_name
 from ._prepared import Prepared
 from ._properties import Domain, Properties
 
-__all__ = ["Callable", "PairwiseKernel", "get_point", "pairs_from_tiles"]
-
 _CONTRACTS = ("auto", "matrix", "pair")
 
 
@@ -123,7 +121,7 @@ class Callable(PairwiseKernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties("" if self.order is None else "declared by the user", self.order)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         contract = like.frame if like is not None else None
         if contract is None and length(X):  # "auto" needs at least one point
             contract = self._decide(X) if self.contract == "auto" else self.contract
@@ -163,7 +161,7 @@ class Callable(PairwiseKernel):
     def _domain(self, *inner: Domain) -> Domain:
         return Domain(costly=self.contract != "matrix")
 
-    def _decide(self, X: Any) -> str:
+    def _decide(self, X: Points) -> str:
         """Return the contract, "matrix" or "pair", that works for the first few points."""
         # Call the function with 2 and 3 points: an elementwise function of rows cannot return shape
         # (2, 3).  A function of two points, such as `x @ z`, can do so if there are three columns.
@@ -189,7 +187,7 @@ class Callable(PairwiseKernel):
             f"contract='pair' to see the full traceback"
         )
 
-    def _block(self, X: Any, Z: Any) -> np.ndarray:
+    def _block(self, X: Points, Z: Points) -> np.ndarray:
         """Call the function with two collections of points and check the shape of the result."""
         block = self.function(X, Z, **(self.params or {}))
         block = np.asarray(block.toarray() if sp.issparse(block) else block)
@@ -228,7 +226,7 @@ def pairs_from_tiles(
     return values
 
 
-def get_point(X: Any, i: int) -> Any:
+def get_point(X: Points, i: int) -> Any:
     """Return point i of a collection.
 
     This is a row of an array or table (a dictionary for polars), an entry of a list, or a matrix

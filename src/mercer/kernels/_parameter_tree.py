@@ -27,8 +27,6 @@ import numpy as np
 
 from ._dataclass import Value, frozen_parameter
 
-__all__ = ["ParameterAdapter", "ParameterTree", "child", "data_dependent", "parameter"]
-
 _MIN_LOG_PARAMETER = -700.0  # exp() of a smaller logarithm may underflow to 0
 
 

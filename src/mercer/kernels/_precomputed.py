@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import as_vectors, warn_caller
+from .._core import Points, as_vectors, warn_caller
 from ._base import Kernel, node
 from ._dataclass import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
 from ._prepared import Prepared
 from ._properties import Domain, Properties
-
-__all__ = ["Precomputed", "as_index_kernel", "expects_precomputed_rows"]
 
 
 class _Operand(NamedTuple):
@@ -60,7 +58,7 @@ class Precomputed(Kernel):
             matrix = frozen_matrix(self.matrix, "Precomputed", "the matrix")
             object.__setattr__(self, "matrix", matrix)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         if self.matrix is not None:
             index = _as_index(X)
             if index.max(initial=-1) >= len(self.matrix):
@@ -97,7 +95,7 @@ class Precomputed(Kernel):
                 "use Precomputed(K), which contains the matrix"
             )
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         if self.matrix is not None:
             index = self._prepare(X, None).arrays[0]
             return self.matrix[index, index]
@@ -119,7 +117,7 @@ class Precomputed(Kernel):
         return Domain("indices")
 
 
-def _as_index(X: Any) -> np.ndarray:
+def _as_index(X: Points) -> np.ndarray:
     """Return X as an array of indices; raise ValueError if it is anything else."""
     index = np.asarray(X)
     if not index.size:
@@ -182,7 +180,7 @@ def expects_precomputed_rows(kernel: Kernel) -> bool:
     return any(expects_precomputed_rows(child) for _, child in kernel._children())
 
 
-def as_index_kernel(kernel: Kernel, X: Any) -> tuple[Any, Any]:
+def as_index_kernel(kernel: Kernel, X: Points) -> tuple[Any, Any]:
     """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and its row indices.
 
     Indices can be split into subsets, but rows of K cannot.  Any other kernel is returned

@@ -42,14 +42,6 @@ from .strings._sequences import SequenceEncoding, as_string_list, encode_sequenc
 from .strings._spectrum_kernel import Spectrum
 from .vectors._dot_product import Bilinear, Linear
 
-__all__ = [
-    "PreimageFormula",
-    "closed_form_preimage",
-    "preimage_neighbours",
-    "single_edit_neighbours",
-    "strings_from_word_counts",
-]
-
 # Minimum cost of adding or removing an edge.  It is positive, so that shortest paths contain no
 # superfluous edges.
 _MIN_STEP_COST = 1e-9
@@ -312,7 +304,7 @@ def _(kernel: Spectrum, X: Points, C: np.ndarray) -> PreimageFormula | None:
     return PreimageFormula(strings_from_word_counts(S, strings, C, kernel.p), "eulerian")
 
 
-def strings_from_word_counts(S: SequenceEncoding, X: Any, C: np.ndarray, p: int) -> list:
+def strings_from_word_counts(S: SequenceEncoding, X: Points, C: np.ndarray, p: int) -> list:
     """Return one string per column c of C, with word counts near sum_i C_ic counts(x_i).
 
     Words have length p, and counts(x_i) are the word counts of string i of X.  If a string of X is
@@ -338,7 +330,7 @@ def strings_from_word_counts(S: SequenceEncoding, X: Any, C: np.ndarray, p: int)
     return strings
 
 
-def _string_at(positions: list[int], S: SequenceEncoding, X: Any) -> Any:
+def _string_at(positions: list[int], S: SequenceEncoding, X: Points) -> Any:
     """Return the string of the symbols at these positions of the flat array of symbols."""
     symbols = S.symbols[positions].tolist() if len(positions) else []
     if S.kind == "str":

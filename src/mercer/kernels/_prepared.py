@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._core import length, take
+from .._core import Points, length, take
 
 if TYPE_CHECKING:
     from ._base import Kernel
-
-__all__ = ["Prepared", "prepare_pair"]
 
 _NO_PAIRS = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
@@ -129,7 +127,7 @@ def _is_numeric(a: Any) -> bool:
     return hasattr(a, "dtype") and a.dtype in (np.float32, np.float64)
 
 
-def prepare_pair(kernel: Kernel, X: Any, Z: Any = None) -> tuple[Prepared, Prepared]:
+def prepare_pair(kernel: Kernel, X: Points, Z: Points = None) -> tuple[Prepared, Prepared]:
     """Prepare X and Z so that k(X, Z) can be computed from them; `Z=None` means X itself.
 
     Returns

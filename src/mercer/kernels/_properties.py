@@ -23,24 +23,6 @@ from typing import Any
 
 from .._core import Points
 
-__all__ = [
-    "FEATURES",
-    "MAP",
-    "MIXTURE",
-    "NORMALISED",
-    "POWER",
-    "PRODUCT",
-    "RANK_ONE",
-    "SAME",
-    "SCALE",
-    "SCHOENBERG",
-    "SERIES",
-    "SUM",
-    "TENSOR",
-    "Domain",
-    "Properties",
-]
-
 # The names of the rules that prove properties, as shown to users.
 SUM = "sum of kernels"
 SCALE = "positive multiple of a kernel"

@@ -25,13 +25,6 @@ from .vectors._radial import prepared_squared_norms
 from .vectors._stationary import RBF
 from .vectors._vector_kernel import distant_centre
 
-__all__ = [
-    "as_distance_kernel",
-    "float32_error_bound",
-    "has_float32_error_bound",
-    "shifted_to_data",
-]
-
 # The distances in feature space of these kernels depend only on those of their children.
 _PRESERVE_DISTANCES = (Sum, Scale, SameValues, TransformedPoints)
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from .._core import NotDifferentiableError, as_vectors, length, optional_type
+from .._core import NotDifferentiableError, Points, as_vectors, length, optional_type
 from ._base import Kernel, node
 from ._jacobian import KernelLinearisation, linearisation
 from ._parameter_tree import ParameterAdapter, child
@@ -23,8 +23,6 @@ from .vectors._constant import Constant, White
 from .vectors._dot_product import Cosine, Linear, Polynomial, Sigmoid
 from .vectors._histogram import AdditiveChi2, Chi2, Laplacian
 from .vectors._stationary import RBF, Matern, RationalQuadratic
-
-__all__ = ["KERNEL_NAMES", "SklearnKernel", "from_name", "from_sklearn"]
 
 # The kernel for each name in scikit-learn's `pairwise_kernels`.
 _FROM_NAME: dict[str, Function[..., Kernel]] = {
@@ -323,7 +321,7 @@ class SklearnKernel(Kernel):
 
     # ------------------------------------------------------------------ evaluation
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         return Prepared((self._points(X),))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -341,11 +339,11 @@ class SklearnKernel(Kernel):
         if len(i):  # a WhiteKernel adds no noise in kernel(X, Z), even if the points are the same
             out[i, j] = self.kernel.diag(X)[i]
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = self._points(X)
         return np.asarray(self.kernel.diag(X)) if length(X) else np.zeros(0)
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         if Z is not None:
             raise NotDifferentiableError(
                 "SklearnKernel: scikit-learn computes derivatives only of k(X), not of k(X, Z); "
@@ -353,7 +351,7 @@ class SklearnKernel(Kernel):
             )
         return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
-    def _points(self, X: Any) -> Any:
+    def _points(self, X: Points) -> Any:
         if not self.on_vectors:
             return X
         X = as_vectors(X, "SklearnKernel")
@@ -361,7 +359,7 @@ class SklearnKernel(Kernel):
 
 
 @linearisation.register
-def _(kernel: SklearnKernel, X: Any, Z: Any) -> KernelLinearisation:
+def _(kernel: SklearnKernel, X: Points, Z: Points) -> KernelLinearisation:
     return (KernelLinearisation if Z is not None else _SklearnLinearisation)(kernel, X, Z)
 
 

@@ -19,13 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from .._core import Points
 from ._base import Kernel, node
 from ._prepared import Prepared
 from ._properties import FEATURES, Properties
 from .vectors._dot_product import squared_norms
 from .vectors._vector_kernel import inner_products
-
-__all__ = ["Explicit", "FeatureTerms", "hash_codes", "splitmix64"]
 
 
 class FeatureTerms(NamedTuple):
@@ -97,13 +96,13 @@ class Explicit(Kernel):
     """
 
     @abstractmethod
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         """Return the terms of the features phi(X)."""
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(FEATURES, 0)
 
-    def features(self, X: Any, like: Any = None) -> sp.csr_array:
+    def features(self, X: Points, like: Any = None) -> sp.csr_array:
         """Return the features phi(X) as a sparse matrix, one row per point.
 
         A linear model of these features is equivalent to a model with this kernel.
@@ -126,7 +125,7 @@ class Explicit(Kernel):
         others = self._terms(like)
         return self._terms_like(X, others.kind).matrix(np.unique(others.code))[0]
 
-    def _terms_like(self, X: Any, kind: str) -> FeatureTerms:
+    def _terms_like(self, X: Points, kind: str) -> FeatureTerms:
         """Return the terms of phi(X); raise TypeError if its points are not of this kind."""
         terms = self._terms(X)
         if terms.kind and kind and terms.kind != kind:
@@ -136,7 +135,7 @@ class Explicit(Kernel):
             )
         return terms
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         columns, kind = like.frame if like is not None else (None, "")
         terms = self._terms_like(X, kind)
         phi, columns = terms.matrix(columns)
@@ -145,7 +144,7 @@ class Explicit(Kernel):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         inner_products(P.arrays[0], Q.arrays[0], out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return squared_norms(self._terms(X).matrix()[0])  # uses all features that occur in X
 
 

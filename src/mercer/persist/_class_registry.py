@@ -29,16 +29,6 @@ from ..models import (
 )
 from ._fitted_state import FITTED
 
-__all__ = [
-    "FORMER_CLASSES",
-    "FORMER_FIELDS",
-    "MAX_KERNEL_CHARACTERS",
-    "StoredClass",
-    "by_class",
-    "by_name",
-    "with_user_classes",
-]
-
 MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored field by field
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from .._core import ModelFileError
 
-__all__ = ["table_from_columns", "table_to_columns"]
-
 _PANDAS_STRINGS = ("str", "string")  # names of dtypes that contain strings
 _POLARS_NUMBERS = {"Boolean", "Float32", "Float64"}
 _POLARS_NUMBERS |= {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)}

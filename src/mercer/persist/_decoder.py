@@ -23,8 +23,6 @@ from ._dataframe_codec import table_from_columns
 from ._safetensors_file import Tensor
 from ._schema_checks import check_consistent, check_fields, is_valid_csr
 
-__all__ = ["Decoder"]
-
 _MAX_DEPTH = 150  # maximum nesting depth, so that Python's recursion limit is not exceeded
 # Values may refer to values that contain references, so a small file could describe an
 # exponentially large structure.  Its size, with each reference counted as a copy, is limited to

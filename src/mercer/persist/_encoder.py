@@ -27,8 +27,6 @@ from ._dataframe_codec import table_to_columns
 from ._safetensors_file import TENSORS
 from ._schema_checks import check_fields
 
-__all__ = ["Encoder"]
-
 _MAX_INLINE_STRINGS = 16  # longer lists of strings are stored in a tensor, not in the header
 _SPARSE_CLASSES = (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)
 _NATIVE_DTYPES = set(TENSORS.values())

@@ -20,8 +20,6 @@ from ..models.kpca import Components, LearnedInverse
 from ..models.mean_embedding import DensityKernel
 from ..solvers import Certificate, ExactRidge, LandmarkRidge, Loss, OnlineLearner, Report, Reports
 
-__all__ = ["FITTED", "TYPES"]
-
 # Attributes that several estimators share.
 _DUAL = "kernel_ expansion_ X_fit_ dual_coef_ intercept_ report_ "
 _CLASSES = "classes_ "

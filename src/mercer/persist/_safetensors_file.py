@@ -24,8 +24,6 @@ import numpy as np
 
 from .._core import ModelFileError
 
-__all__ = ["TENSORS", "Tensor", "read", "strict_json", "write"]
-
 TENSORS = {  # the element types of the safetensors format
     "BOOL": np.dtype("?"),
     **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},

@@ -18,8 +18,6 @@ from ._decoder import Decoder
 from ._encoder import Encoder
 from ._safetensors_file import read, strict_json, write
 
-__all__ = ["load", "load_with_notes", "read_notes", "save"]
-
 _FORMAT = 1  # version of the file format; in addition, each class has its own version
 _MAX_SHOWN_KERNEL = 2000  # maximum length of the kernel in the metadata, which is only informative
 

@@ -25,8 +25,6 @@ from ..solvers import Moments, OnlineLearner
 from ._class_registry import StoredClass
 from ._fitted_state import TYPES
 
-__all__ = ["check_consistent", "check_fields", "has_type", "is_valid_csr"]
-
 _NUMBER_TYPES = {int: Integral, float: Real, complex: Complex}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .._core import as_vectors, entry_point
+from .._core import Points, as_vectors, entry_point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -259,7 +259,7 @@ class PlotWindow(NamedTuple):
         return ax
 
 
-def plane_window(X: Any, n_grid: int, owner: str = "contours") -> PlotWindow:
+def plane_window(X: Points, n_grid: int, owner: str = "contours") -> PlotWindow:
     """Return a window that is slightly larger than the extent of X, which has two columns.
 
     `owner` is the name of the plot in error messages.
@@ -278,7 +278,7 @@ def plane_window(X: Any, n_grid: int, owner: str = "contours") -> PlotWindow:
     return window_around(X, n_grid, 0.12)
 
 
-def window_around(X: Any, n_grid: Any, margin: float) -> PlotWindow:
+def window_around(X: Points, n_grid: Any, margin: float) -> PlotWindow:
     """Return a window that extends beyond X by the fraction `margin` of its extent."""
     if not isinstance(n_grid, Integral) or n_grid < 2:
         raise ValueError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._core import Points
 from ._axes import (
     Axes,
     Style,
@@ -28,7 +29,7 @@ _MAX_LARGE_MARKERS = 2000  # with more points, the markers are smaller
 def embedding(
     model_or_scores: Any,
     y: Any = None,
-    X: Any = None,
+    X: Points = None,
     components: Sequence[int] = (0, 1),
     ax: Axes | None = None,
 ) -> Axes:
@@ -100,7 +101,7 @@ def embedding(
     return open_frame(ax)
 
 
-def _scores(model: Any, X: Any) -> np.ndarray:
+def _scores(model: Any, X: Points) -> np.ndarray:
     """Return the scores of X, or those of the training points if X is None."""
     if X is not None:
         check_is_fitted(

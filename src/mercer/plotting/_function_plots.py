@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core import as_vectors, concatenate
+from .._core import Points, as_vectors, concatenate
 from ..expansion import Expansion
 from ..expansion.preimage import PreImageTarget
 from ._axes import (
@@ -39,7 +39,7 @@ _ITERATIVE_METHODS = ("fixed_point", "regularized", "gradient")  # methods of `E
 @plot
 def contours(
     expansion_or_function: Callable[[np.ndarray], Any],
-    X: Any,
+    X: Points,
     ax: Axes | None = None,
     *,
     n_grid: int = 100,
@@ -81,7 +81,7 @@ def contours(
 @plot
 def eigenfunctions(
     model: Any,
-    X: Any = None,
+    X: Points = None,
     components: Sequence[int] | None = None,
     n_grid: int = 80,
     axes: Any = None,
@@ -259,7 +259,12 @@ def _path(expansion: Expansion, z: np.ndarray, method: str, n_steps: int) -> np.
 
 @plot
 def witness(
-    result_or_expansion: Any, X: Any, Y: Any, ax: Axes | None = None, *, n_grid: int | None = None
+    result_or_expansion: Any,
+    X: Points,
+    Y: Any,
+    ax: Axes | None = None,
+    *,
+    n_grid: int | None = None,
 ) -> Axes:
     """Plot the witness function of a two-sample test, with both samples.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import length, take
+from .._core import Points, length, take
 from ..gram import CentredGram, DenseGram, GramOperator
 from ..kernels import Features, Kernel
 from ..kernels.validity import Counterexample, Validity
@@ -141,7 +141,7 @@ def _finish_axes(ax: Axes, x: np.ndarray, ylabel: str) -> Axes:
 @plot
 def gram_heatmap(
     kernel_or_matrix_or_gram: Any,
-    X: Any = None,
+    X: Points = None,
     order: Any = None,
     ax: Axes | None = None,
     max_size: int = 1000,
@@ -227,7 +227,7 @@ def _evenly_spaced(n: int, size: int) -> np.ndarray:
     return np.rint(np.linspace(0, n - 1, min(n, size))).astype(np.intp)
 
 
-def _entries(K: Any, X: Any, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, str]:
+def _entries(K: Any, X: Points, rows: np.ndarray, cols: np.ndarray) -> tuple[np.ndarray, str]:
     """Return K[rows][:, cols] and a label for the colour bar; nothing else is evaluated."""
     if isinstance(K, Kernel):
         return K.resolve(X)(take(X, rows)), "k(xᵢ, xⱼ)"

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from .._core import length
+from .._core import Points, length
 from ..gram import gram
 from ..solvers import silhouette
 from ._axes import (
@@ -37,7 +37,13 @@ from ._axes import (
 
 @plot
 def credible_band(
-    model: Any, x: Any, X: Any = None, y: Any = None, *, width: float = 2.0, ax: Axes | None = None
+    model: Any,
+    x: Any,
+    X: Points = None,
+    y: Any = None,
+    *,
+    width: float = 2.0,
+    ax: Axes | None = None,
 ) -> Axes:
     """Plot the predictive mean m(x) and standard deviation s(x) of a model, as m(x) +- width s(x).
 
@@ -107,7 +113,7 @@ def draw_band(
 
 @plot
 def margin(
-    model: Any, X: Any, y: Any = None, ax: Axes | None = None, *, n_grid: int | None = None
+    model: Any, X: Points, y: Any = None, ax: Axes | None = None, *, n_grid: int | None = None
 ) -> Axes:
     """Plot the decision function of an SVM, its margin and its support vectors.
 
@@ -155,7 +161,7 @@ def margin(
     return _line(model, X, y, ax, 400 if n_grid is None else n_grid)
 
 
-def _check(model: Any, X: Any) -> None:
+def _check(model: Any, X: Points) -> None:
     """Raise a ValueError if the support vectors of the model are not among the points X."""
     name = type(model).__name__
     if getattr(model, "reduction_", None) is not None:
@@ -180,7 +186,7 @@ def _check(model: Any, X: Any) -> None:
         )
 
 
-def _plane(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
+def _plane(model: Any, X: Points, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     """Plot a classifier or a one-class SVM in two dimensions."""
     window = plane_window(X, n_grid, "margin")
     points = window.points
@@ -212,7 +218,7 @@ def _plane(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     return legend_below(ax)
 
 
-def _line(model: Any, X: Any, y: Any, ax: Axes | None, n_grid: int) -> Axes:
+def _line(model: Any, X: Points, y: Any, ax: Axes | None, n_grid: int) -> Axes:
     """Plot a support vector regression with one feature."""
     x = as_column(X, "X")
     window = window_around(x, n_grid, 0.05)
@@ -345,7 +351,7 @@ def _widths(widths: np.ndarray) -> str:
 
 @plot
 def cluster_numbers(
-    model: Any, X: Any, numbers: Iterable[int] = range(2, 9), ax: Axes | None = None
+    model: Any, X: Points, numbers: Iterable[int] = range(2, 9), ax: Axes | None = None
 ) -> Axes:
     """Plot the inertia and the mean silhouette against the number of clusters.
 

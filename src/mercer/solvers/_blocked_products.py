@@ -14,8 +14,6 @@ import numpy as np
 from .._core import all_blas_threads
 from .._core.linalg import blas
 
-__all__ = ["cross_gram", "matvec", "rmatvec", "squared_row_norms", "weighted_gram"]
-
 
 @dataclass(frozen=True)
 class _BlockSizes:

@@ -29,8 +29,6 @@ import numpy as np
 
 from .._core.linalg import lapack
 
-__all__ = ["BoxQP", "PrimalDualPoint", "cholesky_or_none"]
-
 _BOUNDARY_FRACTION = 0.995  # a step goes at most this fraction of the way to the bounds
 # Steps of iterative refinement per direction: for variables between their bounds, the weights h
 # become so large that rounding errors matter.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core import budget_in_bytes
+from .._core import MemoryLimit, Points, budget_in_bytes
 from ..kernels import has_float32_error_bound
 from ._cost_model import Cost, cost_of_storing_and_reading
 from ._fallback import FallbackSolver, SMOThenInteriorPoint
@@ -23,17 +23,6 @@ from .eigen import (
 )
 from .linear import Cholesky, ConjugateGradient, LeastSquares, MixedCholesky
 from .svm import BoxInterior
-
-__all__ = [
-    "EIGEN",
-    "LINEAR",
-    "MAX_EXACT_POINTS",
-    "ProblemKind",
-    "cheapest",
-    "choose",
-    "choose_linear_svm_solver",
-    "eigen_costs",
-]
 
 
 class ProblemKind(Enum):
@@ -105,9 +94,9 @@ def choose(
     k: int | None = None,
     n: int | None = None,
     kernel: Any = None,
-    X: Any = None,
+    X: Points = None,
     columns: int = 1,
-    max_memory: Any = None,
+    max_memory: MemoryLimit = None,
     **options: Any,
 ) -> Any:
     """Return the solver with a given name, or the solver with the lowest predicted cost.
@@ -246,7 +235,7 @@ def choose(
 
 
 def _linear_solver_sequence(
-    n: int, gram: Any, kernel: Any, X: Any, columns: int, budget: int
+    n: int, gram: Any, kernel: Any, X: Points, columns: int, budget: int
 ) -> tuple[list[str], Cost, dict[str, Cost]]:
     """Return which linear solvers to try, and the costs of storing and reading K.
 
@@ -340,7 +329,7 @@ def cheapest(costs: dict[Any, Cost]) -> Any:
 
 
 def eigen_costs(
-    kernel: Any, X: Any, n: int, k: int, found: int | None = None
+    kernel: Any, X: Points, n: int, k: int, found: int | None = None
 ) -> dict[tuple[str, str], Cost]:
     """Predict the cost of k eigenpairs of an n x n kernel matrix K, for each solver and storage.
 
@@ -384,7 +373,7 @@ def eigen_costs(
 
 
 def choose_linear_svm_solver(
-    n: int, m: int, largest: int | None = None, max_memory: Any = None
+    n: int, m: int, largest: int | None = None, max_memory: MemoryLimit = None
 ) -> str:
     """Return the name of the best solver for a linear SVM on dense features.
 

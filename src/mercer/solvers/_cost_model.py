@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import add, mul
-from typing import Any, Self
+from typing import Self
 
+from .._core import Points
 from ..kernels import Kernel, Precomputed
-
-__all__ = ["Cost", "cost_of_entries", "cost_of_storing_and_reading"]
 
 _SECONDS_PER_UNIT = {  # the keys are in the order of the fields of Cost
     "products": 2.5e-11,  # per flop of a matrix product: 40 GFlop/s
@@ -87,7 +86,7 @@ class Cost:
         return type(self)(*(times * amount for amount in vars(self).values()))
 
 
-def cost_of_entries(kernel: Kernel | None, X: Any, entries: float) -> Cost:
+def cost_of_entries(kernel: Kernel | None, X: Points, entries: float) -> Cost:
     """Return the cost of evaluating a given number of kernel values k(x, z).
 
     If the points are vectors, each value is computed from an inner product <x, z>.
@@ -122,7 +121,7 @@ def cost_of_entries(kernel: Kernel | None, X: Any, entries: float) -> Cost:
 
 
 def cost_of_storing_and_reading(
-    kernel: Kernel | None, X: Any, n: int, *, stored: bool
+    kernel: Kernel | None, X: Points, n: int, *, stored: bool
 ) -> tuple[Cost, Cost]:
     """Return the cost of storing the kernel matrix K, and the cost of one pass over it.
 

@@ -31,8 +31,6 @@ from .svm import (
     StopReason,
 )
 
-__all__ = ["FallbackChain", "FallbackSolver", "GivenUp", "SMOThenInteriorPoint"]
-
 Stage = TypeVar("Stage")
 Result = TypeVar("Result")
 

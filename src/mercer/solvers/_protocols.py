@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .eigen import EigenPairs
     from .linear import Factor
 
-__all__ = ["EigenSolver", "IterativeSolver", "LinearSolver"]
-
 
 class LinearSolver(Protocol):
     """A solver of (K + diag(shift)) a = y, such as `Cholesky`."""

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Report", "Status", "residual_floor", "status_of", "worst_report"]
-
 
 class Status(Enum):
     """How a solver ended; the value of each member is a description for the user.

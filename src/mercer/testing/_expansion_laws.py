@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._core import NotDifferentiableError, length
+from .._core import NotDifferentiableError, Points, length
 from ._finite_differences import Laws, extent, is_float, numerical_gradient, to_float64
-
-__all__ = ["check_expansion", "check_primal"]
 
 
 def check_expansion(
     expansion: Any,
-    X: Any,
+    X: Points,
     *,
     differentiable: bool = True,
     rtol: float = 1e-9,
@@ -102,7 +100,7 @@ def check_expansion(
     _check_gradient(f, to_float64(X), differentiable, size)
 
 
-def _check_gradient(f: Any, X: Any, differentiable: bool, size: float) -> None:
+def _check_gradient(f: Any, X: Points, differentiable: bool, size: float) -> None:
     laws = Laws(f, 1e-6)
     try:
         got = f.gradient(X)
@@ -120,7 +118,7 @@ def _largest(A: np.ndarray) -> float:
     return float(np.max(A, initial=0.0))
 
 
-def check_primal(expansion: Any, X: Any, *, rtol: float = 1e-9) -> None:
+def check_primal(expansion: Any, X: Points, *, rtol: float = 1e-9) -> None:
     """Check the conversion of an expansion to weights of explicit features, and back.
 
         f(x) = <w, phi(x)>,     <f, f> = <w, w>,     Phi^T a = w

@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._core import Points
 from ..kernels import Kernel
-
-__all__ = [
-    "Laws",
-    "check_input_gradient",
-    "check_pullback",
-    "directional_derivative",
-    "is_float",
-    "numerical_gradient",
-    "to_float64",
-]
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ _STENCIL = ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0))
 
 
 def check_pullback(
-    kernel: Kernel, X: Any, Z: Any = None, *, random_state: int = 0, rtol: float = 1e-7
+    kernel: Kernel, X: Points, Z: Points = None, *, random_state: int = 0, rtol: float = 1e-7
 ) -> None:
     """Check that `kernel.pullback` is the derivative of <W, k(X, Z)> in theta, for a random W.
 
@@ -94,7 +85,7 @@ def check_pullback(
 
 
 def check_input_gradient(
-    kernel: Kernel, X: Any, Z: Any = None, *, random_state: int = 0, rtol: float = 1e-6
+    kernel: Kernel, X: Points, Z: Points = None, *, random_state: int = 0, rtol: float = 1e-6
 ) -> None:
     """Check that `kernel.input_gradient` is the derivative of sum_j W_ij k(x_i, z_j) in x_i.
 
@@ -158,7 +149,7 @@ def numerical_gradient(f: Function[[np.ndarray], Any], X: np.ndarray) -> np.ndar
     return np.stack(parts, axis=-1)
 
 
-def is_float(X: Any) -> bool:
+def is_float(X: Points) -> bool:
     """Return True if X contains floating-point vectors, for which finite differences exist."""
     return getattr(X, "ndim", 0) == 2 and getattr(X, "dtype", np.dtype(int)).kind == "f"
 
@@ -173,6 +164,6 @@ def difference_step(X: np.ndarray) -> float:
     return 0.1 * STEP * extent(X)
 
 
-def to_float64(X: Any) -> Any:
+def to_float64(X: Points) -> Any:
     """Convert vectors to float64, because finite differences need this precision."""
     return X.astype(np.float64) if is_float(X) else X

@@ -14,17 +14,15 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import WhiteKernel
 from sklearn.preprocessing import PolynomialFeatures
 
-from .._core import KernelSyntaxError, NotDifferentiableError, length, same_points, take
+from .._core import KernelSyntaxError, NotDifferentiableError, Points, length, same_points, take
 from ..kernels import Kernel, White, parse_kernel
 from ._finite_differences import Laws, check_input_gradient, check_pullback, is_float
-
-__all__ = ["check_kernel", "parts", "vocabulary"]
 
 
 def check_kernel(
     kernel: Kernel,
-    X: Any,
-    Z: Any = None,
+    X: Points,
+    Z: Points = None,
     *,
     psd: bool = True,
     cpd_order: int | None = None,
@@ -85,7 +83,7 @@ def check_kernel(
     laws.require("points are not modified", same, "the points were changed in place")
 
 
-def _check_blocks(laws: Laws, kernel: Kernel, X: Any, Z: Any) -> None:
+def _check_blocks(laws: Laws, kernel: Kernel, X: Points, Z: Points) -> None:
     n, m = length(X), length(Z)
     K, B = kernel(X), kernel(X, Z)
     laws.require("shape", K.shape == (n, n), f"k(X) has shape {K.shape} for {n} points")
@@ -111,7 +109,9 @@ def _check_blocks(laws: Laws, kernel: Kernel, X: Any, Z: Any) -> None:
     laws.require("no points", kernel.diag(empty).shape == (0,), "diag of no points is not empty")
 
 
-def _check_tiles(laws: Laws, kernel: Kernel, X: Any, Z: Any, rng: np.random.Generator) -> None:
+def _check_tiles(
+    laws: Laws, kernel: Kernel, X: Points, Z: Points, rng: np.random.Generator
+) -> None:
     for second in (None, Z):
         P = kernel.prepare(X)
         Q = P if second is None else kernel.prepare(second, like=P)
@@ -132,7 +132,7 @@ def _check_tiles(laws: Laws, kernel: Kernel, X: Any, Z: Any, rng: np.random.Gene
             laws.require_close("tiles", out, block[i][:, j], "tiles of indices and the block")
 
 
-def _check_precision(laws: Laws, kernel: Kernel, X: Any) -> None:
+def _check_precision(laws: Laws, kernel: Kernel, X: Points) -> None:
     if not is_float(X):
         return
     single = X.astype(np.float32)
@@ -163,7 +163,7 @@ def _check_value(laws: Laws, kernel: Kernel) -> None:
         laws.require("value", False, "it can be changed in place: make it a frozen dataclass")
 
 
-def _check_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
+def _check_parameters(laws: Laws, kernel: Kernel, X: Points) -> None:
     for deep in (False, True):
         params = kernel.get_params(deep=deep)
         same = kernel.set_params(**params)
@@ -189,7 +189,7 @@ def _check_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
             digits.require_close("theta", moved, changed, f"theta and set_params({name}=...)", 1.0)
 
 
-def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
+def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Points) -> None:
     """Check that a kernel with changed parameters has the same values as a new kernel."""
     kernel(X)
     # Arrays in the kernel may be float32, but the repr is parsed as float64, so values may differ.
@@ -208,7 +208,7 @@ def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Any) -> None:
             laws.require("fresh value", same, f"its values differ from those of a new {moved!r}")
 
 
-def _check_definite(laws: Laws, kernel: Kernel, X: Any, order: int) -> None:
+def _check_definite(laws: Laws, kernel: Kernel, X: Points, order: int) -> None:
     K = np.asarray(kernel(X), dtype=float)
     allowed = 1e-9 * np.abs(K).max(initial=0.0) * len(K)
     law = "positive semidefinite"

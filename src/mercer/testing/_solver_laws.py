@@ -14,8 +14,6 @@ from .._core import NotDifferentiableError, NotPositiveDefiniteError, length
 from ..solvers import Status, residual_floor
 from ._finite_differences import Laws
 
-__all__ = ["check_gram", "check_solver", "check_status"]
-
 
 def check_gram(
     gram: Any, reference: np.ndarray | None = None, *, rtol: float = 1e-10, random_state: int = 0

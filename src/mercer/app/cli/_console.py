@@ -19,17 +19,6 @@ from typing import Any, TextIO
 
 import click
 
-__all__ = [
-    "FAILED",
-    "INTERRUPTED",
-    "NOT_CONVERGED",
-    "OutputPath",
-    "Session",
-    "TableOutputPath",
-    "atomic_write",
-    "session_options",
-]
-
 # Exit codes of the command, in addition to 0 for success and 2, which click uses for a usage error.
 FAILED, NOT_CONVERGED, INTERRUPTED = 1, 3, 130
 

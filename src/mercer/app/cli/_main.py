@@ -16,8 +16,6 @@ import click
 from ..._version import __version__
 from ._console import FAILED, INTERRUPTED
 
-__all__ = ["CommandGroup", "app", "main"]
-
 # For each optional package, the extra of mercer that installs it.
 EXTRAS = {"matplotlib": "cli", "pyarrow": "cli", "panel": "explore", "bokeh": "explore"}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..._core import Points
 from ._console import Session, TableOutputPath, session_options
 from ._main import app
 from ._options import Data, code_option, grouped, input_options, open_table_code, output_option
@@ -171,7 +172,7 @@ def predict(session: Session, results: RowResults, proba: bool, std: bool) -> No
 
     from ..tables import TableError
 
-    def values(trained: Any, X: Any) -> dict[str, Any]:
+    def values(trained: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(trained, "predict", "mercer transform")
         if std:
             if "return_std" not in signature(fitted.predict).parameters:
@@ -204,7 +205,7 @@ def transform(session: Session, results: RowResults) -> None:
         'values = {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}'
     )
 
-    def values(trained: Any, X: Any) -> dict[str, Any]:
+    def values(trained: Any, X: Points) -> dict[str, Any]:
         scores = _model_with(trained, "transform", "mercer predict").transform(X)
         return {f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}
 
@@ -222,7 +223,7 @@ def denoise(session: Session, results: RowResults) -> None:
     """
     from ..tables import TableError
 
-    def values(trained: Any, X: Any) -> dict[str, Any]:
+    def values(trained: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
             raise TableError("graphs cannot be written to a table; use model.denoise in Python")

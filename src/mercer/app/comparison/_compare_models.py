@@ -19,6 +19,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_array
 
 from ..._core import (
+    MemoryLimit,
+    Points,
     ProgressStep,
     Stopwatch,
     budget_in_bytes,
@@ -34,8 +36,6 @@ from ...estimators import GPLVM, Autoencoder, BayesianGPLVM, KernelPCA, MetricMD
 from ...kernels import RBF, as_kernel
 from ...models.embedding import embedding_quality
 from ._comparison_result import Comparison, ModelResult
-
-__all__ = ["MODELS", "EmbeddingRequest", "ModelSpec", "choose_models", "compare"]
 
 _MAX_INVERSE_POINTS = 5000  # for more points, fitting an inverse transform takes minutes
 
@@ -221,7 +221,7 @@ _DEFAULT_NEIGHBORS = 10  # number of neighbours for trustworthiness and continui
 
 @entry_point
 def compare(
-    X: Any,
+    X: Points,
     y: Any = None,
     models: Any = None,
     *,
@@ -230,7 +230,7 @@ def compare(
     rows: int | None = None,
     n_neighbors: int | None = None,
     random_state: int = 0,
-    max_memory: Any = None,
+    max_memory: MemoryLimit = None,
     verbose: int = 0,
 ) -> Comparison:
     """Embed points with several models, and measure the quality of each embedding.
@@ -332,7 +332,7 @@ def compare(
     return Comparison(tuple(compared), left_out, n, len(evaluated), K, y)
 
 
-def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> ModelResult:
+def _fit_and_evaluate(name: str, model: Any, X: Points, evaluate: _Evaluation) -> ModelResult:
     """Fit and evaluate a model; if it fails, the `note` of the result contains the reason."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -348,7 +348,7 @@ def _fit_and_evaluate(name: str, model: Any, X: Any, evaluate: _Evaluation) -> M
     return replace(result, note="; ".join(str(warning.message) for warning in caught))
 
 
-def _fit(name: str, model: Any, X: Any) -> ModelResult:
+def _fit(name: str, model: Any, X: Points) -> ModelResult:
     """Fit a model and return its embedding and the run time."""
     watch = Stopwatch()
     has_fit_transform = hasattr(model, "fit_transform")

@@ -11,8 +11,6 @@ import numpy as np
 from ..._core import FormerAttribute, entry_point
 from ...models.embedding import EmbeddingQuality
 
-__all__ = ["Comparison", "ModelResult"]
-
 _COLUMN_TITLES = ("model", "T", "C", "AUC", "1-NN errors", "MSE", "seconds")
 
 

@@ -39,8 +39,6 @@ from ._embeddings import (
 from ._scene import Scene, WatchedScene
 from ._serialize import pack, page
 
-__all__ = ["Controller", "Worker"]
-
 _log = logging.getLogger("mercer.app.explorer")
 
 

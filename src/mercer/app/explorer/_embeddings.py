@@ -9,26 +9,9 @@ import numpy as np
 from sklearn.base import clone
 
 from ... import estimators
-from ..._core import is_table, length, same_points, take
+from ..._core import Points, is_table, length, same_points, take
 from ...estimators import KernelPCA
 from ...solvers import Cost, cost_of_entries
-
-__all__ = [
-    "SECOND_MODELS",
-    "Box",
-    "Embedding",
-    "GridField",
-    "IdentityEmbedding",
-    "Preimage",
-    "affordable_kernel_pca",
-    "as_vectors",
-    "embedding_of",
-    "fit_second_embedding",
-    "kernel_pca_embedding",
-    "second_fit_seconds",
-    "second_options",
-    "uses_kernel_distances",
-]
 
 _GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
 _MAX_LEVELS = 9  # approximate number of contour levels
@@ -66,7 +49,7 @@ class GridField(NamedTuple):
 class IdentityEmbedding:
     """Model whose embedding is the data itself, of which two columns are shown."""
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the points unchanged."""
         return np.asarray(X, dtype=float)
 
@@ -295,7 +278,7 @@ _FAST_MODELS = ("ppca", "data", "none")
 _MAX_UNCONFIRMED_POINTS = 500  # with more points, slow models are fitted only after confirmation
 
 
-def as_vectors(X: Any) -> np.ndarray | None:
+def as_vectors(X: Points) -> np.ndarray | None:
     """Return the points as a dense matrix if they are vectors; None if sparse or structured."""
     if hasattr(X, "toarray") or length(X) == 0:
         return None
@@ -309,7 +292,7 @@ def as_vectors(X: Any) -> np.ndarray | None:
     return None
 
 
-def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
+def affordable_kernel_pca(model: KernelPCA, X: Points) -> tuple[KernelPCA, float]:
     """Return a kernel PCA that can be fitted in acceptable time, and its expected seconds.
 
     Returns `model` itself if its exact fit takes at most `MAX_EXACT_SECONDS` or if it specifies an
@@ -328,7 +311,7 @@ def affordable_kernel_pca(model: KernelPCA, X: Any) -> tuple[KernelPCA, float]:
 
 
 def kernel_pca_embedding(
-    model: KernelPCA, X: Any, shown_dims: tuple[int, int] = (0, 1), *, trained: bool = False
+    model: KernelPCA, X: Points, shown_dims: tuple[int, int] = (0, 1), *, trained: bool = False
 ) -> Embedding:
     """Return the embedding of points by a fitted kernel PCA.
 
@@ -350,7 +333,7 @@ def kernel_pca_embedding(
 
 
 def embedding_of(
-    model: Any, X: Any, title: str | None = None, *, trained: bool = False
+    model: Any, X: Points, title: str | None = None, *, trained: bool = False
 ) -> Embedding:
     """Return the embedding of points by any fitted model with `transform`.
 
@@ -370,7 +353,7 @@ def embedding_of(
     return Embedding(title or titles.get(name, name), model, np.asarray(coordinates))
 
 
-def second_options(X: Any) -> list[tuple[str, str]]:
+def second_options(X: Points) -> list[tuple[str, str]]:
     """Return the keys and titles of the second embeddings that support these points."""
     options, dense = [("none", "none")], as_vectors(X)
     if dense is not None and dense.shape[1] > 1:
@@ -383,7 +366,7 @@ def second_options(X: Any) -> list[tuple[str, str]]:
 
 
 def fit_second_embedding(
-    name: str, X: Any, names: list[str], kernel: Any = None, *, verbose: bool = False
+    name: str, X: Points, names: list[str], kernel: Any = None, *, verbose: bool = False
 ) -> Embedding | None:
     """Fit the model of a second embedding, and return the embedding, or None for "none".
 
@@ -412,12 +395,12 @@ def fit_second_embedding(
     return embedding_of(model, X if dense is None else dense, title, trained=True)
 
 
-def uses_kernel_distances(name: str, X: Any) -> bool:
+def uses_kernel_distances(name: str, X: Points) -> bool:
     """Return True if the second embedding is computed from distances defined by the kernel."""
     return name in _DISTANCE_MODELS and as_vectors(X) is None
 
 
-def second_fit_seconds(name: str, X: Any) -> float:
+def second_fit_seconds(name: str, X: Points) -> float:
     """Return the expected seconds to fit a second embedding; inf if unknown."""
     return 0.0 if name in _FAST_MODELS or length(X) <= _MAX_UNCONFIRMED_POINTS else np.inf
 

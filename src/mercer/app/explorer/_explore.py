@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point, is_table, length
+from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
 from ..tables import ColumnTransform, Recipe, Table
 from ._controller import Controller
 from ._embeddings import Embedding, as_vectors, embedding_of, fit_second_embedding, second_options
 from ._scene import Scene
 from ._serialize import adapter, large_integers, page, script, style
-
-__all__ = ["Explorer", "explore", "scene_from_table"]
 
 _MAX_TABLE_COLUMNS = 2000  # vectors with more columns are left out of the table
 
@@ -166,7 +164,7 @@ def _component_class() -> Any:
 @entry_point
 def explore(
     model: Any,
-    X: Any = None,
+    X: Points = None,
     *,
     second: Any = "auto",
     table: Any = None,
@@ -239,7 +237,7 @@ def explore(
 
 
 def _embeddings(
-    model: Any, X: Any, second: Any, names: list[str], *, trained: bool = False
+    model: Any, X: Points, second: Any, names: list[str], *, trained: bool = False
 ) -> list[Embedding]:
     """Return the embedding by the model and, if requested, a second embedding."""
     first = [embedding_of(model, X, trained=trained)]
@@ -254,7 +252,7 @@ def _embeddings(
     return first if other is None else [*first, other]
 
 
-def _resolve_second(second: str, X: Any) -> str:
+def _resolve_second(second: str, X: Points) -> str:
     """Replace "auto" by the key of the default second embedding."""
     if second != "auto":
         return second
@@ -265,7 +263,7 @@ def _resolve_second(second: str, X: Any) -> str:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _point_columns(X: Any) -> tuple[dict[str, Any], Recipe | None]:
+def _point_columns(X: Points) -> tuple[dict[str, Any], Recipe | None]:
     """Return the points as table columns, and the recipe that converts columns to points."""
     dense = as_vectors(X)
     if dense is not None and dense.shape[1] <= _MAX_TABLE_COLUMNS:

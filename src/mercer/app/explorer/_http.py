@@ -34,8 +34,6 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from ._controller import Controller
 from ._serialize import served_page
 
-__all__ = ["ExplorerApplication", "run_server"]
-
 _METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # allowed methods of each route
 _MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits of a request in bytes; no route reads a body
 _MAX_MESSAGE = 20 * 2**20  # limit in bytes for a websocket message; see also controls.js

@@ -17,8 +17,6 @@ from ..tables import Recipe, Table, as_texts
 from ._embeddings import Embedding
 from ._serialize import column_message
 
-__all__ = ["Scene", "WatchedScene", "file_stamp"]
-
 _MAX_INITIAL_VALUES = 2**24  # at most this many table values are sent at first, others on request
 _MAX_COLOR_COMPONENTS = 12  # the page offers at most this many components as colours
 

@@ -23,17 +23,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "adapter",
-    "column_message",
-    "large_integers",
-    "pack",
-    "page",
-    "script",
-    "served_page",
-    "style",
-]
-
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from ._http import ExplorerApplication
 
-__all__ = ["HOST", "ExplorerServer", "load_in_notebook", "require_panel", "serve"]
-
 HOST = "127.0.0.1"  # loopback interface, to which other computers cannot connect
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from ._table import is_number, is_rounded
 
-__all__ = ["RunningStatistics", "TextColumn", "inspect_texts"]
-
 
 class RunningStatistics:
     """Count, mean and standard deviation of each column, updated block by block.

@@ -27,15 +27,6 @@ from ._table import (
 )
 from ._table_source import Source
 
-__all__ = [
-    "ArrowSource",
-    "InMemorySource",
-    "arrow_column",
-    "as_table",
-    "is_frame",
-    "table_from_frame",
-]
-
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # names that pandas gives to an unnamed index
 
 

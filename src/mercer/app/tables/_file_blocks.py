@@ -18,8 +18,6 @@ from ._open_table import open_table
 from ._table import TableError, suggest_name
 from ._table_source import Source
 
-__all__ = ["open_blocks"]
-
 _ARRAY_SUFFIXES = (".npy", ".zarr")
 
 

@@ -16,8 +16,6 @@ import numpy as np
 from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, suggest_name
 from ._table_source import Source
 
-__all__ = ["NumpySource"]
-
 # Words in array names that identify a training, validation or test set.  A letter may precede the
 # word, as in "Xtrain".
 _SET_PATTERNS = {

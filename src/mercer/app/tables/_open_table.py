@@ -18,8 +18,6 @@ from ._table import Table, TableError
 from ._table_source import STANDARD_INPUT, Source
 from ._text_files import CsvSource, JsonLinesSource
 
-__all__ = ["FORMATS", "FastaSource", "GraphFolderSource", "open_table", "read_table"]
-
 
 class SingleBlockSource(Source):
     """Base class of sources that read all rows as one block."""

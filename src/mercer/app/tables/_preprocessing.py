@@ -17,8 +17,6 @@ from ._dataframes import as_table, is_frame
 from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, suggest_name
 from ._table_source import Source
 
-__all__ = ["IMPUTE", "ColumnTransform", "Recipe", "expand_to_all_rows"]
-
 IMPUTE = ("mean", "median", "most_frequent", "drop")
 # If a text column has more distinct values than this, the error message suggests a string kernel
 # instead of one-hot encoding.

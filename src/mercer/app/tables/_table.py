@@ -15,21 +15,6 @@ import numpy as np
 
 from ..._core import concatenate, length, take
 
-__all__ = [
-    "MAX_EXACT",
-    "NUMBER",
-    "TEXT",
-    "Table",
-    "TableError",
-    "as_texts",
-    "column_of",
-    "integer_column",
-    "is_rounded",
-    "kind_of",
-    "refuse_repeated_names",
-    "suggest_name",
-]
-
 NUMBER, TEXT, EMPTY, GRAPHS = "numbers", "text", "nothing", "graphs"  # kinds of columns
 # Cells that mean a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "#n/a", "<na>"})

@@ -15,8 +15,6 @@ from ._open_table import open_table
 from ._preprocessing import Recipe, expand_to_all_rows
 from ._table import TableError
 
-__all__ = ["Trained", "load_trained", "save_trained"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trained:

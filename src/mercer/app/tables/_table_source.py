@@ -14,8 +14,6 @@ import numpy as np
 
 from ._table import EMPTY, NUMBER, TEXT, Table, TableError
 
-__all__ = ["STANDARD_INPUT", "Source"]
-
 STANDARD_INPUT = "standard input"  # the name of the file "-" in messages
 # Limits of the block size.  Larger blocks need more memory; smaller blocks take more time per row.
 _MAX_BLOCK_ENTRIES, _MAX_BLOCK_ROWS, _MIN_BLOCK_ROWS = 2**22, 2**16, 2**10

@@ -15,8 +15,6 @@ import numpy as np
 
 from ._table import Table, TableError
 
-__all__ = ["WRITABLE", "TableWriter", "output_format", "table_writer"]
-
 WRITABLE = {  # file extensions of each format
     "csv": (".csv", ".txt", ".dat", ".data"),
     "tsv": (".tsv",),

@@ -32,8 +32,6 @@ from ._table import (
 )
 from ._table_source import Source
 
-__all__ = ["CsvSource", "JsonLinesSource", "open_lines"]
-
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar", " ": "spaces"}
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 # Names for delimiters that are hard to type on a command line.

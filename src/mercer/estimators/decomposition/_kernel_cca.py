@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..._core import Points
 from ...solvers import CanonicalCorrelations
 from .._parameters import (
     POSITIVE,
@@ -17,8 +18,6 @@ from .._parameters import (
     parameter,
 )
 from ._two_view_estimator import TwoViewEstimator
-
-__all__ = ["KernelCCA"]
 
 
 @estimator()
@@ -103,7 +102,7 @@ class KernelCCA(TwoViewEstimator):
     canonical_correlations_: np.ndarray = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Find correlated functions of two views of the same points.
 
         Parameters
@@ -125,7 +124,7 @@ class KernelCCA(TwoViewEstimator):
         self.canonical_correlations_ = relation.values
         return self
 
-    def correlations(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+    def correlations(self, X: Points, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Return the correlation between f_j(x) and g_j(y) over these points, for each pair j.
 
         Parameters
@@ -141,6 +140,6 @@ class KernelCCA(TwoViewEstimator):
         """
         return self._correlations(X, y, sample_weight)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
         """Return the mean of `correlations`, with the same arguments."""
         return float(np.mean(self._correlations(X, y, sample_weight)))

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import NotDifferentiableError
+from ..._core import MemoryLimit, NotDifferentiableError, Points
 from ...blocks import Blocks, RowSample, as_blocks, is_chunked
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages, local_preimage_method
@@ -47,8 +47,6 @@ from .._parameters import (
 )
 from .._training_sample import weighted_quantile
 from ._kpca_summary import summary
-
-__all__ = ["KernelPCA"]
 
 _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `ComponentSearch`
     *("n_components", "tol", "max_iter", "iterated_power", "storage"),
@@ -237,7 +235,7 @@ class KernelPCA(
         return 1 if self.indefinite == "raise" else None
 
     @fit_method
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute the principal components of the points X.
 
         If the fit is interrupted, the estimator is not fitted.
@@ -317,7 +315,7 @@ class KernelPCA(
 
     @available_if(_can_stream)
     @fit_method
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
         """Update the components with new points, which are not stored.
 
         The first block determines the landmarks or random features and, if gamma depends on the
@@ -452,7 +450,7 @@ class KernelPCA(
         margin = 1e-9 * parts.total / parts.rows
         return -weighted_quantile(errors, 1.0 - self.contamination, weights) - margin
 
-    def _learn_inverse(self, X: Any, weights: np.ndarray | None) -> None:
+    def _learn_inverse(self, X: Points, weights: np.ndarray | None) -> None:
         """Fit the inverse transform by kernel ridge regression from scores to points."""
         self._inverse = LearnedInverse.fit(
             self.training_scores_,
@@ -467,14 +465,14 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ scores and errors
 
-    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Points, y: Any = None, **params: Any) -> np.ndarray:
         """Fit to X and return the scores of its points, of shape (n, n_components_)."""
         self.fit(X, **params)
         # `training_scores_` does not contain points of weight 0, but the result must.
         return self.training_scores_ if self._whole else self.transform(X)
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the scores of the points X, shape (n, n_components_).
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
@@ -485,7 +483,7 @@ class KernelPCA(
         return self._whiten_and_cast(scores, np.result_type(self._dtype, _precision(X)))
 
     @predict_method
-    def reconstruction_error(self, X: Any) -> np.ndarray:
+    def reconstruction_error(self, X: Points) -> np.ndarray:
         """Return the squared distance in feature space between each point and its projection.
 
         The error is |phi(x) - mu - sum_j score_j w_j|^2, with the components w_j.
@@ -500,7 +498,7 @@ class KernelPCA(
         return self._components.error(X, self.kernel_)
 
     @predict_method
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Points) -> np.ndarray:
         """Return minus the reconstruction error, which is low for points unlike the training data.
 
         scikit-learn's `PCA` returns log-likelihoods instead, but there may be no probability
@@ -509,12 +507,12 @@ class KernelPCA(
         """
         return -self.reconstruction_error(X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Points, y: Any = None) -> float:
         """Return the mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
     @predict_method
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Points) -> np.ndarray:
         """Return score_samples(X) - offset_, which is negative for outliers.
 
         If there are so many components that the reconstruction error of the training points is 0,
@@ -529,11 +527,11 @@ class KernelPCA(
             )
         return self.score_samples(X) - self.offset_
 
-    def is_outlier(self, X: Any) -> np.ndarray:
+    def is_outlier(self, X: Points) -> np.ndarray:
         """Return True for each point whose reconstruction error exceeds the threshold."""
         return self.decision_function(X) < 0
 
-    def contributions(self, X: Any = None) -> np.ndarray:
+    def contributions(self, X: Points = None) -> np.ndarray:
         """Return the relative influence of each input feature on each component.
 
         The influence of feature c on component j is the mean over the points of
@@ -570,7 +568,7 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ inverse transform
 
-    def decode(self, X: Any) -> Expansion:
+    def decode(self, X: Points) -> Expansion:
         """Return the elements mu + sum_j X_ij w_j of the RKHS, one for each row of scores.
 
         `decode(transform(X))` contains the projections of the feature vectors phi(x); the squared
@@ -589,7 +587,7 @@ class KernelPCA(
         return self._feature_space().decode(self._check_scores(X))
 
     @predict_method
-    def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
+    def preimage(self, X: Points, method: str = "auto", **options: Any) -> PreImages:
         """Return pre-images: points z with phi(z) close to `decode(X)`.
 
         Parameters
@@ -606,7 +604,7 @@ class KernelPCA(
         """
         return self._feature_space().preimage(self._check_scores(X), method, **options)
 
-    def denoise(self, X: Any, method: str | None = None, **options: Any) -> Any:
+    def denoise(self, X: Points, method: str | None = None, **options: Any) -> Any:
         """Return the pre-image of the projection of each point on the components.
 
         Parameters
@@ -643,7 +641,7 @@ class KernelPCA(
         return self._cast(preimages.points)
 
     @predict_method
-    def inverse_transform(self, X: Any, method: str | None = None, **options: Any) -> Any:
+    def inverse_transform(self, X: Points, method: str | None = None, **options: Any) -> Any:
         """Return points for the scores X.
 
         Parameters
@@ -709,7 +707,7 @@ class KernelPCA(
             )
         return self._components
 
-    def _check_scores(self, X: Any, whitened: bool = False) -> np.ndarray:
+    def _check_scores(self, X: Points, whitened: bool = False) -> np.ndarray:
         """Check scores and return them as floats; undo whitening unless `whitened` is True."""
         X = np.asarray(X, dtype=float)
         if X.ndim != 2 or X.shape[1] != self.n_components_:
@@ -726,7 +724,7 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ cost and summary
 
-    def plan(self, X: Any) -> Plan:
+    def plan(self, X: Points) -> Plan:
         """Return the estimated time and memory of each eigensolver for the points X.
 
         The model is not fitted, and no kernel matrix is computed.  For points in blocks, the
@@ -745,10 +743,10 @@ class KernelPCA(
         return self._make_plan(as_blocks(X)) if is_chunked(X) else self._plan_threaded(X)
 
     @predict_method
-    def _plan_threaded(self, X: Any) -> Plan:
+    def _plan_threaded(self, X: Points) -> Plan:
         return self._make_plan(X)
 
-    def _make_plan(self, X: Any) -> Plan:
+    def _make_plan(self, X: Points) -> Plan:
         return self._search.plan(self._make_kernel(self.gamma), X)
 
     def summary(self) -> str:
@@ -808,7 +806,7 @@ class KernelPCA(
             weights = old.expansion.coefficients[:, -1]
             self.offset_ = self._threshold(parts, errors, weights)
 
-    def _to_primal(self, max_memory: Any) -> None:
+    def _to_primal(self, max_memory: MemoryLimit) -> None:
         if self._components.in_features:
             raise ValueError(
                 "a KernelPCA with random features is already in primal form; it stores no points"
@@ -832,7 +830,7 @@ class KernelPCA(
             scores = scores * inverse_sqrt(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
-    def _cast(self, Z: Any) -> Any:
+    def _cast(self, Z: Points) -> Any:
         """Convert floating-point pre-images to the precision of the training points."""
         numbers = isinstance(Z, np.ndarray) and Z.dtype.kind == "f"
         return Z.astype(self._dtype, copy=False) if numbers else Z
@@ -859,7 +857,7 @@ def _refuse_compressed_models(*models: KernelPCA) -> None:
         )
 
 
-def _precision(X: Any) -> np.dtype:
+def _precision(X: Points) -> np.dtype:
     """Return float32 for points in float32, otherwise float64."""
     single = getattr(X, "dtype", None) == np.float32
     return np.dtype(np.float32 if single else np.float64)

@@ -10,6 +10,7 @@ from sklearn.utils import RegressorTags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from ..._core import Points
 from ...solvers import PartialLeastSquares
 from .._blockwise import in_memory
 from .._kernel_estimator import KernelLike
@@ -22,8 +23,6 @@ from .._parameters import (
     predict_method,
 )
 from ._two_view_estimator import TwoViewEstimator
-
-__all__ = ["KernelPLS"]
 
 
 @estimator()
@@ -99,7 +98,7 @@ class KernelPLS(TwoViewEstimator):
         return tags
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Compute the components of two views of the same points.
 
         Parameters
@@ -134,7 +133,7 @@ class KernelPLS(TwoViewEstimator):
 
     @available_if(_can_predict)
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return predictions of a numeric y, of shape (n,) or (n, n_targets)."""
         scores = self._values(X)
         if self._regression is None:
@@ -146,7 +145,7 @@ class KernelPLS(TwoViewEstimator):
         values = scores @ B + b
         return values[:, 0] if self._flat else values
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions, or in the canonical mode the mean correlation of scores.
 
         Parameters

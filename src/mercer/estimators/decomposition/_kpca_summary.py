@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["summary"]
-
 _MAX_ROWS = 10  # maximum number of components in the table
 _TABLE_HEADER = (
     "  component   eigenvalue   explained   cumulative     at most +     residual   angle below"

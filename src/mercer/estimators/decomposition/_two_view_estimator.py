@@ -18,7 +18,7 @@ from sklearn.base import (
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import length
+from ..._core import Points, length
 from ...blocks import ArrayBlocks, Blocks, as_blocks, is_chunked
 from ...expansion import Expansion
 from ...gram import LANDMARK_METHODS, Landmarks
@@ -43,8 +43,6 @@ from .._parameters import (
     solver,
 )
 from .._training_sample import Sample, check_weights
-
-__all__ = ["SecondView", "TwoViewEstimator"]
 
 
 @estimator(kw_only=True)
@@ -148,7 +146,7 @@ class TwoViewEstimator(
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
-    def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Points, y: Any, **params: Any) -> np.ndarray:
         """Fit to both views and return the scores of X only, as pipelines expect.
 
         Parameters
@@ -167,7 +165,7 @@ class TwoViewEstimator(
         return self.fit(X, y, **params).transform(X)
 
     @predict_method
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Points, y: Any = None) -> Any:
         """Return the scores of X and, if y is passed, the scores of y.
 
         Parameters
@@ -185,7 +183,7 @@ class TwoViewEstimator(
         scores = self._values(X)
         return scores if y is None else (scores, self._values_y(y))
 
-    def _correlations(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+    def _correlations(self, X: Points, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Return the correlation between the scores of X and y for each component."""
         S, T = self.transform(X, _require_y(y, self))
         if len(S) != len(T):
@@ -196,7 +194,7 @@ class TwoViewEstimator(
 
     # ------------------------------------------------------------------ fitting
 
-    def _samples(self, X: Any, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
+    def _samples(self, X: Points, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
         """Return the checked training samples of both views."""
         y = as_blocks(y, "y") if is_chunked(y) else _require_y(y, self)
         sample = self._sample(X, sample_weight=sample_weight).doubled()

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..._core import is_count, progress, reject_structured, seeded_generator
+from ..._core import Points, is_count, progress, reject_structured, seeded_generator
 from ...models.embedding import ACTIVATIONS, MLP, fit_autoencoder
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, Seed
@@ -25,8 +25,6 @@ from .._parameters import (
     parameter,
 )
 from ._latent_model import check_latent_coordinates, require_distinct_rows, resolve_n_components
-
-__all__ = ["Autoencoder"]
 
 
 @estimator()
@@ -115,7 +113,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     report_: Report = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Train the encoder and the decoder on the rows of X."""
         X = self._check(X, reset=True, ensure_min_samples=2)
         q = resolve_n_components(self.n_components, X.shape[1])
@@ -146,23 +144,23 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 )
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return f(x), the embedding of each row, of shape (n, n_components)."""
         check_is_fitted(self)
         return self.encoder_(self._check(X))
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Points) -> np.ndarray:
         """Return g(z), the reconstruction of each embedded point z in the rows of X."""
         check_is_fitted(self)
         return self.decoder_(check_latent_coordinates(self, X, self._n_features_out))
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Points) -> np.ndarray:
         """Return minus the mean squared reconstruction error of each row, -|x - g(f(x))|^2 / d."""
         check_is_fitted(self)
         X = self._check(X)
         return np.asarray(-np.mean((X - self.decoder_(self.encoder_(X))) ** 2, axis=1))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Points, y: Any = None) -> float:
         """Return minus the mean squared error, -sum_i |x_i - g(f(x_i))|^2 / (n d)."""
         return float(self.score_samples(X).mean())
 
@@ -191,7 +189,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _n_features_out(self) -> int:
         return int(self.encoder_.weights[-1].shape[1])
 
-    def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
+    def _check(self, X: Points, reset: bool = False, **options: Any) -> np.ndarray:
         """Return X as a validated float64 array."""
         reject_structured(X, type(self).__name__)
         return np.asarray(validate_data(self, X, reset=reset, dtype=np.float64, **options))

@@ -7,14 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._core import progress, seeded_generator
+from ..._core import Points, progress, seeded_generator
 from ...kernels import as_kernel
 from ...models.embedding import BayesianGPLVMModel, default_ard_kernel, fit_bayesian_gplvm
 from .._kernel_estimator import Seed
 from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
 from ._latent_model import GPLVMBase
-
-__all__ = ["BayesianGPLVM"]
 
 
 @estimator()
@@ -103,7 +101,7 @@ class BayesianGPLVM(GPLVMBase):
     model_: BayesianGPLVMModel = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Fit the model by maximising the lower bound of the log likelihood."""
         X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(_DEFAULT_MAX_COMPONENTS, *X.shape))

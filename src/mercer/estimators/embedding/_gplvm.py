@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, Self
 
-from ..._core import progress
+from ..._core import Points, progress
 from ...kernels import RBF, Constant, White, as_kernel
 from ...models.embedding import GPLVMModel, fit_gplvm
 from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
 from ._latent_model import GPLVMBase
-
-__all__ = ["GPLVM"]
 
 _DEFAULT_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
 
@@ -86,7 +84,7 @@ class GPLVM(GPLVMBase):
     model_: GPLVMModel = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Find the latent coordinates and kernel parameters of maximal likelihood."""
         X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(2, X.shape[1]))

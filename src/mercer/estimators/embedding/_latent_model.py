@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..._core import is_count, reject_structured, seeded_generator
+from ..._core import Points, RandomState, is_count, reject_structured, seeded_generator
 from ...kernels import Kernel
 from ...models.embedding import pca_scores, scale_to_unit_variance
 from ...solvers import Report
@@ -28,14 +28,6 @@ from .._parameters import (
     predict_method,
 )
 from ..decomposition._kernel_pca import KernelPCA
-
-__all__ = [
-    "GPLVMBase",
-    "LatentModelMixin",
-    "check_latent_coordinates",
-    "require_distinct_rows",
-    "resolve_n_components",
-]
 
 
 def resolve_n_components(n_components: int | None, d: int) -> int:
@@ -55,7 +47,7 @@ def require_distinct_rows(n: int, equal: bool) -> None:
         )
 
 
-def check_latent_coordinates(model: Any, Z: Any, q: int) -> np.ndarray:
+def check_latent_coordinates(model: Any, Z: Points, q: int) -> np.ndarray:
     """Check that latent coordinates have q columns, and return them as an array."""
     Z = np.asarray(check_array(Z, dtype=np.float64, input_name="X", estimator=model))
     if Z.shape[1] != q:
@@ -70,13 +62,13 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     _accepts_nan: ClassVar[bool] = False
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the latent coordinates z of each row of X, shape (n, n_components)."""
         check_is_fitted(self)
         return np.asarray(self.model_.place(self._check(X)))
 
     @predict_method
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Points) -> np.ndarray:
         """Return the expected data point x for each row of latent coordinates.
 
         Parameters
@@ -94,16 +86,16 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         )
 
     @predict_method
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Points) -> np.ndarray:
         """Return the log density of each row of X under the model, shape (n,)."""
         check_is_fitted(self)
         return np.asarray(self.model_.log_density(self._check(X)))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Points, y: Any = None) -> float:
         """Return the mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> np.ndarray:
         """Draw data points from the model.
 
         Parameters
@@ -126,7 +118,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def _n_features_out(self) -> int:
         return int(self.model_.n_components)
 
-    def _check(self, X: Any, reset: bool = False, **options: Any) -> np.ndarray:
+    def _check(self, X: Points, reset: bool = False, **options: Any) -> np.ndarray:
         """Check X and return it as a float64 array; NaN is allowed if `_accepts_nan` is True."""
         name = type(self).__name__
         reject_structured(X, name)
@@ -196,7 +188,7 @@ class GPLVMBase(LatentModelMixin, KernelEstimator):
         """The number of iterations of the optimiser."""
         return self.report_.n_iter
 
-    def _check_training_data(self, X: Any) -> np.ndarray:
+    def _check_training_data(self, X: Points) -> np.ndarray:
         """Check the training data and return a copy; raise an error if all rows are equal."""
         X = self._check(X, reset=True, copy=True, ensure_min_samples=2)
         require_distinct_rows(len(X), not np.ptp(X, axis=0).any())

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._core import check_budget, length, seeded_generator, slices, take
+from ..._core import Points, check_budget, length, seeded_generator, slices, take
 from ...kernels import Kernel, Linear
 from ...models.embedding import (
     Stress,
@@ -34,8 +34,6 @@ from .._parameters import (
     predict_method,
 )
 from ._latent_model import require_distinct_rows, resolve_n_components
-
-__all__ = ["MetricMDS"]
 
 # `transform` processes new points in blocks of at most this many dissimilarities, to limit memory.
 _MAX_BLOCK_ENTRIES = 2**17
@@ -145,7 +143,7 @@ class MetricMDS(
         return 1  # order 1 is sufficient, because the embedding uses only distances
 
     @fit_method
-    def fit(self, X: Any, y: Any = None, weights: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None, weights: Any = None) -> Self:
         """Compute the embedding.
 
         Parameters
@@ -202,12 +200,12 @@ class MetricMDS(
         self._log_progress(f"stress {self.stress_:.4g} in {q} dimensions")
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, weights: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Points, y: Any = None, weights: Any = None) -> np.ndarray:
         """Compute the embedding and return it, of shape (n, n_components)."""
         return self.fit(X, y, weights).embedding_.copy()
 
     @predict_method
-    def transform(self, X: Any, weights: Any = None) -> np.ndarray:
+    def transform(self, X: Points, weights: Any = None) -> np.ndarray:
         """Return coordinates of new points that minimise their stress to the training points.
 
         The stress of a new point may have local minima, so three starts are tried for each point.
@@ -231,7 +229,7 @@ class MetricMDS(
         return np.concatenate(blocks)
 
     @predict_method
-    def score(self, X: Any, y: Any = None, weights: Any = None) -> float:
+    def score(self, X: Points, y: Any = None, weights: Any = None) -> float:
         """Return minus the stress between the points and the training points.
 
         The points have the coordinates that `transform` returns. Parameters are those of
@@ -270,7 +268,7 @@ class MetricMDS(
         tags.input_tags.pairwise |= self.dissimilarity == "precomputed"
         return tags
 
-    def _number_of_components(self, points: Any) -> int:
+    def _number_of_components(self, points: Points) -> int:
         """Return the dimension of the embedding; raise an error if it is too large."""
         n = length(points)
         if self.dissimilarity == "kernel" and self._has_linear_kernel:
@@ -289,7 +287,7 @@ class MetricMDS(
         return isinstance(kernel, Linear) or (isinstance(kernel, str) and kernel == "linear")
 
     def _dissimilarity_blocks(
-        self, X: Any, weights: Any
+        self, X: Points, weights: Any
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield, block by block, the dissimilarities to the training points and their weights."""
         check_is_fitted(self)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from ..._core import progress
+from ..._core import Points, progress
 from ...models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
 from .._parameters import (
     POSITIVE,
@@ -21,8 +21,6 @@ from .._parameters import (
     parameter,
 )
 from ._latent_model import LatentModelMixin
-
-__all__ = ["ProbabilisticPCA"]
 
 # Values above this, or columns that vary by less than its reciprocal, are rejected, because their
 # squares would overflow or underflow float64.
@@ -101,7 +99,7 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
     _accepts_nan: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Fit the model by maximum likelihood; NaN marks missing values, and y is ignored."""
         X = self._check(X, reset=True, ensure_min_samples=2)
         (_, d), is_observed = X.shape, np.isfinite(X)

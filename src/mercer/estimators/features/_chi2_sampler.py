@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ..._core import Points
 from ...kernels import additive_chi2_features
 from .._parameters import (
     POSITIVE,
@@ -24,8 +25,6 @@ from .._parameters import (
     parameter,
     predict_method,
 )
-
-__all__ = ["AdditiveChi2Sampler"]
 
 # Default sampling interval for each number of steps: Vedaldi and Zisserman (2012), figure 3.
 _DEFAULT_INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
@@ -76,14 +75,14 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Check X and store the number and names of its columns; y is ignored."""
         self._check(X, reset=True)
         self._interval()
         return self
 
     @predict_method
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Points) -> Any:
         """Return features, shape (n, (2 sample_steps - 1) n_features); sparse if X is sparse."""
         X = self._check(X, reset=False)
         return additive_chi2_features(X, self.sample_steps, self._interval())
@@ -107,7 +106,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
         names = [f"{prefix}_{column}_{part}" for part in ["sqrt", *parts] for column in columns]
         return np.asarray(names, dtype=object)
 
-    def _check(self, X: Any, *, reset: bool) -> Any:
+    def _check(self, X: Points, *, reset: bool) -> Any:
         """Check X and return it; raise an error for negative values."""
         dtypes = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)

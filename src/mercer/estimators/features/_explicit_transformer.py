@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Self
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..._core import Points
 from ...kernels import Kernel, finite_features
 from .._kernel_estimator import NamedKernelEstimator
 from .._parameters import estimator, fit_method, fitted_attribute, predict_method
 from ._feature_transformer import precision
-
-__all__ = ["ExplicitFeatures"]
 
 
 @estimator()
@@ -50,25 +49,25 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Determine the features that occur in the points X; y is ignored."""
         self._fit_features(X, all_points=False)
         return self
 
     @fit_method
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Points, y: Any = None) -> Any:
         """Fit to X and return its features; faster than `fit(X).transform(X)`."""
         return self._fit_features(X, all_points=True)
 
     @predict_method
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Points) -> Any:
         """Return the features phi(x), one row per point; a CSR matrix if they are sparse."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
         phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
         return phi.astype(precision(X), copy=False)
 
-    def _fit_features(self, X: Any, all_points: bool) -> Any:
+    def _fit_features(self, X: Points, all_points: bool) -> Any:
         """Set the fitted attributes; return the features of all points if `all_points` is True."""
         if self._precomputed:
             raise ValueError("a precomputed matrix has no explicit features; use Nystroem")

@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..._core import Points
 from ...blocks import Blocks
 from ...gram import FeatureMap
 from .._blockwise import draw_candidates
 from .._kernel_estimator import Seed, points_need_no_validation, record_n_features
 from .._parameters import estimator, fitted_attribute, parameter, predict_method
-
-__all__ = ["FeatureTransformer", "check_features", "precision"]
 
 
 @estimator(kw_only=True)
@@ -38,13 +37,13 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     _accepts_blocks: ClassVar[bool] = True
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the features phi(x), shape (n, n_components)."""
         check_is_fitted(self)
         X = self._map_input(self._check(X, reset=False))
         return self._map.features(X, dtype=precision(X))
 
-    def _check(self, X: Any, *, reset: bool) -> Any:
+    def _check(self, X: Points, *, reset: bool) -> Any:
         """Check X and return it as float32 or float64; of `Blocks`, a random sample of the rows."""
         if isinstance(X, Blocks):
             names, X = X.names, self._check(draw_candidates(X).X, reset=reset)
@@ -57,7 +56,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)
 
-    def _map_input(self, X: Any) -> Any:
+    def _map_input(self, X: Points) -> Any:
         """Convert points to the input of the feature map; subclasses may override this."""
         return X
 
@@ -75,12 +74,12 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return len(self._map)
 
 
-def precision(X: Any) -> np.dtype:
+def precision(X: Points) -> np.dtype:
     """Return the dtype of the features of X: float32 for float32 points, otherwise float64."""
     return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
 
 
-def check_features(X: Any, m: int) -> np.ndarray:
+def check_features(X: Points, m: int) -> np.ndarray:
     """Check that features are finite numbers with m columns, and return them as an array."""
     X = np.asarray(X, dtype=float)
     if X.ndim != 2 or X.shape[1] != m:

@@ -16,12 +16,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._core import as_csr, as_float64, entry_point, not_finite_error, take
+from ..._core import Points, as_csr, as_float64, entry_point, not_finite_error, take
 from ..._core.linalg import eigh
 from ...gram import FeatureMap, fill_gram, residual_tolerances
 from ...kernels import Kernel, Prepared
-
-__all__ = ["FlippedMap"]
 
 
 @entry_point
@@ -59,7 +57,7 @@ class FlippedMap(FeatureMap):
     normalization: np.ndarray
 
     @classmethod
-    def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
+    def on(cls, kernel: Kernel, points: Points, n_threads: int | None = None) -> Self:
         """Return the map for these landmarks; eigenvalues below rounding errors are dropped."""
         points = as_float64(as_csr(points))
         P = kernel.prepare(points)
@@ -89,7 +87,7 @@ class FlippedMap(FeatureMap):
         """Return the coefficients of phi(.)^T V in terms of k(s, .) for the landmarks s."""
         return np.asarray(self.normalization @ V)
 
-    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+    def _fill(self, X: Points, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         P = self.kernel.prepare(as_float64(take(X, rows)), like=self._landmarks)
         self.kernel.tile(P, self._landmarks, out)
         if whiten:

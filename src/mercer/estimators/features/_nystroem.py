@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import NotPositiveDefiniteError, Stopwatch, check_budget, length, warn_caller
+from ..._core import NotPositiveDefiniteError, Points, Stopwatch, check_budget, length, warn_caller
 from ...blocks import Blocks, RowSample
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages
@@ -33,8 +33,6 @@ from .._parameters import (
 from .._training_sample import Sample
 from ._feature_transformer import check_features, precision
 from ._indefinite_nystroem import FlippedMap
-
-__all__ = ["Nystroem"]
 
 
 @estimator()
@@ -137,7 +135,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return None  # `_fit_landmarks` handles indefinite kernels, with a warning
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Choose landmarks among the points X; y is ignored.
 
         Only kernel values that are needed to choose the landmarks are computed.
@@ -155,7 +153,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return draw_candidates(blocks, landmarks)
 
     @fit_method
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Points, y: Any = None) -> np.ndarray:
         """Fit to X and return its features; also sets `approximation_error_`."""
         sample = self._sample(X, copy=False)
         F = self._fit_landmarks(sample, with_features=True)
@@ -163,7 +161,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return F.astype(precision(points), copy=False)
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the features phi(x), shape (n, m).
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
@@ -175,7 +173,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return self._map.features(X, dtype=precision(X))
 
     @predict_method
-    def preimage(self, X: Any, method: str = "auto", **options: Any) -> PreImages:
+    def preimage(self, X: Points, method: str = "auto", **options: Any) -> PreImages:
         """Return pre-images: points z with phi(z) close to the features X.
 
         Parameters
@@ -200,7 +198,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         f = Expansion(self.kernel_, self.components_, self._map.expansion_coefficients(F.T))
         return f.preimage(method, max_memory=self.max_memory, **options)
 
-    def inverse_transform(self, X: Any, method: str = "auto", **options: Any) -> Any:
+    def inverse_transform(self, X: Points, method: str = "auto", **options: Any) -> Any:
         """Return points for the features X.
 
         Parameters
@@ -274,7 +272,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         self.normalization_ = np.ascontiguousarray(coefficients.T)
         self._map: Any = None if self._precomputed else phi
 
-    def _landmark_method(self, kernel: Kernel, X: Any) -> Landmarks:
+    def _landmark_method(self, kernel: Kernel, X: Points) -> Landmarks:
         """Return the number of landmarks and the method to choose them among the points."""
         m, n = self.n_components, length(X)
         if m > n and isinstance(self.landmarks, str):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.fft import irfft, rfft
 
-from ..._core import as_vectors, entry_point, jit, seeded_generator, take
+from ..._core import Points, as_vectors, entry_point, jit, seeded_generator, take
 from ...gram import FeatureMap
 from ...kernels import Polynomial
 from .._parameters import (
@@ -23,8 +23,6 @@ from .._parameters import (
     parameter,
 )
 from ._feature_transformer import FeatureTransformer
-
-__all__ = ["CountSketchMap", "PolynomialCountSketch"]
 
 
 @estimator()
@@ -79,7 +77,7 @@ class PolynomialCountSketch(FeatureTransformer):
     bitHash_: np.ndarray = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Assign columns to buckets; only the number of columns of X is used, and y is ignored."""
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)
@@ -153,7 +151,7 @@ class CountSketchMap(FeatureMap):
     def __repr__(self) -> str:
         return f"<CountSketchMap to {len(self)} features, {self.kernel}>"
 
-    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+    def _fill(self, X: Points, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         X = as_vectors(take(X, rows), "CountSketchMap")
         width = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
         p = len(self.buckets)
@@ -172,7 +170,7 @@ class CountSketchMap(FeatureMap):
         scratch = np.empty(len(self))
         _fill_by_rotations(entries, columns, ends, self.buckets, sizes, bool(coef0), scratch, out)
 
-    def _fill_by_fourier(self, X: Any, out: np.ndarray) -> None:
+    def _fill_by_fourier(self, X: Points, out: np.ndarray) -> None:
         """Write phi(x) to `out`, computing the convolutions by fast Fourier transforms."""
         product = None
         for C, constant in self._sketches:

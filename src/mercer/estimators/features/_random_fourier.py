@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import seeded_generator
+from ..._core import Points, seeded_generator
 from ...gram import FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
 from .._kernel_estimator import NamedKernelEstimator, Seed
@@ -24,8 +24,6 @@ from .._parameters import (
     predict_method,
 )
 from ._feature_transformer import FeatureTransformer, precision
-
-__all__ = ["RBFSampler", "RandomFeatures", "SkewedChi2Sampler"]
 
 METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
 
@@ -103,7 +101,7 @@ class RBFSampler(_RandomFourierSampler):
     gamma: float | str = parameter(POSITIVE, StrOptions(set(RULES)), default=1.0)
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         X = self._check(X, reset=True)
         self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
@@ -155,14 +153,14 @@ class SkewedChi2Sampler(_RandomFourierSampler):
     _sparse: ClassVar[bool] = False
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Draw the frequencies; only the number of columns of X is used."""
         X = self._check(X, reset=True)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         return self._set_map(skewed_features(X.shape[1], even, **options), rng, precision(X))
 
-    def _map_input(self, X: Any) -> Any:
+    def _map_input(self, X: Points) -> Any:
         """Return log(X + skewedness)."""
         if (-self.skewedness >= X).any():
             raise ValueError(
@@ -225,7 +223,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         sample = self._sample(X, copy=False).subsample
         if len(np.shape(sample.points)) != 2:
@@ -243,7 +241,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         return self
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Return the features phi(x), shape (n, n_components)."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)

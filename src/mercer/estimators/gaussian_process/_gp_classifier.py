@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import length, optional_type, reserve, slices, take
+from ..._core import Points, length, optional_type, reserve, slices, take
 from ...expansion import Expansion
 from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
@@ -30,8 +30,6 @@ from .._parameters import (
 )
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
-
-__all__ = ["GaussianProcessClassifier", "LatentProcess"]
 
 _CompoundKernel = optional_type("sklearn.gaussian_process.kernels", "CompoundKernel")
 # Points per block in multinomial predictions, which store for each point a covariance matrix of
@@ -67,7 +65,7 @@ class LatentProcess:
         """Whether there is one function per class (multinomial) instead of a single one."""
         return len(self.posterior.expansion) > 1
 
-    def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior means and variances of the latent function at each point.
 
         For the multinomial model, return the means of all functions and their covariance matrices.
@@ -78,7 +76,7 @@ class LatentProcess:
         means, variances = self.posterior.moments(X)
         return means[:, 0], variances
 
-    def probability(self, X: Any) -> np.ndarray:
+    def probability(self, X: Points) -> np.ndarray:
         """Return the probability of the second class, or of each class in a multinomial model."""
         if not self.joint:
             return expected_probability(*self.moments(X))
@@ -168,7 +166,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     report_: Report = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Optimise theta and find the mode of each latent function.
 
         Parameters
@@ -261,7 +259,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     # ------------------------------------------------------------------ predictions
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the most probable class of each point."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
@@ -285,7 +283,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     @available_if(_has_probabilities)
     @predict_method
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Points) -> np.ndarray:
         """Return the probability of each class, of shape (n, n_classes)."""
         check_is_fitted(self)
         X = self._check_points(X, reset=False)
@@ -295,7 +293,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         return P / P.sum(axis=1, keepdims=True)
 
     @predict_method
-    def latent_mean_and_variance(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def latent_mean_and_variance(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the posterior mean and variance of the latent function at each point.
 
         For the multinomial model, the result is for f_2 - f_1 with two classes, and for all f_c, of

@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core import (
     NotPositiveDefiniteError,
+    Points,
     ProgressCallback,
     ProgressStep,
     warn_caller,
@@ -49,9 +50,6 @@ from ...solvers import Status
 from .._kernel_estimator import KernelEstimator, Seed, SklearnGPKernel
 from .._parameters import estimator, fitted_attribute, parameter
 from .._training_sample import Sample
-
-__all__ = ["GaussianProcess", "ReparametrisedObjective", "ThetaMap", "default_kernel"]
-
 
 # Possible factors between log-parameters of both kernels: 1 if the parameters are the same, 2 or
 # 0.5 for a square or a root, and negative for a reciprocal.
@@ -459,7 +457,7 @@ class GaussianProcess(KernelEstimator):
             )
         return super().set_params(**params)
 
-    def _expects_matrix(self, X: Any) -> bool:
+    def _expects_matrix(self, X: Points) -> bool:
         """Return True if X must be a numeric matrix."""
         if self.kernel is None:
             return True

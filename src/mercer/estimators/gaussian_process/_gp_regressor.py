@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import check_budget, length
+from ..._core import Points, RandomState, check_budget, length
 from ...expansion import Primal
 from ...gram import memoise_if_affordable
 from ...kernels import Kernel, White, expects_precomputed_rows
@@ -30,8 +30,6 @@ from .._parameters import (
 )
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ThetaMap, default_kernel
-
-__all__ = ["GaussianProcessRegressor"]
 
 _EPS = np.finfo(float).eps
 
@@ -153,7 +151,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     _accepts_blocks: ClassVar[bool] = False
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Optimise theta and compute the posterior.
 
         Parameters
@@ -262,7 +260,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     # ------------------------------------------------------------------ predictions
 
     @predict_method
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(self, X: Points, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the predictive mean, and optionally standard deviations or a covariance matrix.
 
         Before `fit`, predictions are those of the prior. As in scikit-learn, standard deviations
@@ -315,7 +313,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             )
         return _drop_single_target_axis(mean)
 
-    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+    def predict_gradient(self, X: Points, return_std: bool = False) -> Any:
         """Return the derivatives of the predictions with respect to the coordinates of the points.
 
         Where predictions have a kink, as at the training points with the kernels Laplacian and
@@ -371,7 +369,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             variances[:, None] * self._y_train_std**2
         )
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+    def sample_y(self, X: Points, n_samples: int = 1, random_state: RandomState = 0) -> np.ndarray:
         """Draw random functions from the process and return their values at X.
 
         The same `random_state` gives the same draws as scikit-learn, if the posteriors are equal.

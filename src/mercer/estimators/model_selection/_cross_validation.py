@@ -9,16 +9,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
+from ..._core import Points
 from .._training_sample import Sample
-
-__all__ = [
-    "AlphaSearchResult",
-    "ExpansionSolution",
-    "best_indices",
-    "check_positive_numbers",
-    "score_predictions",
-    "split_folds",
-]
 
 
 class ExpansionSolution(NamedTuple):
@@ -50,11 +42,11 @@ class AlphaSearchResult(NamedTuple):
 class _IdentityModel(RegressorMixin, BaseEstimator):
     """A model that returns its input as prediction, so that scorers can score predictions."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Points, y: Any = None) -> Self:
         """Return self; there is nothing to fit."""
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Points) -> Any:
         """Return X."""
         return X
 
@@ -89,7 +81,7 @@ def score_predictions(
 
 
 def split_folds(
-    cv: Any, X: Any, y: Any, sample: Sample, *, classifier: bool = False
+    cv: Any, X: Points, y: Any, sample: Sample, *, classifier: bool = False
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the train and test indices of each fold.
 

@@ -11,6 +11,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ..._core import (
+    MemoryLimit,
+    Points,
     as_vectors,
     blas_threads,
     entry_point,
@@ -23,8 +25,6 @@ from ..._core import (
 from ...kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
 from ...models.kernel_learning import ExpressionSearch, SearchLog
 from ..gaussian_process._gp_regressor import GaussianProcessRegressor
-
-__all__ = ["FoundKernel", "search_kernels"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class FoundKernel:
 
 @entry_point
 def search_kernels(
-    X: Any,
+    X: Points,
     y: Any,
     base: Sequence[Kernel] | None = None,
     *,
@@ -73,7 +73,7 @@ def search_kernels(
     max_evaluations: int = 5000,
     subsample: int | None = 300,
     random_state: int = 0,
-    max_memory: Any = None,
+    max_memory: MemoryLimit = None,
     verbose: int = 0,
 ) -> FoundKernel:
     """Search greedily for the sum of products of kernels that best explains y.

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
+    Points,
     as_float64,
     blas_threads,
     check_choice,
@@ -39,8 +40,6 @@ from ..gaussian_process._gp_regressor import GaussianProcessRegressor
 from ..supervised._kernel_logistic import KernelLogisticRegression
 from ..supervised._kernel_ridge import KernelRidge
 from ..support_vector import SVC, SVR
-
-__all__ = ["Tuned", "tune"]
 
 # Estimators whose regularisation is tuned, in addition to the kernel.
 _WITH_RIDGE = (KernelRidge, GaussianProcessRegressor, SVC, SVR, KernelLogisticRegression)
@@ -131,7 +130,7 @@ class Tuned:
 @entry_point
 def tune(
     estimator: Any,
-    X: Any,
+    X: Points,
     y: Any,
     objective: str = "loo",
     *,

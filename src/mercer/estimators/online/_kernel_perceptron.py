@@ -9,14 +9,13 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from ..._core import Points
 from ...solvers import BudgetPerceptron, Perceptron, Schedule
 from .._kernel_estimator import Seed
 from .._label_encoding import WeightedClassifierMixin, encode_targets
 from .._parameters import NON_NEGATIVE, POSITIVE_INTEGER, estimator, fit_method, parameter
 from .._training_sample import Sample, class_weights
 from ._online_estimator import OnlineEstimator
-
-__all__ = ["KernelPerceptron"]
 
 
 @estimator()
@@ -127,7 +126,7 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
         )
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Make passes over the points until there are no mistakes, or the loss stops decreasing."""
         sample = self._sample(X, y, labels=True).doubled()
         n_classes = len(sample.classes)
@@ -143,7 +142,7 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: Any, classes: Any = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         Only misclassified points are stored.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import concatenate, length, take, warn_caller
+from ..._core import Points, concatenate, length, take, warn_caller
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
@@ -16,8 +16,6 @@ from ...solvers import OnlineLearner, Report, Schedule, Status
 from .._kernel_estimator import KernelLike, NamedKernelEstimator
 from .._parameters import POSITIVE_INTEGER, estimator, fitted_attribute, parameter
 from .._training_sample import Sample
-
-__all__ = ["OnlineEstimator"]
 
 # With at most this many points, K is stored for several passes if it fits the memory budget
 # (128 MB in float64); with more points, entries of K are evaluated again in each pass.
@@ -120,7 +118,7 @@ class OnlineEstimator(NamedKernelEstimator):
         self,
         learner: OnlineLearner,
         sample: Sample,
-        points: Any,
+        points: Points,
         kernel: Kernel,
         report: Report,
         mistakes: np.ndarray,

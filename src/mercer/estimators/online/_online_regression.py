@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from ..._core import Points
 from ...kernels import Kernel
 from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Schedule
 from .._kernel_estimator import Seed
@@ -26,14 +27,12 @@ from .._parameters import (
 from .._training_sample import Sample
 from ._online_estimator import OnlineEstimator
 
-__all__ = ["KernelRecursiveLeastSquares", "OnlineKernelRegressor"]
-
 
 @estimator(kw_only=True)
 class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
     """Base class of the regressors that learn from one point at a time."""
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point.
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
@@ -129,7 +128,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     alpha: float = parameter(POSITIVE, default=1e-3)
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Learn from the points in one pass, in the given order.
 
         Sample weights multiply the squared errors.
@@ -140,7 +139,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         The first call also computes parameters that depend on the data, such as gamma="scale", from
@@ -247,7 +246,7 @@ class OnlineKernelRegressor(OnlineRegressor):
     random_state: Seed = parameter("random_state", default=None)
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Make passes over the points until the loss stops decreasing."""
         sample = self._sample(X, y).doubled()
         schedule = Schedule(
@@ -264,7 +263,7 @@ class OnlineKernelRegressor(OnlineRegressor):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Points, y: Any) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         The first call also computes parameters that depend on the data, such as gamma="scale" and

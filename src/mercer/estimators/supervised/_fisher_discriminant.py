@@ -11,7 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import check_budget
+from ..._core import Points, check_budget
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
@@ -29,8 +29,6 @@ from .._parameters import (
     solver,
 )
 from .._training_sample import Sample
-
-__all__ = ["KernelFisherDiscriminant"]
 
 _RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these times the mean of k(x, x)
 
@@ -156,7 +154,7 @@ class KernelFisherDiscriminant(
     report_: Report = fitted_attribute()
 
     @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Points, y: Any) -> Self:
         """Fit the discriminant directions.
 
         Parameters
@@ -294,14 +292,14 @@ class KernelFisherDiscriminant(
             float(alphas[np.argmin(scores)]), errors=best_errors, alphas=alphas, scores=scores
         )
 
-    def _values(self, X: Any) -> np.ndarray:
+    def _values(self, X: Points) -> np.ndarray:
         """Return log-probabilities of the classes up to a constant; for two classes, log-odds."""
         check_is_fitted(self)
         G, g = self._decide
         return np.asarray(KernelEstimator._values(self, X) @ G + g)
 
     @predict_method
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Points) -> np.ndarray:
         """Project points on the discriminant directions; the result has shape (n, n_components).
 
         Over the training points, the projections have mean 0, and their covariance within classes,

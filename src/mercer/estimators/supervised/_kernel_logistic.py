@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import budget_in_bytes, check_threads, length, warn_caller
+from ..._core import Points, budget_in_bytes, check_threads, length, warn_caller
 from ...expansion import Expansion
 from ...gram import working_bytes
 from ...kernels import Kernel, expects_precomputed_rows
@@ -29,8 +29,6 @@ from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._label_encoding import WeightedClassifierMixin, encode_targets
 from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter, solver
 from .._training_sample import Sample
-
-__all__ = ["KernelLogisticRegression", "LogisticEstimator", "LogisticProblem"]
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
 # Warn if components of f that are lost to rounding errors of K could lower the objective by more
@@ -324,7 +322,7 @@ class KernelLogisticRegression(LogisticEstimator):
     warm_start: bool = parameter("boolean", default=False)
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 from sklearn.utils._param_validation import StrOptions
 
-from ..._core import warn_caller
+from ..._core import Points, warn_caller
 from ...solvers import Minimum, RegularisedRisk, Report, Status
 from .._blockwise import in_memory
 from .._label_encoding import encode_targets
@@ -20,8 +20,6 @@ from .._parameters import POSITIVE_INTEGER, estimator, fit_method, parameter
 from .._training_sample import check_weights
 from ..model_selection._cross_validation import check_positive_numbers, split_folds
 from ._kernel_logistic import KernelLogisticRegression, LogisticEstimator, LogisticProblem
-
-__all__ = ["KernelLogisticRegressionCV"]
 
 
 @estimator()
@@ -89,7 +87,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     _extra_copies_of_F = 1  # each fold makes a copy of its training rows of F
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Choose C by cross-validation and fit the model.
 
         Parameters
@@ -215,7 +213,7 @@ class _FoldModel(KernelLogisticRegression):
 
     cached: Any = None, None  # the test points and the decision values at them
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Points) -> np.ndarray:
         """Return f(x) + b, from the cache if X is the array of test points."""
         held_out, values = self.cached
         return values if X is held_out else super().decision_function(X)
@@ -238,7 +236,7 @@ class _Scorer:
         self.accepts_weights = "sample_weight" in inspect.signature(measure).parameters
 
     def __call__(
-        self, model: _FoldModel, X: Any, y: np.ndarray, weights: np.ndarray | None
+        self, model: _FoldModel, X: Points, y: np.ndarray, weights: np.ndarray | None
     ) -> float:
         """Return the score; weights are used only if the scorer accepts them."""
         options = {"sample_weight": weights} if weights is not None and self.accepts_weights else {}

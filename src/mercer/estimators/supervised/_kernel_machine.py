@@ -16,7 +16,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from ..._core import check_threads
+from ..._core import Points, check_threads
 from ...expansion import Expansion
 from ...gram import working_bytes
 from ...solvers import (
@@ -47,8 +47,6 @@ from .._parameters import (
     solver,
 )
 from .._training_sample import Sample
-
-__all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 # Parameter constraint: a user-defined loss is an object with these methods.
 CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
@@ -262,7 +260,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         return isinstance(self.loss, str) and self.loss == "poisson"
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -293,7 +291,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         return self
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point, or exp(f(x) + b) with loss="poisson".
 
         Several quantiles are the columns of the result, in the order of the parameter `quantile`.
@@ -313,7 +311,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
                 values = np.exp(values)
         return values
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
         """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
 
         Both are 1 minus the ratio of the loss to the loss of the best constant prediction. With
@@ -465,7 +463,7 @@ class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator)
     alpha: float = 1.0
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters

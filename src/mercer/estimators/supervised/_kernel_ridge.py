@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import check_budget, length, take
+from ..._core import Points, check_budget, length, take
 from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
@@ -26,8 +26,6 @@ from .._parameters import (
     solver,
 )
 from .._training_sample import Sample
-
-__all__ = ["KernelRidge", "RidgeEstimator"]
 
 
 @estimator(kw_only=True)
@@ -152,7 +150,7 @@ class KernelRidge(RidgeEstimator):
         return int(self.fit_intercept)
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -190,7 +188,7 @@ class KernelRidge(RidgeEstimator):
     # ------------------------------------------------------------------ predictions
 
     @predict_method
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Points, return_std: bool = False) -> Any:
         """Return predictions f(x) + b and, if requested, their standard deviations.
 
         Parameters

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 
-from ..._core import as_float64, check_budget, take, warn_caller
+from ..._core import Points, as_float64, check_budget, take, warn_caller
 from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
@@ -28,8 +28,6 @@ from ..model_selection._cross_validation import (
     split_folds,
 )
 from ._kernel_ridge import RidgeEstimator
-
-__all__ = ["KernelRidgeCV"]
 
 _DEFAULT_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # values in units of the mean of k(x, x)
 _KERNELS_WITH_GAMMA = {"rbf", "laplacian", "poly", "polynomial", "sigmoid", "chi2"}
@@ -108,7 +106,7 @@ class KernelRidgeCV(RidgeEstimator):
     store_cv_results: bool = parameter("boolean", default=False)
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Try all alphas and gammas, and fit with the best combination.
 
         Parameters
@@ -174,7 +172,7 @@ class KernelRidgeCV(RidgeEstimator):
         return AlphaSearchResult(scores, chosen, solution)
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point.
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
@@ -360,7 +358,7 @@ class KernelRidgeCV(RidgeEstimator):
 
     # ------------------------------------------------------------------ fitted attributes
 
-    def _set_point_attributes(self, best: AlphaSearchResult, X: Any, sample: Sample) -> None:
+    def _set_point_attributes(self, best: AlphaSearchResult, X: Points, sample: Sample) -> None:
         """Set `leave_one_out_` and `cv_results_`, if leave-one-out errors were computed."""
         self._delete_point_attributes()
         if best.errors is None:

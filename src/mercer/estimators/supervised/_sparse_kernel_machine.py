@@ -16,7 +16,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._core import NotDifferentiableError, budget_in_bytes, check_budget, format_bytes
+from ..._core import NotDifferentiableError, Points, budget_in_bytes, check_budget, format_bytes
 from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import Landmarks
@@ -33,8 +33,6 @@ from .._parameters import (
     predict_method,
 )
 from .._training_sample import Sample
-
-__all__ = ["SparseKernelClassifier", "SparseKernelRegressor"]
 
 
 @estimator()
@@ -92,7 +90,7 @@ class SparseKernelEstimator(NamedKernelEstimator):
         """The learned vectors z_j, shape (m, d)."""
         return np.asarray(self.expansion_.points)
 
-    def _require_vectors(self, X: Any) -> None:
+    def _require_vectors(self, X: Points) -> None:
         """Raise an error if X is not an array of vectors, because only vectors can be optimised."""
         name = type(self).__name__
         if self._precomputed:
@@ -138,7 +136,7 @@ class SparseKernelEstimator(NamedKernelEstimator):
         self._set_expansion(f, result.fit.intercept, flat)
         self.objective_curve_, self.n_iter_ = result.curve, result.report.n_iter
 
-    def _initial_vectors(self, X: Any, m: int) -> tuple[np.ndarray, bool]:
+    def _initial_vectors(self, X: Points, m: int) -> tuple[np.ndarray, bool]:
         """Return the initial vectors, and whether they are optimal already."""
         if not isinstance(self.init, str):
             Z = check_array(self.init, dtype=np.float64, copy=True, input_name="init")
@@ -156,7 +154,7 @@ _EXACT_MESSAGE = (
 )
 
 
-def _dense(X: Any) -> np.ndarray:
+def _dense(X: Points) -> np.ndarray:
     """Return a dense copy of X."""
     return X.toarray() if sp.issparse(X) else np.array(X)
 
@@ -251,7 +249,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     """
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -273,7 +271,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
         return self
 
     @predict_method
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Points) -> np.ndarray:
         """Return the predictions f(x), shape (n,) or (n, n_targets)."""
         values = self._values(X)
         return values[:, 0] if self._has_single_target else values
@@ -345,7 +343,7 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     loss: str = parameter(StrOptions(CLASSIFICATION_LOSSES), default="logistic")
 
     @fit_method
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
         """Fit f to the labels y.
 
         Parameters

@@ -21,15 +21,6 @@ from ...expansion import Expansion, cross_kernel_cached
 from ...gram import gram
 from ...kernels import Kernel, Linear
 
-__all__ = [
-    "Pair",
-    "PairExpansion",
-    "Pairs",
-    "class_pairs",
-    "values_of_pairs",
-    "votes_of_pairs",
-]
-
 # Up to this many entries (2 MB), k(X, support vectors) is evaluated as one array; a larger matrix
 # is evaluated class by class, in tiles.
 _MAX_STORED_ENTRIES = 2**18
@@ -188,7 +179,12 @@ class PairExpansion(Expansion):
 
     def __getstate__(self) -> dict[str, Any]:
         # `n_support` is computed from `pairs`, which is part of the file format.
-        return {"kernel": self.kernel, "points": self.points, "dual": self.dual, "pairs": self.pairs}
+        return {
+            "kernel": self.kernel,
+            "points": self.points,
+            "dual": self.dual,
+            "pairs": self.pairs,
+        }
 
     @cached_property
     def pairs(self) -> Pairs:

@@ -16,8 +16,6 @@ from .._parameters import NON_NEGATIVE, POSITIVE, estimator, fit_method, paramet
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
-__all__ = ["SVR", "NuSVR", "OneClassSVM"]
-
 # The threshold rho is lowered by this fraction of the largest |f|, so that rounding errors do not
 # turn support vectors on the boundary, where f = rho, into outliers.
 _RHO_SLACK = 1e-8

@@ -22,8 +22,6 @@ from ._one_vs_one import class_pairs, votes_of_pairs
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
-__all__ = ["SVC", "NuSVC"]
-
 _MIN_RELATIVE_MARGIN = 1e-12  # smaller margins rho, relative to max |f|, are rounding errors
 
 

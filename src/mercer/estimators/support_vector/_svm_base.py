@@ -50,9 +50,6 @@ from .._training_sample import Sample
 from ._one_vs_one import PairExpansion
 from ._svm_training import SVMProblem, describe_scales, merge_reports
 
-__all__ = ["SupportVectorMachine"]
-
-
 # The kernel is reported as indefinite if some k(x, x) + k(z, z) - 2 k(x, z) is negative and larger
 # in magnitude than this fraction of the largest k(x, x); smaller ones may be rounding errors.
 _NEGATIVE_CURVATURE = 1e-5

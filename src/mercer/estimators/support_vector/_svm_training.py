@@ -41,8 +41,6 @@ from ...solvers import (
 from .._training_sample import Sample
 from ._one_vs_one import Pair, Pairs
 
-__all__ = ["SVMProblem", "describe_scales", "merge_reports", "progress_callback"]
-
 # A warning reports a column whose mean exceeds this many standard deviations, as it needs centring.
 _MAX_MEAN_TO_STD = 1e4
 

@@ -29,17 +29,6 @@ from ...kernels import Linear, Polynomial, ThinPlate
 from ...solvers import Cholesky
 from ._preimage_target import PreImageTarget, row_blocks
 
-__all__ = [
-    "choose_regression_map",
-    "conformal",
-    "convex",
-    "distance",
-    "evenly_spaced_indices",
-    "has_distance",
-    "learned_preimages",
-    "nearest",
-]
-
 # Kernel values below this times k(x, x) are too small to be converted to a distance.
 _MIN_KERNEL_VALUE = 1e-6
 # Smaller singular values of the neighbours, relative to the largest, are treated as 0.

@@ -30,8 +30,6 @@ import numpy as np
 from ..._core import Points, entry_point
 from ._preimage_target import FixedPointTerms, PreImageTarget
 
-__all__ = ["batched_lbfgs", "fixed_point", "local_search"]
-
 
 @dataclass(frozen=True)
 class _BatchedLBFGSTuning:

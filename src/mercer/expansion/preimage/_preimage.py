@@ -47,14 +47,6 @@ from ._closed_form_preimage import (
 from ._iterative_preimage import batched_lbfgs, fixed_point, local_search
 from ._preimage_target import PreImageTarget, core_of
 
-__all__ = [
-    "PreImageOptions",
-    "PreImages",
-    "concatenate_preimages",
-    "local_preimage_method",
-    "preimage",
-]
-
 # Methods that work only on points that are vectors.
 _VECTORIAL = (
     "fixed_point",

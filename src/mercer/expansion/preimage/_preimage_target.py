@@ -34,8 +34,6 @@ from ...kernels import (
     Sum,
 )
 
-__all__ = ["FixedPointTerms", "PreImageTarget", "core_of", "row_blocks"]
-
 _MAX_BLOCK_ENTRIES = 2**21  # at most this many entries of k(Z, X) are computed at a time
 
 

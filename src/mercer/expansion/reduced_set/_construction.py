@@ -22,8 +22,6 @@ from ..._core.linalg import cho_factor, cho_solve
 from ...gram import euclidean_kmeans, unwrap_radial
 from ._reduction_target import TargetFunctions
 
-__all__ = ["construct", "kmeans"]
-
 
 @dataclass(frozen=True)
 class _ConstructTuning:

@@ -22,8 +22,6 @@ from ...kernels import Kernel, expects_precomputed_rows
 from ._construction import construct, kmeans
 from ._reduction_target import Selection, SpanProjection, TargetFunctions
 
-__all__ = ["CompressionRequest", "Reduction", "reduce"]
-
 _METHODS = ("auto", "select", "kmeans", "construct")
 
 

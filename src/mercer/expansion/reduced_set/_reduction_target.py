@@ -46,8 +46,6 @@ from ..._core.linalg import solve_triangular
 from ...gram import NystroemMap, TiledGram, gram
 from ...kernels import Kernel
 
-__all__ = ["Selection", "SpanProjection", "TargetFunctions"]
-
 # Bound on the rounding error of a squared norm, relative to size^2.  Measured errors are at most
 # half of it.
 _RELATIVE_ROUNDING = 8.0 * np.finfo(float).eps

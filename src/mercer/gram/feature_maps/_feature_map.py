@@ -9,10 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._core import ENTRY_WORK, as_csr, entry_point, is_count, length, run_in_threads, slices
+from ..._core import (
+    ENTRY_WORK,
+    Points,
+    as_csr,
+    entry_point,
+    is_count,
+    length,
+    run_in_threads,
+    slices,
+)
 from ...blocks import BlockRows, Blocks, map_rows
-
-__all__ = ["FeatureMap"]
 
 _STRIP_BYTES = 2**22  # one task computes about this many bytes of features
 _STRIPS_PER_BLOCK = 8  # `blocks` yields blocks of 8 strips, which are 32 MiB
@@ -46,7 +53,7 @@ class FeatureMap(ABC):
         return {name: value for name, value in self.__dict__.items() if name in fields}
 
     @abstractmethod
-    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+    def _fill(self, X: Points, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         """Set out <- phi(x_i) for i in rows.
 
         If `whiten` is False, maps with landmarks S set out <- k(x_i, S) instead; others ignore it.
@@ -54,7 +61,7 @@ class FeatureMap(ABC):
 
     def features(
         self,
-        X: Any,
+        X: Points,
         *,
         n_threads: int | None = None,
         dtype: Any = np.float64,
@@ -86,7 +93,7 @@ class FeatureMap(ABC):
 
     def blocks(
         self,
-        X: Any,
+        X: Points,
         rows: int | None = None,
         *,
         n_threads: int | None = None,
@@ -108,7 +115,7 @@ class FeatureMap(ABC):
 
     def _some_features(
         self,
-        X: Any,
+        X: Points,
         rows: slice,
         n_threads: int | None,
         whiten: bool = True,

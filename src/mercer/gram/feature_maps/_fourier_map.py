@@ -7,11 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..._core import as_vectors, entry_point, take
+from ..._core import Points, RandomState, as_vectors, entry_point, take
 from ...kernels import FourierBasis, Kernel, random_features
 from ._feature_map import FeatureMap
-
-__all__ = ["FourierMap"]
 
 
 @entry_point
@@ -55,7 +53,7 @@ class FourierMap(FeatureMap):
         n_features: int,
         *,
         method: str = "auto",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> Self:
         """Draw the frequencies of a map; see `mercer.kernels.random_features`."""
         options: dict[str, Any] = {"method": method, "random_state": random_state}
@@ -95,7 +93,7 @@ class FourierMap(FeatureMap):
     def __repr__(self) -> str:
         return f"<FourierMap to {len(self)} features, {self.kernel}>"
 
-    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+    def _fill(self, X: Points, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         X = as_vectors(take(X, rows), "FourierMap")
         if self.phase is None:
             self.basis.fill(X, out)

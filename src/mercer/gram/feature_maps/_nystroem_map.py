@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from ..._core import (
     NotPositiveDefiniteError,
+    Points,
     as_csr,
     as_float64,
     entry_point,
@@ -38,8 +39,6 @@ from .._tiled import fill_gram
 from .._triangular_solve import multiply_triangular_rows, solve_triangular_rows
 from ..landmarks._pivoted_cholesky import residual_tolerances
 from ._feature_map import FeatureMap
-
-__all__ = ["NystroemMap", "clip_negative_residual", "factor_landmarks"]
 
 _TILE_BYTES = 2**20  # bytes of kernel values evaluated at a time; fits the second-level cache
 _MAX_INVERSE_LANDMARKS = 600  # for more landmarks, solving with L is as fast as multiplying by L^-1
@@ -92,7 +91,7 @@ class NystroemMap(FeatureMap):
     jitter: float = 0.0
 
     @classmethod
-    def on(cls, kernel: Kernel, points: Any, n_threads: int | None = None) -> Self:
+    def on(cls, kernel: Kernel, points: Points, n_threads: int | None = None) -> Self:
         """Return the map for the given landmarks, without those that are linearly dependent.
 
         Raises
@@ -146,7 +145,7 @@ class NystroemMap(FeatureMap):
             return V.copy()
         return np.asarray(lapack.dtrtrs(self.factor, V, lower=1, trans=1)[0])
 
-    def _fill(self, X: Any, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+    def _fill(self, X: Points, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
         if not out.size:
             return
         Q = self._sparse_landmarks if sp.issparse(X) else self._landmarks

@@ -15,6 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._core import (
+    Points,
+    RandomState,
     as_csr,
     as_float64,
     as_generator,
@@ -31,14 +33,6 @@ from ._landmark_selection import (
     choose_landmarks,
     choose_with_residual,
 )
-
-__all__ = [
-    "euclidean_kmeans",
-    "kmeans_centroids",
-    "kmeans_medoids",
-    "supports_kmeans_landmarks",
-    "unwrap_radial",
-]
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class _KMeansLandmarkTuning:
 _TUNING = _KMeansLandmarkTuning()
 
 
-def supports_kmeans_landmarks(kernel: Kernel, X: Any) -> bool:
+def supports_kmeans_landmarks(kernel: Kernel, X: Points) -> bool:
     """Whether landmarks can be chosen by k-means.
 
     This requires dense vectors and a radial kernel, possibly inside wrappers such as a scale
@@ -80,7 +74,12 @@ def supports_kmeans_landmarks(kernel: Kernel, X: Any) -> bool:
 
 
 def kmeans_centroids(
-    kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
+    kernel: Kernel,
+    X: np.ndarray,
+    m: int,
+    *,
+    random_state: RandomState = None,
+    n_threads: int | None = None,
 ) -> np.ndarray:
     """Return the centroids of m clusters as landmarks, or fewer if m exceeds the rank of K.
 
@@ -113,7 +112,12 @@ def kmeans_centroids(
 
 
 def kmeans_medoids(
-    kernel: Kernel, X: np.ndarray, m: int, *, random_state: Any = None, n_threads: int | None = None
+    kernel: Kernel,
+    X: np.ndarray,
+    m: int,
+    *,
+    random_state: RandomState = None,
+    n_threads: int | None = None,
 ) -> np.ndarray:
     """Return the indices of m distinct points of X that are nearest to k-means centroids.
 
@@ -211,7 +215,7 @@ def _nearest_index(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return np.concatenate(labels)
 
 
-def _scale(kernel: Kernel, X: Any) -> Any:
+def _scale(kernel: Kernel, X: Points) -> Any:
     """Return the length scales by which the columns of X are divided."""
     radial = unwrap_radial(kernel)
     if radial is None or not supports_kmeans_landmarks(kernel, X):

@@ -23,6 +23,8 @@ from scipy.optimize import brentq
 
 from ..._core import (
     NotPositiveDefiniteError,
+    Points,
+    RandomState,
     as_csr,
     as_float64,
     as_generator,
@@ -47,8 +49,6 @@ from ._pivoted_cholesky import (
     sequential_rpcholesky,
 )
 
-__all__ = ["choose_landmarks", "landmark_choice_bytes"]
-
 # By default, m landmarks are chosen among max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * m)
 # points.  With more candidates, smaller clusters are found, but the kernel is evaluated more often.
 DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK = 20_000, 20
@@ -60,11 +60,11 @@ _MAX_PILOT_RANK = 1000  # maximum rank of the factor from which leverage scores 
 @entry_point
 def choose_landmarks(
     kernel: Kernel,
-    X: Any,
+    X: Points,
     m: int,
     method: str = "rpcholesky",
     *,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_threads: int | None = None,
     candidates: int | None = None,
 ) -> np.ndarray:
@@ -180,7 +180,7 @@ def _count_candidates(n: int, m: int, candidates: Any) -> int:
 
 
 def choose_with_residual(
-    kernel: Kernel, X: Any, m: int, rng: Any, n_threads: int | None = None
+    kernel: Kernel, X: Points, m: int, rng: Any, n_threads: int | None = None
 ) -> tuple[np.ndarray, float]:
     """Choose landmarks by "rpcholesky" among all points X, and measure their residual.
 

@@ -7,13 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_csr, as_float64, as_vectors, is_count, length, seeded_generator, take
+from ..._core import (
+    Points,
+    as_csr,
+    as_float64,
+    as_vectors,
+    is_count,
+    length,
+    seeded_generator,
+    take,
+)
 from ...kernels import Kernel
 from ..feature_maps._nystroem_map import NystroemMap
 from ._kmeans_landmarks import kmeans_centroids, kmeans_medoids, supports_kmeans_landmarks
 from ._landmark_selection import choose_landmarks, landmark_choice_bytes
-
-__all__ = ["DEFAULT_RANK", "LANDMARK_METHODS", "Landmarks"]
 
 LANDMARK_METHODS = ("auto", "kmeans", "medoids", "rpcholesky", "uniform", "kmeans++", "leverage")
 DEFAULT_RANK = 1000  # default number of landmarks; time grows with its square, memory linearly
@@ -89,12 +96,12 @@ class Landmarks:
         needs_nothing = self.given or self.method == "uniform" or m == n
         return 0 if needs_nothing else landmark_choice_bytes(n, m, dense=self.method == "medoids")
 
-    def draw(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> Any:
+    def draw(self, kernel: Kernel, X: Points, n_threads: int | None = None) -> Any:
         """Return the user-supplied landmarks, or choose landmarks for the points X."""
         return self.choose(kernel, X, n_threads)[0]
 
     def choose(
-        self, kernel: Kernel, X: Any, n_threads: int | None = None
+        self, kernel: Kernel, X: Points, n_threads: int | None = None
     ) -> tuple[Any, np.ndarray | None]:
         """Return the landmarks and their indices in X.
 
@@ -114,11 +121,11 @@ class Landmarks:
             chosen = choose_landmarks(kernel, X, m, method, random_state=rng, n_threads=n_threads)
         return take(as_csr(X), chosen), chosen
 
-    def map(self, kernel: Kernel, X: Any, n_threads: int | None = None) -> NystroemMap:
+    def map(self, kernel: Kernel, X: Points, n_threads: int | None = None) -> NystroemMap:
         """Choose landmarks for the points X, and return their Nyström feature map."""
         return NystroemMap.on(kernel, self.draw(kernel, X, n_threads), n_threads)
 
-    def _validated_points(self, kernel: Kernel, X: Any) -> Any:
+    def _validated_points(self, kernel: Kernel, X: Points) -> Any:
         """Return the user-supplied landmarks after validation."""
         if not kernel.on_vectors:
             return self.method

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..._core import (
     NotPositiveDefiniteError,
+    RandomState,
     as_generator,
     entry_point,
     ignore_overflow,
@@ -38,16 +39,6 @@ from .._distributed import DistributedGram
 from .._operator import GramOperator
 from .._tiled import TiledGram
 from .._triangular_solve import solve_triangular_rows
-
-__all__ = [
-    "PartialCholesky",
-    "columns_of",
-    "residual_tolerances",
-    "rpcholesky",
-    "sample_by_rejection",
-    "sequential_rpcholesky",
-]
-
 
 _STRIP_ROWS = 1024  # number of rows of F^T that one task processes
 # Limits for the number of points in a block of proposals.  Larger blocks are faster in the BLAS,
@@ -96,7 +87,7 @@ def rpcholesky(
     rank: int,
     *,
     tol: float = 0.0,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> PartialCholesky:
     """Factor K ~ F^T F by randomly pivoted Cholesky, reading only `rank` columns of K.

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..._core import Points
 from .._base import Kernel, node, parameter
 from .._dataclass import FormattedExpression, format_call, format_expression, format_operand
 from .._jacobian import (
@@ -43,18 +44,6 @@ from ..vectors._stationary import RBF
 from ..vectors._vector_kernel import check_positive
 from ._input_maps import Select
 from ._wrappers import Wrapper, format_wrapper
-
-__all__ = [
-    "Combination",
-    "Exp",
-    "Power",
-    "Product",
-    "Scale",
-    "Sum",
-    "add",
-    "multiply",
-    "power_properties",
-]
 
 # The kind of points of each domain.  Kernels with different kinds of points cannot be combined.
 # Sets and rankings are omitted, because they can also be given as rows of a matrix.
@@ -144,7 +133,7 @@ class Combination(Kernel):
         """Return the kernels to evaluate; a subclass may merge several children into one kernel."""
         return self._members
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         children = self._evaluated()
         likes = like.children if like is not None else (None,) * len(children)
         return Prepared.from_children(
@@ -160,7 +149,7 @@ class Combination(Kernel):
             else:
                 self._combine(out, scratch, out=out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return self._combine.reduce([child.diag(X) for child in self._members])
 
 
@@ -200,10 +189,10 @@ class Sum(Combination):
 
     _combine: ClassVar[np.ufunc] = np.add
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return np.sum([child.input_gradient(X, Z, W) for child in self.terms], axis=0)
 
 
@@ -278,15 +267,15 @@ class Product(Combination):
         inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
         return RBF(length_scale=np.asarray(inverse) ** -0.5)
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         pairs = zip(self._children(), self._others(X, Z), strict=True)
         return {path: child.pullback(X, Z, W * rest) for (path, child), rest in pairs}
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         pairs = zip(self.factors, self._others(X, Z), strict=True)
         return np.sum([child.input_gradient(X, Z, W * rest) for child, rest in pairs], axis=0)
 
-    def _others(self, X: Any, Z: Any) -> list[np.ndarray]:
+    def _others(self, X: Points, Z: Points) -> list[np.ndarray]:
         """Return the product of all other factors for each factor, without dividing by zeros."""
         blocks = [child(X, Z) for child in self.factors]
         one = np.ones_like(blocks[0])
@@ -312,20 +301,20 @@ class _ScalarFunction(Wrapper):
         """Overwrite an array of values of k_1 with g(k_1), and return it."""
 
     @abstractmethod
-    def _slope(self, X: Any, Z: Any) -> Any:
+    def _slope(self, X: Points, Z: Points) -> Any:
         """Return g'(k_1(x_i, z_j)), a number or an array of shape (n, m)."""
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         super()._tile(P, Q, out)
         self._apply(out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return self._apply(np.array(self.kernel.diag(X)))
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(X, Z, W * self._slope(X, Z))
 
 
@@ -376,7 +365,7 @@ class Scale(_ScalarFunction):
             diagonal_bound=float(self.factor * inner[0].diagonal_bound),
         )
 
-    def features(self, X: Any, like: Any = None) -> Any:
+    def features(self, X: Points, like: Any = None) -> Any:
         """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
 
         The columns are the features that occur in the points `like`, or in X by default.
@@ -386,16 +375,16 @@ class Scale(_ScalarFunction):
     def _apply(self, block: np.ndarray) -> np.ndarray:
         return np.multiply(block, self.factor, out=block)
 
-    def _slope(self, X: Any, Z: Any) -> float:
+    def _slope(self, X: Points, Z: Points) -> float:
         return self.factor
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         block = self.kernel.linearise(X, Z)
         return {"kernel": self.factor * block.pullback(W), "factor": self.factor * block.total(W)}
 
 
 @linearisation.register
-def _(kernel: Scale, X: Any, Z: Any) -> KernelLinearisation:
+def _(kernel: Scale, X: Points, Z: Points) -> KernelLinearisation:
     return (ScaleLinearisation if kernel.factor else KernelLinearisation)(kernel, X, Z)
 
 
@@ -447,7 +436,7 @@ class Power(_ScalarFunction):
     def _apply(self, block: np.ndarray) -> np.ndarray:
         return self._raise_to(block, self.exponent)
 
-    def _slope(self, X: Any, Z: Any) -> np.ndarray:
+    def _slope(self, X: Points, Z: Points) -> np.ndarray:
         block = self.kernel(X, Z)
         if self.exponent >= 1:
             return self.exponent * self._raise_to(block, self.exponent - 1)
@@ -509,7 +498,7 @@ class Exp(_ScalarFunction):
     def _apply(self, block: np.ndarray) -> np.ndarray:
         return np.exp(block, out=block)
 
-    def _slope(self, X: Any, Z: Any) -> np.ndarray:
+    def _slope(self, X: Points, Z: Points) -> np.ndarray:
         return self(X, Z)
 
 

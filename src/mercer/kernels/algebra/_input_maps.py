@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import as_vectors, get_column, is_count, is_table, length
+from ..._core import Points, as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
 from .._dataclass import callable_name
 from .._prepared import Prepared
@@ -25,8 +25,6 @@ from ..features._feature_kernels import function_pullback
 from ..vectors._stationary import RBF
 from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, scalar_or_per_column
 from ._wrappers import Wrapper
-
-__all__ = ["Map", "Periodic", "Select", "Shift", "Stretch", "TransformedPoints"]
 
 
 @node
@@ -65,17 +63,17 @@ class TransformedPoints(Wrapper):
         return np.inf
 
     @abstractmethod
-    def _transform(self, X: Any) -> Any:
+    def _transform(self, X: Points) -> Any:
         """Return the points phi(X)."""
 
-    def _inner_points(self, X: Any) -> tuple[Any, None]:
+    def _inner_points(self, X: Points) -> tuple[Any, None]:
         return self._transform(X), None
 
     @abstractmethod
-    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         """Return the vector-Jacobian product sum_c G_ic dphi_c(x_i) / dx_i, shape (n, d)."""
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return self._vjp(X, super()._input_gradient(X, Z, W))
 
 
@@ -127,7 +125,7 @@ class Select(TransformedPoints):
     def _max_columns(self) -> float:
         return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
 
-    def _transform(self, X: Any) -> Any:
+    def _transform(self, X: Points) -> Any:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         X = X.tocsr() if sp.issparse(X) else X
         indices = self._column_indices(X)
@@ -137,7 +135,7 @@ class Select(TransformedPoints):
                 return values
         return X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
 
-    def _column_indices(self, X: Any) -> list[int]:
+    def _column_indices(self, X: Points) -> list[int]:
         """Return the indices of the selected columns in X, all >= 0."""
         if len(X.shape) != 2:
             raise ValueError(
@@ -159,7 +157,7 @@ class Select(TransformedPoints):
         return [c % width for c in indices]
 
     @staticmethod
-    def _indices_of_names(X: Any, names: list[str]) -> list[int]:
+    def _indices_of_names(X: Points, names: list[str]) -> list[int]:
         if not hasattr(X, "columns"):
             raise TypeError(
                 f"Select: the columns {names} are selected by name, but the points are "
@@ -172,7 +170,7 @@ class Select(TransformedPoints):
             raise ValueError(f"Select: there is no column {missing[0]!r} among {known}")
         return [known.index(name) for name in names]
 
-    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         out = np.zeros((length(X), X.shape[1]))
         for index, g in zip(self._column_indices(X), G.T, strict=True):
@@ -219,17 +217,17 @@ class Stretch(TransformedPoints):
     def _injective(self) -> bool:
         return True
 
-    def _transform(self, X: Any) -> Any:
+    def _transform(self, X: Points) -> Any:
         X = as_vectors(X, "Stretch")
         scale = scalar_or_per_column("Stretch", self.length_scale, X.shape[1])
         if sp.issparse(X):
             return sp.csr_array(X.multiply(1.0 / scale), dtype=X.dtype)
         return np.divide(X, scale, dtype=X.dtype, casting="same_kind")
 
-    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return G / scalar_or_per_column("Stretch", self.length_scale, G.shape[1])
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         # With y = x / l and w = z / l, the derivative of k_1(y, w) with respect to log l is
         # -(y . dk_1/dy + w . dk_1/dw), and by symmetry dk_1/dw is dk_1/dy at (w, y).
         Y, V = self._both(X, Z)
@@ -296,12 +294,12 @@ class Shift(TransformedPoints):
         points = np.pad(known.against, ((0, 0), (0, missing)))
         return replace(known, against=points + np.asarray(self.offset))
 
-    def _transform(self, X: Any) -> Any:
+    def _transform(self, X: Points) -> Any:
         X = as_vectors(X, "Shift")
         X = X.toarray() if sp.issparse(X) else X
         return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
 
-    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return G
 
     def _per_column(self, columns: int) -> Any:
@@ -344,7 +342,7 @@ class Map(TransformedPoints):
         if not callable(self.function):
             raise TypeError(f"Map needs a function of the points, got {self.function!r}")
 
-    def _transform(self, X: Any) -> Any:
+    def _transform(self, X: Points) -> Any:
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
@@ -354,7 +352,7 @@ class Map(TransformedPoints):
             )
         return points
 
-    def _vjp(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return function_pullback("Map", self.function, X, G, "k(phi(x), phi(z))")
 
 
@@ -401,7 +399,7 @@ class Periodic(VectorKernel):
         check_positive("Periodic", "period", self.period)
         check_positive("Periodic", "length_scale", self.length_scale)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None
         X = self._vectors(X)
         if frame is not None:
@@ -411,10 +409,10 @@ class Periodic(VectorKernel):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self._rbf()._tile(P.children[0], Q.children[0], out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return self._rbf().diag(self._on_circles(self._vectors(X)))
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         # The derivative of the angle u = 2 pi x / period with respect to log period is -u; this
         # holds for both arguments of k.
         (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
@@ -423,7 +421,7 @@ class Periodic(VectorKernel):
         total += _column_sums(B, self._gradient_from_circles(C if D is None else D, right)).sum()
         return {"period": -total, "length_scale": self._rbf().pullback(C, D, W)[0]}
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         C, D = self._both(X, Z)
         return self._gradient_from_circles(C, self._rbf().input_gradient(C, D, W))
 
@@ -431,11 +429,11 @@ class Periodic(VectorKernel):
         """Return the RBF that is evaluated at the points on circles."""
         return RBF(length_scale=float(self.length_scale))
 
-    def _both(self, X: Any, Z: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _both(self, X: Points, Z: Points) -> tuple[np.ndarray, np.ndarray | None]:
         A, B = self._operands(X, Z)
         return self._on_circles(A), None if Z is None else self._on_circles(B)
 
-    def _on_circles(self, X: Any) -> np.ndarray:
+    def _on_circles(self, X: Points) -> np.ndarray:
         """Return [cos u, sin u] for u = 2 pi x / period; x is first reduced modulo the period."""
         dense = X.toarray() if sp.issparse(X) else X
         u = np.fmod(dense.astype(np.float64, copy=False), self.period)
@@ -453,7 +451,9 @@ def _is_column_index(value: Any) -> bool:
     return is_count(value, -math.inf)
 
 
-def _both_gradients(kernel: Kernel, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _both_gradients(
+    kernel: Kernel, X: Points, Z: Points, W: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_j W_ij dk(x_i, z_j) / dx_i and sum_i W_ij dk(x_i, z_j) / dz_j.
 
     k is symmetric, so the second sum is the first one with X and Z exchanged and W transposed.

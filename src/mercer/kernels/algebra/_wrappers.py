@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import length
+from ..._core import Points, length
 from .._base import Kernel, node
 from .._dataclass import FormattedExpression, format_brief, format_expression, format_operand
 from .._jacobian import KernelLinearisation, linearisation
 from .._parameter_tree import child
 from .._prepared import Prepared
 from .._properties import NORMALISED, SAME, Domain, Properties
-
-__all__ = ["Bounded", "Fixed", "MeanOf", "Normalized", "SameValues", "Wrapper"]
 
 _MAX_BLOCK_VALUES = 1 << 21  # largest number of values of k_1 per block (16 MB)
 
@@ -53,23 +51,23 @@ class Wrapper(Kernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(diagonal_bound=inner[0].diagonal_bound)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None
         return Prepared.from_children(self.kernel._prepare(self._inner_points(X)[0], frame))
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         self.kernel._tile(P.children[0], Q.children[0], out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return self.kernel.diag(self._inner_points(X)[0])
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         return {"kernel": self.kernel.pullback(*self._both(X, Z), W)}
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(*self._both(X, Z), W)
 
-    def _both(self, X: Any, Z: Any) -> tuple[Any, Any]:
+    def _both(self, X: Points, Z: Points) -> tuple[Any, Any]:
         """Return the points at which k_1 is evaluated, for X and for Z (None if Z is None)."""
         return self._inner_points(X)[0], None if Z is None else self._inner_points(Z)[0]
 
@@ -155,7 +153,7 @@ class Bounded(SameValues):
 
 
 @linearisation.register
-def _(kernel: Bounded, X: Any, Z: Any) -> KernelLinearisation:
+def _(kernel: Bounded, X: Points, Z: Points) -> KernelLinearisation:
     return kernel.kernel.linearise(X, Z)
 
 
@@ -194,11 +192,11 @@ class Normalized(Wrapper):
             diagonal_bound=1.0,
         )
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
         return Prepared.from_children(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
-    def features(self, X: Any, like: Any = None) -> Any:
+    def features(self, X: Points, like: Any = None) -> Any:
         """Return the features phi_1(x) / |phi_1(x)|, if k_1 has explicit features phi_1.
 
         Parameters
@@ -220,11 +218,11 @@ class Normalized(Wrapper):
         out *= P.arrays[0][:, None]
         out *= Q.arrays[0]
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         norms = self._inverse_norms(X)
         return (norms > 0).astype(norms.dtype)
 
-    def _inverse_norms(self, X: Any) -> np.ndarray:
+    def _inverse_norms(self, X: Points) -> np.ndarray:
         """Return k_1(x, x)^(-1/2) for each point x, or 0 if k_1(x, x) = 0."""
         with np.errstate(over="ignore"):
             diagonal = self.kernel.diag(X)
@@ -243,18 +241,20 @@ class Normalized(Wrapper):
     # Derivatives of the normalised kernel k~, with n(x) = k_1(x, x):
     #     dk~(x, z) = dk_1(x, z) / sqrt(n(x) n(z)) - k~(x, z) / 2 (dn(x) / n(x) + dn(z) / n(z))
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         direct, rows, columns = self._weights(X, Z, W)
         gradient = self.kernel.pullback(X, Z, direct)
         gradient -= self.kernel._diag_pullback(X, rows)
         gradient -= self.kernel._diag_pullback(X if Z is None else Z, columns)
         return {"kernel": gradient}
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         direct, rows, _ = self._weights(X, Z, W)
         return self.kernel.input_gradient(X, Z, direct) - self.kernel._diag_gradient(X, rows)
 
-    def _weights(self, X: Any, Z: Any, W: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _weights(
+        self, X: Points, Z: Points, W: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the weights of dk_1(x, z), dn(x) and dn(z) in sum_ij W_ij dk~(x_i, z_j).
 
         k~ is the normalised kernel, and n(x) = k_1(x, x).
@@ -315,7 +315,7 @@ class MeanOf(Wrapper):
     def _domain(self, *inner: Domain) -> Domain:
         return replace(inner[0], kind="collections", on_vectors=False)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         self._check_points(X)
         averages = _averaging_matrix(X)
         child = like.frame if like is not None else None
@@ -335,7 +335,7 @@ class MeanOf(Wrapper):
                 self.kernel._tile(left, right, block)
                 out[rows, part] = (B @ (A @ block).T).T
 
-    def _check_points(self, X: Any) -> None:
+    def _check_points(self, X: Points) -> None:
         """Raise an error, with the index of the point, if a point is not a set of instances."""
         width = None
         for index, x in enumerate(X):
@@ -355,7 +355,7 @@ class MeanOf(Wrapper):
                 )
             width = shape[1]
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         P = self.prepare(X)
         out = np.empty(len(P), dtype=P.dtype)
         for i in range(len(P)):
@@ -363,19 +363,19 @@ class MeanOf(Wrapper):
             self._tile(row, row, out[i : i + 1, None])
         return out
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         A = _averaging_matrix(X)
         B = A if Z is None else _averaging_matrix(Z)
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         # This raises an error, because a set is not a vector.
         return Kernel._input_gradient(self, X, Z, W)
 
-    def _inner_points(self, X: Any) -> tuple[Any, np.ndarray]:
+    def _inner_points(self, X: Points) -> tuple[Any, np.ndarray]:
         return self._instances(X), np.repeat(np.arange(length(X)), [length(x) for x in X])
 
-    def _instances(self, X: Any) -> Any:
+    def _instances(self, X: Points) -> Any:
         """Return the instances of all sets in one collection."""
         if any(sp.issparse(x) for x in X):
             return sp.vstack([sp.csr_array(x) for x in X], format="csr")
@@ -384,7 +384,7 @@ class MeanOf(Wrapper):
         return list(chain.from_iterable(X))
 
 
-def _averaging_matrix(X: Any) -> sp.csr_array:
+def _averaging_matrix(X: Points) -> sp.csr_array:
     """Return the matrix that maps one value per instance to the mean of each set."""
     sizes = np.array([length(x) for x in X], dtype=np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])

@@ -20,15 +20,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import ENTRY_WORK, run_in_threads, slices
+from ..._core import ENTRY_WORK, Points, run_in_threads, slices
 from ..vectors._fast_math import scaled_sincos
-
-__all__ = ["additive_chi2_features"]
 
 _ROWS_PER_TASK = 1024  # points that a thread processes at a time, to limit temporary memory
 
 
-def additive_chi2_features(X: Any, steps: int, interval: float) -> Any:
+def additive_chi2_features(X: Points, steps: int, interval: float) -> Any:
     """Return approximate features of the additive chi-squared kernel.
 
     Inner products of the features approximate sum_c 2 x_c z_c / (x_c + z_c).

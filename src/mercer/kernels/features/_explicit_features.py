@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import as_vectors, check_budget, length, slices
+from ..._core import MemoryLimit, Points, as_vectors, check_budget, length, slices
 from .._base import Kernel
 from .._sparse_features import Explicit
 from ..algebra._closure_rules import Power, Product, Scale, Sum
@@ -29,13 +29,11 @@ from ..vectors._constant import Constant
 from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial
 from ._feature_kernels import Features, PolynomialBasis, RankOne
 
-__all__ = ["finite_features"]
-
 _ROWS_PER_BLOCK = 1024  # points whose features are computed at a time, to limit temporary memory
 
 
 def finite_features(
-    kernel: Kernel, X: Any, frame: Any = None, max_memory: Any = None
+    kernel: Kernel, X: Points, frame: Any = None, max_memory: MemoryLimit = None
 ) -> tuple[Any, Any]:
     """Return the exact features phi(X) of a kernel with finitely many features.
 
@@ -87,7 +85,7 @@ def finite_features(
 
 
 @singledispatch
-def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _phi(kernel: Kernel, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     """Return phi(X) and a description of its columns; implemented for each class of kernels."""
     raise TypeError(
         f"{type(kernel).__name__} has no finite features: it is not known to be a finite sum of "
@@ -97,34 +95,34 @@ def _phi(kernel: Kernel, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Linear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Linear, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return as_vectors(X, "Linear").copy(), None
 
 
 @_phi.register
-def _(kernel: Cosine, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Cosine, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(Normalized(Linear()), X, frame, budget)
 
 
 @_phi.register
-def _(kernel: Bilinear, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Bilinear, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     X = kernel._vectors(X)
     values, V = np.linalg.eigh(kernel.A)
     return np.asarray(X @ (V * np.sqrt(np.maximum(values, 0.0))).astype(X.dtype)), None
 
 
 @_phi.register
-def _(kernel: Kendall, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Kendall, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return kernel.features(X), None
 
 
 @_phi.register
-def _(kernel: Constant, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Constant, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return np.full((length(X), 1), np.sqrt(kernel.value)), None
 
 
 @_phi.register
-def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Polynomial, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     # Expand (c + sum_i g x_i z_i)^p by the multinomial theorem: a monomial x^k of degree |k| has
     # the weight p! / (k_1! ... k_d! (p - |k|)!) g^|k| c^(p - |k|).
     X = as_vectors(X, "Polynomial")
@@ -147,17 +145,17 @@ def _(kernel: Polynomial, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Features, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Features, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return kernel._features(X), None
 
 
 @_phi.register
-def _(kernel: RankOne, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: RankOne, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return kernel._features(X), None
 
 
 @_phi.register
-def _(kernel: Explicit, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Explicit, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     columns, kind = (None, "") if frame is None else frame
     terms = kernel._terms_like(X, kind)
     phi, columns = terms.matrix(columns)
@@ -165,13 +163,13 @@ def _(kernel: Explicit, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Scale, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Scale, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     phi, frame = _phi(kernel.kernel, X, frame, budget)
     return phi * np.sqrt(kernel.factor), frame
 
 
 @_phi.register
-def _(kernel: Normalized, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Normalized, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     phi, frame = _phi(kernel.kernel, X, frame, budget)
     norms = kernel._inverse_norms(X).astype(phi.dtype, copy=False)
     return (sp.diags_array(norms) @ phi if sp.issparse(phi) else norms[:, None] * phi), frame
@@ -179,7 +177,7 @@ def _(kernel: Normalized, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 @_phi.register(Fixed)
 @_phi.register(Bounded)
-def _of_child(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _of_child(kernel: Any, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(kernel.kernel, X, frame, budget)
 
 
@@ -187,12 +185,12 @@ def _of_child(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 @_phi.register(Shift)
 @_phi.register(Stretch)
 @_phi.register(Map)
-def _of_mapped_points(kernel: Any, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _of_mapped_points(kernel: Any, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(kernel.kernel, kernel._transform(X), frame, budget)
 
 
 @_phi.register
-def _(kernel: Sum, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Sum, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     parts, frames = _features_of_each(kernel.terms, X, frame, budget)
     if any(map(sp.issparse, parts)):
         return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), frames
@@ -200,13 +198,13 @@ def _(kernel: Sum, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Product, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Product, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     parts, frames = _features_of_each(kernel.factors, X, frame, budget)
     return _products(parts, budget), frames
 
 
 @_phi.register
-def _(kernel: Power, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Power, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     if kernel.exponent != int(kernel.exponent):
         raise TypeError(f"{kernel} has no finite features: its exponent is not an integer")
     phi, frame = _phi(kernel.kernel, X, frame, budget)
@@ -214,7 +212,7 @@ def _(kernel: Power, X: Any, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 def _features_of_each(
-    kernels: Any, X: Any, frame: Any, budget: Any
+    kernels: Any, X: Points, frame: Any, budget: Any
 ) -> tuple[list[Any], tuple[Any, ...]]:
     """Return the features of each kernel, and the descriptions (frames) of their columns."""
     frames = [None] * len(kernels) if frame is None else frame

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, gammainc, gammaln, xlogy
 
-from ..._core import NotDifferentiableError, as_vectors, length
+from ..._core import NotDifferentiableError, Points, as_vectors, length
 from .._base import Kernel, node
 from .._dataclass import Value, callable_name
 from .._prepared import Prepared
@@ -24,19 +24,10 @@ from ..vectors._dot_product import squared_norms
 from ..vectors._stationary import RBF
 from ..vectors._vector_kernel import check_positive, inner_products
 
-__all__ = [
-    "Features",
-    "GaussianBasis",
-    "GaussianSeries",
-    "PolynomialBasis",
-    "QuadraticMap",
-    "RankOne",
-    "SigmoidBasis",
-    "function_pullback",
-]
 
-
-def function_pullback(owner: str, function: Any, X: Any, G: np.ndarray, value: str) -> np.ndarray:
+def function_pullback(
+    owner: str, function: Any, X: Points, G: np.ndarray, value: str
+) -> np.ndarray:
     """Return function.pullback(X, G), or raise NotDifferentiableError if there is no such method.
 
     In the error message, `owner` is the kernel, and `value` the expression that contains the
@@ -71,10 +62,10 @@ class _FeatureFunctionKernel(Kernel):
     _rule: ClassVar[str] = FEATURES
 
     @abstractmethod
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Points) -> Any:
         """Return phi(X), shape (n, M)."""
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         phi = self._features(X)
         if like is not None and like.arrays[0].shape[1] != phi.shape[1]:
             raise ValueError(
@@ -88,10 +79,10 @@ class _FeatureFunctionKernel(Kernel):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         inner_products(P.arrays[0], Q.arrays[0], out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return squared_norms(self._features(X))
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         G = np.asarray(W @ self._features(X if Z is None else Z))
         return function_pullback(type(self).__name__, self._function, X, G, "phi(x)^T phi(z)")
 
@@ -118,7 +109,7 @@ class Features(_FeatureFunctionKernel):
 
     basis: Any = None
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Points) -> Any:
         phi, n = self.basis(X), length(X)
         phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
         if phi.ndim != 2 or phi.shape[0] != n:
@@ -161,7 +152,7 @@ class RankOne(_FeatureFunctionKernel):
 
     _rule: ClassVar[str] = RANK_ONE
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _features(self, X: Points) -> np.ndarray:
         values = np.asarray(self.function(X), dtype=float)
         if values.size != length(X) or values.ndim > 2:
             raise ValueError(
@@ -178,14 +169,14 @@ class _Basis(Value, ABC):
     """Base class of bases: functions that return features phi(X) and have derivatives."""
 
     @abstractmethod
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: Points) -> Any:
         """Return phi(X), shape (n, M)."""
 
     @abstractmethod
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
-    def _vectors(self, X: Any, like: np.ndarray | None = None, what: str = "") -> Any:
+    def _vectors(self, X: Points, like: np.ndarray | None = None, what: str = "") -> Any:
         """Return X as a matrix; raise an error if `like` has another number of columns.
 
         `what` describes `like` in the error message.
@@ -198,7 +189,7 @@ class _Basis(Value, ABC):
             )
         return X
 
-    def _dense(self, X: Any) -> np.ndarray:
+    def _dense(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
         return X.toarray() if sp.issparse(X) else X
 
@@ -234,16 +225,16 @@ class GaussianBasis(_Basis):
                 f"got {np.shape(self.centres)}"
             )
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         return self._gaussian()(*self._points_and_centres(X))
 
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         return self._gaussian().input_gradient(*self._points_and_centres(X), G)
 
     def _gaussian(self) -> RBF:
         return RBF(length_scale=float(self.width))
 
-    def _points_and_centres(self, X: Any) -> tuple[Any, np.ndarray]:
+    def _points_and_centres(self, X: Points) -> tuple[Any, np.ndarray]:
         C = np.asarray(self.centres, dtype=float)
         C = C.reshape(-1, 1) if C.ndim == 1 else C
         X = self._vectors(X, C, "centres")
@@ -283,11 +274,11 @@ class SigmoidBasis(_Basis):
                 f"SigmoidBasis: centres must have shape (M,), got {np.shape(self.centres)}"
             )
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         X = self._dense(X)
         return expit(self._arguments(X)).reshape(len(X), X.shape[1] * len(self.centres))
 
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         t = self._arguments(self._dense(X))
         slopes = expit(t) * expit(-t) / self.width
         return np.sum(slopes * G.reshape(t.shape), axis=2)
@@ -328,10 +319,10 @@ class PolynomialBasis(_Basis):
                 f"PolynomialBasis: degree must be a non-negative integer, got {self.degree!r}"
             )
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         return self._evaluate(self._dense(X))[0]
 
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         # Reverse-mode differentiation: each monomial is a product of a shorter monomial and some
         # x_c, and propagates its weight to both of them.
         X = self._dense(X)
@@ -386,7 +377,7 @@ class QuadraticMap(_Basis):
     def __post_init__(self) -> None:
         check_positive("QuadraticMap", "coef0", self.coef0, zero=True)
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         X = self._dense(X)
         c = float(self.coef0)
         parts = [
@@ -396,7 +387,7 @@ class QuadraticMap(_Basis):
             parts += [np.sqrt(2.0 * c) * X, np.full((len(X), 1), c)]
         return np.concatenate(parts, axis=1).astype(X.dtype, copy=False)
 
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         X = self._dense(X)
         out, start = np.zeros(X.shape), 0
         for i in range(X.shape[1]):
@@ -449,11 +440,11 @@ class GaussianSeries(_Basis):
                 f"GaussianSeries: n_terms must be a positive integer, got {self.n_terms!r}"
             )
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         X = self._one_column(X)
         return self._terms(X).astype(X.dtype, copy=False)
 
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         # The derivative is l phi_m' = sqrt(m) phi_(m-1) - (x / l) phi_m.
         X = self._one_column(X)
         phi = self._terms(X)
@@ -461,7 +452,7 @@ class GaussianSeries(_Basis):
         slopes[:, 1:] += np.sqrt(np.arange(1, self.n_terms)) * phi[:, :-1]
         return np.sum(slopes * G, axis=1, keepdims=True) / self.length_scale
 
-    def error_bound(self, X: Any) -> float:
+    def error_bound(self, X: Points) -> float:
         """Return an upper bound on the truncation error of the kernel for all pairs of points."""
         largest = np.abs(self._one_column(X)).max(initial=0.0) / self.length_scale
         return float(gammainc(self.n_terms, largest**2))
@@ -474,7 +465,7 @@ class GaussianSeries(_Basis):
         sizes = np.exp(xlogy(m, np.abs(t)) - 0.5 * (t**2 + gammaln(m + 1.0)))
         return np.where((t < 0) & (m % 2 == 1), -sizes, sizes)
 
-    def _one_column(self, X: Any) -> np.ndarray:
+    def _one_column(self, X: Points) -> np.ndarray:
         """Return X as a dense array, after checking that it has one column."""
         X = self._dense(X)
         if X.shape[1] != 1:

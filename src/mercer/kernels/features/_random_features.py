@@ -24,14 +24,12 @@ import scipy.sparse as sp
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..._core import slices
+from ..._core import Points, RandomState, slices
 from .._base import Kernel, node
 from .._dataclass import format_brief
 from ..vectors._fast_math import scaled_sincos
 from ._feature_kernels import _Basis
 from ._spectral_density import FrequencyDistribution, SpectralTerm, spectral_terms
-
-__all__ = ["FourierBasis", "random_features", "skewed_features"]
 
 _METHODS = ("auto", "orthogonal", "qmc", "iid")
 _ROWS_PER_BLOCK = 256  # number of rows whose phases w.x are computed at a time
@@ -92,13 +90,13 @@ class FourierBasis(_Basis):
             a.setflags(write=False)
             object.__setattr__(self, "weights", a)
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         X = self._vectors(X, self.frequencies, "frequencies")
         out = np.empty((X.shape[0], 2 * len(self.frequencies)), dtype=X.dtype)
         self.fill(X, out)
         return out
 
-    def fill(self, X: Any, out: np.ndarray) -> None:
+    def fill(self, X: Points, out: np.ndarray) -> None:
         """Write phi(X) to `out`, computed in the precision of X, or in float64 for large phases."""
         X = self._vectors(X, self.frequencies, "frequencies")
         W, a = self.frequencies, self._amplitudes()
@@ -112,7 +110,7 @@ class FourierBasis(_Basis):
         for rows in slices(len(out), _ROWS_PER_BLOCK):
             scaled_sincos(X[rows] @ transposed, a, out[rows])
 
-    def pullback(self, X: Any, G: np.ndarray) -> np.ndarray:
+    def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         # The derivative of cos(w.x) is -w sin(w.x), and that of sin(w.x) is w cos(w.x).  Both
         # functions are already in phi.
         phi, m = self(X), len(self.frequencies)
@@ -133,7 +131,7 @@ def random_features(
     n_features: int,
     *,
     method: str = "auto",
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> FourierBasis:
     """Draw random Fourier features of a stationary kernel.
 
@@ -212,7 +210,7 @@ def random_features(
 
 
 def skewed_features(
-    n_columns: int, n_features: int, *, method: str = "auto", random_state: Any = None
+    n_columns: int, n_features: int, *, method: str = "auto", random_state: RandomState = None
 ) -> FourierBasis:
     """Draw random Fourier features of the skewed chi-squared kernel.
 

@@ -38,8 +38,6 @@ from ..vectors._radial import Radial
 from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
 from ..vectors._vector_kernel import scalar_or_per_column
 
-__all__ = ["FrequencyDistribution", "SpectralTerm", "spectral_terms"]
-
 QuantileFunction = Function[[np.ndarray], np.ndarray]
 
 # Largest product of a frequency and the length scale l.  Higher frequencies matter only at

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import PointCollection, single_column
+from ..._core import PointCollection, Points, single_column
 from .._sparse_features import hash_codes
 from ._graph_conversion import (
     Entries,
@@ -25,8 +25,6 @@ from ._graph_conversion import (
     from_networkx_graphs,
 )
 from ._graph_files import read_graphml, read_tudataset
-
-__all__ = ["Graph", "Graphs", "as_graphs", "concatenated_ranges"]
 
 _NODE_FIELDS = ("labels", "attributes")  # arrays with one row per node
 _ENTRY_FIELDS = ("edge_labels", "weights")  # arrays with one value per adjacency entry
@@ -487,7 +485,7 @@ class Graph:
         return f"<Graph: {self.n_nodes} nodes, {len(self.edges)} {kind}>"
 
 
-def as_graphs(X: Any, owner: str) -> Graphs:
+def as_graphs(X: Points, owner: str) -> Graphs:
     """Convert X to `Graphs`.
 
     X is a `Graphs`, or a list of `Graph`, networkx graphs, adjacency matrices or edge lists, all

@@ -12,14 +12,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = [
-    "Entries",
-    "as_label_array",
-    "from_adjacency_matrices",
-    "from_edge_lists",
-    "from_networkx_graphs",
-]
-
 
 class Entries(NamedTuple):
     """The edges of a collection as entries of its adjacency matrix, in any order.

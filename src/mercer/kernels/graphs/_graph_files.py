@@ -12,8 +12,6 @@ import numpy as np
 
 from ._graph_conversion import Entries, as_label_array
 
-__all__ = ["read_graphml", "read_tudataset"]
-
 _FILE_PARTS = (  # a dataset NAME consists of the files NAME_<part>.txt
     "A",
     "graph_indicator",

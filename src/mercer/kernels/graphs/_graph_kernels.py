@@ -21,22 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import check_budget
+from ..._core import Points, check_budget
 from .._base import Kernel, node
 from .._prepared import Prepared
 from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._graph_collection import Graphs, as_graphs, concatenated_ranges
 from ._subgraph_counts import count_graphlets, count_shortest_paths
-
-__all__ = [
-    "EdgeHistogram",
-    "GraphKernel",
-    "Graphlet",
-    "ShortestPath",
-    "VertexHistogram",
-    "WeisfeilerLehman",
-]
 
 
 @node
@@ -60,7 +51,7 @@ class GraphKernel(Kernel):
         # The points are graphs, even if a base kernel compares vectors.
         return Domain.of(inner, kind="graphs", on_vectors=False, accepts_matrix=False)
 
-    def _graphs(self, X: Any) -> Graphs:
+    def _graphs(self, X: Points) -> Graphs:
         """Convert X to a `Graphs`; error messages mention the name of this kernel."""
         return as_graphs(X, type(self).__name__)
 
@@ -108,7 +99,7 @@ class VertexHistogram(GraphKernel, Explicit):
         order = 0 if all(k.proves(0, math.inf) for k in inner) else None
         return Properties.of(inner, "inner product of sums of node features", order, against=None)
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         if self.base is not None:
             raise ValueError("VertexHistogram has explicit features only without a base kernel")
         X = self._graphs(X)
@@ -119,7 +110,7 @@ class VertexHistogram(GraphKernel, Explicit):
     # With a base kernel, the nodes of all graphs are prepared as one set of points, of which each
     # graph is a range.
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         if self.base is None:
             return super()._prepare(X, like)
         X = self._graphs(X)
@@ -136,19 +127,19 @@ class VertexHistogram(GraphKernel, Explicit):
             self.base._tile(nodes, columns, block)
             out[rows] = _segment_sums(_segment_sums(block, P.arrays[1][rows]).T, Q.arrays[1]).T
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         if self.base is None:
             return super()._diag(X)
         return Kernel._diag(self, X)
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         X, Z = self._graphs(X), None if Z is None else self._graphs(Z)
         columns = X.owner if Z is None else Z.owner
         others = None if Z is None else self._attributes(Z)
         base: Any = self.base  # not None here, because only a base kernel has parameters
         return {"base": base.pullback(self._attributes(X), others, W[X.owner][:, columns])}
 
-    def _inner_points(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _inner_points(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         X = self._graphs(X)
         return self._attributes(X), X.owner
 
@@ -197,7 +188,7 @@ class EdgeHistogram(GraphKernel, Explicit):
     def _check(self) -> None:
         _check_flag(self, "ends")
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
         once = X._edge_mask
         code = splitmix64(X.edge_codes[once], 1)
@@ -262,7 +253,7 @@ class WeisfeilerLehman(GraphKernel, Explicit):
         _check_flag(self, "edges")
         _check_flag(self, "exact")
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
         labels = X.codes
         edge_hashes = splitmix64(X.edge_codes, 1) if self.edges else np.uint64(0)
@@ -358,7 +349,7 @@ class ShortestPath(GraphKernel, Explicit):
            [18., 36.]])
     """
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
         node_codes = splitmix64(X.codes, 5)
         no_terms = np.zeros(0, np.int64), np.zeros(0, np.uint64)
@@ -431,7 +422,7 @@ class Graphlet(GraphKernel, Explicit):
             raise ValueError(f"Graphlet: size must be 3 or 4, got {self.size!r}")
         _check_flag(self, "connected")
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
         types, counts = count_graphlets(X, int(self.size))
         counts[:, np.array([self.connected and not t.connected for t in types])] = 0.0

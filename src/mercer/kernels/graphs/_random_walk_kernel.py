@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import KernelRangeError, jit
+from ..._core import KernelRangeError, Points, jit
 from .._base import node, parameter
 from .._pairwise_kernels import PairwiseKernel
 from .._prepared import Prepared
@@ -14,8 +14,6 @@ from .._properties import FEATURES, Properties
 from ..vectors._vector_kernel import check_positive
 from ._graph_collection import Graphs
 from ._graph_kernels import GraphKernel
-
-__all__ = ["RandomWalk"]
 
 _KINDS = ("exponential", "geometric")
 _MAX_EXPONENT = 700.0  # exp overflows in float64 for slightly larger arguments
@@ -86,7 +84,7 @@ class RandomWalk(PairwiseKernel, GraphKernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{FEATURES}: the walks of all lengths, as a limit of finite sums", 0)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = self._graphs(X)
         spectra, radii = _eigendecompose(X)
         self._check_converges(radii)
@@ -141,7 +139,7 @@ class RandomWalk(PairwiseKernel, GraphKernel):
             )
         return out
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         P = self._prepare(X, None)
         Q = P if Z is None else self._prepare(Z, P)
         i, j = np.nonzero(W)

@@ -11,8 +11,6 @@ import numpy as np
 from ..._core import jit
 from ._graph_collection import Graphs
 
-__all__ = ["count_graphlets", "count_shortest_paths"]
-
 
 @jit()
 def _mix_scalar(x: Any) -> Any:

@@ -26,8 +26,6 @@ from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial, Sigmoid
 from ..vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, RationalQuadratic
 
-__all__ = ["TEMPLATES", "formula", "html_tree"]
-
 _SCALED = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # |x - z| / l
 _CHI2_SUM = r"\sum_c \frac{(x_c - z_c)^2}{x_c + z_c}"
 TEMPLATES: dict[type[Kernel], str] = {

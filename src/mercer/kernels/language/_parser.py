@@ -28,8 +28,6 @@ from .._dataclass import Value, format_brief
 from ..algebra._closure_rules import add, multiply
 from ._vocabulary import CONSTANTS, SKLEARN_NAMES, suggestion, vocabulary
 
-__all__ = ["parse_kernel"]
-
 _MAX_DEPTH = 100  # maximum nesting of brackets, and of kernels
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _MAX_LENGTH = 100_000  # maximum number of characters of an expression

@@ -14,8 +14,6 @@ from .._base import Kernel
 from .._dataclass import Value
 from .._sklearn_kernels import KERNEL_NAMES, from_name
 
-__all__ = ["CONSTANTS", "SKLEARN_NAMES", "suggestion", "vocabulary"]
-
 CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf")}
 
 # scikit-learn's kernel names.  They may be used with or without arguments: rbf, poly(degree=2).

@@ -28,14 +28,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import rankdata
 
-from ..._core import is_table
+from ..._core import Points, is_table
 from .._base import Kernel, node, parameter
 from .._prepared import Prepared, prepare_pair
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ..vectors._dot_product import squared_norms
 from ..vectors._vector_kernel import check_positive
-
-__all__ = ["Kendall", "Mallows", "RankingKernel", "pair_batches", "pair_features"]
 
 _UNRANKED = ("between", "last")
 _MAX_ITEM_PAIRS = 4096  # pairs of items processed at a time, to limit the memory of a tile
@@ -68,7 +66,7 @@ class RankingKernel(Kernel):
         `pairs` is the number of pairs of items.  `t` may be overwritten.
         """
 
-    def features(self, X: Any, like: Any = None) -> sp.csr_array:
+    def features(self, X: Points, like: Any = None) -> sp.csr_array:
         """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
 
         `like` exists for consistency with other kernels and does not change the columns.  If it is
@@ -82,7 +80,7 @@ class RankingKernel(Kernel):
 
     # ------------------------------------------------------------------ points
 
-    def _ranks(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _ranks(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the ranks, and the lead of each ranked item over an item without a rank.
 
         The lead is the value of the feature of such a pair: its mean over all complete rankings.
@@ -142,7 +140,7 @@ class RankingKernel(Kernel):
 
     # ------------------------------------------------------------------ tiles
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         ranks, lead = self._ranks(X)
         if like is not None:
             self._check_same_items(like.arrays[0].shape[1], ranks.shape[1])
@@ -161,7 +159,7 @@ class RankingKernel(Kernel):
         for a, b in pair_batches(x.shape[1]):
             out += pair_features(x, x_lead, a, b) @ pair_features(z, z_lead, a, b).T
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         ranks, lead = self._ranks(X)
         s = _squared_feature_norms(ranks, lead)
         return np.asarray(self.profile(s.copy(), s, s, _n_pairs(ranks.shape[1])))
@@ -274,7 +272,7 @@ class Mallows(RankingKernel):
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         return np.exp(-self.decay * _discordant(t, s, u))
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         P, Q = prepare_pair(self, X, Z)
         t = np.empty((len(P), len(Q)))
         self._feature_products(P, Q, t)

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import is_table, single_column
+from ..._core import Points, is_table, single_column
 from .._sparse_features import FeatureTerms, hash_codes, splitmix64
-
-__all__ = ["SetEncoding"]
 
 
 class SetEncoding:
@@ -32,7 +30,7 @@ class SetEncoding:
         Whether counts other than 0 and 1, including fractions, are allowed.
     """
 
-    def __init__(self, X: Any, owner: str, bags: bool = False) -> None:
+    def __init__(self, X: Points, owner: str, bags: bool = False) -> None:
         self.owner, self.bags = owner, bags
         self.phi: Any
         self.width: int | None = None  # number of columns of X if X is a matrix
@@ -142,7 +140,7 @@ class SetEncoding:
         return sp.csr_array(out.astype(float)) if sp.issparse(self.phi) else out.astype(float)
 
 
-def _matrix_of(X: Any) -> Any:
+def _matrix_of(X: Points) -> Any:
     """Return X as a CSR matrix or a numeric array, or None if it is not a matrix."""
     if sp.issparse(X):
         X = sp.csr_array(X)

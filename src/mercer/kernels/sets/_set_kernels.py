@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
+from ..._core import Points
 from .._base import Kernel, node, parameter
 from .._prepared import Prepared
 from .._properties import FEATURES, NORMALISED, SERIES, Domain, Properties
@@ -29,19 +30,6 @@ from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._histogram import HistogramIntersection
 from ..vectors._vector_kernel import check_positive, inner_products
 from ._set_encoding import SetEncoding
-
-__all__ = [
-    "BraunBlanquet",
-    "Dice",
-    "Intersection",
-    "Jaccard",
-    "MinMax",
-    "Ochiai",
-    "Overlap",
-    "SetKernel",
-    "SetRatio",
-    "Subsets",
-]
 
 _MAX_SPARSE_DENSITY = 1 / 16  # fraction of nonzero entries above which a dense product is faster
 
@@ -65,11 +53,11 @@ class SetKernel(Kernel):
         s and t are never 0: for empty sets, the size 1 is passed.
         """
 
-    def _encode(self, X: Any) -> SetEncoding:
+    def _encode(self, X: Points) -> SetEncoding:
         """Return the points as a matrix of counts, one column per element."""
         return SetEncoding(X, type(self).__name__, self._of_bags)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         elements = self._encode(X)
         columns, width = (elements.columns, elements.width) if like is None else like.frame
         if like is not None and elements.width is not None and width not in (None, elements.width):
@@ -93,7 +81,7 @@ class SetKernel(Kernel):
         self._overlap(P.arrays[0], Q.arrays[0], out)
         self._apply_profile(out, P.arrays[1], Q.arrays[1])
 
-    def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
+    def _overlap(self, X: Points, Z: Points, out: np.ndarray) -> None:
         """Write the sizes a of the intersections to `out`."""
         inner_products(X, Z, out)
 
@@ -107,7 +95,7 @@ class SetKernel(Kernel):
         if self._normalised and s_empty.any() and t_empty.any():
             out[np.ix_(s_empty, t_empty)] = 1.0
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         s = self._encode(X).sizes
         if self._normalised:
             return np.ones_like(s)
@@ -166,7 +154,7 @@ class Intersection(SetKernel, Explicit):
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return a
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         return self._encode(X).terms()
 
 
@@ -213,7 +201,7 @@ class Subsets(SetKernel):
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.power(1.0 + self.weight, a, out=a)
 
-    def _encode(self, X: Any) -> SetEncoding:
+    def _encode(self, X: Points) -> SetEncoding:
         elements = super()._encode(X)
         max_size = 1023 * np.log(2.0) / np.log1p(self.weight)
         if elements.sizes.max(initial=0.0) > max_size:
@@ -225,7 +213,7 @@ class Subsets(SetKernel):
             )
         return elements
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         overlap = Intersection()(X, Z)
         return {
             "weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight),
@@ -319,7 +307,7 @@ class Ochiai(SetRatio, Explicit):
     def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
         return np.sqrt(s * t)
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         elements = self._encode(X)
         terms, empty = elements.terms(), np.flatnonzero(elements.sizes == 0)
         empty_terms = FeatureTerms.counted(
@@ -392,10 +380,10 @@ class MinMax(SetKernel):
     def _rows(self, phi: Any) -> Any:
         return phi.astype(float)
 
-    def _overlap(self, X: Any, Z: Any, out: np.ndarray) -> None:
+    def _overlap(self, X: Points, Z: Points, out: np.ndarray) -> None:
         HistogramIntersection()._statistic(Prepared((X,)), Prepared((Z,)), out)
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         x, z = self._encode(X), self._encode(X if Z is None else Z)
         if x.width is None:
             return super()._input_gradient(X, Z, W)

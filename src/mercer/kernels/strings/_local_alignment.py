@@ -6,15 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._core import jit
+from ..._core import Points, jit
 from .._base import node
 from .._dataclass import frozen_matrix, lowest_eigenvalue
 from .._prepared import Prepared
 from ..vectors._vector_kernel import check_positive
 from ._sequences import SequenceEncoding, encode_alphabet
 from ._subsequence_kernels import PairwiseStringKernel
-
-__all__ = ["LocalAlignment"]
 
 # Upper limit of beta times the largest score.  The recursion rescales its sums only once per row,
 # so exp(beta * score) must be far enough below the largest float64 that no sum overflows in a row.
@@ -190,7 +188,7 @@ class LocalAlignment(PairwiseStringKernel):
         """Whether `scores` is a pair (match, mismatch)."""
         return not isinstance(self.scores, str) and np.ndim(self.scores) == 1
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         P = super()._prepare(X, like)
         if self.normalized:
             spans, symbols = P.arrays[0], P.frame.symbols

@@ -35,8 +35,6 @@ from ._sequences import (
     iter_words,
 )
 
-__all__ = ["Gapped", "HammingProfile", "Mismatch"]
-
 # Up to this many features per word, a product of sparse matrices is faster than comparing all pairs
 # of words.
 _MAX_SPARSE_FEATURES = 100
@@ -92,7 +90,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
         has_outside = np.any(sliding_window_view(outside, g)[: len(S.symbols)], axis=1)
         return np.where(has_outside, 128, 0).astype(np.uint8)
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         S = encode_sequences(X, type(self).__name__)
         g = self._min_length()[1]
         *_, w = iter_words(S, g)
@@ -115,7 +113,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
         """Whether K is computed as a product of sparse matrices of features."""
         return self._features_per_word() <= _MAX_SPARSE_FEATURES
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         if self._uses_sparse_features:
             return Explicit._prepare(self, X, like)
         S = encode_sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
@@ -144,7 +142,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
             Q.arrays[0][j],
         )
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return (Explicit if self._uses_sparse_features else PairwiseKernel)._diag(self, X)
 
     def _domain(self, *inner: Domain) -> Domain:

@@ -17,19 +17,6 @@ from .._base import Kernel, node
 from .._properties import Domain
 from .._sparse_features import hash_codes, splitmix64
 
-__all__ = [
-    "SequenceEncoding",
-    "StringKernel",
-    "WordOccurrences",
-    "as_string_list",
-    "check_count",
-    "check_decay",
-    "combine_codes",
-    "encode_alphabet",
-    "encode_sequences",
-    "iter_words",
-]
-
 _KINDS = {str: "str", bytes: "bytes", tuple: "sequences", list: "sequences"}
 
 
@@ -94,7 +81,7 @@ class StringKernel(Kernel):
         return np.ones(len(S.symbols), dtype=bool)
 
 
-def encode_sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
+def encode_sequences(X: Points, owner: str, kind: str = "") -> SequenceEncoding:
     """Encode strings, bytes, or sequences of hashable values.
 
     All points must be of the same kind, and of the given `kind` if it is not empty.  `owner` is the
@@ -125,7 +112,7 @@ def encode_sequences(X: Any, owner: str, kind: str = "") -> SequenceEncoding:
     return SequenceEncoding(_symbols(points, common_kind, owner), starts, lengths, common_kind)
 
 
-def as_string_list(X: Any, owner: str) -> list:
+def as_string_list(X: Points, owner: str) -> list:
     """Return the strings of X as a list; a table must have exactly one column."""
     if isinstance(X, (str, bytes)):
         raise TypeError(

@@ -7,10 +7,9 @@ of a new string is ignored.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..._core import Points
 from .._base import node
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._sequences import (
@@ -20,8 +19,6 @@ from ._sequences import (
     encode_sequences,
     iter_words,
 )
-
-__all__ = ["Spectrum", "WeightedDegree"]
 
 
 @node
@@ -77,7 +74,7 @@ class Spectrum(StringKernel, Explicit):
     def _min_length(self) -> tuple[str, int]:
         return "p", 1 if self.blended else self.p
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         S = encode_sequences(X, "Spectrum")
         parts = []
         for q, w in enumerate(iter_words(S, self.p), start=1):
@@ -125,7 +122,7 @@ class WeightedDegree(StringKernel, Explicit):
     def _check(self) -> None:
         check_count("WeightedDegree", "degree", self.degree)
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         S = encode_sequences(X, "WeightedDegree")
         if len(S) and np.any(S.lengths != S.lengths[0]):
             other = int(np.argmax(S.lengths != S.lengths[0]))

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ..._core import jit
+from ..._core import Points, jit
 from .._base import node
 from .._pairwise_kernels import PairwiseKernel
 from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay, encode_sequences
-
-__all__ = ["AllSubsequences", "PairwiseStringKernel", "Subsequence", "SubsequenceSum"]
 
 # Number of strings that are processed together; a vector register has room for 8 float64 values.
 _LANES = 8
@@ -47,7 +45,7 @@ class PairwiseStringKernel(PairwiseKernel, StringKernel):
         """Return the symbols in the encoding that `_evaluate` expects."""
         return S.symbols
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         S = encode_sequences(X, type(self).__name__, like.frame.kind if like is not None else "")
         S = replace(S, symbols=self._symbols(S))
         return Prepared((np.column_stack([S.starts, S.lengths]),), frame=S)

@@ -23,8 +23,6 @@ from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._dot_product import squared_norms
 
-__all__ = ["BagOfNgrams", "BagOfWords", "TextKernel"]
-
 # Parameters of CountVectorizer that are set by the kernels and not allowed in `options`.
 _RESERVED_OPTIONS = {"input", "analyzer", "ngram_range", "vocabulary", "dtype"}
 _WEIGHT_TOLERANCE = 1e-12  # relative rounding error allowed in sums of weights
@@ -107,7 +105,7 @@ class TextKernel(Explicit):
         merged = {**(self.options or {}), **options}
         return CountVectorizer(analyzer=self._analyzer, ngram_range=self.ngrams, **merged)
 
-    def _texts(self, X: Any) -> list:
+    def _texts(self, X: Points) -> list:
         name = type(self).__name__
         if isinstance(X, (str, bytes)):
             raise TypeError(
@@ -120,7 +118,7 @@ class TextKernel(Explicit):
                 raise TypeError(f"{name}: point {i} is {text!r:.60}, not a string")
         return texts
 
-    def _terms(self, X: Any) -> FeatureTerms:
+    def _terms(self, X: Points) -> FeatureTerms:
         texts = self._texts(X)
         analyze = self._vectorizer().build_analyzer()
         term_lists = [analyze(text) for text in texts]

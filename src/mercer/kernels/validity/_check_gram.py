@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import check_budget, entry_point
+from ..._core import MemoryLimit, check_budget, entry_point
 from ..._core.linalg import eigh
 from .._dataclass import SYMMETRY_TOLERANCE, asymmetry
-
-__all__ = ["GramCheck", "check_gram"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,7 @@ _ROUNDING_UNIT = 4.0 * np.finfo(float).eps
 
 
 @entry_point
-def check_gram(K: Any, *, max_memory: Any = None) -> GramCheck:
+def check_gram(K: Any, *, max_memory: MemoryLimit = None) -> GramCheck:
     """Check whether K is a valid Gram matrix: finite, symmetric and positive semidefinite.
 
     Parameters

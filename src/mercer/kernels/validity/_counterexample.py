@@ -23,24 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import length, take
+from ..._core import Points, length, take
 from ..._core.linalg import eigh
 from .._base import Kernel
 from .._pairwise_kernels import Callable, get_point
-
-__all__ = [
-    "ROUNDING_ALLOWANCE",
-    "Counterexample",
-    "certify_counterexample",
-    "counterexample_at",
-    "estimate_noise",
-    "most_negative_direction",
-    "polynomial_complement",
-    "reduce_points",
-    "rounding_margin",
-    "rounding_unit",
-    "symmetric_gram",
-]
 
 ROUNDING_ALLOWANCE = 1e5  # allowed relative error of a value of k, in units of u
 # The unit roundoff u that is assumed for values of k that are computed in these precisions.
@@ -117,7 +103,7 @@ class Counterexample:
     def __len__(self) -> int:
         return length(self.points)
 
-    def __call__(self, X: Any) -> np.ndarray:
+    def __call__(self, X: Points) -> np.ndarray:
         """Return f(x) = sum_i c_i k(x_i, x) for each x in X.
 
         If k were a Mercer kernel, sum_i c_i f(x_i) = |f|^2 could not be negative.
@@ -146,7 +132,7 @@ def _format_point(x: Any) -> str:
 # ---------------------------------------------------------------------- numbers
 
 
-def symmetric_gram(kernel: Kernel, X: Any) -> np.ndarray:
+def symmetric_gram(kernel: Kernel, X: Points) -> np.ndarray:
     """Return the symmetric part (K + K^T) / 2 of K = k(X), in float64."""
     with np.errstate(all="ignore"):
         K = np.asarray(kernel(X))
@@ -172,7 +158,7 @@ def rounding_margin(K: np.ndarray, c: np.ndarray, unit: float = _FLOAT64_UNIT) -
     return float((len(c) ** 2 + ROUNDING_ALLOWANCE) * unit * size)
 
 
-def polynomial_complement(X: Any, order: int) -> np.ndarray | None:
+def polynomial_complement(X: Points, order: int) -> np.ndarray | None:
     """Return a basis of the vectors that are orthogonal to the polynomials of degree < order on X.
 
     The result is None for order 0, because then all vectors are allowed.
@@ -216,7 +202,7 @@ def most_negative_direction(
 
 
 def reduce_points(
-    K: np.ndarray, X: Any, order: int, min_points: int = 1, unit: float = _FLOAT64_UNIT
+    K: np.ndarray, X: Points, order: int, min_points: int = 1, unit: float = _FLOAT64_UNIT
 ) -> np.ndarray:
     """Return the indices of a few points for which c^T K c is still clearly negative.
 
@@ -255,7 +241,7 @@ def reduce_points(
 
 
 def certify_counterexample(
-    kernel: Kernel, X: Any, order: int = 0, tol: float | None = None
+    kernel: Kernel, X: Points, order: int = 0, tol: float | None = None
 ) -> Counterexample | None:
     """Return a counterexample on all points of X, or None if c^T K c may be a rounding error."""
     n = length(X)
@@ -298,7 +284,7 @@ def certify_counterexample(
     return Counterexample(kernel, X, c, value, allowed, order, reason, error)
 
 
-def _perturbed_grams(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
+def _perturbed_grams(kernel: Kernel, X: Points) -> Iterator[np.ndarray]:
     """Yield K for points moved by up to two units in the last place, in four random ways."""
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
         return
@@ -313,7 +299,7 @@ def _perturbed_grams(kernel: Kernel, X: Any) -> Iterator[np.ndarray]:
             yield K
 
 
-def estimate_noise(kernel: Kernel, X: Any) -> float:
+def estimate_noise(kernel: Kernel, X: Points) -> float:
     """Estimate the absolute noise in the values of k; the result is 0 if there is none.
 
     For a smooth function k, the second differences k(x + h) - 2 k(x) + k(x - h) decrease like h^2.
@@ -352,7 +338,7 @@ def estimate_noise(kernel: Kernel, X: Any) -> float:
     return float(max(excess.max(), 0.0))
 
 
-def _unit_of_values(kernel: Kernel, X: Any) -> float:
+def _unit_of_values(kernel: Kernel, X: Points) -> float:
     """Return the unit roundoff u that is assumed for user-supplied functions in the kernel.
 
     It is larger if a function returns only values that float32 or float16 can represent.  Integers
@@ -413,7 +399,7 @@ def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
 
 def counterexample_at(
     kernel: Kernel,
-    X: Any,
+    X: Points,
     order: int = 0,
     K: np.ndarray | None = None,
     tol: float | None = None,
@@ -432,7 +418,7 @@ def counterexample_at(
     return None
 
 
-def _candidate_subsets(K: np.ndarray, X: Any, order: int, unit: float) -> Any:
+def _candidate_subsets(K: np.ndarray, X: Points, order: int, unit: float) -> Any:
     """Yield indices of points that may be a counterexample: first one, then two, then several."""
     diagonal = K.diagonal()
     if order == 0:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import NotDifferentiableError, concatenate, length, take
+from ..._core import NotDifferentiableError, Points, concatenate, length, take
 from .._base import Kernel
 from .._pairwise_kernels import Callable, get_point
 from ._counterexample import (
@@ -49,8 +49,6 @@ from ._test_points import (
     sample_points,
     typical_vectors,
 )
-
-__all__ = ["Evidence", "find_counterexample", "known_counterexample"]
 
 _CONTINUOUS_KINDS = ("vectors", "nonnegative", "bags")  # kinds of points that allow small steps
 
@@ -165,7 +163,7 @@ def known_counterexample(
 
 def find_counterexample(
     kernel: Kernel,
-    X: Any,
+    X: Points,
     order: int,
     n_grams: int,
     rng: np.random.Generator,
@@ -183,7 +181,7 @@ def find_counterexample(
     return example, replace(search.evidence, total=n_matrix_points(kernel))
 
 
-def _is_outside(points: Any, X: Any) -> bool:
+def _is_outside(points: Points, X: Points) -> bool:
     """Return True if some points are outside the bounding box of X; both must be 2-D arrays."""
     if not all(isinstance(rows, np.ndarray) and rows.ndim == 2 for rows in (points, X)):
         return False
@@ -196,7 +194,7 @@ class _CounterexampleSearch:
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
+        X: Points,
         order: int,
         rng: np.random.Generator,
         tol: float | None = None,
@@ -265,7 +263,7 @@ class _CounterexampleSearch:
 
     # ------------------------------------------------------------------ Gram matrices
 
-    def examine(self, points: Any) -> tuple[Counterexample | None, float]:
+    def examine(self, points: Points) -> tuple[Counterexample | None, float]:
         """Return a counterexample on these points or None, and the depth of their Gram matrix.
 
         The depth is the smallest c^T K c relative to its rounding error.
@@ -282,7 +280,7 @@ class _CounterexampleSearch:
         depth, _ = most_negative_direction(K, polynomial_complement(points, self.order), self.unit)
         return counterexample_at(self.kernel, points, self.order, K, self.tol), depth
 
-    def _gram(self, points: Any) -> np.ndarray | None:
+    def _gram(self, points: Points) -> np.ndarray | None:
         """Return k(points), or None if it cannot be evaluated there or is not finite."""
         try:
             K = symmetric_gram(self.kernel, points)
@@ -331,7 +329,7 @@ class _CounterexampleSearch:
 
     # ------------------------------------------------------------------ not a symmetric function
 
-    def _check_function(self, K: np.ndarray, points: Any) -> Counterexample | None:
+    def _check_function(self, K: np.ndarray, points: Points) -> Counterexample | None:
         """Return a counterexample if k is not a symmetric function of two points, or None.
 
         This is the case if k(x, z) and k(z, x) differ, if a second evaluation gives a different
@@ -369,7 +367,7 @@ class _CounterexampleSearch:
             return self._plain(points, pair, float(-difference.max()), reason)
         return None
 
-    def _plain(self, points: Any, rows: list[int], value: float, reason: str) -> Counterexample:
+    def _plain(self, points: Points, rows: list[int], value: float, reason: str) -> Counterexample:
         """Return a counterexample without coefficients."""
         subset = take(points, np.array(rows))
         return Counterexample(self.kernel, subset, None, value, 0.0, self.order, reason)
@@ -400,7 +398,7 @@ class _CounterexampleSearch:
             return example
         return self.descend(kind, example.points) or example
 
-    def descend(self, kind: str, points: Any) -> Counterexample | None:
+    def descend(self, kind: str, points: Points) -> Counterexample | None:
         """Return a counterexample found by descent from the best six of these points, or None."""
         K = symmetric_gram(self.kernel, points)
         rows = reduce_points(K, points, self.order, _TUNING.max_points, self.unit)
@@ -460,7 +458,7 @@ class _CounterexampleSearch:
                 continue
         return np.where(np.isfinite(out), out, 0.0)
 
-    def _changed(self, points: Any, change: Any) -> Iterator[Any]:
+    def _changed(self, points: Points, change: Any) -> Iterator[Any]:
         """For each point, yield a copy of all points in which this point is changed at random."""
         for i in range(length(points)):
             new = change(get_point(points, i), self.rng)

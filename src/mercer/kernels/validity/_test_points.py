@@ -15,22 +15,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import is_table, length, take
+from ..._core import Points, is_table, length, take
 from .._base import Kernel
 from .._pairwise_kernels import get_point
 from .._precomputed import Precomputed
 from .._preimage_formulas import preimage_neighbours
 from ..graphs._graph_collection import Graphs
-
-__all__ = [
-    "is_stationary",
-    "n_matrix_points",
-    "perturbation",
-    "point_kinds",
-    "points_of_negative_spectrum",
-    "sample_points",
-    "typical_vectors",
-]
 
 PointBatches = Iterator[Any]
 RNG = np.random.Generator
@@ -44,7 +34,7 @@ _MAX_MATRIX_POINTS = 2000
 _FUNCTION_KINDS = ("strings", "sets", "vectors", "rankings")
 
 
-def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
+def point_kinds(kernel: Kernel, X: Points) -> tuple[str, ...]:
     """Return the kinds of points to sample, the most likely kind first.
 
     ("other",) means that no new points can be generated, so that only those of X are used.
@@ -64,7 +54,7 @@ def point_kinds(kernel: Kernel, X: Any) -> tuple[str, ...]:
     return ("sets",) if isinstance(first, (set, frozenset)) else ("other",)
 
 
-def _is_rows(X: Any) -> bool:
+def _is_rows(X: Points) -> bool:
     """Return True if X is a sparse matrix or a 2-D array of numbers."""
     if sp.issparse(X):
         return True
@@ -74,7 +64,7 @@ def _is_rows(X: Any) -> bool:
 
 
 def sample_points(
-    kind: str, kernel: Kernel, X: Any, columns: tuple[int, ...], rng: RNG
+    kind: str, kernel: Kernel, X: Points, columns: tuple[int, ...], rng: RNG
 ) -> PointBatches:
     """Yield an infinite sequence of batches of points: first points of X, then random points.
 
@@ -104,7 +94,7 @@ def sample_points(
 _VECTOR_KINDS = ("vectors", "nonnegative", "bags", "rows of 0 and 1")
 
 
-def _vectors(kind: str, X: Any, columns: tuple[int, ...], rng: RNG) -> PointBatches:
+def _vectors(kind: str, X: Points, columns: tuple[int, ...], rng: RNG) -> PointBatches:
     """Yield random vectors at several scales and with several numbers of columns.
 
     Depending on the kind, they are normal, on a regular grid, positive, or rows of 0 and 1.
@@ -125,7 +115,7 @@ def _vectors(kind: str, X: Any, columns: tuple[int, ...], rng: RNG) -> PointBatc
             yield size * np.abs(rng.normal(size=(n, d))) * 2.0 ** rng.integers(-3, 2, (n, 1))
 
 
-def typical_vectors(kind: str, X: Any, columns: int) -> PointBatches:
+def typical_vectors(kind: str, X: Points, columns: int) -> PointBatches:
     """Yield a few vectors at three scales, at which the noise of a function is measured."""
     centre, spread = _location_and_spread(X)
     rng = np.random.default_rng(0)
@@ -134,7 +124,7 @@ def typical_vectors(kind: str, X: Any, columns: int) -> PointBatches:
         yield centre + step if kind == "vectors" else np.abs(step)
 
 
-def _location_and_spread(X: Any) -> tuple[Any, Any]:
+def _location_and_spread(X: Points) -> tuple[Any, Any]:
     """Return the mean and the standard deviation of each column of X; 0 and 1 if X is None."""
     if X is None or sp.issparse(X) or not length(X):
         return 0.0, 1.0
@@ -161,13 +151,13 @@ def n_matrix_points(kernel: Kernel) -> int:
 # ---------------------------------------------------------------------- objects
 
 
-def _letters(X: Any) -> str:
+def _letters(X: Points) -> str:
     """Return up to 20 letters that occur in the strings X, or "abcd" if there are fewer than 2."""
     letters = sorted({c for s in (X if X is not None else []) for c in s})
     return "".join(letters[:20]) if len(letters) > 1 else "abcd"
 
 
-def _strings(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
+def _strings(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield all short strings over alphabets of two and four letters, then random longer ones."""
     letters = _letters(X)
     yield ["".join(w) for size in range(4) for w in product(letters[:2], repeat=size)]
@@ -178,19 +168,19 @@ def _strings(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
         ]
 
 
-def _texts(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
+def _texts(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield random texts of one to six words that occur in X."""
     words = sorted({w for s in (X if X is not None else ["a b c d e f"]) for w in s.split()})
     yield [" ".join(rng.choice(words, rng.integers(1, 7))) for _ in range(_SAMPLE_SIZE)]
 
 
-def _elements(X: Any) -> list:
+def _elements(X: Points) -> list:
     """Return up to 20 elements of the sets X, or the numbers 1 to 6."""
     elements = {e for s in (X if X is not None else []) for e in s}
     return sorted(elements, key=repr)[:20] if len(elements) > 1 else [1, 2, 3, 4, 5, 6]
 
 
-def _sets(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
+def _sets(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield all nonempty subsets of three and of four elements, then random sets."""
     elements = _elements(X)
     for subset in (elements[:3], elements[:4]):
@@ -199,7 +189,7 @@ def _sets(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
     yield [{e for e, chosen in zip(elements, mask, strict=True) if chosen} for mask in masks]
 
 
-def _rankings(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
+def _rankings(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield all rankings of up to four items, then random rankings."""
     items = 4 if X is None or not hasattr(X, "shape") else X.shape[1]
     if items <= 4:
@@ -207,7 +197,7 @@ def _rankings(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
     yield np.array([rng.permutation(items) + 1.0 for _ in range(_SAMPLE_SIZE)])
 
 
-def _graphs(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
+def _graphs(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield 12 random graphs of two to five nodes with labels."""
     sizes = rng.integers(2, 6, size=12)
     pairs = [list(combinations(range(m), 2)) for m in sizes]
@@ -217,7 +207,7 @@ def _graphs(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
     )
 
 
-def _collections(kernel: Kernel, X: Any, rng: RNG) -> PointBatches:
+def _collections(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
     """Yield collections of one to three random points in the plane."""
     yield [rng.normal(size=(rng.integers(1, 4), 2)) for _ in range(_SAMPLE_SIZE)]
 
@@ -236,7 +226,7 @@ _OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Any, RNG], PointBatches]] = {
 # ---------------------------------------------------------------------- small changes
 
 
-def perturbation(kind: str, kernel: Kernel, X: Any) -> Callable[[Any, RNG], Any] | None:
+def perturbation(kind: str, kernel: Kernel, X: Points) -> Callable[[Any, RNG], Any] | None:
     """Return a function that changes a point slightly at random; None if this is not supported."""
     neighbours = preimage_neighbours(kernel, X)
     if neighbours is not None:

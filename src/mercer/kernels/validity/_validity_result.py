@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import FormerAttribute, as_vectors, entry_point, is_count, seeded_generator
+from ..._core import (
+    FormerAttribute,
+    Points,
+    RandomState,
+    as_vectors,
+    entry_point,
+    is_count,
+    seeded_generator,
+)
 from .._as_kernel import as_kernel, without_targets
 from .._base import Kernel
 from .._precomputed import as_index_kernel, expects_precomputed_rows
@@ -16,8 +24,6 @@ from .._properties import Properties
 from ._counterexample import Counterexample
 from ._counterexample_search import Evidence, find_counterexample
 from ._test_points import sample_points
-
-__all__ = ["Validity", "validity"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +135,11 @@ def _tree(kernel: Kernel, prefix: str = "", child_prefix: str = "") -> Iterator[
 @entry_point
 def validity(
     kernel: Any,
-    X: Any = None,
+    X: Points = None,
     *,
     order: int = 0,
     n_grams: int = 120,
-    random_state: Any = None,
+    random_state: RandomState = None,
     tol: float | None = None,
 ) -> Validity:
     """Check whether k is a Mercer kernel, that is, symmetric and positive semidefinite.

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-__all__ = ["RULES", "evenly_spaced_rows", "gamma_from_rule", "median_distance"]
+from ..._core import Points
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
@@ -30,7 +30,7 @@ RULES = ("scale", "auto", "median", "scott", "silverman")
 _MAX_MEDIAN_ROWS = 1000
 
 
-def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> float:
+def gamma_from_rule(rule: str, X: Points, weights: np.ndarray | None = None) -> float:
     """Return the gamma that `rule`, one of `RULES`, gives for the vectors X."""
     if rule == "auto":
         return 1.0 / X.shape[1]
@@ -57,7 +57,7 @@ def gamma_from_rule(rule: str, X: Any, weights: np.ndarray | None = None) -> flo
 
 
 def median_distance(
-    X: Any,
+    X: Points,
     metric: str | Callable[[np.ndarray], np.ndarray],
     weights: np.ndarray | None = None,
 ) -> float:
@@ -119,14 +119,14 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(0.5 * (values[order][below] + values[order][above]))
 
 
-def _squared_bandwidth_factor(rule: str, X: Any, weights: np.ndarray | None) -> float:
+def _squared_bandwidth_factor(rule: str, X: Points, weights: np.ndarray | None) -> float:
     """Return the squared bandwidth of the rule "scott" or "silverman", divided by the variance."""
     n, d = X.shape[0] if weights is None else float(weights.sum()), X.shape[1]
     count = n if rule == "scott" else n * (d + 2) / 4.0
     return float(count ** (-2.0 / (d + 4)))
 
 
-def _rounding_std(X: Any) -> float:
+def _rounding_std(X: Points) -> float:
     """Return an upper bound on the computed standard deviation of X if all entries are equal."""
     eps = np.finfo(X.dtype).eps if X.dtype.kind == "f" else np.finfo(float).eps
     return float(4.0 * eps * float(abs(X).max()))
@@ -139,14 +139,14 @@ def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _without_duplicates(X: Any) -> Any:
+def _without_duplicates(X: Points) -> Any:
     """Return a copy of X as a CSR matrix, with entries at the same position added up."""
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
     return X
 
 
-def _mean_column_variance(X: Any, weights: np.ndarray | None) -> float:
+def _mean_column_variance(X: Points, weights: np.ndarray | None) -> float:
     """Return the mean of the variances of the columns, without making a sparse X dense."""
     fractions = _fractions(X.shape[0], weights)
     means = np.asarray(fractions @ X)
@@ -162,7 +162,7 @@ def _mean_column_variance(X: Any, weights: np.ndarray | None) -> float:
     return float(np.mean(np.asarray(fractions @ X) + absent * means**2))
 
 
-def _variance(X: Any, weights: np.ndarray | None = None) -> float:
+def _variance(X: Points, weights: np.ndarray | None = None) -> float:
     """Return the weighted variance of all entries, without making a sparse X dense."""
     if weights is None and not sp.issparse(X):
         return float(X.var())

@@ -23,8 +23,6 @@ import scipy.sparse as sp
 
 from ..._core import jit, slices
 
-__all__ = ["add_close_moments", "recompute_close_pairs"]
-
 _CLOSE_RATIO = 1e-4  # a pair is close if |y - w|^2 / (|y|^2 + |w|^2) is below this
 # The number of pairs that vector instructions check together.  If one of them is close, a loop
 # checks each pair of the block.

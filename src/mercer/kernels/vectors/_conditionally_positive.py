@@ -18,8 +18,6 @@ from .._base import node
 from .._properties import Properties
 from ._radial import Radial
 
-__all__ = ["Distance", "Multiquadric", "ThinPlate"]
-
 
 @node
 class _ConditionallyPositiveDefinite(Radial):

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import length
+from ..._core import Points, length
 from .._base import Kernel, node, parameter
 from .._jacobian import KernelLinearisation, linearisation
 from .._prepared import Prepared
 from .._properties import RANK_ONE, Domain, Properties
 from ._vector_kernel import check_positive
-
-__all__ = ["Constant", "White"]
 
 
 @node
@@ -28,15 +26,15 @@ class _PositionIndependent(Kernel):
         ((name, value),) = self._items()
         check_positive(type(self).__name__, name, value, zero=True)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return np.full(length(X), float(self._items()[0][1]))
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         dtype = getattr(X, "dtype", None)
         single = dtype == np.float32
         return Prepared(positions=range(length(X)), dtype=np.float32 if single else np.float64)
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return np.zeros((length(X), np.shape(X)[1] if np.ndim(X) == 2 else 0))
 
 
@@ -76,7 +74,7 @@ class Constant(_PositionIndependent):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = self.value
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         return {"value": self.value * np.sum(W)}
 
 
@@ -122,7 +120,7 @@ class White(_PositionIndependent):
         out[...] = 0.0
         out[P.coincidences(Q)] = self.noise
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
 
 

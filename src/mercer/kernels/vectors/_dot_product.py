@@ -27,8 +27,6 @@ from ._vector_kernel import (
     inner_products,
 )
 
-__all__ = ["Bilinear", "Cosine", "DotProduct", "Linear", "Polynomial", "Sigmoid"]
-
 
 @node
 class DotProduct(ProfileKernel):
@@ -51,7 +49,7 @@ class DotProduct(ProfileKernel):
         inner_products(P.arrays[0], Q.arrays[0], out)
         return out
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return self.profile(squared_norms(self._vectors(X)))
 
     def _statistic_gradient(
@@ -60,7 +58,7 @@ class DotProduct(ProfileKernel):
         return np.asarray(M @ Q.arrays[0])
 
 
-def squared_norms(X: Any) -> np.ndarray:
+def squared_norms(X: Points) -> np.ndarray:
     """Return the squared norms |x_i|^2 of the rows of X, shape (n,)."""
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
@@ -248,18 +246,18 @@ class Cosine(VectorKernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{NORMALISED}, of x^T z", 0, diagonal_bound=1.0)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
         return Prepared((_unit_rows(X)[0],), dtype=X.dtype)
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         inner_products(P.arrays[0], Q.arrays[0], out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
         return (_unit_rows(X)[1] > 0).astype(X.dtype)
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         # The derivative of u.v with respect to x, where u = x / |x|, is (v - (u.v) u) / |x|.
         X, Z = self._operands(X, Z)
         U, inverse = _unit_rows(X)
@@ -306,16 +304,16 @@ class Bilinear(VectorKernel):
         X, Z = P.arrays[0], Q.arrays[0]
         inner_products(X, Q.cached("ZA", lambda: np.asarray(Z @ self._matrix(Q.dtype))), out)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
         XA = np.asarray(X @ self._matrix(X.dtype))
         return np.asarray((X.multiply(XA) if sp.issparse(X) else X * XA).sum(axis=1)).ravel()
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         Z = self._vectors(X if Z is None else Z)
         return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
-    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
         X = super()._vectors(X)
         self._check_same_columns(len(self.A), X.shape[1])
         return X
@@ -338,7 +336,7 @@ def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
     return t
 
 
-def _unit_rows(X: Any) -> tuple[Any, np.ndarray]:
+def _unit_rows(X: Points) -> tuple[Any, np.ndarray]:
     """Return the rows of X scaled to norm 1 (zero rows stay 0), and the inverse norms."""
     # Divide by the largest entry first, so that the squares do not overflow.
     largest: Any = abs(X).max(axis=1) if X.shape[0] else np.zeros(0)

@@ -31,9 +31,6 @@ import numpy as np
 
 from ..._core import bitcast_float, bitcast_int, fmax, fmin, jit
 
-__all__ = ["exp_inplace", "scaled_sincos"]
-
-
 _LOG2E = 1.4426950408889634
 _ROUND64 = 6755399441055744.0  # 1.5 * 2**52: adding it rounds a float64 to an integer
 _ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: adding it rounds a float32 to an integer

@@ -24,8 +24,6 @@ from ._bandwidth_rules import gamma_from_rule, median_distance
 from ._fast_math import exp_inplace
 from ._vector_kernel import LengthScaleKernel, ProfileKernel, check_scale, sparse_min_sums
 
-__all__ = ["AdditiveChi2", "Chi2", "Elementwise", "HistogramIntersection", "Laplacian"]
-
 _ABSOLUTE, _CHI2, _MINIMUM = range(3)  # the terms g: |x - z|, (x - z)^2 / (x + z), min(x, z)
 
 _SUM_WIDTH = 512  # entries of a row summed at a time, so that they stay in the level-1 cache
@@ -66,12 +64,12 @@ class Elementwise(ProfileKernel):
                 _sum_terms(self._kind, A, Bt, weights, out[rows])
         return out
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
         self._weights(X.shape[1])  # raises an error if the number of length scales is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
-    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
         """Return X as a matrix; raise an error if entries must be >= 0 and one is negative."""
         X = super()._vectors(X, like)
         if self._nonnegative:
@@ -280,7 +278,7 @@ class HistogramIntersection(Elementwise):
     def slope(self, s: np.ndarray) -> np.ndarray:
         return np.ones_like(s)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
         return np.asarray(X.sum(axis=1)).ravel()
 
@@ -288,7 +286,7 @@ class HistogramIntersection(Elementwise):
 # ---------------------------------------------------------------------- dense rows
 
 
-def _dense_rows(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
+def _dense_rows(X: Points) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield (rows, X[rows] as a dense array); a dense X is not split into batches."""
     n, d = X.shape
     size = max(1, _MAX_DENSE_ENTRIES // d) if sp.issparse(X) else max(n, 1)

@@ -18,8 +18,6 @@ from .._properties import FEATURES, Properties
 from ._bandwidth_rules import evenly_spaced_rows
 from ._vector_kernel import VectorKernel
 
-__all__ = ["LocalRBF"]
-
 # Largest number of training points from which the density is estimated (a point of weight 2 counts
 # twice).  More points would describe the density in more detail, but slow down the kernel.
 _MAX_POINTS = 1000
@@ -89,7 +87,7 @@ class LocalRBF(VectorKernel):
         chosen = evenly_spaced_rows(X.shape[0], _MAX_POINTS, weights)
         return replace(self, points=_dense(X[chosen]))
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = np.asarray(_dense(self._vectors(X, like)), dtype=np.float64)
         self._check_same_columns(self.points.shape[1], X.shape[1])
         return Prepared((X, self._widths(X)))
@@ -118,9 +116,9 @@ class LocalRBF(VectorKernel):
         ratio /= sums
         out[...] = ratio ** (0.5 * X.shape[1]) * np.exp(exponents)
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return np.ones(self._vectors(X).shape[0])
 
 
-def _dense(X: Any) -> Any:
+def _dense(X: Points) -> Any:
     return X.toarray() if sp.issparse(X) else X

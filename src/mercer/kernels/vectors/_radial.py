@@ -34,8 +34,6 @@ from ._close_pairs import add_close_moments, recompute_close_pairs
 from ._dot_product import squared_norms
 from ._vector_kernel import LengthScaleKernel, column_medians, inner_products
 
-__all__ = ["Radial", "prepared_squared_norms"]
-
 # Up to this many columns, summing squared differences is faster than the matrix product.
 _MAX_DIRECT_COLUMNS = 8
 _CHUNK_ROWS = 1024  # number of rows converted at a time, to limit temporary memory
@@ -115,7 +113,7 @@ class Radial(LengthScaleKernel):
 
     # ------------------------------------------------------------------ tiles
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = self._vectors(X)
         scale = self._scale(X.shape[1])
         if like is None:
@@ -179,14 +177,14 @@ class Radial(LengthScaleKernel):
             np.maximum(out, 0.0, out=out)
         return out
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = self._vectors(X)
         self._scale(X.shape[1])  # raises an error if the number of columns is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
     # ------------------------------------------------------------------ derivatives
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         P, Q, s = self._statistics(X, Z)
         others = {name: np.vdot(W, g) for name, g in self.parameter_slopes(s).items()}
         return {
@@ -282,7 +280,7 @@ class _RadialLinearisation(KernelLinearisation):
 
     kernel: Radial
 
-    def __init__(self, kernel: Radial, X: Any, Z: Any) -> None:
+    def __init__(self, kernel: Radial, X: Points, Z: Points) -> None:
         super().__init__(kernel, X, Z)
         self.P, self.Q, self.s = kernel._statistics(X, Z)
         self.profile, self.slope, self.others = kernel._jet(self.s)
@@ -324,7 +322,7 @@ def _(kernel: Radial, X: Points, Z: Points) -> KernelLinearisation:
 # ---------------------------------------------------------------------- prepared rows
 
 
-def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
+def _choose_frame(X: Points, inverse: np.ndarray) -> _RadialFrame:
     """Choose the form of the rows and the centre for points X; other operands share them."""
     if sp.issparse(X) or not len(X):
         form = (
@@ -345,7 +343,7 @@ def _choose_frame(X: Any, inverse: np.ndarray) -> _RadialFrame:
     return _RadialFrame("direct", np.where(far, 0.0, centre), inverse)
 
 
-def _prepare_rows(X: Any, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
+def _prepare_rows(X: Points, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
     """Return the prepared rows and the squared norms |y|^2, with y = (x - c) / l.
 
     The rows are x - c for the form "direct", [y, |y|^2, 1] for "augmented" and y for "inner".

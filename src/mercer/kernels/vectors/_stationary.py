@@ -17,8 +17,6 @@ from ._fast_math import exp_inplace
 from ._radial import Radial
 from ._vector_kernel import check_positive
 
-__all__ = ["RBF", "Cauchy", "InverseMultiquadric", "Matern", "RationalQuadratic"]
-
 
 @node
 class _Mixture(Radial):

@@ -16,19 +16,6 @@ from .._prepared import Prepared, prepare_pair
 from .._properties import Domain
 from ._bandwidth_rules import RULES, gamma_from_rule
 
-__all__ = [
-    "LengthScaleKernel",
-    "ProfileKernel",
-    "VectorKernel",
-    "check_positive",
-    "check_scale",
-    "column_medians",
-    "distant_centre",
-    "inner_products",
-    "scalar_or_per_column",
-    "sparse_min_sums",
-]
-
 _MEDIAN_ROWS = 100  # number of rows from which the medians of the columns are computed
 _CHUNK_ROWS = 1024  # number of rows from which the centre is subtracted at a time
 # Points are far from the origin if the squared norm of their centre exceeds their variance by this
@@ -47,18 +34,18 @@ class VectorKernel(Kernel):
     def _domain(self, *inner: Domain) -> Domain:
         return Domain("vectors", on_vectors=True)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = self._vectors(X, like)
         return Prepared((X,), dtype=X.dtype)
 
-    def _vectors(self, X: Any, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
         """Return X as a matrix; raise an error if `like` has another number of columns."""
         X = as_vectors(X, type(self).__name__)
         if like is not None:
             self._check_same_columns(like.arrays[0].shape[1], X.shape[1])
         return X
 
-    def _operands(self, X: Any, Z: Any) -> tuple[Any, Any]:
+    def _operands(self, X: Points, Z: Points) -> tuple[Any, Any]:
         """Return X and Z as matrices with the same number of columns; `Z=None` means X."""
         X = self._vectors(X)
         if Z is None:
@@ -128,16 +115,16 @@ class ProfileKernel(VectorKernel):
         if result is not out:
             out[...] = result
 
-    def _pullback(self, X: Any, Z: Any, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
         P, Q, s = self._statistics(X, Z)
         own = {name: np.sum(W * g) for name, g in self.parameter_slopes(s).items()}
         return self._statistic_pullback(P, Q, s, W) | own
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         P, Q, s = self._statistics(X, Z)
         return self._statistic_gradient(P, Q, s, W * self._finite_slope(s))
 
-    def _statistics(self, X: Any, Z: Any) -> tuple[Prepared, Prepared, np.ndarray]:
+    def _statistics(self, X: Points, Z: Points) -> tuple[Prepared, Prepared, np.ndarray]:
         """Return the prepared points and their statistic s, accurate enough for derivatives."""
         P, Q = prepare_pair(self, X, Z)
         dtype = np.result_type(P.dtype, Q.dtype, self._min_statistic_dtype)
@@ -193,7 +180,7 @@ class LengthScaleKernel(ProfileKernel):
         return replace(self, length_scale=self._length_from_gamma(gamma))
 
 
-def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
+def inner_products(X: Points, Z: Points, out: np.ndarray) -> None:
     """Write X Z^T to `out`, where each of X and Z is a dense or CSR matrix."""
     if sp.issparse(X) and sp.issparse(Z):
         _sparse_products(X, Z, out)
@@ -203,7 +190,7 @@ def inner_products(X: Any, Z: Any, out: np.ndarray) -> None:
         np.matmul(X, Z.T, out=out)
 
 
-def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
+def _sparse_products(X: Points, Z: Points, out: np.ndarray) -> None:
     """Write X Z^T to `out` for two CSR matrices.
 
     A multiplication takes about 50 times as long in a sparse product as in dense BLAS (measured: 2
@@ -222,7 +209,7 @@ def _sparse_products(X: Any, Z: Any, out: np.ndarray) -> None:
         _sparse_inner_products(X[:, ~filled], Z[:, ~filled], out, add=True)
 
 
-def _dense_products(X: Any, Z: Any, out: np.ndarray) -> None:
+def _dense_products(X: Points, Z: Points, out: np.ndarray) -> None:
     """Write X Z^T to `out` for two CSR matrices, converting blocks of rows to dense arrays."""
     step = max(1, _MAX_DENSE_ENTRIES // X.shape[1])
     with blas_threads(min(out.shape)):

@@ -24,8 +24,6 @@ from ..._core import ProgressCallback, Stopwatch, entry_point, ordered_sum, slic
 from ...solvers import Report
 from ._embedding_search import fix_signs, restart_report, run_lbfgs, standardise
 
-__all__ = ["ACTIVATIONS", "MLP", "AutoencoderResult", "ReconstructionLoss", "fit_autoencoder"]
-
 _ROWS_PER_BLOCK = 512  # number of rows of X that are propagated through the network at a time
 # Blocks are summed in this fixed number of groups, so that the result does not depend on the number
 # of threads.

@@ -34,8 +34,6 @@ from ..gp import (
 from ._embedding_search import search_report, standardise
 from ._gplvm_training import GPDecoder
 
-__all__ = ["BayesianGPLVMModel", "BayesianGPLVMResult", "default_ard_kernel", "fit_bayesian_gplvm"]
-
 
 @dataclass(frozen=True)
 class _BayesianGPLVMTuning:

@@ -17,6 +17,8 @@ import numpy as np
 
 from ..._core import (
     ENTRY_WORK,
+    Points,
+    RandomState,
     entry_point,
     ignore_overflow,
     is_count,
@@ -27,8 +29,6 @@ from ..._core import (
 )
 from ...kernels import Kernel, as_kernel, expects_precomputed_rows
 from ._pairwise_distances import Distances, distances
-
-__all__ = ["EmbeddingQuality", "QualityMeasures", "embedding_quality"]
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class EmbeddingQuality:
 @entry_point
 @ignore_overflow
 def embedding_quality(
-    X: Any,
-    Z: Any,
+    X: Points,
+    Z: Points,
     rows: int | Sequence[int] | np.ndarray | None = None,
     *,
     kernel: Any = None,
@@ -216,7 +216,7 @@ def embedding_quality(
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _check_lengths(X: Any, Z: Any) -> int:
+def _check_lengths(X: Points, Z: Points) -> int:
     n, n_embedded = length(X), length(Z)
     if n != n_embedded:
         raise ValueError(
@@ -231,7 +231,7 @@ def _check_lengths(X: Any, Z: Any) -> int:
     return n
 
 
-def _check_rows(rows: Any, n: int, random_state: Any) -> np.ndarray:
+def _check_rows(rows: Any, n: int, random_state: RandomState) -> np.ndarray:
     if rows is None:
         rows = n if n <= _TUNING.max_exact_points else _TUNING.n_sampled_rows
     if is_count(rows):

@@ -12,8 +12,6 @@ from ..._core import ProgressCallback, ProgressStep, Stopwatch, warn_caller
 from ...solvers import Report, Status
 from ..gp import Optimum
 
-__all__ = ["fix_signs", "restart_report", "run_lbfgs", "search_report", "standardise"]
-
 
 def standardise(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Return X centred and scaled to a mean variance of 1, the mean of X, and the scale.

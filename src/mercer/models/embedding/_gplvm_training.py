@@ -31,15 +31,6 @@ from ...solvers import Report
 from ..gp import Conditioned, LatentLikelihood, MarginalLikelihood, maximise
 from ._embedding_search import fix_signs, search_report, standardise
 
-__all__ = [
-    "GPDecoder",
-    "GPLVMModel",
-    "GPLVMResult",
-    "fit_gplvm",
-    "pca_scores",
-    "scale_to_unit_variance",
-]
-
 # Tolerance and maximum number of steps when embedding a new point.
 _EMBED_TOL, _EMBED_MAX_ITER = 1e-8, 500
 # A column with a smaller standard deviation, relative to the largest, counts as constant.

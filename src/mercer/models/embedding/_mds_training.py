@@ -52,15 +52,6 @@ from ..._core.linalg import eigh
 from ...solvers import Report
 from ._embedding_search import fix_signs, restart_report, run_lbfgs
 
-__all__ = [
-    "MDSResult",
-    "Stress",
-    "classical_mds",
-    "embed_new_points",
-    "metric_mds",
-    "stress_of_points",
-]
-
 _MAX_DENSE_POINTS = 200  # up to this many points, a dense eigensolver replaces ARPACK
 _LBFGS_MEMORY = 10  # number of past steps that L-BFGS stores
 _DISPLACEMENT = 1e-3  # random displacement along constant axes, relative to the largest spread

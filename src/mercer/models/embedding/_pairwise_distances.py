@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.utils.validation import check_array
 
 from ..._core import (
+    Points,
     entry_point,
     ignore_overflow,
     length,
@@ -22,8 +23,6 @@ from ..._core import (
     slices,
 )
 from ...kernels import Kernel, Linear, Radial, Shift, prepare_pair, shifted_to_data
-
-__all__ = ["Distances", "distances", "feature_space_cdist", "feature_space_pdist"]
 
 _ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
 _MAX_EXPONENT = (
@@ -39,7 +38,7 @@ class Distances(Protocol):
         """Return the distances of the m points `rows` (indices) to all n points, shape (m, n)."""
 
 
-def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
+def distances(X: Points, kernel: Kernel | None, name: str) -> Distances:
     """Return the distances of points in the feature space of a kernel; None means Euclidean.
 
     `name` is the name of the argument X in error messages.
@@ -60,7 +59,7 @@ def distances(X: Any, kernel: Kernel | None, name: str) -> Distances:
     return _FeatureSpaceDistances(Linear() if kernel is None else kernel, points)
 
 
-def _vectors(X: Any, name: str) -> Any:
+def _vectors(X: Points, name: str) -> Any:
     """Validate X as finite vectors in float64."""
     return check_array(
         X, accept_sparse="csr", dtype=np.float64, input_name=name, estimator="embedding_quality"
@@ -83,7 +82,7 @@ class _FeatureSpaceDistances:
     """Squared distances in feature space, k(x, x) - 2 k(x, z) + k(z, z)."""
 
     @ignore_overflow
-    def __init__(self, kernel: Kernel, points: Any) -> None:
+    def __init__(self, kernel: Kernel, points: Points) -> None:
         self._kernel = kernel
         self._P, self._Q = prepare_pair(kernel, points, None)
         self._norms = np.asarray(kernel.diag(points), dtype=np.float64)
@@ -98,7 +97,7 @@ class _FeatureSpaceDistances:
 
 
 @entry_point
-def feature_space_pdist(kernel: Kernel, points: Any) -> np.ndarray:
+def feature_space_pdist(kernel: Kernel, points: Points) -> np.ndarray:
     """Return the distances of all pairs of points in the feature space of a kernel.
 
     The result is a condensed distance vector of shape (n (n - 1) / 2,), as from SciPy's `pdist`.
@@ -125,7 +124,7 @@ def feature_space_pdist(kernel: Kernel, points: Any) -> np.ndarray:
 @entry_point
 @ignore_overflow
 def feature_space_cdist(
-    kernel: Kernel, X: Any, Z: Any, own: np.ndarray, norms: np.ndarray
+    kernel: Kernel, X: Points, Z: Points, own: np.ndarray, norms: np.ndarray
 ) -> np.ndarray:
     """Return the distances of points X to points Z in the feature space of a kernel.
 

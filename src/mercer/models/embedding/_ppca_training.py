@@ -21,8 +21,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._core import ProgressCallback, ProgressStep, entry_point, slices, warn_caller
 from ._embedding_search import fix_signs
 
-__all__ = ["LatentPosterior", "LinearGaussian", "PPCAResult", "fit_ppca", "fit_ppca_missing"]
-
 # A noise variance below this fraction of the largest variance gives a warning.
 _MIN_RELATIVE_NOISE = 1e-8
 _ENTRIES_PER_BLOCK = 2**21  # number of entries of q x q matrices that are in memory at a time

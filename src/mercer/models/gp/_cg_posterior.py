@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     NotPositiveDefiniteError,
+    Points,
     as_float64,
     budget_in_bytes,
     check_budget,
@@ -36,8 +37,6 @@ from ...kernels import Prepared, node
 from ...solvers.linear import CGRecurrence, ShiftedLowRank, columnwise_dot
 from ._inducing_bound import Projection
 from ._posterior import PosteriorKernel
-
-__all__ = ["CGSolution", "Preconditioned", "Solved"]
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,7 @@ class Solved(PosteriorKernel):
         out -= P.arrays[0] @ Q.arrays[1].T
         out -= P.arrays[1] @ Q.arrays[2].T
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         X = as_float64(X)
         out = np.array(self.kernel.diag(X), dtype=float)
         for start in range(0, len(out), self._lockstep_columns):
@@ -266,7 +265,7 @@ class Solved(PosteriorKernel):
 
     @one_blas_thread
     def _features(
-        self, X: Any, tol: float = _TUNING.variance_tol
+        self, X: Points, tol: float = _TUNING.variance_tol
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows S k_X(x), S^-1 v(x) and S r(x) for each x in X.
 
@@ -298,7 +297,7 @@ class Solved(PosteriorKernel):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         _, v, _ = self._features(as_float64(X if Z is None else Z), _TUNING.gradient_tol)
         prior_gradient = self.kernel.input_gradient(X, Z, W)
         return prior_gradient - self.kernel.input_gradient(

@@ -31,14 +31,6 @@ from ...kernels import Kernel, prepare_pair
 from ...solvers.linear import mirror_lower_triangle
 from ._posterior import Conditioned
 
-__all__ = [
-    "ClassCovariance",
-    "LogisticCurvature",
-    "SoftmaxCurvature",
-    "expected_probability",
-    "expected_softmax",
-]
-
 
 @dataclass(frozen=True)
 class _ClassLikelihoodTuning:

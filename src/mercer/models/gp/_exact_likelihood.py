@@ -58,15 +58,6 @@ from ._exact_solve import (
 from ._gp_objective import UNDEFINED, Capabilities, Objective, Theta, noise_parameter_mask
 from ._posterior import Conditioned, Posterior
 
-__all__ = [
-    "RIDGE_CRITERIA",
-    "DenseObjective",
-    "LeaveOneOut",
-    "MarginalLikelihood",
-    "RidgeCriterion",
-    "log_density",
-]
-
 RIDGE_CRITERIA = ("loo", "gcv", "likelihood")
 
 _EPS = np.finfo(float).eps

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..._core import (
     ENTRY_WORK,
+    MemoryLimit,
     NotPositiveDefiniteError,
+    Points,
     check_threads,
     jit,
     length,
@@ -20,15 +22,6 @@ from ..._core.linalg import lapack
 from ...gram import DenseGram, gram
 from ...kernels import Kernel, expects_precomputed_rows
 from ...solvers.linear import InPlaceSymmetric, max_relative_residual
-
-__all__ = [
-    "FactorizedCovariance",
-    "dense_matrix",
-    "fits_one_block",
-    "pullback_workspace",
-    "symmetric_pullback",
-    "symmetric_tile",
-]
 
 _TILE = 512  # rows and columns of a tile; large enough to make the overhead per tile negligible
 _MAX_SINGLE_BLOCK_POINTS = _TILE  # for up to this many points, threads cost more than they save
@@ -60,9 +53,9 @@ class FactorizedCovariance:
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
+        X: Points,
         noise: Any,
-        max_memory: Any = None,
+        max_memory: MemoryLimit = None,
         *,
         single_block: bool = False,
     ) -> None:
@@ -119,7 +112,7 @@ class FactorizedCovariance:
         return np.asarray(inverse)
 
 
-def dense_matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
+def dense_matrix(kernel: Kernel, X: Points, max_memory: MemoryLimit) -> np.ndarray:
     """Return K as a new float64 array."""
     if fits_one_block(kernel, X):
         return np.asarray(kernel(X), dtype=np.float64)
@@ -128,7 +121,7 @@ def dense_matrix(kernel: Kernel, X: Any, max_memory: Any) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
-def fits_one_block(kernel: Kernel, X: Any) -> bool:
+def fits_one_block(kernel: Kernel, X: Points) -> bool:
     """Whether K and its derivatives can be computed as a single block.
 
     This requires few points, and a kernel that can be evaluated on any subset of them.
@@ -181,7 +174,7 @@ def _has_tiled_derivatives(kernel: Kernel) -> bool:
 
 
 def symmetric_pullback(
-    kernel: Kernel, X: Any, weights: Any, n_threads: int | None = None, *, block: Any = None
+    kernel: Kernel, X: Points, weights: Any, n_threads: int | None = None, *, block: Any = None
 ) -> np.ndarray:
     """Return sum_ij W_ij dk(x_i, x_j) / d theta for a symmetric W, from half of its tiles.
 
@@ -193,7 +186,7 @@ def symmetric_pullback(
 
 def derivatives(
     kernel: Kernel,
-    X: Any,
+    X: Points,
     weights: Any,
     A: np.ndarray | None,
     n_threads: int | None = None,

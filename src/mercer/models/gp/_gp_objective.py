@@ -32,17 +32,6 @@ from ..._core import (
 from ...blocks import Blocks
 from ...kernels import Bounded, Constant, Fixed, Kernel, Power, Product, Radial, Scale, Sum, White
 
-__all__ = [
-    "UNDEFINED",
-    "Capabilities",
-    "Objective",
-    "Theta",
-    "diagonal_pullback",
-    "latent_and_noise",
-    "noise_parameter_mask",
-    "without_noise",
-]
-
 # Values of the logarithms of the free kernel parameters; None means those of the kernel.
 Theta: TypeAlias = np.ndarray | Sequence[float] | None
 

@@ -64,15 +64,6 @@ from ...solvers import Report, Status
 from ._gp_objective import Objective, Theta, diagonal_pullback, latent_and_noise, without_noise
 from ._posterior import Conditioned, Posterior
 
-__all__ = [
-    "InducingBound",
-    "InducingPointObjective",
-    "Projection",
-    "Strip",
-    "describe_landmarks",
-    "rounding_certificate",
-]
-
 T = TypeVar("T")
 
 

@@ -28,8 +28,6 @@ from ._exact_solve import (
 from ._gp_objective import Theta
 from ._posterior import Posterior
 
-__all__ = ["LaplaceLikelihood"]
-
 
 @dataclass(frozen=True)
 class _LaplaceTuning:

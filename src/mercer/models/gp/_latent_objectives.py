@@ -31,9 +31,6 @@ from ._gp_objective import Capabilities
 from ._posterior import Conditioned
 from ._psi_statistics import Expectations, PsiPullback, expectations, length_scales, with_relevance
 
-__all__ = ["LatentBound", "LatentLikelihood", "LatentState", "RowBound"]
-
-
 # Number of n x n arrays that a gradient needs: the covariance, the weights of its derivatives, and
 # temporary arrays for the gradient in the points.
 _N_SQUARE_ARRAYS = 8

@@ -25,8 +25,6 @@ from scipy.optimize import minimize
 from ..._core import ProgressStep, check_choice, entry_point, length
 from ._trust_region import QuadraticModel
 
-__all__ = ["Optimum", "maximise"]
-
 
 @dataclass(frozen=True)
 class _OptimiserTuning:

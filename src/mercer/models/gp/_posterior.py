@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import as_float64, entry_point, length, same_points, take, warn_caller
+from ..._core import Points, as_float64, entry_point, length, same_points, take, warn_caller
 from ..._core.linalg import solve_triangular
 from ...expansion import Expansion, cross_kernel_cached
 from ...gram import solve_triangular_rows
 from ...kernels import Kernel, Prepared, Properties, child, node, prepare_pair
 from ...solvers import Report
-
-__all__ = ["Conditioned", "Posterior", "PosteriorKernel"]
 
 _CHUNK_ROWS = 512  # number of points whose rows k_S(x) are in memory at a time
 # Negative variances up to this size, relative to k(x, x), are normal rounding errors; they are set
@@ -56,14 +54,14 @@ class Posterior:
     covariance: Any
     report: Report
 
-    def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self, X: Points) -> tuple[np.ndarray, np.ndarray]:
         """Return the means (n, q) and variances (n,) at X; both use the same kernel evaluations.
 
         The covariance must be `Conditioned`.
         """
         f, means = self.expansion, []
 
-        def cross_kernel(points: Any) -> np.ndarray:
+        def cross_kernel(points: Points) -> np.ndarray:
             K = cross_kernel_cached(f, f.kernel, points, f.points)
             means.append(K @ f.coefficients)
             return np.array(K, dtype=float, order="C")
@@ -85,13 +83,13 @@ class PosteriorKernel(Kernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(diagonal_bound=inner[0].diagonal_bound)
 
-    def _prepare(self, X: Any, like: Prepared | None) -> Prepared:
+    def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = as_float64(X)
         child = self.kernel._prepare(X, None if like is None else like.children[0])
         return Prepared(self._features(X), (child,), source=child.source, positions=child.positions)
 
     @abstractmethod
-    def _features(self, X: Any) -> tuple[np.ndarray, ...]:
+    def _features(self, X: Points) -> tuple[np.ndarray, ...]:
         """Return the arrays, with one row per point, from which the covariance is computed."""
 
     def __str__(self) -> str:
@@ -177,10 +175,10 @@ class Conditioned(PosteriorKernel):
         if self.inner is not None:
             out += P.arrays[1] @ Q.arrays[1].T
 
-    def _diag(self, X: Any) -> np.ndarray:
+    def _diag(self, X: Points) -> np.ndarray:
         return self.variances(X, self._cross_kernel)
 
-    def variances(self, X: Any, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
+    def variances(self, X: Points, cross_kernel: Function[[Any], np.ndarray]) -> np.ndarray:
         """Return the posterior variance k(x, x | data) at each point x of X.
 
         `cross_kernel(points)` returns a new array with the rows k_S(x); it is overwritten.
@@ -196,10 +194,10 @@ class Conditioned(PosteriorKernel):
                 out[rows] += np.einsum("ij,ij->i", part, part)
         return _clip_variance(out, prior)
 
-    def _features(self, X: Any) -> tuple[np.ndarray, ...]:
+    def _features(self, X: Points) -> tuple[np.ndarray, ...]:
         return self._solve_features(self._cross_kernel(X))
 
-    def _cross_kernel(self, X: Any) -> np.ndarray:
+    def _cross_kernel(self, X: Points) -> np.ndarray:
         """Return the kernel values k_S(x) of each x in X with the points S, as a new array."""
         P, Q = prepare_pair(self.kernel, X, self.points)
         K = np.empty((len(P), len(Q)))
@@ -219,7 +217,7 @@ class Conditioned(PosteriorKernel):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _input_gradient(self, X: Any, Z: Any, W: np.ndarray) -> np.ndarray:
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         # In the gradient, the derivatives of k_S(x_i) are weighted by
         # L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j).
         phi = self._features(as_float64(X if Z is None else Z))[0]

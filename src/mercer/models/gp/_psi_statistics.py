@@ -21,8 +21,6 @@ import numpy as np
 
 from ...kernels import RBF, Kernel, Linear, Scale, Stretch, exp_inplace
 
-__all__ = ["Expectations", "PsiPullback", "expectations", "length_scales", "with_relevance"]
-
 
 class PsiPullback(NamedTuple):
     """Weighted sum of the psi statistics of each row, and derivatives of the total of all rows."""

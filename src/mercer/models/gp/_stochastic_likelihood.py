@@ -42,8 +42,6 @@ from ._inducing_bound import (
 )
 from ._posterior import Posterior
 
-__all__ = ["Estimate", "StochasticLikelihood", "choose_objective"]
-
 # Tolerance of conjugate gradients for the posterior mean.  It is smaller than the default `tol`,
 # because the mean is part of the result.
 _POSTERIOR_TOL = 1e-8

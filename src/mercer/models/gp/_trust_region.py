@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["QuadraticModel"]
-
 
 @dataclass(frozen=True)
 class _TrustRegionTuning:

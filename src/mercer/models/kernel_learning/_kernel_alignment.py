@@ -46,16 +46,6 @@ from ...gram import GramOperator, gram, memoise_if_affordable
 from ...kernels import Kernel, Linear, Precomputed, as_kernel
 from ..gp import Capabilities
 
-__all__ = [
-    "GramInnerProducts",
-    "TargetAlignment",
-    "alignment",
-    "check_weights",
-    "target_gram",
-    "targets_to_matrix",
-    "tiled_gram",
-]
-
 
 @dataclass(frozen=True)
 class _InnerProductTuning:

@@ -21,8 +21,6 @@ from ...kernels import Fixed, Kernel, Precomputed, Prepared, Scale, Sum, node
 from ...solvers import BlockSMO, Dual, DualSolution, Status
 from ..gp import RidgeCriterion, maximise
 
-__all__ = ["METHODS", "WeightingProblem", "compute_weights", "weighted_sum"]
-
 METHODS = ("average", "alignment", "alignf", "easymkl", "simplemkl", "likelihood")
 
 

@@ -40,8 +40,6 @@ from ._kernel_alignment import (
 )
 from ._kernel_weights import METHODS, WeightingProblem, compute_weights, weighted_sum
 
-__all__ = ["KernelWeights", "MultipleKernel"]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelWeights:

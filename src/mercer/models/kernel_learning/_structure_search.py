@@ -29,8 +29,6 @@ from ..._core import MemoryLimit, Points, ProgressCallback, entry_point
 from ...kernels import RBF, Bounded, Kernel, Periodic, Product, Scale, Select, Sum, White
 from ..gp import Capabilities, MarginalLikelihood, maximise
 
-__all__ = ["Candidate", "ExpressionSearch", "SearchLog"]
-
 
 @dataclass(frozen=True)
 class _StructureSearchTuning:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import check_budget, entry_point, length, same_points, warn_caller
+from ..._core import Points, check_budget, entry_point, length, same_points, warn_caller
 from ...blocks import Blocks
 from ...gram import CentredGram, FourierMap, Landmarks, gram
 from ...kernels import Kernel, Precomputed
@@ -45,8 +45,6 @@ from ._kpca_plan import (
     fits_dense,
     make_plan,
 )
-
-__all__ = ["ComponentSearch", "ComponentSearchResult", "same_feature_map"]
 
 # If a fraction of the variance is requested, this many components are computed first; the number is
 # doubled until the fraction is reached.
@@ -105,12 +103,12 @@ class ComponentSearch:
                 f"random features do not provide; use eigen_solver='dense' or 'auto'"
             )
 
-    def plan(self, kernel: Kernel, X: Any) -> Plan:
+    def plan(self, kernel: Kernel, X: Points) -> Plan:
         """Estimate the memory and time of each solver for these points, without evaluating K."""
         rank = self.landmarks.rank
         return make_plan(kernel, X, self.n_components, self.storage, rank, self.max_memory)
 
-    def fit(self, kernel: Kernel, X: Any, weights: np.ndarray | None) -> ComponentSearchResult:
+    def fit(self, kernel: Kernel, X: Points, weights: np.ndarray | None) -> ComponentSearchResult:
         """Compute the components of the points X."""
         run = self._fit_features if self.by_features else self._fit_exact
         return run(kernel, X, weights)
@@ -118,7 +116,7 @@ class ComponentSearch:
     # ------------------------------------------------------------------ exact solvers
 
     def _fit_exact(
-        self, kernel: Kernel, X: Any, weights: np.ndarray | None
+        self, kernel: Kernel, X: Points, weights: np.ndarray | None
     ) -> ComponentSearchResult:
         """Compute the components with an eigensolver on the centred Gram matrix."""
         n, needs_all = length(X), self.indefinite != "raise"
@@ -145,7 +143,7 @@ class ComponentSearch:
         weight = None if weights is None else float(weights.sum())
         return ComponentSearchResult(components, solver, repr(K), weight, errors)
 
-    def _choose_solver_and_storage(self, kernel: Kernel, X: Any) -> tuple[Any, str]:
+    def _choose_solver_and_storage(self, kernel: Kernel, X: Points) -> tuple[Any, str]:
         """Return the eigensolver and the storage for the parameters and the memory budget."""
         spec, storage = self.eigen_solver, self.storage
         if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
@@ -224,7 +222,9 @@ class ComponentSearch:
             pairs = run(k, pairs.vectors)
         return pairs.first(n_components_for(pairs.values, centred.trace(), wanted))
 
-    def _exact_components(self, centred: CentredGram, pairs: EigenPairs, points: Any) -> Components:
+    def _exact_components(
+        self, centred: CentredGram, pairs: EigenPairs, points: Points
+    ) -> Components:
         """Validate or repair the spectrum; return the components as expansions in all points."""
         uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
         if self.indefinite == "raise":
@@ -253,7 +253,7 @@ class ComponentSearch:
     # ------------------------------------------------------------------ features
 
     def _fit_features(
-        self, kernel: Kernel, X: Any, weights: np.ndarray | None
+        self, kernel: Kernel, X: Points, weights: np.ndarray | None
     ) -> ComponentSearchResult:
         """Compute the components from landmarks or random features."""
         solver, n = self._feature_solver(), length(X)
@@ -287,13 +287,13 @@ class ComponentSearch:
         """Return the number of landmarks or features for n points."""
         return int(self._feature_solver().features(n, self._expected_components(n)))
 
-    def begin(self, kernel: Kernel, X: Any) -> tuple[Any, Any]:
+    def begin(self, kernel: Kernel, X: Points) -> tuple[Any, Any]:
         """Return the solver and the feature map, which is chosen from the first block X."""
         solver = self._feature_solver()
         self._check_rank(solver, X)
         return solver, solver.map(kernel, X, self._expected_components(length(X)))
 
-    def moments(self, phi: Any, X: Any, weights: np.ndarray | None) -> Moments:
+    def moments(self, phi: Any, X: Points, weights: np.ndarray | None) -> Moments:
         """Return the moments of the features of a block of points."""
         return feature_moments(phi, X, weights, log=self.log)
 
@@ -326,7 +326,7 @@ class ComponentSearch:
         seed = self.landmarks.random_state
         return 0 if seed is None else seed
 
-    def _check_rank(self, solver: Any, X: Any) -> None:
+    def _check_rank(self, solver: Any, X: Points) -> None:
         """Raise an error if there are too few points or features for the requested components."""
         n = length(X)
         if isinstance(solver, FourierEigen) and len(getattr(X, "shape", ())) != 2:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point, length, take
+from ..._core import MemoryLimit, Points, entry_point, length, take
 from ...expansion import Expansion, Primal
 from ...expansion.preimage import PreImages, concatenate_preimages
 from ...expansion.reduced_set import Reduction
@@ -24,8 +24,6 @@ from ...gram import CentredGram, FourierMap, NystroemMap
 from ...kernels import Kernel, Linear
 from ...solvers import Certificate, EigenPairs, Moments, Report, canonical_signs
 from ._indefinite_spectrum import rounding_floor
-
-__all__ = ["Components"]
 
 _FEATURE_BLOCK_ROWS = 8192  # number of points whose random features are in memory at a time
 _MAX_DECODE_ENTRIES = 2**22  # number of coefficients of reconstructions in memory at a time
@@ -82,7 +80,7 @@ class Components:
         cls,
         centred: CentredGram,
         pairs: EigenPairs,
-        points: Any,
+        points: Points,
         score_factors: np.ndarray,
         total: float,
     ) -> Components:
@@ -192,7 +190,7 @@ class Components:
             basis = basis._replace(map=replace(basis.map, kernel=kernel))
         return replace(self, expansion=Expansion(kernel, f.points, f.coefficients), basis=basis)
 
-    def to_primal(self, max_memory: Any = None) -> Components:
+    def to_primal(self, max_memory: MemoryLimit = None) -> Components:
         """Return the components as weights of the explicit features of the kernel."""
         f = self.expansion.to_primal(max_memory=max_memory)
         return replace(self, expansion=f, vectors=None, scores=None, basis=None)
@@ -237,13 +235,13 @@ class Components:
         total = squares.sum(axis=1, keepdims=True)
         return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0)
 
-    def score(self, X: Any) -> np.ndarray:
+    def score(self, X: Points) -> np.ndarray:
         """Return the scores <w_j, phi(x) - mu> of each point x of X, shape (n, k)."""
         # The last column, the mean mu, is evaluated but not used.  It costs little, and the points
         # of the whole expansion are already prepared and cached.
         return self._evaluate(X, self.expansion)[:, :-1] - self.offset
 
-    def error(self, X: Any, kernel: Kernel) -> np.ndarray:
+    def error(self, X: Points, kernel: Kernel) -> np.ndarray:
         """Return the squared reconstruction error in feature space for each point of X.
 
         With random features, phi(x) are these features, and k(x, x) is replaced by |phi(x)|^2.
@@ -261,7 +259,7 @@ class Components:
         """Return |phi(x) - mu|^2 - |scores|^2; negative values are rounding errors and become 0."""
         return np.maximum(distances - np.einsum("ij,ij->i", scores, scores), 0.0)
 
-    def _evaluate(self, X: Any, function: Any) -> np.ndarray:
+    def _evaluate(self, X: Points, function: Any) -> np.ndarray:
         """Apply the function to the points, or to their random features in blocks of rows."""
         if not self.in_features:
             return np.asarray(function(X))

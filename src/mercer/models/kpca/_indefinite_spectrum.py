@@ -8,15 +8,6 @@ import numpy as np
 
 from ...solvers import EigenPairs, certify
 
-__all__ = [
-    "INDEFINITE_POLICIES",
-    "check_psd_eigenvalues",
-    "inverse_sqrt",
-    "n_components_for",
-    "repair_spectrum",
-    "rounding_floor",
-]
-
 INDEFINITE_POLICIES = ("raise", "clip", "flip", "shift")
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..._core import (
     MemoryBudgetError,
+    MemoryLimit,
+    Points,
     budget_in_bytes,
     check_budget,
     check_threads,
@@ -19,16 +21,6 @@ from ...blocks import Blocks
 from ...gram import DistributedGram, TiledGram, working_bytes
 from ...kernels import Kernel, Precomputed
 from ...solvers import BlockKrylov, Cost, DenseEigen, LowRankEigen, cheapest, eigen_costs
-
-__all__ = [
-    "LOW_MEMORY_KRYLOV",
-    "Option",
-    "Plan",
-    "feature_solver_bytes",
-    "fit_solver_to_budget",
-    "fits_dense",
-    "make_plan",
-]
 
 
 @dataclass(frozen=True)
@@ -156,11 +148,11 @@ class Plan:
 
 def make_plan(
     kernel: Kernel,
-    X: Any,
+    X: Points,
     wanted: int | float | None,
     storage: str = "auto",
     rank: int | None = None,
-    max_memory: Any = None,
+    max_memory: MemoryLimit = None,
 ) -> Plan:
     """Estimate the memory and time of each solver for these points, without evaluating K.
 
@@ -246,7 +238,7 @@ def make_plan(
     )
 
 
-def _distributed_estimate(X: Any, costs: dict[tuple[str, str], Cost], k: int) -> str:
+def _distributed_estimate(X: Points, costs: dict[tuple[str, str], Cost], k: int) -> str:
     """Return a text with the time and network traffic for points in `Blocks`; "" for other points.
 
     The estimated time is passes * (n^2 / (2 p r) + 16 n c / B), for p cores that evaluate r kernel
@@ -266,7 +258,7 @@ def _distributed_estimate(X: Any, costs: dict[tuple[str, str], Cost], k: int) ->
     )
 
 
-def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
+def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: MemoryLimit) -> Any:
     """Return the solver, with a smaller workspace if the memory budget requires it.
 
     Raises a MemoryBudgetError if k components of K do not fit at all.
@@ -290,7 +282,7 @@ def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: Any) -> Any:
     return solver
 
 
-def fits_dense(kernel: Kernel, X: Any, max_memory: Any) -> bool:
+def fits_dense(kernel: Kernel, X: Points, max_memory: MemoryLimit) -> bool:
     """Whether LAPACK can compute all components within the memory budget."""
     n = length(X)
     tile_bytes = working_bytes(kernel, X, None, 0, check_threads(None))
@@ -307,7 +299,7 @@ def dense_eigen_bytes(n: int, k: int) -> int:
 
 
 def feature_solver_bytes(
-    solver: Any, X: Any, k: int, wanted: int | float | None, is_precomputed: bool
+    solver: Any, X: Points, k: int, wanted: int | float | None, is_precomputed: bool
 ) -> int:
     """Return the memory of a solver on landmarks or random features, in bytes.
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import entry_point
+from ..._core import MemoryLimit, Points, entry_point
 from ...expansion import Expansion
 from ...expansion.preimage import choose_regression_map, evenly_spaced_indices
 from ...gram import gram
 from ...kernels import RBF, Kernel, Linear
 from ...solvers import Cholesky, LeastSquares
-
-__all__ = ["LearnedInverse"]
 
 
 @entry_point
@@ -46,11 +44,11 @@ class LearnedInverse:
     def fit(
         cls,
         scores: np.ndarray,
-        X: Any,
+        X: Points,
         weights: np.ndarray | None,
         ridge: float | None,
         *,
-        max_memory: Any = None,
+        max_memory: MemoryLimit = None,
     ) -> Self:
         """Learn the map from the scores to the points X."""
         if sp.issparse(X):

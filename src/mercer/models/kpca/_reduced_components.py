@@ -27,8 +27,6 @@ from ...expansion import Expansion
 from ...gram import gram
 from ._components import Components
 
-__all__ = ["reduced_components"]
-
 # Eigenvalues of the matrix <g_i, g_j> below this fraction of the largest one count as 0, which
 # means that the functions g_j are linearly dependent.
 _MIN_RELATIVE_EIGENVALUE = 1e-10

@@ -29,8 +29,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._core import ENTRY_WORK, entry_point, run_in_threads, slices, warn_caller
 from ...kernels import RBF, Kernel, Laplacian, Matern, Prepared, RationalQuadratic, exp_inplace
 
-__all__ = ["DensityKernel", "choose_bandwidth", "log_kernel_sums"]
-
 
 @dataclass(frozen=True)
 class _ParzenTuning:

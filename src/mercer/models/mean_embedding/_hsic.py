@@ -39,15 +39,6 @@ from ._sample_validation import (
     resolve_kernel,
 )
 
-__all__ = [
-    "ESTIMATORS",
-    "Centring",
-    "check_paired_samples",
-    "clip_biased_hsic",
-    "hsic",
-    "hsic_divisor",
-]
-
 ESTIMATORS = ("biased", "unbiased")
 
 _TILE_SIZE = 512  # rows and columns of a tile of K and L; limits the memory of a task

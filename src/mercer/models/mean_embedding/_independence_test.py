@@ -46,8 +46,6 @@ from ._permutation_test import (
 from ._recentring import centre_linear_terms, relative_rounding
 from ._sample_validation import KernelSpec, check_count
 
-__all__ = ["IndependenceResult", "independence_test"]
-
 _METHODS = ("auto", "permutation", "lowrank")
 
 

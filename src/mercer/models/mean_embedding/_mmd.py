@@ -45,8 +45,6 @@ from ._recentring import (
 )
 from ._sample_validation import KernelSpec, pool_samples
 
-__all__ = ["SplitSums", "clip_squared_distance", "mmd", "pair_terms", "squared_norm"]
-
 _MIN_POINTS = {"unbiased": 2, "biased": 1, "linear": 4}  # minimum number of points per sample
 
 

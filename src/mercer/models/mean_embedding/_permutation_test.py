@@ -55,24 +55,6 @@ from ._sample_validation import (
     resolve_kernel,
 )
 
-__all__ = [
-    "FeatureMean",
-    "OneBlock",
-    "Rearrangements",
-    "add_elementwise",
-    "are_chunked",
-    "block_features",
-    "check_test_options",
-    "feature_means",
-    "landmark_map",
-    "landmark_maps",
-    "pair_blocks",
-    "pvalue",
-    "sample_of_blocks",
-    "warn_if_level_unreachable",
-    "warn_if_rounding_dominates",
-]
-
 _USUAL_LEVEL = 0.05  # a test that cannot reject at this usual level gives a warning
 _DEFAULT_RANK = 100  # number of features for method="lowrank" with rank=None
 # Number of consecutive rearrangements that are drawn from one random number generator.  Passes over

@@ -26,17 +26,6 @@ from ..._core import (
 from ...gram import GramOperator, TiledGram, gram
 from ...kernels import Kernel, Linear, Prepared, node, shifted_to_data
 
-__all__ = [
-    "RecentredKernel",
-    "centre_linear_terms",
-    "check_finite",
-    "clip_negative",
-    "entry_magnitudes",
-    "recentred_gram",
-    "relative_rounding",
-    "rounding_margin",
-]
-
 _N_CENTRES = 64  # number of centres; each requires the evaluation of one column of K
 _ROWS_PER_BLOCK = 4096  # number of rows that are evaluated at a time, to limit memory
 

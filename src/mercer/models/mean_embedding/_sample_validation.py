@@ -28,19 +28,6 @@ from ..._core import (
 from ...gram import TiledGram
 from ...kernels import RBF, Kernel, Precomputed, as_kernel, expects_precomputed_rows
 
-__all__ = [
-    "KernelAndPoints",
-    "KernelSpec",
-    "UnorderableError",
-    "canonical_order",
-    "check_count",
-    "check_sample",
-    "is_precomputed",
-    "make_kernel",
-    "pool_samples",
-    "resolve_kernel",
-]
-
 _ROWS_PER_BLOCK = 256  # number of rows of K that are evaluated and sorted at a time
 # Types for which equal values, and only these, have the same repr.
 _REPR_TYPES = (str, bytes, bool, int, float, complex, type(None))

@@ -58,8 +58,6 @@ from ._mmd import clip_squared_distance, squared_norm
 from ._recentring import check_finite, entry_magnitudes, recentred_gram, rounding_margin
 from ._sample_validation import KernelSpec, check_sample, make_kernel, resolve_kernel
 
-__all__ = ["MeanEmbedding", "Summary", "herd", "optimal_weights", "thin"]
-
 _COLUMN_BLOCK = 64  # number of columns of K that are in memory at a time
 
 

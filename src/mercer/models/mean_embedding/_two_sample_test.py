@@ -46,8 +46,6 @@ from ._permutation_test import (
 from ._recentring import check_finite, recentred_gram, relative_rounding
 from ._sample_validation import KernelSpec, check_count, pool_samples
 
-__all__ = ["TwoSampleResult", "two_sample_test"]
-
 _METHODS = ("auto", "permutation", "lowrank", "linear")
 _MAX_PERMUTATION_POINTS = 10_000  # up to this many points in both samples, "auto" evaluates K
 # Size in bytes of the split indicators, and their products with K, in memory at a time.

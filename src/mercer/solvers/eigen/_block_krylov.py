@@ -50,8 +50,6 @@ from ._eigenpairs import (
 )
 from ._rayleigh_ritz import Float32Products, RitzBasis
 
-__all__ = ["BlockKrylov"]
-
 
 @dataclass(frozen=True)
 class _KrylovTuning:

@@ -39,14 +39,6 @@ import numpy as np
 
 from ..._core import entry_point
 
-__all__ = [
-    "Certificate",
-    "certify",
-    "largest_value_bound",
-    "unknown_certificate",
-    "weyl_certificate",
-]
-
 # Number of fixed-point iterations in `largest_value_bound`; more iterations tighten the bound.
 _BOUND_ITERATIONS = 20
 

@@ -15,8 +15,6 @@ from ..._core.linalg import eigh
 from ...gram import rpcholesky
 from ..linear import row_gram
 
-__all__ = ["DavidsonPreconditioner"]
-
 # Minimum of the divisor t - s_j, relative to the Ritz value t.  The s_j are only approximate
 # eigenvalues of A, so smaller differences are not meaningful.
 _MIN_RELATIVE_DIVISOR = 0.05

@@ -24,18 +24,6 @@ from ..._core import Stopwatch, warn_caller
 from .._report import Report, Status
 from ._certificate import Certificate, certify
 
-__all__ = [
-    "EigenPairs",
-    "assemble_eigenpairs",
-    "canonical_signs",
-    "check_k",
-    "degenerate_ranges",
-    "eigenvalue_rounding",
-    "matrix_norms",
-    "relative_residual",
-    "sort_and_fix_signs",
-]
-
 _MAX_EIGENSPACE_DIM = 64  # larger eigenspaces keep the solver's basis, to limit the cost
 _TIE_TOL = 1e-6  # entries that differ from the largest by at most this fraction count as ties
 

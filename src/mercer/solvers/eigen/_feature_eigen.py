@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..._core import (
+    Points,
     ProgressStep,
     Stopwatch,
     as_csr,
@@ -36,15 +37,6 @@ from .._report import Status
 from ._certificate import unknown_certificate, weyl_certificate
 from ._eigenpairs import EigenPairs, canonical_signs, check_k
 from ._feature_moments import Moments
-
-__all__ = [
-    "FeatureBasis",
-    "FourierEigen",
-    "LowRankEigen",
-    "eigenpairs_of_moments",
-    "eigenpairs_of_points",
-    "feature_moments",
-]
 
 _PROJECTION_ROWS = 2**15  # points per block when eigenvectors are computed; limits memory
 # The default number of landmarks or features is at least this times the number of eigenpairs.
@@ -152,7 +144,7 @@ class LowRankEigen(_FeatureSolver):
         """Return the number of landmarks for n points and k components."""
         return self.choice(k).count(n)
 
-    def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> NystroemMap:
+    def map(self, kernel: Any, X: Points, k: int, n_threads: int | None = None) -> NystroemMap:
         """Choose landmarks from the points X, factor their kernel matrix and return the map."""
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
@@ -200,7 +192,7 @@ class FourierEigen(_FeatureSolver):
         """Return the number of features for k components."""
         return max(DEFAULT_RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
-    def map(self, kernel: Any, X: Any, k: int, n_threads: int | None = None) -> FourierMap:
+    def map(self, kernel: Any, X: Points, k: int, n_threads: int | None = None) -> FourierMap:
         """Draw random frequencies for points with as many columns as X, and return the map."""
         return FourierMap.on(
             kernel,
@@ -224,7 +216,7 @@ def _workspace(n: int, k: int, m: int) -> int:
 def eigenpairs_of_points(
     solver: Any,
     kernel: Any,
-    X: Any,
+    X: Points,
     count: Callable[[np.ndarray, float], int],
     *,
     expected: int,
@@ -355,7 +347,7 @@ def eigenpairs_of_moments(
 
 
 def _projections(
-    phi: Any, X: Any, axes: np.ndarray, n_threads: int | None
+    phi: Any, X: Points, axes: np.ndarray, n_threads: int | None
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Yield, for each block of points, its rows, the projections phi(x)^T axes and squared norms.
 
@@ -377,7 +369,7 @@ def _projections(
 @entry_point
 def feature_moments(
     phi: Any,
-    X: Any,
+    X: Points,
     weights: np.ndarray | None = None,
     *,
     n_threads: int | None = None,

@@ -19,8 +19,6 @@ import numpy as np
 
 from ..._core import NotPositiveDefiniteError, ordered_sum, run_in_threads, slices, split_evenly
 
-__all__ = ["Moments"]
-
 # Both values fix the order of summation, so that results do not depend on the number of threads.
 _ROW_GROUPS = 4  # with few features, rows are split into this many groups, summed in parallel
 _STRIP_COLUMNS = 256  # with more features than this, each task computes this many columns of C

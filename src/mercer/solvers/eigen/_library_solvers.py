@@ -21,8 +21,6 @@ from .._report import Status
 from ..linear import InPlaceSymmetric, gram_to_array
 from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
 
-__all__ = ["Arpack", "DenseEigen", "RandomizedEigen"]
-
 # Maximum number of points for divide and conquer, which needs three extra n x n matrices.
 _MAX_DIVIDE_AND_CONQUER_POINTS = 500
 # If tol = 0, ARPACK has converged if the relative residuals are at most this.

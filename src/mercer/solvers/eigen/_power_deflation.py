@@ -32,8 +32,6 @@ from ..._core.linalg import eigh
 from .._report import Status
 from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, eigenvalue_rounding, matrix_norms
 
-__all__ = ["PowerDeflation"]
-
 # Tolerance of the relative residual if tol = 0; eigenvalues are then accurate to rounding.
 _DEFAULT_TOL = 1e-8
 _ADVICE = (

@@ -29,8 +29,6 @@ import numpy as np
 
 from ..._core.linalg import eigh
 
-__all__ = ["Float32Products", "RitzBasis"]
-
 _STRIP_ROWS = 4096  # rows of Y and Z per step in `residuals`; limits the temporary arrays
 _SAMPLED_ROWS = 256  # number of rows on which the float32 error is measured
 # With fewer points than this, float32 products save hardly any time.

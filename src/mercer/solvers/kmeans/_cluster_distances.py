@@ -15,8 +15,6 @@ from ..._core import (
 )
 from ...gram import ROUNDING_UNITS, DenseGram, GramOperator, TiledGram, residual_tolerances
 
-__all__ = ["KernelDistances"]
-
 _TILE_ROWS, _TILE_COLUMNS = 1024, 512  # size of the tiles of K in parallel tasks
 
 

@@ -34,8 +34,6 @@ from .._choose_solver import MAX_EXACT_POINTS
 from .._report import Report, Status
 from ._lloyd import Lloyd, Partition
 
-__all__ = ["Clusters", "cluster", "cluster_blocks"]
-
 _MAX_STORED_POINTS = 4000  # for more points, evaluating K again is faster than reading it
 
 
@@ -86,7 +84,7 @@ class Clusters:
 @entry_point
 def cluster(
     kernel: Kernel,
-    X: Any,
+    X: Points,
     lloyd: Lloyd,
     solver: str = "auto",
     landmarks: Landmarks | None = None,
@@ -235,7 +233,7 @@ def _cluster_in_passes(
     return found
 
 
-def _point_keys(X: Any) -> np.ndarray | None:
+def _point_keys(X: Points) -> np.ndarray | None:
     """Return a number for each point, such that equal points have equal numbers.
 
     Returns None if the points are not vectors.
@@ -285,7 +283,7 @@ def _landmark_clusters(
     )
 
 
-def _initial_labels(kernel: Kernel, X: Any, lloyd: Lloyd, start: Any) -> np.ndarray:
+def _initial_labels(kernel: Kernel, X: Points, lloyd: Lloyd, start: Any) -> np.ndarray:
     """Return the initial labels, from `start`, which contains labels or initial centroids."""
     n, C = length(X), lloyd.n_clusters
     labels = np.asarray(start) if isinstance(start, np.ndarray | list | tuple) else None

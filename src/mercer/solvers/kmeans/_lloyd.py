@@ -32,8 +32,6 @@ from ...gram import MAX_CANCELLATION_ERROR, GramOperator, warn_about_cancellatio
 from .._report import Report, Status
 from ._cluster_distances import KernelDistances
 
-__all__ = ["Lloyd", "Partition"]
-
 # Number of arrays of shape (n, n_clusters) per start: sums, indicators, products and scores.
 _ARRAYS_PER_START = 6
 

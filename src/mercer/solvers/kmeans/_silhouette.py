@@ -19,8 +19,6 @@ from ...gram import (
     warn_about_cancellation,
 )
 
-__all__ = ["silhouette"]
-
 _TILE_ROWS, _TILE_COLUMNS = 384, 384  # K is evaluated in tiles of this size, to limit memory
 
 

@@ -21,16 +21,6 @@ from .._cost_model import Cost
 from .._report import Report, Status, status_of
 from ._in_place_symmetric import InPlaceSymmetric, gram_to_array
 
-__all__ = [
-    "Cholesky",
-    "Factor",
-    "LeastSquares",
-    "check_shift",
-    "lapack_routine",
-    "max_relative_residual",
-    "warn_inaccurate",
-]
-
 
 @entry_point
 class Factor(ABC):

@@ -32,8 +32,6 @@ from ._in_place_symmetric import check_points
 from ._pcg import PreconditionedFactor, check_stopping_criteria
 from ._woodbury import ShiftedLowRank
 
-__all__ = ["ConjugateGradient"]
-
 _STEPS_PER_CHEBYSHEV_STEP = 1.3  # ratio of the expected number of steps to Chebyshev's bound
 _MAX_FACTOR_ENTRIES = 2**27  # by default, F has at most this many entries: 1 GiB in float64
 

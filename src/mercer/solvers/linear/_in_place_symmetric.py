@@ -13,8 +13,6 @@ import numpy as np
 from ..._core import DensifyWarning, not_finite_error, warn_caller
 from ..._core.linalg import blas
 
-__all__ = ["InPlaceSymmetric", "check_points", "gram_to_array", "mirror_lower_triangle"]
-
 
 def check_points(gram: Any) -> None:
     """Raise ValueError if the Gram matrix is not symmetric, or if there are no points."""

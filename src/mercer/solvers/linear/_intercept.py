@@ -20,8 +20,6 @@ from ..._core import entry_point
 from .._report import Report, worst_report
 from ._cholesky import Factor
 
-__all__ = ["BorderedSystem", "inverse_diagonal_with_intercept", "solve_with_intercept"]
-
 _COLUMNS_PER_BLOCK = 256  # `explained` solves for this many columns at a time to limit memory
 
 

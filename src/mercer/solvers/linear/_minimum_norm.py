@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from ..._core import MemoryLimit, check_budget, entry_point
 from ..._core.linalg import eigh, lstsq
 
-__all__ = ["minimum_norm_solution"]
-
 # Steps of iterative refinement.  The steps after the first one correct the errors that arise
 # because F F^T has the squared condition number of F.
 _REFINEMENT_STEPS = 3

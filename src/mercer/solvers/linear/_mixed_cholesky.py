@@ -32,8 +32,6 @@ from ._cholesky import Cholesky, Factor, check_shift
 from ._in_place_symmetric import InPlaceSymmetric, check_points
 from ._pcg import PreconditionedFactor, check_stopping_criteria
 
-__all__ = ["MixedCholesky"]
-
 _TILE = 384  # rows and columns of a tile of K, which is evaluated in float64
 _FLOAT32_EPS = 6e-8  # unit roundoff of float32; the jitter starts at this times |A|
 _EXPECTED_STEPS = 5  # CG steps in the cost model; 3 to 6 are usual unless the shift is tiny

@@ -32,16 +32,6 @@ from .._protocols import IterativeSolver
 from .._report import Status, residual_floor
 from ._cholesky import Factor, max_relative_residual
 
-__all__ = [
-    "CGRecurrence",
-    "CGResult",
-    "PreconditionedFactor",
-    "check_stopping_criteria",
-    "columnwise_dot",
-    "conjugate_gradients",
-    "iteration_status",
-]
-
 
 @dataclass(frozen=True)
 class _CGTuning:

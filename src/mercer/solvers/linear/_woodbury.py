@@ -17,8 +17,6 @@ import numpy as np
 from ..._core import entry_point, ordered_sum, run_in_threads, split_evenly
 from ..._core.linalg import cho_factor, cho_solve
 
-__all__ = ["ShiftedLowRank", "row_gram"]
-
 _STRIPS = 8  # F is split into this many column strips, whatever the number of threads
 
 

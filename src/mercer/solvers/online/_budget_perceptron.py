@@ -13,8 +13,6 @@ from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, LearningBlock
 from ._perceptron import Perceptron, set_corrections
 
-__all__ = ["BudgetPerceptron"]
-
 # A misclassified point x is replaced by its projection onto the span of the support points if its
 # squared distance from the span is at most this fraction of k(x, x).
 _DEPENDENCE_TOL = 1e-7

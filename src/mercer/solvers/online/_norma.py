@@ -19,8 +19,6 @@ from ..._core import entry_point, fmax, fmin, jit
 from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
-__all__ = ["Norma"]
-
 # The compiled function `_learn_rows` receives the loss as one of these integers.
 _LOSS_CODES = {"squared_error": 0, "huber": 1, "epsilon_insensitive": 2}
 

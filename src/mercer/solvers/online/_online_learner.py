@@ -29,8 +29,6 @@ from ..._core import (
 from ...gram import GramOperator
 from .._report import Report, Status
 
-__all__ = ["OnlineLearner", "Schedule"]
-
 BLOCK_ROWS = 256  # points per block; larger blocks need more memory but fewer kernel calls
 SUPPORT_COLUMNS = 1024  # columns of k(block, support) computed at a time; limits memory
 

@@ -18,8 +18,6 @@ from ..._core import entry_point, jit, not_finite_error
 from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, SUPPORT_COLUMNS, LearningBlock, OnlineLearner
 
-__all__ = ["Perceptron", "set_corrections"]
-
 
 @entry_point
 @dataclass(eq=False)

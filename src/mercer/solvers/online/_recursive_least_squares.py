@@ -27,8 +27,6 @@ from ..._core.linalg import solve_triangular
 from ...gram import GramOperator
 from ._online_learner import BLOCK_ROWS, LearningBlock, OnlineLearner
 
-__all__ = ["RecursiveLeastSquares"]
-
 
 @entry_point
 @dataclass(eq=False)

@@ -27,8 +27,6 @@ import numpy as np
 from ..._core import entry_point
 from ..._core.linalg import eigh, qr
 
-__all__ = ["Discriminants"]
-
 # If the explained ratio l of a direction is smaller, the classes do not differ along it.
 _MIN_RATIO = 1e-12
 # If 1 - l is smaller, it is only rounding, and the classes are perfectly separated.

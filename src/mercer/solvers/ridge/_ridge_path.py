@@ -53,8 +53,6 @@ from ..linear import (
 )
 from ._tridiagonal import Tridiagonal
 
-__all__ = ["ExactPath", "NystroemPath", "RidgePath", "solve_per_target"]
-
 _MAX_SOLUTION_COLUMNS = 256  # columns of solutions computed at a time; limits memory
 _STRIP_ROWS = 512  # rows of features per parallel task when leave-one-out errors are computed
 # An alpha below this fraction of the largest eigenvalue of F^T W F is less than a rounding error.

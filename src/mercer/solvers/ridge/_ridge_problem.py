@@ -22,6 +22,7 @@ import numpy as np
 
 from ..._core import (
     NotPositiveDefiniteError,
+    Points,
     budget_in_bytes,
     check_budget,
     check_threads,
@@ -38,8 +39,6 @@ from ..eigen import LowRankEigen
 from ..linear import BorderedSystem, LeastSquares
 from ._ridge_path import NystroemPath, solve_per_target
 from ._sketched_cg import Krill
-
-__all__ = ["ExactRidge", "LandmarkRidge"]
 
 _CROSS_KERNEL_BYTES = 2**25  # bytes of k(Z, X) that `ExactRidge.variance` computes at a time
 
@@ -147,7 +146,7 @@ class ExactRidge(_RidgeProblem):
         (solution,) = self._solutions(keep=True)
         return solution.system.inverse(columns)
 
-    def variance(self, Z: Any) -> np.ndarray:
+    def variance(self, Z: Points) -> np.ndarray:
         """Return the predictive variance at each point of Z, of shape (len(Z), q)."""
         variance = np.empty((length(Z), len(self.alphas)))
         variance[:] = self.kernel.diag(Z)[:, None]
@@ -400,7 +399,7 @@ class LandmarkRidge(_RidgeProblem):
         self.points, self._path = path.points, path.without_data()
         return A, b
 
-    def variance(self, Z: Any) -> np.ndarray:
+    def variance(self, Z: Points) -> np.ndarray:
         """Return the predictive variance at each point of Z, of shape (len(Z), q).
 
         The part of k(z, z) that the landmarks do not explain counts fully as variance.

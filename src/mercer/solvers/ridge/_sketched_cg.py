@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
+    Points,
     Stopwatch,
     as_csr,
     check_budget,
@@ -47,8 +48,6 @@ from ..linear import (
     max_relative_residual,
     normalise_columns,
 )
-
-__all__ = ["Krill"]
 
 _SKETCH_ROWS_PER_LANDMARK = 4  # more rows give a better preconditioner, but take more memory
 _ENTRIES_PER_POINT = 8  # nonzero entries of the sparse sign matrix for each point
@@ -115,7 +114,7 @@ class Krill:
     def regress(
         self,
         kernel: Any,
-        X: Any,
+        X: Points,
         Y: np.ndarray,
         shift: float,
         weights: np.ndarray | None = None,
@@ -219,7 +218,7 @@ class _Passes:
     """
 
     def __init__(
-        self, phi: NystroemMap, X: Any, weights: np.ndarray, n_threads: int | None
+        self, phi: NystroemMap, X: Points, weights: np.ndarray, n_threads: int | None
     ) -> None:
         self.phi, self.X, self.weights, self.n_threads = phi, X, weights, n_threads
 

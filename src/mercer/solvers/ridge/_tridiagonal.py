@@ -25,8 +25,6 @@ from ..._core.linalg import lapack
 from ...gram import GramOperator
 from ..linear import gram_to_array
 
-__all__ = ["Tridiagonal"]
-
 _SWEEP_ROWS = 256  # rows of Q per parallel task; with up to 30 shifts they fit into the cache
 
 

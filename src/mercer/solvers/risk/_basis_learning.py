@@ -28,8 +28,6 @@ from ...kernels import Kernel
 from .._report import Report, Status
 from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ReducedExpansionRisk
 
-__all__ = ["BasisLearningResult", "LearnedVectors"]
-
 _LBFGS_MEMORY = 20  # number of past steps from which L-BFGS estimates the curvature
 # Convergence is measured over this many iterations, because single decreases are often small.
 _DECREASE_WINDOW = 10

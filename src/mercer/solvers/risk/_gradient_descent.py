@@ -26,8 +26,6 @@ from ..._core import ProgressStep, entry_point
 from ._losses import Logistic, Softmax
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
 
-__all__ = ["GradientDescent"]
-
 _MAX_SECOND_DERIVATIVE = {Logistic: 0.25, Softmax: 0.5}  # Boehning's upper bounds
 _ITERATIONS_PER_MESSAGE = 100
 _TINY = float(np.finfo(float).tiny)

@@ -23,8 +23,6 @@ from ..._core.linalg import blas, cho_solve, lapack
 from .._blocked_products import weighted_gram
 from ._losses import LocalLoss
 
-__all__ = ["BlockPreconditioner", "JointPreconditioner", "is_coupled", "newton_direction"]
-
 
 class BlockPreconditioner:
     """Inverse of the block-diagonal Hessian: one block per output, or one shared mean block.

@@ -45,8 +45,6 @@ from .._blocked_products import weighted_gram
 from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
 
-__all__ = ["InteriorPoint"]
-
 _MAX_STALLED_STEPS = 10  # stop after this many consecutive steps without progress
 # If the complementarity products have fallen by this factor times tol, the remaining duality gap is
 # only rounding.

@@ -31,22 +31,6 @@ from scipy.special import expit, softmax
 
 from ..._core import warn_caller
 
-__all__ = [
-    "Absolute",
-    "CustomLoss",
-    "EpsilonInsensitive",
-    "Huber",
-    "LocalLoss",
-    "Logistic",
-    "Loss",
-    "PiecewiseQuadratic",
-    "Poisson",
-    "Quantile",
-    "Softmax",
-    "Squared",
-    "SquaredHinge",
-]
-
 _DIFFERENCE_STEP = 1e-5  # step of the finite differences that check user-defined derivatives
 
 

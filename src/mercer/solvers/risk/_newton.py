@@ -43,8 +43,6 @@ import numpy as np
 from ..._core import ProgressStep, entry_point
 from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start, State
 
-__all__ = ["Newton"]
-
 _TINY = float(np.finfo(float).tiny)
 
 

@@ -43,8 +43,6 @@ from .._report import Report, Status
 from ._losses import Loss
 from ._regularised_risk import Minimum
 
-__all__ = ["OutOfCoreNewton", "OutOfCoreRisk"]
-
 # Trial lengths of a step, relative to the full Newton step: from 2^-12 to 2^6, finer above 1/4.
 _STEP_LENGTHS = 2.0 ** np.concatenate([np.arange(-12.0, -2.0), np.arange(-2.0, 6.5, 0.5)])
 # A full step is accepted if the slope at its end is at most this fraction of the initial slope.

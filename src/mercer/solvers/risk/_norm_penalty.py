@@ -45,8 +45,6 @@ from ._newton import Newton
 from ._penalty import Penalty
 from ._regularised_risk import Minimum, RegularisedRisk
 
-__all__ = ["NormPenaltySolver"]
-
 _TINY = float(np.finfo(float).tiny)
 
 

@@ -39,8 +39,6 @@ from ...kernels import Kernel, Prepared
 from ._hessian import newton_direction
 from ._losses import LocalLoss, Loss
 
-__all__ = ["ExpansionFit", "OverflowingKernelError", "ReducedExpansionRisk"]
-
 
 @dataclass(frozen=True)
 class _ReducedExpansionTuning:

@@ -25,8 +25,6 @@ from .._report import Report, Status
 from ._hessian import BlockPreconditioner, JointPreconditioner, is_coupled, newton_direction
 from ._losses import LocalLoss, Loss
 
-__all__ = ["Minimum", "RegularisedRisk", "RiskSearchResult", "RiskSolver", "Start", "State"]
-
 
 @dataclass(frozen=True)
 class _LineSearchTuning:

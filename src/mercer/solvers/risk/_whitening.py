@@ -41,8 +41,6 @@ from ...gram import DEFAULT_RANK, Landmarks, NystroemMap, gram, residual_toleran
 from ...kernels import Kernel, as_index_kernel, expects_precomputed_rows
 from .._choose_solver import MAX_EXACT_POINTS
 
-__all__ = ["WhitenedCoordinates", "whiten"]
-
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -97,7 +95,7 @@ class WhitenedCoordinates:
     message: str
 
     @classmethod
-    def exact(cls, kernel: Kernel, X: Any, *, max_memory: Any = None) -> Self:
+    def exact(cls, kernel: Kernel, X: Points, *, max_memory: MemoryLimit = None) -> Self:
         """Return coordinates from the factorisation of the full K, which may be singular.
 
         Raises

@@ -29,8 +29,6 @@ from ...gram import KernelRows
 from ._refinement import MAX_COMPILED_FREE, QPBatch, refine
 from ._smo_steps import run_steps, take_steps
 
-__all__ = ["BatchedSMO", "SMOBatch", "StreamedSMO"]
-
 # Maximum number of SMO steps per program in one compiled call, which cannot be interrupted.
 _STEPS_PER_CALL = 10_000
 # `StreamedSMO` stops at this fraction of tol, because the violation may be larger when g is

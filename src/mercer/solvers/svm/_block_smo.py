@@ -41,8 +41,6 @@ from ._dual_solutions import (
 from ._refinement import QPBatch, refine
 from ._smo_steps import WorkingSet, solve_block
 
-__all__ = ["BlockSMO"]
-
 
 @dataclass(frozen=True)
 class _SMOTuning:

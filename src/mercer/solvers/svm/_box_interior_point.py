@@ -45,8 +45,6 @@ from ._crossover import VertexSolution, better_of, evaluate_at, find_vertex
 from ._dual_problem import MAX_HIDDEN_VIOLATION, Dual
 from ._dual_solutions import DualProgress, DualSolution, FollowCallback, StopReason
 
-__all__ = ["BoxInterior"]
-
 
 @dataclass(frozen=True)
 class _InteriorTuning:

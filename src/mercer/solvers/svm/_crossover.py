@@ -27,8 +27,6 @@ from ..._core.linalg import lapack, qr
 from .._blocked_products import matvec, rmatvec
 from ._dual_problem import Dual, fill_in_order
 
-__all__ = ["VertexSolution", "better_of", "evaluate_at", "find_vertex"]
-
 
 @dataclass(frozen=True)
 class _CrossoverTuning:

@@ -34,8 +34,6 @@ from typing import Self
 
 import numpy as np
 
-__all__ = ["MAX_HIDDEN_VIOLATION", "Dual", "Duals", "fill_in_order"]
-
 # A solution counts as converged only if rounding errors of the violation are at most 10 tol.
 MAX_HIDDEN_VIOLATION = 10.0
 

@@ -17,17 +17,6 @@ from ...gram import KernelRows, RowsView
 from .._report import Report, Status
 from ._dual_problem import Dual, Duals
 
-__all__ = [
-    "DualProgress",
-    "DualSolution",
-    "DualSolutions",
-    "DualSolver",
-    "FollowCallback",
-    "ReadableRows",
-    "Reports",
-    "StopReason",
-]
-
 
 class StopReason(Enum):
     """Why a solver of a dual problem stopped."""

@@ -26,8 +26,6 @@ import numpy as np
 from ..._core import fmax, fmin, jit
 from ..._core.linalg import lapack, lstsq
 
-__all__ = ["MAX_COMPILED_FREE", "QPBatch", "refine"]
-
 MAX_COMPILED_FREE = 160  # `QPBatch.refine_all` does not refine problems with more free variables
 
 

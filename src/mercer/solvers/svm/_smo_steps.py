@@ -30,8 +30,6 @@ from ..._core import fmax, fmin, jit
 from ...gram import RowsView, add_weighted_rows
 from ._dual_problem import Dual
 
-__all__ = ["WorkingSet", "run_steps", "solve_block", "take_steps"]
-
 _MAX_VARIABLES = 2048  # largest size of the working set; its block takes 16 MiB in float32
 # Memory as a multiple of the block size: the block, and new rows before they are copied into it.
 _MEMORY_FACTOR = 1.5

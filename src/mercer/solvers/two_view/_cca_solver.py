@@ -24,8 +24,6 @@ from .._report import Report, Status, status_of
 from ..eigen import canonical_signs
 from ._views import TwoViewResult, View, check_views, leading_singular_vectors
 
-__all__ = ["CanonicalCorrelations"]
-
 
 @entry_point
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ from .._report import Report, Status, status_of
 from ..eigen import canonical_signs
 from ._views import TwoViewResult, View, check_views, leading_singular_vectors
 
-__all__ = ["PartialLeastSquares"]
-
 
 @entry_point
 @dataclass(frozen=True)

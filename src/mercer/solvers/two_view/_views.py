@@ -26,16 +26,6 @@ from .._blocked_products import cross_gram, rmatvec, squared_row_norms, weighted
 from .._report import Report
 from ..risk import WhitenedCoordinates, whiten
 
-__all__ = [
-    "TwoViewResult",
-    "View",
-    "check_views",
-    "columnwise_correlations",
-    "leading_singular_vectors",
-    "two_view_coordinates",
-]
-
-
 _EPS = float(np.finfo(float).eps)
 # Up to this size, computing all singular values with LAPACK is as fast as computing a few.
 _MAX_FULL_SVD = 500
