@@ -12,15 +12,11 @@ from pathlib import Path
 import pytest
 
 import mercer
+from tools import page_output
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted(m.name for m in pkgutil.walk_packages(mercer.__path__, "mercer."))
-PAGES = [
-    ROOT / "README.md",
-    ROOT / "CONTRIBUTING.md",
-    ROOT / "benchmarks" / "SUMMARY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-]
+PAGES = page_output.pages()
 ROOMS = [
     *("mercer", "mercer.kernels", "mercer.kernels.validity", "mercer.gram", "mercer.solvers"),
     *(
@@ -65,12 +61,19 @@ def test_every_public_name_has_an_example(room, name):
     assert doctest.DocTestParser().get_examples(examples)  # test_docstrings runs them
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_code_on_a_page_runs(page, capsys):
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.S | re.M)
-    namespace = {"__name__": "page"}
-    for block in blocks:  # in the order of the page, in one namespace
-        exec(compile(block, page.name, "exec"), namespace)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_code_on_a_page_runs_and_its_output_is_shown(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text("utf-8")
+    problems = page_output.outdated(text, page_output.run_page(text, page.name))
+    assert not problems, "\n".join([*problems, "run python tools/page_output.py"])
+
+
+def test_outputs_on_pages_are_compared():
+    assert page_output.matches("a 1.0003 [ 2]", "a 1.0004 [2]".replace("[2]", "[ 2]"))
+    assert not page_output.matches("a 1.01", "a 1.00") and not page_output.matches("3", "4")
+    assert page_output.matches("took ... s\ndone", "took 0.2 s\ndone")
+    assert not page_output.matches("", "printed") and not page_output.matches("shown", "")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -113,7 +116,8 @@ def listed(page):
 
 
 def test_every_page_is_in_a_table_of_contents():
-    own = [*DOCS.glob("*.rst"), *(DOCS / "api").glob("*.rst")]
+    made = {"gallery", "generated", "_templates"}
+    own = [page for page in DOCS.rglob("*.rst") if not made & set(page.parts)]
     found = {name for page in own for name in listed(page)}
     for page in [*PAGES, ROOT / "CHANGELOG.md", *own]:
         name = page.relative_to(ROOT).with_suffix("").as_posix()
