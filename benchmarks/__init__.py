@@ -34,17 +34,21 @@ from . import (
     tune,
 )
 
-# Suites whose summary table is shown in the README of the repository.
-README_SUITES = (
-    "kv",
-    "predict",
-    "ridge-fit",
-    "pca-exact",
-    "svm-fit",
-    "means-tests",
-    "gp-family",
-    "gallery",
-)
+# Suites whose summary table is shown in the README of the repository, with the families to show;
+# () means all families of the suite.
+README_SUITES: dict[str, tuple[str, ...]] = {
+    "kv": (),
+    "predict": (),
+    "ridge-fit": (),
+    "pca-exact": (),
+    "svm-fit": (),
+    "means-tests": (),
+    "gp-family": (),
+    "graphs": (),
+    "gallery": (),
+    "first": ("first fit of 300 points, including import and compilation",),
+    "small": ("`SVC.fit`, 100 to 500 points", "`OneClassSVM.fit`, 100 to 500 points"),
+}
 # Suites that compare accuracy only; their times are not reported.
 ACCURACY_SUITES = (
     "sparse",

@@ -116,7 +116,8 @@ def main() -> int:
         )
         replace_table(BENCHMARKS_DIR / "SUMMARY.md", speed_table(RESULTS_DIR))
     if options.table:
-        print(speed_table(QUICK_RESULTS_DIR if options.quick else RESULTS_DIR, tuple(requested)))
+        folder = QUICK_RESULTS_DIR if options.quick else RESULTS_DIR
+        print(speed_table(folder, dict.fromkeys(requested, ())))
     if options.table or options.publish:
         return 0
     if options.repeat is not None and options.repeat < 1:

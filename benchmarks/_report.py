@@ -6,7 +6,7 @@ import json
 import platform
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -140,19 +140,24 @@ def _scratch_mib(records: list[dict]) -> list[float]:
     return [scratch / 2**20 for scratch in first if scratch is not None]
 
 
-def speed_table(folder: Path, suites: tuple[str, ...] = (), peers_only: bool = False) -> str:
+def speed_table(
+    folder: Path, suites: Mapping[str, tuple[str, ...]] | None = None, peers_only: bool = False
+) -> str:
     """Return the table of median and worst ratios.
 
-    It covers all recorded suites that measure time, or only `suites`.  With `peers_only`, rows that
-    compare mercer with itself or with `limit` are left out.
+    It covers all recorded suites that measure time, or only the families in `suites`; see
+    `README_SUITES`.  With `peers_only`, rows that compare mercer with itself or with `limit` are
+    left out.
     """
     text = _FAMILIES_HEADER
     for name, run in _load_runs(folder):
         if name in ACCURACY_SUITES or (suites and name not in suites):
             continue
+        families = suites[name] if suites else ()
         for summary in summarise_families(name, run):
             is_mercer = summary.peer.startswith((BASELINE, "limit"))
-            text += summary.row() if not (is_mercer and peers_only) else ""
+            is_shown = not families or summary.family in families
+            text += summary.row() if is_shown and not (is_mercer and peers_only) else ""
     return text
 
 

@@ -62,8 +62,10 @@ def test_a_columns_scale_is_that_of_the_points_alone():
 def test_quoted_suites_have_families_of_five_or_more(name):
     if not DATA.exists():
         pytest.skip("needs MERCER_DATA")
+    shown = README_SUITES[name]
     families = Counter(case.family for case in SUITES[name].cases(False) if case.family)
-    assert families and min(families.values()) >= 5
+    counts = [count for family, count in families.items() if not shown or family in shown]
+    assert counts and min(counts) >= 5
 
 
 # ------------------------------------------------------------------- the median and the worst
