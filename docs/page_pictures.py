@@ -17,7 +17,7 @@ from PIL import Image  # a dependency of matplotlib
 
 DOCS = Path(__file__).resolve().parent
 WIDTH = 900  # pixels
-COLOURS = 64  # a palette keeps the files small
+COLOURS = 256  # a palette keeps the files small
 
 
 def pictures() -> list[str]:
@@ -32,7 +32,7 @@ def draw(name: str) -> None:
     with Image.open(DOCS.parent / "out" / f"{name}.png") as picture:
         height = round(picture.height * WIDTH / picture.width)
         small = picture.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
-        small.quantize(COLOURS).save(DOCS / "images" / f"{name}.png", optimize=True)
+        small.quantize(COLOURS, dither=Image.Dither.NONE).save(DOCS / "images" / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
