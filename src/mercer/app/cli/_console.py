@@ -19,6 +19,9 @@ from typing import Any, TextIO
 
 import click
 
+Command = Callable[..., Any]  # a function that click calls with the values of the options
+Decorator = Callable[[Command], Command]
+
 # Exit codes of the command, in addition to 0 for success and 2, which click uses for a usage error.
 FAILED, NOT_CONVERGED, INTERRUPTED = 1, 3, 130
 
@@ -120,7 +123,7 @@ class Session:
         return 0 if self.converged else NOT_CONVERGED
 
 
-def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def session_options(command: Command) -> Command:
     """Add --quiet, --json and --debug to a command, and pass it a `Session` as first argument."""
 
     @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")

@@ -18,9 +18,12 @@ from ._options import (
     EmbeddingOptions,
     code_option,
     embedding_options,
+    flag,
     memory_option,
     open_table_code,
+    option,
     output_option,
+    positive,
     read_table,
     report_dropped_rows,
     seed_option,
@@ -39,18 +42,17 @@ set_pca_option = set_option("Any other parameter of mercer.KernelPCA")
 @app.command()
 @session_options
 @embedding_options()
-@click.option(
+@option(
     "--method",
-    default="auto",
-    show_default=True,
+    "Solver. nystroem and features are approximate and read the file block by block, so that it "
+    "can be larger than memory.",
     type=click.Choice(["auto", "exact", "dense", "krylov", *STREAMED]),
-    help="Solver. nystroem and features are approximate and read the file block by block, so that "
-    "it can be larger than memory.",
+    default="auto",
 )
-@click.option(
+@option(
     "--rank",
-    type=click.IntRange(1),
-    help="Number of landmarks (nystroem) or random features (features), such as 1000.",
+    "Number of landmarks (nystroem) or random features (features), such as 1000.",
+    type=positive,
 )
 @seed_option
 @set_pca_option
@@ -60,7 +62,7 @@ set_pca_option = set_option("Any other parameter of mercer.KernelPCA")
     "embedding is written to standard output.",
     folder=True,
 )
-@click.option("--resume", is_flag=True, help="Resume an interrupted run in FOLDER.")
+@flag("--resume", "Resume an interrupted run in FOLDER.")
 @code_option
 def pca(
     session: Session,
@@ -168,42 +170,33 @@ class ImageShape(click.ParamType):
 @app.command()
 @session_options
 @embedding_options()
-@click.option(
+@option(
     "--second",
+    "Second embedding to show: data (two columns of the data), ppca, gplvm, ..., or none.",
+    "NAME",
     default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="Second embedding to show: data (two columns of the data), ppca, gplvm, ..., or none.",
 )
-@click.option(
+@option(
     "--image-shape",
+    "Show points as images of this shape, such as 8x8, or 32x32x3 for colour images.",
     type=ImageShape(),
-    help="Show points as images of this shape, such as 8x8, or 32x32x3 for colour images.",
 )
-@click.option(
-    "--new", metavar="FILE", help="File with new rows to project into the same embeddings."
-)
+@option("--new", "File with new rows to project into the same embeddings.", "FILE")
 @seed_option
 @set_pca_option
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Port of the server; by default any free port.",
-)
-@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
-@click.option(
+@option("--port", "Port of the server; by default any free port.", type=click.IntRange(0, 65535))
+@flag("--no-browser", "Print the address without opening a browser.")
+@option(
     "--export",
+    "Write a self-contained HTML page and exit; - for standard output.",
+    "FILE",
     type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="Write a self-contained HTML page and exit; - for standard output.",
 )
-@click.option(
+@option(
     "--preimages",
+    "With --export: include pre-images for an N x N grid of positions.",
+    "N",
     type=click.IntRange(0, 100),
-    default=0,
-    metavar="N",
-    help="With --export: include pre-images for an N x N grid of positions.",
 )
 def explore(
     session: Session,
@@ -213,10 +206,10 @@ def explore(
     new: str | None,
     seed: int,
     more: tuple[str, ...],
-    port: int,
+    port: int | None,
     no_browser: bool,
     export: str | None,
-    preimages: int,
+    preimages: int | None,
 ) -> None:
     r"""Explore the rows of DATA interactively in a browser.
 
@@ -264,7 +257,7 @@ def explore(
     source, scene = read()
     if export is not None:
         with session.progress("pre-images"), session.capture_warnings():
-            text = Explorer(scene).html(preimages=preimages)
+            text = Explorer(scene).html(preimages=preimages or 0)
         with atomic_write(export) as file:
             file.write(text)
         if export != "-":
@@ -273,7 +266,7 @@ def explore(
         return
     server = serve(
         lambda: scene,
-        port=port,
+        port=port or 0,
         title=scene.title,
         reload=None if watched is None else lambda: read()[1],
         watched=watched,
@@ -318,26 +311,24 @@ def _exit_at_once(temporary: Path | None) -> NoReturn:
     "Column that colours the points; it is not used as a feature. If it contains labels, the table "
     "also shows the nearest-neighbour classification errors of each embedding.",
 )
-@click.option(
-    "-m",
-    "--models",
-    multiple=True,
-    metavar="NAMES",
-    help="Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
+@option(
+    "-m --models",
+    "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
     "Bayesian GPLVM; by default all models that are fast enough for the number of points.",
+    "NAMES",
+    multiple=True,
 )
-@click.option(
+@option(
     "--neighbors",
-    type=click.IntRange(1),
+    "Number of neighbours for trustworthiness and continuity.",
+    type=positive,
     default=10,
-    show_default=True,
-    help="Number of neighbours for trustworthiness and continuity.",
 )
-@click.option(
+@option(
     "--rows",
-    type=click.IntRange(3),
-    help="Number of randomly chosen points on which the embeddings are evaluated; by default "
+    "Number of randomly chosen points on which the embeddings are evaluated; by default "
     "all points if there are at most 5000, otherwise 2000.",
+    type=click.IntRange(3),
 )
 @seed_option
 @memory_option()

@@ -22,6 +22,7 @@ from ._options import (
     kernel_option,
     memory_option,
     open_table_code,
+    option,
     output_option,
     parse_parameters,
     read_table,
@@ -89,7 +90,7 @@ class MethodOptions:
 _method_group = grouped(
     "options",
     MethodOptions,
-    click.option("--target", metavar="NAME", help="Column to predict."),
+    option("--target", "Column to predict.", "NAME"),
     kernel_option(None),
     set_option(),
     seed_option,
@@ -220,19 +221,8 @@ def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, sessio
 @session_options
 @click.argument("model")
 @method_options
-@click.option(
-    "--cv",
-    type=click.IntRange(2),
-    default=5,
-    show_default=True,
-    help="Number of cross-validation folds.",
-)
-def score(
-    session: Session,
-    model: str,
-    options: MethodOptions,
-    cv: int,
-) -> None:
+@option("--cv", "Number of cross-validation folds.", type=click.IntRange(2), default=5)
+def score(session: Session, model: str, options: MethodOptions, cv: int) -> None:
     r"""Cross-validate a method on DATA, or score a saved model on DATA.
 
     MODEL is a method (ridge, gp, logistic, svc, svr or fisher), which is cross-validated, or a
@@ -320,21 +310,16 @@ def _cross_validate(session: Session, method: str, options: MethodOptions, cv: i
 @session_options
 @method_argument
 @method_options
-@click.option(
+@option(
     "--objective",
-    default="loo",
-    show_default=True,
-    type=click.Choice(["loo", "gcv", "likelihood", "alignment"]),
-    help="Objective to optimise: leave-one-out error, generalised cross-validation, marginal "
+    "Objective to optimise: leave-one-out error, generalised cross-validation, marginal "
     "likelihood or kernel-target alignment.",
+    type=click.Choice(["loo", "gcv", "likelihood", "alignment"]),
+    default="loo",
 )
 @output_option("Output file for a model that is fitted with the optimised parameters.")
 def tune(
-    session: Session,
-    method: str,
-    options: MethodOptions,
-    objective: str,
-    output: str | None,
+    session: Session, method: str, options: MethodOptions, objective: str, output: str | None
 ) -> None:
     """Optimise the kernel parameters and the regularisation of a method.
 

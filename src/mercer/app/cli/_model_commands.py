@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..._core import Points
-from ._console import Session, TableOutputPath, session_options
+from ._console import Command, Session, TableOutputPath, session_options
 from ._main import app
-from ._options import Data, code_option, grouped, input_options, open_table_code, output_option
+from ._options import (
+    Data,
+    code_option,
+    flag,
+    grouped,
+    input_options,
+    open_table_code,
+    option,
+    output_option,
+    positive,
+)
 
 if TYPE_CHECKING:
+    from ..._core import Points
     from ..tables import Trained
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
@@ -128,7 +138,7 @@ _output_group = grouped(
 )
 
 
-def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def row_options(command: Command) -> Command:
     """Add MODEL, DATA and the options for the output; the command receives `RowResults`."""
     return model_argument(input_options(_output_group(command)))
 
@@ -148,8 +158,8 @@ def _model_with(trained: Trained, method: str, instead: str) -> Any:
 @app.command()
 @session_options
 @row_options
-@click.option("--proba", is_flag=True, help="Also write the probability of each class.")
-@click.option("--std", is_flag=True, help="Also write the standard deviation of each prediction.")
+@flag("--proba", "Also write the probability of each class.")
+@flag("--std", "Also write the standard deviation of each prediction.")
 def predict(session: Session, results: RowResults, proba: bool, std: bool) -> None:
     r"""Predict the target of each row of DATA with a saved MODEL.
 
@@ -235,8 +245,8 @@ def denoise(session: Session, results: RowResults) -> None:
 @app.command()
 @session_options
 @model_argument
-@click.option("-n", "--points", type=click.IntRange(1), help="Number of points in the result.")
-@click.option("--max-error", type=float, help="Largest allowed error; use instead of --points.")
+@option("-n --points", "Number of points in the result.", type=positive)
+@option("--max-error", "Largest allowed error; use instead of --points.", type=float)
 @output_option("Output file for the compressed model.", required=True)
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._console import OutputPath, Session
+from ._console import Command, Decorator, OutputPath, Session
 
 if TYPE_CHECKING:
     from ..tables import Recipe, Source, Table
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 _FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
 RBF = "RBF(length_scale='median')"  # the default kernel
+positive = click.IntRange(1)  # option type: a positive integer
+
+
+def option(
+    names: str,
+    text: str,
+    metavar: str | None = None,
+    *,
+    type: click.ParamType | builtins.type | None = None,
+    default: object = None,
+    **more: Any,
+) -> Decorator:
+    """Return an option; `names` are separated by spaces, and `text` is the help text.
+
+    The help text contains the default value, unless it is None.
+    """
+    more = {"show_default": default is not None, "metavar": metavar} | more
+    return click.option(*names.split(), type=type, default=default, help=text, **more)
+
+
+def flag(names: str, text: str) -> Decorator:
+    """Return an option without a value."""
+    return click.option(*names.split(), is_flag=True, help=text)
 
 
 def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
@@ -31,9 +52,9 @@ def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
     values of the options.
     """
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Command) -> Command:
         @wraps(command)
-        def run(*args: Any, **values: Any) -> Any:
+        def run(*args: object, **values: object) -> object:
             names = [field.name for field in fields(cls) if field.name in values]
             group = cls(**{field: values.pop(field) for field in names})
             return command(*args, **{name: group}, **values)
@@ -132,26 +153,25 @@ def _input_kind(kernel: str | None) -> str:
 
 _read_options = (
     click.argument("path", metavar="DATA"),
-    click.option(
+    option(
         "--format",
+        "File format of DATA; by default inferred from the file name.",
         type=click.Choice(_FORMATS),
-        help="File format of DATA; by default inferred from the file name.",
     ),
-    click.option(
+    option(
         "--delimiter",
-        help='Field delimiter of a CSV file: one character, "tab" or "space"; by default detected.',
+        'Field delimiter of a CSV file: one character, "tab" or "space"; by default detected.',
     ),
-    click.option(
+    option(
         "--header/--no-header",
-        default=None,
-        help="Whether the first line of a CSV file contains column names; by default detected.",
+        "Whether the first line of a CSV file contains column names; by default detected.",
     ),
-    click.option(
+    option(
         "--arrays",
-        metavar="NAMES",
-        callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
-        help="Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
+        "Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
         "array X_test under the name X.",
+        "NAMES",
+        callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
     ),
 )
 input_options = grouped("data", Data, *_read_options)  # DATA, without preprocessing
@@ -159,26 +179,20 @@ data_options = grouped(
     "data",
     Data,
     *_read_options,
-    click.option(
-        "--columns", multiple=True, metavar="NAMES", help="Comma-separated columns to use."
-    ),
-    click.option(
-        "--ignore", multiple=True, metavar="NAMES", help="Comma-separated columns not to use."
-    ),
-    click.option(
-        "--standardize", is_flag=True, help="Scale each column to mean 0 and standard deviation 1."
-    ),
-    click.option(
+    option("--columns", "Comma-separated columns to use.", "NAMES", multiple=True),
+    option("--ignore", "Comma-separated columns not to use.", "NAMES", multiple=True),
+    flag("--standardize", "Scale each column to mean 0 and standard deviation 1."),
+    option(
         "--onehot",
+        "One-hot encode these columns; 'all' encodes all text columns.",
+        "NAMES",
         multiple=True,
-        metavar="NAMES",
-        help="One-hot encode these columns; 'all' encodes all text columns.",
     ),
-    click.option(
+    option(
         "--impute",
-        metavar="HOW",
-        help="How to replace missing values: mean, median or most_frequent (of the column), or a "
+        "How to replace missing values: mean, median or most_frequent (of the column), or a "
         "number; 'drop' drops the rows that contain them.",
+        "HOW",
     ),
 )
 
@@ -209,41 +223,30 @@ def dropped_rows_message(source: str, count: int, rows: int) -> str:
 
 # ---------------------------------------------------------------------- the model
 
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-code_option = click.option(
-    "--show-code", is_flag=True, help="Print the equivalent Python code and exit."
-)
+seed_option = option("--seed", "Random seed.", type=int, default=0)
+code_option = flag("--show-code", "Print the equivalent Python code and exit.")
 
 
 def kernel_option(default: str | None = RBF) -> Decorator:
     """Return the option --kernel."""
-    return click.option(
-        "--kernel",
-        default=default,
-        show_default=default is not None,
-        metavar="EXPRESSION",
-        help='Kernel expression, such as "2*RBF(0.5) + Linear()"; see `mercer kernels` for a list.',
-    )
+    text = 'Kernel expression, such as "2*RBF(0.5) + Linear()"; see `mercer kernels` for a list.'
+    return option("--kernel", text, "EXPRESSION", default=default)
 
 
-def set_option(
-    what: str = "Parameter of the estimator, such as alpha=0.1 or C=10",
-) -> Decorator:
+def set_option(what: str = "Parameter of the estimator, such as alpha=0.1 or C=10") -> Decorator:
     """Return the option --set, which can be repeated."""
-    text = f"{what}; can be repeated."
-    return click.option("--set", "more", multiple=True, metavar="NAME=VALUE", help=text)
+    return option("--set more", f"{what}; can be repeated.", "NAME=VALUE", multiple=True)
 
 
 def memory_option(what: str = "Memory limit") -> Decorator:
     """Return the option --max-memory."""
-    return click.option("--max-memory", metavar="SIZE", help=f'{what}, such as "2 GiB".')
+    return option("--max-memory", f'{what}, such as "2 GiB".', "SIZE")
 
 
 def output_option(what: str, *, folder: bool = False, **more: Any) -> Decorator:
     """Return the option --output for a file, or for a folder."""
     path = OutputPath(dir_okay=folder, file_okay=not folder)
-    options = {"type": path, "metavar": "FOLDER" if folder else "FILE", "help": what} | more
-    return click.option("-o", "--output", **options)
+    return option("-o --output", what, "FOLDER" if folder else "FILE", **{"type": path} | more)
 
 
 def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
@@ -351,15 +354,8 @@ def embedding_options(
         "options",
         EmbeddingOptions,
         kernel_option(kernel),
-        click.option(
-            "-k",
-            "--components",
-            type=type or ComponentCount(),
-            default=2,
-            show_default=True,
-            help=components,
-        ),
-        click.option("--color", metavar="NAME", help=color),
+        option("-k --components", components, type=type or ComponentCount(), default=2),
+        option("--color", color, "NAME"),
     )
     return lambda command: data_options(group(command))
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from ._console import Session, session_options
+from ._console import Decorator, Session, session_options
 from ._main import CommandGroup, app
 from ._options import (
     Data,
-    Decorator,
     data_options,
     dropped_rows_message,
     kernel_option,
+    option,
+    positive,
     report_dropped_rows,
     seed_option,
 )
@@ -25,21 +26,15 @@ def test() -> None:
     """Kernel two-sample and independence tests (MMD, HSIC)."""
 
 
-permutations_option = click.option(
-    "--permutations",
-    type=click.IntRange(1),
-    default=999,
-    show_default=True,
-    help="Number of random permutations.",
+permutations_option = option(
+    "--permutations", "Number of random permutations.", type=positive, default=999
 )
 
 
 def columns_option(letter: str, variable: str) -> Decorator:
     """Return the option --x or --y, which selects the columns of one of the variables."""
     text = f"Columns of the {variable} variable, comma-separated."
-    return click.option(
-        f"--{letter}", variable, multiple=True, required=True, metavar="NAMES", help=text
-    )
+    return option(f"--{letter} {variable}", text, "NAMES", multiple=True, required=True)
 
 
 def _print_result(session: Session, result: Any, significant: str, not_significant: str) -> None:
@@ -128,10 +123,10 @@ def two_sample(
 @columns_option("x", "first")
 @columns_option("y", "second")
 @kernel_option()
-@click.option(
+@option(
     "--kernel-y",
-    metavar="EXPRESSION",
-    help="Kernel for the second variable; by default the same as --kernel.",
+    "Kernel for the second variable; by default the same as --kernel.",
+    "EXPRESSION",
 )
 @permutations_option
 @seed_option
