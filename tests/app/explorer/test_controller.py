@@ -135,7 +135,7 @@ def test_lines(talk, blobs):
 
 def test_the_newest_question_wins(talk):
     gate = threading.Event()
-    talk.controller._fits.submit(gate.wait, 20)
+    talk.controller._fits.submit(lambda: gate.wait(20))
     for length in (0.5, 1.0, 4.0):
         talk.ask(type="fit", kernel=f"RBF({length})")
     gate.set()
@@ -280,7 +280,7 @@ def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
 
 def test_an_invalid_kernel_replaces_a_running_fit(talk):
     gate = threading.Event()
-    talk.controller._fits.submit(gate.wait, 20)
+    talk.controller._fits.submit(lambda: gate.wait(20))
     talk.ask(type="fit", kernel="RBF(4.0)", token=1)
     talk.ask(type="fit", kernel="RBF(4.0", token=2)
     gate.set()

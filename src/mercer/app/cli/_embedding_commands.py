@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -19,6 +18,7 @@ from ._options import (
     code_option,
     embedding_options,
     flag,
+    keyword_code,
     memory_option,
     open_table_code,
     option,
@@ -32,6 +32,7 @@ from ._options import (
 
 if TYPE_CHECKING:
     from ..comparison import Comparison
+    from ..explorer import Scene
     from ..tables import Recipe, Source, Table
 
 STREAMED = ("nystroem", "features")  # these methods read the file block by block
@@ -69,12 +70,8 @@ def pca(
     options: EmbeddingOptions,
     method: str,
     rank: int | None,
-    seed: int,
-    more: tuple[str, ...],
     max_memory: str | None,
-    output: str | None,
     resume: bool,
-    show_code: bool,
 ) -> None:
     r"""Compute the kernel principal components of the rows of DATA.
 
@@ -88,24 +85,14 @@ def pca(
     """
     from ._pca_job import PCARun
 
-    parameters = options.pca_parameters(
-        seed, more, eigen_solver=method, rank=rank, max_memory=max_memory
-    )
-    source, recipe = options.open(session)
-    run = PCARun(
-        source=source,
-        read_options=options.data.read_options,
-        recipe=recipe,
-        parameters=parameters,
-        color=options.color,
-        output=None if output is None else Path(output),
-        command=shlex.join(["mercer", *(word for word in sys.argv[1:] if word != "--resume")]),
-        session=session,
-    )
-    if show_code:
+    parameters = options.pca_parameters(eigen_solver=method, rank=rank, max_memory=max_memory)
+    run = PCARun(session, options, *options.open(session), parameters)
+    if options.show_code:
         click.echo(run.code(), nl=False)
-        return
-    run.fit_out_of_core(resume=resume) if method in STREAMED else run.fit_in_memory()
+    elif method in STREAMED:
+        run.fit_out_of_core(resume=resume)
+    else:
+        run.fit_in_memory()
 
 
 @app.command()
@@ -156,10 +143,12 @@ class ImageShape(click.ParamType):
 
     name = "shape"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
         """Convert text such as "8x8" to a tuple such as (8, 8)."""
         try:
-            shape = tuple(int(part) for part in str(value).lower().split("x"))
+            shape = tuple(int(part) for part in value.lower().split("x"))
         except ValueError:
             shape = ()
         if len(shape) not in (2, 3) or min(shape) < 1 or shape[2:] not in ((), (1,), (3,)):
@@ -204,8 +193,6 @@ def explore(
     second: str,
     image_shape: tuple[int, ...] | None,
     new: str | None,
-    seed: int,
-    more: tuple[str, ...],
     port: int | None,
     no_browser: bool,
     export: str | None,
@@ -224,14 +211,14 @@ def explore(
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
     from ...estimators import KernelPCA
-    from ..explorer import Explorer, affordable_kernel_pca, file_stamp, scene_from_table, serve
+    from ..explorer import Explorer, affordable_kernel_pca, file_stamp, scene_from_table
 
     data = options.data
 
-    def read() -> Any:
+    def read() -> tuple[Source, Scene]:
         source, recipe = options.open(session)
         table, recipe = read_table(session, source, recipe, describe=False)
-        requested = KernelPCA(**options.pca_parameters(seed, more))
+        requested = KernelPCA(**options.pca_parameters())
         model, _ = affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
             session.note(
@@ -264,6 +251,8 @@ def explore(
             session.note(f"wrote {export}")
             session.result("", file=export, rows=len(scene), bytes=len(text.encode()))
         return
+    from ..explorer import serve
+
     server = serve(
         lambda: scene,
         port=port or 0,
@@ -344,10 +333,7 @@ def compare(
     models: tuple[str, ...],
     neighbors: int,
     rows: int | None,
-    seed: int,
     max_memory: str | None,
-    output: str | None,
-    show_code: bool,
 ) -> None:
     r"""Compare embeddings of the rows of DATA by several models.
 
@@ -370,12 +356,12 @@ def compare(
         "kernel": options.kernel,
         "rows": rows,
         "n_neighbors": neighbors,
-        "random_state": seed,
+        "random_state": options.seed,
         "max_memory": max_memory,
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
     source, recipe = options.open(session)
-    if show_code:
+    if options.show_code:
         click.echo(_comparison_code(source, options, recipe, arguments), nl=False)
         return
     table, recipe = read_table(session, source, recipe)
@@ -385,9 +371,9 @@ def compare(
     with session.progress("embeddings"), session.capture_warnings():
         comparison = compare_models(recipe.transform(table), y, **arguments)
     files = []
-    if output is not None:
-        files = [str(Path(output) / name) for name in COMPARISON_FILES]
-        _write_comparison(comparison, Path(output), recipe, table, options, session)
+    if options.output is not None:
+        files = [str(Path(options.output) / name) for name in COMPARISON_FILES]
+        _write_comparison(comparison, Path(options.output), recipe, table, options, session)
         session.note(f"\n{comparison}\n")
         session.note("\n".join(f"wrote {file}" for file in files))
     columns = comparison.table
@@ -422,13 +408,13 @@ def _write_comparison(
         f"{name} {j + 1}": Z[:, j] for name, Z in comparison.maps.items() for j in range(Z.shape[1])
     }
     results = recipe.result_table(table, coordinates, options.extra_columns)
-    work = folder / ".unfinished-comparison"
-    work.mkdir(parents=True, exist_ok=True)
-    try:
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".unfinished-", dir=folder) as temporary:
+        work = Path(temporary)
         with atomic_write(work / "comparison.csv") as file:
-            OutputTable(columns, "comparison").write(file, header=True)
+            OutputTable(columns, "comparison").write(file)
         with atomic_write(work / "maps.csv") as file:
-            results.write(file, header=True)
+            results.write(file)
         try:
             _draw_comparison(comparison, work / "comparison.png", options.color)
         except ValueError as error:  # there are more classes than distinguishable colours
@@ -436,8 +422,6 @@ def _write_comparison(
             _draw_comparison(replace(comparison, y=None), work / "comparison.png", None)
         for name in COMPARISON_FILES:
             (work / name).replace(folder / name)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _draw_comparison(comparison: Comparison, path: Path, color: str | None) -> None:
@@ -463,16 +447,16 @@ def _comparison_code(
     """Return the Python code that is equivalent to `mercer compare`."""
     color = options.color
     labels = f"label_values(table.column({color!r}))[recipe.kept_rows(table)]"
-    further = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    further = keyword_code(arguments)
     return f'''"""Embeddings of {source.title}: equivalent to `mercer compare`."""
 
 from mercer import compare
 from mercer.app.tables import Recipe, {"label_values, " if color else ""}open_table
 
-table = {open_table_code(source, options.data.read_options)}.table()
+table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)
 y = {None if color is None else labels}
-comparison = compare(recipe.transform(table), y{further})
+comparison = compare(recipe.transform(table), y, {further})
 print(comparison)
 comparison.plot()[0].figure.savefig("comparison.png", dpi=150)
 '''

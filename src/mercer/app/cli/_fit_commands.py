@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._console import Session, session_options
+from ._console import Command, Session, session_options
 from ._main import app
 from ._model_commands import load_with_recipe
 from ._options import (
     RBF,
     Data,
-    call_code,
     code_option,
     data_options,
     grouped,
     kernel_option,
+    keyword_code,
     memory_option,
     open_table_code,
     option,
@@ -37,49 +37,51 @@ if TYPE_CHECKING:
 
     from ..tables import Recipe, Source, Table
 
-METHODS = {  # for each method: estimator class, and type of the target ("" for none)
-    "ridge": ("KernelRidge", "numbers"),
-    "gp": ("GaussianProcessRegressor", "numbers"),
-    "logistic": ("KernelLogisticRegression", "labels"),
-    "svc": ("SVC", "labels"),
-    "svr": ("SVR", "numbers"),
-    "oneclass": ("OneClassSVM", ""),
-    "kmeans": ("KernelKMeans", ""),
-    "fisher": ("KernelFisherDiscriminant", "labels"),
+# For each method: estimator class, type of the target ("" for none), and parameters other than the
+# defaults of the estimator.  Without an intercept, predictions would shrink towards 0.
+METHODS: dict[str, tuple[str, str, dict[str, object]]] = {
+    "ridge": ("KernelRidge", "numbers", {"fit_intercept": True}),
+    "gp": (
+        "GaussianProcessRegressor",
+        "numbers",
+        {"kernel": f"{RBF} + White(noise=0.1)", "normalize_y": True},
+    ),
+    "logistic": ("KernelLogisticRegression", "labels", {}),
+    "svc": ("SVC", "labels", {}),
+    "svr": ("SVR", "numbers", {}),
+    "oneclass": ("OneClassSVM", "", {}),
+    "kmeans": ("KernelKMeans", "", {}),
+    "fisher": ("KernelFisherDiscriminant", "labels", {}),
 }
 method_argument = click.argument("method", type=click.Choice(list(METHODS)))
 
 
 @dataclass(frozen=True)
 class MethodOptions:
-    """The data and the options of a method: target, kernel, parameters and random seed."""
+    """The data, the options of a method (target, kernel, parameters, seed) and the output file."""
 
     data: Data
     target: str | None
     kernel: str | None
     more: tuple[str, ...]
     seed: int
+    max_memory: str | None = None
+    output: str | None = None
+    show_code: bool = False
 
-    def estimator(
-        self, method: str, max_memory: str | None = None
-    ) -> tuple[type, dict[str, Any], str]:
+    def estimator(self, method: str) -> tuple[type, dict[str, Any], str]:
         """Return the estimator class, its parameters, and the type of its target (`METHODS`)."""
         from inspect import signature
 
         import mercer
 
-        name, targets = METHODS[method]
+        name, targets, defaults = METHODS[method]
         cls = getattr(mercer, name)
-        kernel: str | None = self.kernel or RBF
-        options = {"kernel": kernel, "random_state": self.seed, "max_memory": max_memory}
-        if method == "ridge":  # without an intercept, predictions would shrink towards 0
-            options["fit_intercept"] = True
-        if method == "gp":  # add noise to the kernel, and standardise the targets
-            kernel = self.kernel or f"{RBF} + White(noise=0.1)"
-            options |= {"kernel": kernel, "normalize_y": True}
+        given = {"kernel": self.kernel, "random_state": self.seed, "max_memory": self.max_memory}
         known = signature(cls).parameters
-        options = {key: v for key, v in options.items() if key in known and v is not None}
-        return cls, options | parse_parameters(cls, self.more), targets
+        given = {key: v for key, v in given.items() if key in known and v is not None}
+        options = {"kernel": RBF} | defaults | given | parse_parameters(cls, self.more)
+        return cls, options, targets
 
     def open(self, session: Session, parameters: dict[str, Any]) -> tuple[Source, Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
@@ -97,7 +99,7 @@ _method_group = grouped(
 )
 
 
-def method_options(command: Any) -> Any:
+def method_options(command: Command) -> Command:
     """Add DATA and the options of a method to a command, which receives `MethodOptions`."""
     return data_options(_method_group(command))
 
@@ -124,14 +126,7 @@ def _centring_message(parameters: dict[str, Any]) -> str:
 @memory_option()
 @output_option("Output file for the model; if omitted, only a summary is printed.")
 @code_option
-def fit(
-    session: Session,
-    method: str,
-    options: MethodOptions,
-    max_memory: str | None,
-    output: str | None,
-    show_code: bool,
-) -> None:
+def fit(session: Session, method: str, options: MethodOptions) -> None:
     r"""Fit a model to DATA, and save it with its preprocessing.
 
     The default kernel is RBF(length_scale='median'). A Gaussian process (gp) adds White(noise=0.1)
@@ -143,10 +138,10 @@ def fit(
       mercer fit ridge houses.csv --target price --standardize -o model.mercer
       mercer fit svc cells.parquet --target kind --set C=10 -o model.mercer
     """
-    cls, parameters, targets = options.estimator(method, max_memory)
+    cls, parameters, targets = options.estimator(method)
     source, recipe = options.open(session, parameters)
     labels = targets == "labels"
-    if show_code:
+    if options.show_code:
         y = f", recipe.targets(table, labels={labels})" if targets else ""
         click.echo(
             f'''"""Equivalent of `mercer fit {method}` on {source.title}."""
@@ -154,11 +149,11 @@ def fit(
 from mercer import {cls.__name__}
 from mercer.app.tables import Recipe, Trained, open_table, save_trained
 
-table = {open_table_code(source, options.data.read_options)}.table()
+table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)
 X = recipe.transform(table)
-model = {call_code(cls.__name__, parameters)}.fit(X{y})
-save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
+model = {cls.__name__}({keyword_code(parameters)}).fit(X{y})
+save_trained(Trained(model, recipe), {options.output or "model.mercer"!r})'''
         )
         return
     table, recipe = read_table(session, source, recipe)
@@ -167,7 +162,7 @@ save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
     y_args = (recipe.targets(table, labels=labels),) if targets else ()
     with session.progress(method), session.capture_warnings():
         model = cls(**parameters).fit(recipe.transform(table), *y_args)
-    save_model(session, model, recipe, source, output)
+    save_model(session, model, recipe, source, options.output)
     report = getattr(model, "report_", None)
     text = f"{cls.__name__}({model.kernel_})\n{report or ''}".strip()
     session.result(
@@ -175,7 +170,7 @@ save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
         estimator=cls.__name__,
         kernel=repr(model.kernel_),
         status=None if report is None else report.status.value,
-        file=output,
+        file=options.output,
     )
 
 
@@ -318,9 +313,7 @@ def _cross_validate(session: Session, method: str, options: MethodOptions, cv: i
     default="loo",
 )
 @output_option("Output file for a model that is fitted with the optimised parameters.")
-def tune(
-    session: Session, method: str, options: MethodOptions, objective: str, output: str | None
-) -> None:
+def tune(session: Session, method: str, options: MethodOptions, objective: str) -> None:
     """Optimise the kernel parameters and the regularisation of a method.
 
     Uses gradients of the objective. Prints options that can be passed to `mercer fit`.
@@ -335,8 +328,8 @@ def tune(
     X, y = recipe.transform(table), recipe.targets(table, labels=targets == "labels")
     with session.progress("tuning"), session.capture_warnings():
         result = mercer.tune(cls(**parameters), X, y, objective, random_state=options.seed)
-        model = result.estimator.fit(X, y) if output is not None else result.estimator
-    save_model(session, model, recipe, source, output)
+        model = result.estimator.fit(X, y) if options.output else result.estimator
+    save_model(session, model, recipe, source, options.output)
     session.note(str(result))
     values = model.get_params(deep=False)
     regularisation = {name: values[name] for name in ("alpha", "C") if name in values}

@@ -68,7 +68,6 @@ class RowResults:
 
         source, output = self.data.open(session), self.output
         if self.show_code:
-            opened = open_table_code(source, self.data.read_options)
             click.echo(
                 f'''"""Apply a saved model to the rows of a file."""
 
@@ -78,7 +77,7 @@ from mercer.app.tables import load_trained, open_table
 
 trained = load_trained({self.model!r})
 model, recipe = trained.model, trained.row_recipe
-blocks = {opened}.blocks(recipe.text_columns)
+blocks = {open_table_code(source, self.data)}.blocks(recipe.text_columns)
 for number, block in enumerate(blocks):
     X = recipe.transform(block)
 {indent(code, "    ")}

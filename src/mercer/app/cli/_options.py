@@ -119,11 +119,10 @@ class Data:
         from ..tables import Recipe
 
         names = set(source.shape.kinds)
-        onehot: Any = _names(self.onehot, names)
-        impute: Any = self.impute
-        if impute is not None:
-            with contextlib.suppress(ValueError):
-                impute = float(impute)
+        onehot = _names(self.onehot, names)
+        impute: str | float | None = self.impute
+        with contextlib.suppress(ValueError, TypeError):
+            impute = float(impute)  # type: ignore[arg-type]
         return Recipe(
             columns=_names(self.columns, names) or None,
             target=target,
@@ -275,14 +274,19 @@ def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
     return parameters
 
 
+def command_line() -> str:
+    """Return the command that the user typed, without --resume."""
+    return shlex.join(["mercer", *(word for word in sys.argv[1:] if word != "--resume")])
+
+
 def save_model(
-    session: Session, model: Any, recipe: Recipe, source: Source, output: str | None
+    session: Session, model: object, recipe: Recipe, source: Source, output: str | None
 ) -> None:
     """Save a model with its preprocessing and the command that created it, if `output` is given."""
     from ..tables import Trained, save_trained
 
     if output is not None:
-        metadata = {"command": shlex.join(["mercer", *sys.argv[1:]]), "input": source.name}
+        metadata = {"command": command_line(), "input": source.name}
         save_trained(Trained(model, recipe, metadata), output)
         session.note(f"wrote {output}")
 
@@ -295,7 +299,9 @@ class ComponentCount(click.ParamType):
 
     name = "number"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
         """Convert text to an int (1 or more) or to a float between 0 and 1; fail otherwise."""
         try:
             count = int(value) if float(value) >= 1 else float(value)
@@ -313,12 +319,16 @@ class ComponentCount(click.ParamType):
 
 @dataclass(frozen=True)
 class EmbeddingOptions:
-    """An input file, the kernel on its rows, the number of components, and the colour column."""
+    """An input file, the kernel on its rows, and the options of an embedding and its output."""
 
     data: Data
     kernel: str
-    components: Any
+    components: int | float
     color: str | None
+    seed: int = 0
+    more: tuple[str, ...] = ()
+    output: str | None = None
+    show_code: bool = False
 
     @property
     def extra_columns(self) -> tuple[str, ...]:
@@ -330,13 +340,13 @@ class EmbeddingOptions:
         source = self.data.open(session)
         return source, self.data.recipe(source, self.kernel, exclude=self.extra_columns)
 
-    def pca_parameters(self, seed: int, more: tuple[str, ...], **options: Any) -> dict[str, Any]:
+    def pca_parameters(self, **options: object) -> dict[str, Any]:
         """Return the parameters of `KernelPCA`; options that are None or "auto" are omitted."""
         from ...estimators import KernelPCA
 
         given = {name: value for name, value in options.items() if value not in (None, "auto")}
-        own = {"n_components": self.components, "kernel": self.kernel, "random_state": seed}
-        return own | given | parse_parameters(KernelPCA, more)
+        own = {"n_components": self.components, "kernel": self.kernel, "random_state": self.seed}
+        return own | given | parse_parameters(KernelPCA, self.more)
 
 
 def embedding_options(
@@ -363,13 +373,12 @@ def embedding_options(
 # ---------------------------------------------------------------------- --show-code
 
 
-def call_code(name: str, parameters: dict[str, Any]) -> str:
-    """Return the source code of a call with keyword arguments."""
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
+def keyword_code(parameters: dict[str, Any]) -> str:
+    """Return the source code of keyword arguments."""
+    return ", ".join(f"{key}={value!r}" for key, value in parameters.items())
 
 
-def open_table_code(source: Source, read_options: dict[str, Any]) -> str:
+def open_table_code(source: Source, data: Data) -> str:
     """Return the source code of the `open_table` call that opens a source."""
     path = "-" if source.name == "standard input" else source.name
-    options = "".join(f", {key}={value!r}" for key, value in read_options.items())
-    return f"open_table({path!r}{options})"
+    return f"open_table({', '.join(filter(None, [repr(path), keyword_code(data.read_options)]))})"

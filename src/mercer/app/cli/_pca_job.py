@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -30,7 +30,13 @@ from ..tables import (
     save_trained,
 )
 from ._console import Session, atomic_write
-from ._options import call_code, dropped_rows_message, open_table_code
+from ._options import (
+    EmbeddingOptions,
+    command_line,
+    dropped_rows_message,
+    keyword_code,
+    open_table_code,
+)
 
 SAMPLE_ROWS = 20_000  # landmarks are chosen from a random sample of this many rows
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
@@ -51,7 +57,7 @@ class PCAFigure:
     is smaller if rows with missing values were dropped.
     """
 
-    def __init__(self, model: KernelPCA, recipe: Any, rows: int, color: str | None) -> None:
+    def __init__(self, model: KernelPCA, recipe: Recipe, rows: int, color: str | None) -> None:
         self.model, self.recipe, self.rows, self.color = model, recipe, rows, color
         self.shown = evenly_spaced(rows, MAX_SHOWN)
         self.points = 0
@@ -114,20 +120,18 @@ class PCAFigure:
 
 @dataclass(frozen=True)
 class PCARun:
-    """One run of `mercer pca`: input file, preprocessing, estimator parameters, output folder.
+    """One run of `mercer pca`: options, input file, preprocessing and estimator parameters."""
 
-    `color` is the column that colours the points, or None.  `command` is the command line, which is
-    stored in the model and in the report.
-    """
-
+    session: Session
+    options: EmbeddingOptions
     source: Source
-    read_options: dict[str, Any]
     recipe: Recipe
     parameters: dict[str, Any]
-    color: str | None
-    output: Path | None
-    command: str
-    session: Session
+
+    @property
+    def output(self) -> Path | None:
+        """The output folder; None for standard output."""
+        return None if self.options.output is None else Path(self.options.output)
 
     # ------------------------------------------------------------------ fitting
 
@@ -145,7 +149,7 @@ class PCARun:
     def fit_out_of_core(self, *, resume: bool) -> None:
         """Fit the model on blocks of rows, so that the file can be larger than memory."""
         with self.session.capture_warnings():
-            model, recipe = self._fit_blocks(resume)
+            model, recipe = self._fit_by_partial_fit(resume)
         parts = (
             (block, model.transform(recipe.transform(block)))
             for block in self._blocks()
@@ -153,14 +157,15 @@ class PCARun:
         )
         self._finish(Trained(model, recipe, self._metadata), parts)
 
-    def _fit_blocks(self, resume: bool) -> tuple[Any, Any]:
+    def _fit_by_partial_fit(self, resume: bool) -> tuple[KernelPCA, Recipe]:
         """Return the model fitted on all blocks, and the fitted recipe.
 
-        If `resume` is True, continue from the last checkpoint, if there is one.
+        If `resume` is True, continue from the last checkpoint, if there is one.  `KernelPCA.fit` of
+        `Blocks` is not used, because it cannot be interrupted and resumed: it merges the moments of
+        the blocks over a binary tree.  After each call of `partial_fit`, the model is a checkpoint.
         """
-        recipe: Any
         done, checkpoint = 0, self._checkpoint() if resume else None
-        if checkpoint is not None:
+        if checkpoint is not None and checkpoint.recipe is not None:
             model, recipe = checkpoint.model, checkpoint.recipe
             done = int(checkpoint.metadata["blocks"])
             self.session.note(f"resuming the interrupted run after {done} blocks of rows")
@@ -219,14 +224,14 @@ class PCARun:
 
         `parts` yields pairs of a table and the scores of its rows.
         """
-        model, recipe = _without_run_time(trained.model), trained.recipe
+        model, recipe = _without_run_time(trained.model), trained.row_recipe
         if not np.any(model.eigenvalues_ > 0):
             raise TableError(
                 f"{self.source.name}: the kernel {model.kernel_} considers all points equal, "
                 f"so there are no components. Usual causes are a length scale that is too large "
                 f"and constant columns; try another kernel, or check the data"
             )
-        figure = PCAFigure(model, recipe, self.source.shape.rows, self.color)
+        figure = PCAFigure(model, recipe, self.source.shape.rows, self.options.color)
         if self.output is None:
             with atomic_write(None) as file:
                 self._write_embedding(file, parts, recipe, None)
@@ -238,7 +243,7 @@ class PCARun:
 
         save_trained(Trained(model, recipe, self._metadata), self._new_work_path("model.mercer"))
         figure.draw(self._new_work_path("embedding.png"))
-        text = report(figure, self.source, self.command, self.code())
+        text = report(figure, self.source, command_line(), self.code())
         self._new_work_path("report.html").write_text(text, "utf-8")
         for name in FILES:
             os.replace(self._new_work_path(name), self.output / name)
@@ -257,21 +262,23 @@ class PCARun:
             explained_variance_ratio=model.explained_variance_ratio_,
             nothing_missed=model.certificate_.nothing_missed,
             status=model.report_.status.value,
-            columns=recipe.describe() if recipe else [],
+            columns=recipe.describe(),
         )
 
     def _write_embedding(
-        self, file: Any, parts: Any, recipe: Any, figure: PCAFigure | None
+        self,
+        file: TextIO,
+        parts: Iterator[tuple[Table, np.ndarray]],
+        recipe: Recipe,
+        figure: PCAFigure | None,
     ) -> None:
         """Write the scores as a table, and add the points to the figure."""
-        extra_columns = () if self.color is None else (self.color,)
-        rows = self.source.shape.rows
-        dropped = rows
+        dropped = rows = self.source.shape.rows
         for number, (table, scores) in enumerate(parts):
             dropped -= len(scores)
             names = (f"component{j + 1}" for j in range(scores.shape[1]))
             answer = recipe.result_table(
-                table, dict(zip(names, scores.T, strict=True)), extra_columns
+                table, dict(zip(names, scores.T, strict=True)), self.options.extra_columns
             )
             self.session.write(answer, file, number)
             if figure is not None:
@@ -283,7 +290,7 @@ class PCARun:
 
     @property
     def _metadata(self) -> dict[str, str]:
-        return {"command": self.command, "input": self.source.name, "version": __version__}
+        return {"command": command_line(), "input": self.source.name, "version": __version__}
 
     def _work_path(self, name: str) -> Path:
         return (self.output or Path()) / ".unfinished" / name
@@ -303,7 +310,8 @@ class PCARun:
     def _fingerprint(self) -> str:
         """String that identifies the file contents, the options and the version of this run."""
         parameters = {name: repr(value) for name, value in sorted(self.parameters.items())}
-        parts = [self.source.fingerprint(), repr(self.recipe), repr(self.read_options), __version__]
+        read_options = repr(self.options.data.read_options)
+        parts = [self.source.fingerprint(), repr(self.recipe), read_options, __version__]
         return json.dumps([*parts, parameters])
 
     def _checkpoint(self) -> Trained | None:
@@ -326,8 +334,8 @@ class PCARun:
     def code(self) -> str:
         """Return the Python code that is equivalent to this run."""
         streamed = self.parameters.get("eigen_solver") in ("nystroem", "features")
-        extra_columns = () if self.color is None else (self.color,)
-        constructor = call_code("KernelPCA", self.parameters)
+        extra_columns = self.options.extra_columns
+        constructor = f"KernelPCA({keyword_code(self.parameters)})"
         names = '{f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}'
         code = f'''"""Kernel PCA of {self.source.title}: equivalent to `mercer pca`."""
 
@@ -336,7 +344,7 @@ import sys
 from mercer import KernelPCA
 from mercer.app.tables import Recipe, open_table
 
-source = {open_table_code(self.source, self.read_options)}
+source = {open_table_code(self.source, self.options.data)}
 '''
         if not streamed:
             return f"""{code}table = source.table()

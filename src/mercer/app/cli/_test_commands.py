@@ -73,21 +73,15 @@ def two_sample(
 
     source, second = data.open(session), data.open(session, other)
     first_table, second_table = source.table(), second.table()
-    missing = [name for name in first_table.columns if name not in second_table.columns]
     recipe = data.recipe(source, kernel)
-    for name in missing:
-        if (
-            name in recipe.columns
-            if recipe.columns
-            else name not in (*recipe.ignore, *first_table.index_columns)
-        ):
-            # If the column is missing, the error suggests the closest one.
-            second_table.column(name)
+    unused = () if recipe.columns else (*recipe.ignore, *first_table.index_columns)
+    for name in recipe.columns or first_table.columns:
+        if name in first_table.columns and name not in unused:
+            second_table.column(name)  # if it is missing, the error suggests the closest one
+    common = [name for name in first_table.columns if name in second_table.columns]
     tables = [
-        replace(
-            t, columns={n: t.columns[n] for n in first_table.columns if n in second_table.columns}
-        )
-        for t in (first_table, second_table)
+        replace(table, columns={name: table.columns[name] for name in common})
+        for table in (first_table, second_table)
     ]
     if tables[0].kinds != tables[1].kinds:
         name = next(n for n in tables[0].kinds if tables[0].kinds[n] != tables[1].kinds[n])
@@ -133,8 +127,8 @@ def two_sample(
 def independence(
     session: Session,
     data: Data,
-    first: Any,
-    second: Any,
+    first: tuple[str, ...],
+    second: tuple[str, ...],
     kernel: str,
     kernel_y: str | None,
     permutations: int,

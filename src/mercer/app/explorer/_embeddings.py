@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.base import clone
 from ... import estimators
 from ..._core import Points, is_table, length, same_points, take
 from ...estimators import KernelPCA
+from ...kernels import Kernel
 from ...solvers import Cost, cost_of_entries
+from ._serialize import Message
 
 _GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
 _MAX_LEVELS = 9  # approximate number of contour levels
@@ -24,7 +27,7 @@ class Preimage(NamedTuple):
     `text` is a sentence about the residual, which is shown to the user.
     """
 
-    points: Any
+    points: Points
     residual: float
     text: str
 
@@ -169,7 +172,7 @@ class Embedding:
             return []
         return [("magnification", "magnification")]
 
-    def function_on_grid(self, function: Any) -> GridField:
+    def function_on_grid(self, function: Callable[[Points], np.ndarray]) -> GridField:
         """Evaluate a function of points at the inverse transforms of a grid of positions."""
         return self._evaluate_on_grid(
             lambda Z: function(self.model.inverse_transform(self.full_coordinates(Z)))
@@ -203,7 +206,7 @@ class Embedding:
 
         return self._evaluate_on_grid(log_area_factor)
 
-    def _evaluate_on_grid(self, function: Any) -> GridField:
+    def _evaluate_on_grid(self, function: Callable[[np.ndarray], np.ndarray]) -> GridField:
         """Evaluate a function of positions, (m, 2), on a grid around all points."""
         positions, box = self.grid(_GRID_SIZE)
         values = np.asarray(function(positions), dtype=np.float32).reshape(_GRID_SIZE, _GRID_SIZE)
@@ -211,7 +214,7 @@ class Embedding:
 
     # ------------------------------------------------------------------ messages
 
-    def to_message(self) -> dict[str, Any]:
+    def to_message(self) -> Message:
         """Return the embedding as a message for the web page."""
         return {
             "title": self.title,
@@ -222,7 +225,7 @@ class Embedding:
             "spectrum": self._spectrum(),
         }
 
-    def _spectrum(self) -> dict[str, Any] | None:
+    def _spectrum(self) -> Message | None:
         """Return the eigenvalues of a kernel PCA with their bounds, or None for other models."""
         if not self.is_kernel_pca:
             return None
@@ -235,21 +238,13 @@ class Embedding:
             proved = "; these are proved to be the largest eigenvalues" if c.nothing_missed else ""
             explained = f"{model.explained_variance_ratio_.sum():.1%}"
             text += f" Explained variance: {explained} in total{proved}."
-        upper = [float(b) if ok else None for (_, b), ok in zip(bounds, is_bounded, strict=True)]
         return {
             "values": model.eigenvalues_.tolist(),
-            "lower": [
-                max(0.0, float(a)) if ok else 0.0
-                for (a, _), ok in zip(bounds, is_bounded, strict=True)
-            ],
-            "upper": upper,
+            "lower": np.where(is_bounded, np.maximum(bounds[:, 0], 0.0), 0.0).tolist(),
+            "upper": np.where(is_bounded, bounds[:, 1], np.nan).tolist(),
             "ratios": model.explained_variance_ratio_.tolist(),
             "text": text,
         }
-
-    def with_shown_dims(self, shown_dims: tuple[int, int]) -> Embedding:
-        """Return a copy that shows other dimensions on its axes."""
-        return replace(self, shown_dims=shown_dims)
 
 
 def _levels(values: np.ndarray) -> np.ndarray:
@@ -366,7 +361,7 @@ def second_options(X: Points) -> list[tuple[str, str]]:
 
 
 def fit_second_embedding(
-    name: str, X: Points, names: list[str], kernel: Any = None, *, verbose: bool = False
+    name: str, X: Points, names: list[str], kernel: Kernel | None = None, *, verbose: bool = False
 ) -> Embedding | None:
     """Fit the model of a second embedding, and return the embedding, or None for "none".
 
