@@ -5,6 +5,7 @@ Results are written to standard output, and messages to standard error.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
+
+from .. import tables
 
 Command = Callable[..., Any]  # a function that click calls with the values of the options
 Decorator = Callable[[Command], Command]
@@ -69,9 +72,8 @@ class Session:
             numbers = count()
             yield lambda block: self.write(block, sys.stdout, next(numbers))
             return
-        from ..tables import table_writer
 
-        with table_writer(str(output)) as writer:
+        with tables.table_writer(str(output)) as writer:
             yield writer.write
 
     def result(self, text: str, **values: Any) -> None:
@@ -150,16 +152,11 @@ def atomic_write(path: str | Path | None) -> Iterator[TextIO]:
     if path is None or str(path) == "-":
         yield sys.stdout
         return
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    with tables.atomic_file(Path(path)) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
+        yield text
+        text.detach()  # flush the text, and leave the file open
 
 
 class OutputPath(click.Path):
@@ -189,12 +186,10 @@ class TableOutputPath(OutputPath):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the path, or fail if a table cannot be written there."""
-        from ..tables import TableError, output_format
-
         converted = super().convert(value, param, ctx)
         try:
-            output_format(str(converted))
-        except TableError as error:
+            tables.output_format(str(converted))
+        except tables.TableError as error:
             self.fail(str(error), param, ctx)
         return converted
 

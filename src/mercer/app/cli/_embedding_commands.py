@@ -7,10 +7,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
+from ... import estimators
+from .. import comparison, explorer, tables
 from ._console import INTERRUPTED, OutputPath, Session, atomic_write, session_options
 from ._main import app
 from ._options import (
@@ -29,11 +31,6 @@ from ._options import (
     seed_option,
     set_option,
 )
-
-if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..explorer import Scene
-    from ..tables import Recipe, Source, Table
 
 STREAMED = ("nystroem", "features")  # these methods read the file block by block
 COMPARISON_FILES = ("comparison.csv", "comparison.png", "maps.csv")
@@ -111,8 +108,6 @@ def plan(
     """
     import numpy as np
 
-    from ...estimators import KernelPCA
-
     source, recipe = options.open(session)
     recipe = recipe.fit(source.blocks())
     if recipe.points == "vectors":  # the estimates depend only on the shape of the points
@@ -122,7 +117,9 @@ def plan(
         table = source.table()
         report_dropped_rows(recipe, table, session)
         points = recipe.transform(table)
-    model = KernelPCA(options.components, kernel=options.kernel, rank=rank, max_memory=max_memory)
+    model = estimators.KernelPCA(
+        options.components, kernel=options.kernel, rank=rank, max_memory=max_memory
+    )
     costs = model.plan(points)
     names = {"method": "eigen_solver", "storage": "storage", "bytes": "memory"}
     names |= {"exact": "exact", "fits": "fits"}
@@ -210,22 +207,19 @@ def explore(
       mercer explore data.csv --color label
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
-    from ...estimators import KernelPCA
-    from ..explorer import Explorer, affordable_kernel_pca, file_stamp, scene_from_table
-
     data = options.data
 
-    def read() -> tuple[Source, Scene]:
+    def read() -> tuple[tables.Source, explorer.Scene]:
         source, recipe = options.open(session)
         table, recipe = read_table(session, source, recipe, describe=False)
-        requested = KernelPCA(**options.pca_parameters())
-        model, _ = affordable_kernel_pca(requested, recipe.transform(table))
+        requested = estimators.KernelPCA(**options.pca_parameters())
+        model, _ = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
             session.note(
                 "exact kernel PCA would take too long; using a Nyström approximation instead"
             )
         with session.progress("embeddings"), session.capture_warnings():
-            scene = scene_from_table(
+            scene = explorer.scene_from_table(
                 title=source.title,
                 table=table,
                 recipe=recipe,
@@ -240,20 +234,19 @@ def explore(
         return source, scene
 
     watched = Path(data.path) if data.path != "-" else None
-    stamp = file_stamp(watched)
+    stamp = explorer.file_stamp(watched)
     source, scene = read()
     if export is not None:
         with session.progress("pre-images"), session.capture_warnings():
-            text = Explorer(scene).html(preimages=preimages or 0)
+            text = explorer.Explorer(scene).html(preimages=preimages or 0)
         with atomic_write(export) as file:
             file.write(text)
         if export != "-":
             session.note(f"wrote {export}")
             session.result("", file=export, rows=len(scene), bytes=len(text.encode()))
         return
-    from ..explorer import serve
 
-    server = serve(
+    server = explorer.serve(
         lambda: scene,
         port=port or 0,
         title=scene.title,
@@ -346,9 +339,6 @@ def compare(
       mercer compare data.csv --models "PCA,Sammon,autoencoder"
       mercer compare dna.fasta --kernel "Normalized(Spectrum(3))"
     """
-    from ..comparison import compare as compare_models
-    from ..tables import label_values
-
     names = [name.strip() for text in models for name in text.split(",") if name.strip()]
     arguments: dict[str, Any] = {
         "models": names or None,
@@ -367,74 +357,72 @@ def compare(
     table, recipe = read_table(session, source, recipe)
     y = None
     if options.color is not None:
-        y = label_values(table.column(options.color))[recipe.kept_rows(table)]
+        y = tables.label_values(table.column(options.color))[recipe.kept_rows(table)]
     with session.progress("embeddings"), session.capture_warnings():
-        comparison = compare_models(recipe.transform(table), y, **arguments)
+        result = comparison.compare(recipe.transform(table), y, **arguments)
     files = []
     if options.output is not None:
         files = [str(Path(options.output) / name) for name in COMPARISON_FILES]
-        _write_comparison(comparison, Path(options.output), recipe, table, options, session)
-        session.note(f"\n{comparison}\n")
+        _write_comparison(result, Path(options.output), recipe, table, options, session)
+        session.note(f"\n{result}\n")
         session.note("\n".join(f"wrote {file}" for file in files))
-    columns = comparison.table
+    columns = result.table
     session.result(
-        "" if files else comparison.summary(),
+        "" if files else result.summary(),
         files=files,
-        rows=comparison.n_points,
-        evaluated=comparison.n_evaluated,
-        neighbors=comparison.n_neighbors,
+        rows=result.n_points,
+        evaluated=result.n_evaluated,
+        neighbors=result.n_neighbors,
         models=[
             dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
         ],
-        left_out=comparison.left_out,
+        left_out=result.left_out,
     )
 
 
 def _write_comparison(
-    comparison: Comparison,
+    result: comparison.Comparison,
     folder: Path,
-    recipe: Recipe,
-    table: Table,
+    recipe: tables.Recipe,
+    table: tables.Table,
     options: EmbeddingOptions,
     session: Session,
 ) -> None:
     """Write all files to a temporary folder, and move them to `folder` when all are complete."""
     import numpy as np
 
-    from ..tables import Table as OutputTable
-
-    columns = {name: np.asarray(values) for name, values in comparison.table.items()}
+    columns = {name: np.asarray(values) for name, values in result.table.items()}
     coordinates = {
-        f"{name} {j + 1}": Z[:, j] for name, Z in comparison.maps.items() for j in range(Z.shape[1])
+        f"{name} {j + 1}": Z[:, j] for name, Z in result.maps.items() for j in range(Z.shape[1])
     }
-    results = recipe.result_table(table, coordinates, options.extra_columns)
+    embeddings = recipe.result_table(table, coordinates, options.extra_columns)
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".unfinished-", dir=folder) as temporary:
         work = Path(temporary)
         with atomic_write(work / "comparison.csv") as file:
-            OutputTable(columns, "comparison").write(file)
+            tables.Table(columns, "comparison").write(file)
         with atomic_write(work / "maps.csv") as file:
-            results.write(file)
+            embeddings.write(file)
         try:
-            _draw_comparison(comparison, work / "comparison.png", options.color)
+            _draw_comparison(result, work / "comparison.png", options.color)
         except ValueError as error:  # there are more classes than distinguishable colours
             session.warn(f"the figure uses a single colour: {error}")
-            _draw_comparison(replace(comparison, y=None), work / "comparison.png", None)
+            _draw_comparison(replace(result, y=None), work / "comparison.png", None)
         for name in COMPARISON_FILES:
             (work / name).replace(folder / name)
 
 
-def _draw_comparison(comparison: Comparison, path: Path, color: str | None) -> None:
+def _draw_comparison(result: comparison.Comparison, path: Path, color: str | None) -> None:
     """Draw the embeddings of evenly spaced points, and save the figure."""
     from matplotlib.figure import Figure
 
     from ._pca_job import MAX_SHOWN, evenly_spaced
 
-    shown = evenly_spaced(comparison.n_points, MAX_SHOWN)
-    rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in comparison.rows]
-    y = None if comparison.y is None else comparison.y[shown]
+    shown = evenly_spaced(result.n_points, MAX_SHOWN)
+    rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in result.rows]
+    y = None if result.y is None else result.y[shown]
     figure = Figure(layout="constrained")
-    grid = replace(comparison, rows=tuple(rows), y=y).plot(figure)[0].get_gridspec()
+    grid = replace(result, rows=tuple(rows), y=y).plot(figure)[0].get_gridspec()
     figure.set_size_inches(4.2 * grid.ncols, 4.2 * grid.nrows + 0.6)
     if y is not None and not figure.legends:  # the last axes are a colour bar
         figure.axes[-1].set_ylabel(str(color))
@@ -442,7 +430,10 @@ def _draw_comparison(comparison: Comparison, path: Path, color: str | None) -> N
 
 
 def _comparison_code(
-    source: Source, options: EmbeddingOptions, recipe: Recipe, arguments: dict[str, Any]
+    source: tables.Source,
+    options: EmbeddingOptions,
+    recipe: tables.Recipe,
+    arguments: dict[str, Any],
 ) -> str:
     """Return the Python code that is equivalent to `mercer compare`."""
     color = options.color

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import mercer
+
+from .. import tables
 from ._console import Command, Session, session_options
 from ._main import app
 from ._model_commands import load_with_recipe
@@ -35,7 +39,6 @@ from ._options import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..tables import Recipe, Source, Table
 
 # For each method: estimator class, type of the target ("" for none), and parameters other than the
 # defaults of the estimator.  Without an intercept, predictions would shrink towards 0.
@@ -71,10 +74,6 @@ class MethodOptions:
 
     def estimator(self, method: str) -> tuple[type, dict[str, Any], str]:
         """Return the estimator class, its parameters, and the type of its target (`METHODS`)."""
-        from inspect import signature
-
-        import mercer
-
         name, targets, defaults = METHODS[method]
         cls = getattr(mercer, name)
         given = {"kernel": self.kernel, "random_state": self.seed, "max_memory": self.max_memory}
@@ -83,7 +82,9 @@ class MethodOptions:
         options = {"kernel": RBF} | defaults | given | parse_parameters(cls, self.more)
         return cls, options, targets
 
-    def open(self, session: Session, parameters: dict[str, Any]) -> tuple[Source, Recipe]:
+    def open(
+        self, session: Session, parameters: dict[str, Any]
+    ) -> tuple[tables.Source, tables.Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
         source = self.data.open(session)
         return source, self.data.recipe(source, parameters.get("kernel"), self.target)
@@ -174,13 +175,13 @@ save_trained(Trained(model, recipe), {options.output or "model.mercer"!r})'''
     )
 
 
-def _rows_with_target(recipe: Recipe, target: str, table: Table, session: Session) -> Table:
+def _rows_with_target(
+    recipe: tables.Recipe, target: str, table: tables.Table, session: Session
+) -> tables.Table:
     """Return the table without the rows whose target is missing, and warn if there are any."""
     import numpy as np
 
-    from ..tables import is_missing
-
-    rows = np.flatnonzero(~is_missing(table.column(target)))
+    rows = np.flatnonzero(~tables.is_missing(table.column(target)))
     if len(rows) < len(table):
         session.warn(
             f"{len(table) - len(rows)} of {len(table)} rows have no target value and are not scored"
@@ -192,8 +193,6 @@ def _rows_with_target(recipe: Recipe, target: str, table: Table, session: Sessio
 
 def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, session: Session) -> None:
     """Warn if some labels are unknown to the classifier; raise an error if all are unknown."""
-    from ..tables import TableError
-
     if classes is None:
         return
     known = set(classes.tolist())
@@ -205,7 +204,7 @@ def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, sessio
         f"{unknown[0]!r}; the labels of the model are {', '.join(map(repr, classes.tolist()[:8]))}"
     )
     if len(unknown) == len(y):
-        raise TableError(
+        raise tables.TableError(
             f"{message}. Usually the labels are spelled differently in the two files; use the "
             f"spelling of the training data"
         )
@@ -318,8 +317,6 @@ def tune(session: Session, method: str, options: MethodOptions, objective: str) 
 
     Uses gradients of the objective. Prints options that can be passed to `mercer fit`.
     """
-    import mercer
-
     cls, parameters, targets = options.estimator(method)
     if not targets:
         raise _no_target(method, "optimise")

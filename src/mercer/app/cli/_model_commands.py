@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import signature
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import mercer
+
+from .. import tables
 from ._console import Command, Session, TableOutputPath, session_options
 from ._main import app
 from ._options import (
@@ -25,18 +29,15 @@ from ._options import (
 
 if TYPE_CHECKING:
     from ..._core import Points
-    from ..tables import Trained
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 
 
-def load_with_recipe(path: str) -> Trained:
+def load_with_recipe(path: str) -> tables.Trained:
     """Load a model with its preprocessing recipe; raise a `TableError` if it has no recipe."""
-    from ..tables import TableError, load_trained
-
-    trained = load_trained(path)
+    trained = tables.load_trained(path)
     if trained.recipe is None:
-        raise TableError(
+        raise tables.TableError(
             f"{path} contains a model without the preprocessing of its columns, usually because it "
             f"was written by mercer.save; save it with mercer.app.tables.save_trained instead"
         )
@@ -55,7 +56,7 @@ class RowResults:
     def write(
         self,
         session: Session,
-        values: Callable[[Trained, Any], dict[str, Any]],
+        values: Callable[[tables.Trained, Any], dict[str, Any]],
         code: str,
     ) -> None:
         """Apply the model to the rows, and write the results block by block.
@@ -64,7 +65,6 @@ class RowResults:
         Python code, which is printed if `show_code` is True.
         """
         from ..._core import length
-        from ..tables import TableError
 
         source, output = self.data.open(session), self.output
         if self.show_code:
@@ -111,7 +111,7 @@ for number, block in enumerate(blocks):
                 write(recipe.result_table(block, results or empty, all_rows=True))
                 update(source.fraction_read)
             if not rows:
-                raise TableError(
+                raise tables.TableError(
                     f"{source.name}: all {n} rows have missing values, so there are no "
                     f"results; fill in the missing values, or fit the model with --impute"
                 )
@@ -142,12 +142,10 @@ def row_options(command: Command) -> Command:
     return model_argument(input_options(_output_group(command)))
 
 
-def _model_with(trained: Trained, method: str, instead: str) -> Any:
+def _model_with(trained: tables.Trained, method: str, instead: str) -> Any:
     """Return the model, or raise a `TableError` if it does not have the method."""
-    from ..tables import TableError
-
     if not hasattr(trained.model, method):
-        raise TableError(
+        raise tables.TableError(
             f"{type(trained.model).__name__} has no method {method}; try {instead}, or see what "
             f"the file contains with `mercer info`"
         )
@@ -177,15 +175,11 @@ def predict(session: Session, results: RowResults, proba: bool, std: bool) -> No
             "\nvalues |= {f'p({c})': p for c, p in zip(model.classes_, model.predict_proba(X).T)}"
         )
 
-    from inspect import signature
-
-    from ..tables import TableError
-
     def values(trained: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(trained, "predict", "mercer transform")
         if std:
             if "return_std" not in signature(fitted.predict).parameters:
-                raise TableError(
+                raise tables.TableError(
                     f"{type(fitted).__name__} does not provide standard deviations; omit --std, or "
                     f"use a model from `mercer fit ridge` or `mercer fit gp`"
                 )
@@ -230,12 +224,13 @@ def denoise(session: Session, results: RowResults) -> None:
     Each row is projected onto the components in the feature space, and its pre-image is computed.
     Numeric columns are transformed back to the units of the file.
     """
-    from ..tables import TableError
 
     def values(trained: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
-            raise TableError("graphs cannot be written to a table; use model.denoise in Python")
+            raise tables.TableError(
+                "graphs cannot be written to a table; use model.denoise in Python"
+            )
         return trained.recipe.inverse_transform(fitted.denoise(X))
 
     results.write(session, values, "values = recipe.inverse_transform(model.denoise(X))")
@@ -254,13 +249,9 @@ def compress(
 
     Prints the error of the approximation.
     """
-    import mercer
-
-    from ..tables import load_trained, save_trained
-
     if (points is None) == (max_error is None):
         raise click.UsageError("give either the number of points (-n) or --max-error, but not both")
-    trained = load_trained(model)
+    trained = tables.load_trained(model)
     with session.progress("compressing"), session.capture_warnings():
         compressed: Any
         if isinstance(trained.model, mercer.Expansion):
@@ -269,7 +260,7 @@ def compress(
         else:
             compressed = mercer.compress(trained.model, points, max_error=max_error)
             reduction = compressed.reduction_
-    save_trained(replace(trained, model=compressed), output)
+    tables.save_trained(replace(trained, model=compressed), output)
     session.note(f"wrote {output}")
     session.result(
         str(reduction)[1:-1],
@@ -288,9 +279,7 @@ def info(session: Session, model: str) -> None:
 
     Prints the estimator, its solver report and the preprocessing of the columns.
     """
-    from ..tables import load_trained
-
-    trained = load_trained(model)
+    trained = tables.load_trained(model)
     fitted, recipe = trained.model, trained.recipe
     if hasattr(fitted, "summary"):
         text_lines = [fitted.summary()]

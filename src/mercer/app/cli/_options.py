@@ -9,14 +9,14 @@ import shlex
 import sys
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import Any
 
 import click
 
+from ... import estimators
+from .. import tables
 from ._console import Command, Decorator, OutputPath, Session
-
-if TYPE_CHECKING:
-    from ..tables import Recipe, Source, Table
 
 _FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
 RBF = "RBF(length_scale='median')"  # the default kernel
@@ -96,34 +96,30 @@ class Data:
         options = {n: getattr(self, n) for n in ("format", "delimiter", "header", "arrays")}
         return {name: value for name, value in options.items() if value not in (None, ())}
 
-    def open(self, session: Session, path: str | None = None) -> Source:
+    def open(self, session: Session, path: str | None = None) -> tables.Source:
         """Open the input file (or `path`, with the same options) and print the notes about it."""
-        from ..tables import open_table
-
-        source = open_table(path or self.path, **self.read_options)
+        source = tables.open_table(path or self.path, **self.read_options)
         for note in source.notes:
             session.note(f"{source.name}: {note}")
         return source
 
     def recipe(
         self,
-        source: Source,
+        source: tables.Source,
         kernel: str | None,
         target: str | None = None,
         exclude: tuple[str, ...] = (),
-    ) -> Recipe:
+    ) -> tables.Recipe:
         """Return the unfitted preprocessing recipe for these options and this kernel.
 
         The recipe ignores the columns in `exclude`, such as the column that colours the points.
         """
-        from ..tables import Recipe
-
         names = set(source.shape.kinds)
         onehot = _names(self.onehot, names)
         impute: str | float | None = self.impute
         with contextlib.suppress(ValueError, TypeError):
             impute = float(impute)  # type: ignore[arg-type]
-        return Recipe(
+        return tables.Recipe(
             columns=_names(self.columns, names) or None,
             target=target,
             ignore=(*_names(self.ignore, names), *exclude),
@@ -197,8 +193,8 @@ data_options = grouped(
 
 
 def read_table(
-    session: Session, source: Source, recipe: Recipe, *, describe: bool = True
-) -> tuple[Table, Recipe]:
+    session: Session, source: tables.Source, recipe: tables.Recipe, *, describe: bool = True
+) -> tuple[tables.Table, tables.Recipe]:
     """Read all rows and fit the recipe; print its description and the number of dropped rows."""
     table = source.table()
     recipe = recipe.fit(table)
@@ -208,7 +204,7 @@ def read_table(
     return table, recipe
 
 
-def report_dropped_rows(recipe: Recipe, table: Table, session: Session) -> None:
+def report_dropped_rows(recipe: tables.Recipe, table: tables.Table, session: Session) -> None:
     """Print how many rows the recipe drops because of missing values, if any."""
     dropped = len(table) - len(recipe.kept_rows(table))
     if dropped:
@@ -253,18 +249,14 @@ def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
 
     An unknown name raises a `TableError` that suggests the closest parameter.
     """
-    from inspect import signature
-
-    from ..tables import TableError, suggest_name
-
     known, parameters = list(signature(cls).parameters), {}
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals:
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
         if name not in known:
-            raise TableError(
-                f"{cls.__name__} has no parameter {name!r}{suggest_name(name, known)} its "
+            raise tables.TableError(
+                f"{cls.__name__} has no parameter {name!r}{tables.suggest_name(name, known)} its "
                 f"parameters are {', '.join(known)}"
             )
         try:
@@ -280,14 +272,16 @@ def command_line() -> str:
 
 
 def save_model(
-    session: Session, model: object, recipe: Recipe, source: Source, output: str | None
+    session: Session,
+    model: object,
+    recipe: tables.Recipe,
+    source: tables.Source,
+    output: str | None,
 ) -> None:
     """Save a model with its preprocessing and the command that created it, if `output` is given."""
-    from ..tables import Trained, save_trained
-
     if output is not None:
         metadata = {"command": command_line(), "input": source.name}
-        save_trained(Trained(model, recipe, metadata), output)
+        tables.save_trained(tables.Trained(model, recipe, metadata), output)
         session.note(f"wrote {output}")
 
 
@@ -335,18 +329,16 @@ class EmbeddingOptions:
         """The column that colours the points, which is not a feature."""
         return () if self.color is None else (self.color,)
 
-    def open(self, session: Session) -> tuple[Source, Recipe]:
+    def open(self, session: Session) -> tuple[tables.Source, tables.Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
         source = self.data.open(session)
         return source, self.data.recipe(source, self.kernel, exclude=self.extra_columns)
 
     def pca_parameters(self, **options: object) -> dict[str, Any]:
         """Return the parameters of `KernelPCA`; options that are None or "auto" are omitted."""
-        from ...estimators import KernelPCA
-
         given = {name: value for name, value in options.items() if value not in (None, "auto")}
         own = {"n_components": self.components, "kernel": self.kernel, "random_state": self.seed}
-        return own | given | parse_parameters(KernelPCA, self.more)
+        return own | given | parse_parameters(estimators.KernelPCA, self.more)
 
 
 def embedding_options(
@@ -378,7 +370,7 @@ def keyword_code(parameters: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value!r}" for key, value in parameters.items())
 
 
-def open_table_code(source: Source, data: Data) -> str:
+def open_table_code(source: tables.Source, data: Data) -> str:
     """Return the source code of the `open_table` call that opens a source."""
     path = "-" if source.name == "standard input" else source.name
     return f"open_table({', '.join(filter(None, [repr(path), keyword_code(data.read_options)]))})"

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from ...models import mean_embedding
+from .. import tables
 from ._console import Decorator, Session, session_options
 from ._main import CommandGroup, app
 from ._options import (
@@ -68,9 +70,6 @@ def two_sample(
 
     The null hypothesis is that the rows of DATA and OTHER come from the same distribution.
     """
-    from ...models.mean_embedding import two_sample_test
-    from ..tables import Table, TableError
-
     source, second = data.open(session), data.open(session, other)
     first_table, second_table = source.table(), second.table()
     recipe = data.recipe(source, kernel)
@@ -79,22 +78,25 @@ def two_sample(
         if name in first_table.columns and name not in unused:
             second_table.column(name)  # if it is missing, the error suggests the closest one
     common = [name for name in first_table.columns if name in second_table.columns]
-    tables = [
-        replace(table, columns={name: table.columns[name] for name in common})
-        for table in (first_table, second_table)
-    ]
-    if tables[0].kinds != tables[1].kinds:
-        name = next(n for n in tables[0].kinds if tables[0].kinds[n] != tables[1].kinds[n])
-        raise TableError(
-            f"column {name!r} contains {tables[0].kinds[name]} in {source.name}, but "
-            f"{tables[1].kinds[name]} in {second.name}; correct the files, or use --ignore {name!r}"
-        )
-    recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in tables]))
+    for name in common:
+        kinds = [table.kinds[name] for table in (first_table, second_table)]
+        if kinds[0] != kinds[1]:
+            raise tables.TableError(
+                f"column {name!r} contains {kinds[0]} in {source.name}, but {kinds[1]} in "
+                f"{second.name}; correct the files, or use --ignore {name!r}"
+            )
+    joined = tables.Table.joined(
+        [
+            replace(table, columns={name: table.columns[name] for name in common}, lines=None)
+            for table in (first_table, second_table)
+        ]
+    )
+    recipe = recipe.fit(joined)
     session.note("\n".join(recipe.describe()))
     for table in (first_table, second_table):
         report_dropped_rows(recipe, table, session)
     with session.progress("permutations"), session.capture_warnings():
-        result = two_sample_test(
+        result = mean_embedding.two_sample_test(
             recipe.transform(first_table),
             recipe.transform(second_table),
             kernel,
@@ -137,8 +139,6 @@ def independence(
     """Test whether two groups of columns of DATA are independent (HSIC)."""
     import numpy as np
 
-    from ...models.mean_embedding import independence_test
-
     source = data.open(session)
     table = source.table()
     recipes = []
@@ -153,7 +153,7 @@ def independence(
     with session.progress("permutations"), session.capture_warnings():
         complete = np.intersect1d(recipes[0].kept_rows(table), recipes[1].kept_rows(table))
         X, Y = (recipe.transform(table.take(complete)) for recipe in recipes)
-        result = independence_test(
+        result = mean_embedding.independence_test(
             X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed
         )
     if len(complete) < len(table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cached_property
@@ -21,6 +21,7 @@ from ._table import (
     Table,
     TableError,
     column_from_texts,
+    import_pyarrow,
     integer_column,
     kind_of,
     refuse_repeated_names,
@@ -46,16 +47,11 @@ class ArrowSource(Source):
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, Any, int]]:
         """Yield the reader, its schema, and the number of record batches (0 if unknown)."""
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        except ImportError:
-            raise TableError(
-                f"reading {self.name} requires pyarrow, which is not installed - try: "
-                f"pip install 'mercer[cli]'"
-            ) from None
+        pa = import_pyarrow(f"reading {self.name}")
         try:
             if self.parquet:
+                import pyarrow.parquet as pq
+
                 with pq.ParquetFile(self.path) as file:
                     yield file, file.schema_arrow, 0
                 return
@@ -161,10 +157,13 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
 
     types = pa.types
     value_type = column.type.value_type if types.is_dictionary(column.type) else column.type
+
+    def floats_of(array: Any) -> np.ndarray:
+        numbers = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return np.asarray(numbers, dtype=float)
+
     if types.is_integer(value_type) or (types.is_decimal(value_type) and value_type.scale <= 0):
-        floats = np.asarray(
-            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
-        )
+        floats = floats_of(column)
         if kind != TEXT and not np.any(np.abs(floats) >= MAX_EXACT):
             return floats
         values = [None if v is None else int(v) for v in column.to_pylist()]
@@ -172,9 +171,7 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
     if types.is_decimal(value_type):  # use float(), which rounds correctly, unlike pyarrow
         return np.array([np.nan if v is None else float(v) for v in column.to_pylist()], float)
     if types.is_boolean(value_type) or types.is_floating(value_type):
-        return np.asarray(
-            column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=float
-        )
+        return floats_of(column)
     if types.is_null(value_type):
         return np.full(len(column), np.nan)
     if (
@@ -189,9 +186,7 @@ def arrow_column(source: str, name: str, column: Any, kind: str | None = None) -
         or types.is_large_string(value_type)
         or types.is_string_view(value_type)
     ):
-        texts = np.empty(len(column), dtype=object)
-        texts[:] = column.to_pylist()
-        return texts
+        return column_from_texts(column.to_pylist())
     raise TableError(
         f"{source}, column {name!r}: values of type {column.type} are neither numbers nor "
         f"text - convert the column, or remove it from the file"
@@ -253,11 +248,18 @@ def table_from_frame(frame: Any, name: str = "the DataFrame") -> Table:
     library = _library(frame)
     names = [str(n) for n in (frame.column_names if library == "pyarrow" else frame.columns)]
     refuse_repeated_names(name, names)
-    convert = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
+    values: Iterable[Any]
+    if library == "pandas":
+        values = (_pandas_values(frame.iloc[:, j]) for j in range(frame.shape[1]))
+    elif library == "polars":
+        values = map(_polars_values, frame.get_columns())
+    else:
+        values = (column.combine_chunks() for column in frame.columns)
     columns, booleans = dict[str, np.ndarray](), list[str]()
-    for column_name, (values, kind) in zip(names, convert[str(library)](frame), strict=True):
-        columns[column_name] = _column(name, column_name, values, kind)
-        if columns[column_name].dtype != object and _is_boolean(values):
+    for column_name, cells in zip(names, values, strict=True):
+        column = _column(name, column_name, cells)
+        columns[column_name] = column
+        if column.dtype != object and _is_boolean(cells):
             booleans.append(column_name)
     return Table(columns, name, booleans=tuple(booleans))
 
@@ -276,11 +278,11 @@ def as_table(data: Any) -> Table:
     )
 
 
-def _column(source: str, name: str, values: Any, kind: str) -> np.ndarray:
-    """Return values as a column of a `Table`: float64, or objects for text."""
-    if kind == "float":
+def _column(source: str, name: str, values: Any) -> np.ndarray:
+    """Return floats, a list of objects or a pyarrow array as a column of a `Table`."""
+    if isinstance(values, np.ndarray):
         return np.asarray(values, dtype=np.float64)
-    if kind == "arrow":
+    if not isinstance(values, list):
         return arrow_column(source, name, values)
     cleaned = [None if _is_missing(value) else value for value in values]
     present = [value for value in cleaned if value is not None]
@@ -298,45 +300,29 @@ def _column(source: str, name: str, values: Any, kind: str) -> np.ndarray:
     return column_from_texts(None if v is None else str(v) for v in cleaned)
 
 
-def _from_pandas(frame: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the values of each column, and the conversion to apply to them."""
+def _pandas_values(column: Any) -> np.ndarray | list[Any]:
+    """Return a pandas column as floats if they represent it exactly, otherwise as a list."""
     from pandas.api import types
 
-    for j in range(frame.shape[1]):
-        column = frame.iloc[:, j]
-        dtype = column.dtype
-        if types.is_float_dtype(dtype):
-            yield column.to_numpy(dtype=np.float64, na_value=np.nan), "float"
-        elif types.is_integer_dtype(dtype):
-            floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            yield _exact_integers(floats, column.astype(object).tolist)
-        else:
-            yield column.astype(object).tolist(), "object"
+    if types.is_float_dtype(column.dtype) or types.is_integer_dtype(column.dtype):
+        floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if types.is_float_dtype(column.dtype) or _are_exact(floats):
+            return floats
+    return column.astype(object).tolist()
 
 
-def _from_polars(frame: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the values of each column, and the conversion to apply to them."""
-    for column in frame.get_columns():
-        if column.dtype.is_float():
-            yield column.fill_null(float("nan")).to_numpy(), "float"
-        elif column.dtype.is_integer():
-            floats = column.cast(float).fill_null(float("nan")).to_numpy()
-            yield _exact_integers(floats, column.to_list)
-        else:
-            yield column.to_list(), "object"
+def _polars_values(column: Any) -> np.ndarray | list[Any]:
+    """Return a polars column as floats if they represent it exactly, otherwise as a list."""
+    if column.dtype.is_float() or column.dtype.is_integer():
+        floats = column.cast(float).fill_null(float("nan")).to_numpy()
+        if column.dtype.is_float() or _are_exact(floats):
+            return floats
+    return column.to_list()
 
 
-def _exact_integers(floats: np.ndarray, exact: Callable[[], list[Any]]) -> tuple[Any, str]:
-    """Return integers as floats if float64 represents them exactly, otherwise as a list."""
-    if not np.any(np.abs(floats) >= MAX_EXACT):
-        return floats, "float"
-    return exact(), "object"
-
-
-def _from_arrow(table: Any) -> Iterator[tuple[Any, str]]:
-    """Yield the values of each column, and the conversion to apply to them."""
-    for column in table.columns:
-        yield column.combine_chunks(), "arrow"
+def _are_exact(floats: np.ndarray) -> bool:
+    """Return True if floats that were integers are so small that float64 did not round them."""
+    return not np.any(np.abs(floats) >= MAX_EXACT)
 
 
 def _is_boolean(values: Any) -> bool:

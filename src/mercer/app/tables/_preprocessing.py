@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from shlex import quote
 from typing import Any
 
@@ -14,13 +15,24 @@ import numpy as np
 from ..._core import take
 from ._column_contents import RunningStatistics, inspect_texts
 from ._dataframes import as_table, is_frame
-from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, suggest_name
+from ._table import (
+    GRAPHS,
+    TEXT,
+    Table,
+    TableError,
+    as_texts,
+    column_from_texts,
+    is_number,
+    kind_of,
+    suggest_name,
+)
 from ._table_source import Source
 
 IMPUTE = ("mean", "median", "most_frequent", "drop")
 # If a text column has more distinct values than this, the error message suggests a string kernel
 # instead of one-hot encoding.
 _MAX_CATEGORIES = 100
+_DROPPED = "Rows with missing values were dropped."
 _ALL = "all"  # in `onehot`, this selects all text columns, unless a column is named "all"
 
 
@@ -149,7 +161,7 @@ class Recipe:
         unfitted = replace(self, parts=None)
         if self.points == "vectors":
             return unfitted._fit_vectors(first, names, blocks)
-        for table in _chained([first], blocks):
+        for table in chain([first], blocks):
             unfitted._refuse_missing(table, names)
         return replace(self, parts=(ColumnTransform(names[0], text=self.points == "texts"),))
 
@@ -160,9 +172,8 @@ class Recipe:
         stats = RunningStatistics(len(numeric))
         counts: dict[str, Counter[str]] = {name: Counter() for name in names if name in onehot}
         second = next(blocks, None)
-        rest = [] if second is None else [second]
         n_missing, n_complete = Counter[str](), 0
-        for table in _chained([first, *rest], blocks):
+        for table in chain([first], [] if second is None else [second], blocks):
             self._refuse_text(table, numeric)
             self._refuse_missing(table, names)
             rows = self._complete_rows(table, names)
@@ -343,9 +354,7 @@ class Recipe:
             column = table.columns[name]
             if kind_of(column) != TEXT:
                 continue
-            texts = [
-                i for i, cell in enumerate(column) if cell is not None and not _is_numeric(cell)
-            ]
+            texts = [i for i, cell in enumerate(column) if not is_number(cell)]
             row = texts[0] if texts else 0
             quoted = quote(name)
             content = inspect_texts(Counter(cell for cell in column if cell is not None))
@@ -530,7 +539,7 @@ class Recipe:
         self, part: ColumnTransform, table: Table, rows: np.ndarray
     ) -> None:
         """Raise a TableError if a number could stand for several categories: "1", "01"."""
-        numbers = {c: float(c) for c in part.categories or () if _is_numeric(c)}
+        numbers = {c: float(c) for c in part.categories or () if is_number(c)}
         occurrences = Counter(numbers.values())
         ambiguous = {
             v: c
@@ -587,7 +596,7 @@ class Recipe:
         if kind_of(column) == TEXT:
             content = inspect_texts(Counter(cell for cell in column if cell is not None))
         has_fractions = content is not None and labels and content.is_mostly_numbers
-        has_fractions = has_fractions and any(_is_numeric(cell) and "." in cell for cell in column)
+        has_fractions = has_fractions and any(is_number(cell) and "." in cell for cell in column)
         if content is not None and (
             (content.is_number and not (labels and content.is_identifier))
             or (content.is_mostly_numbers and (not labels or has_fractions))
@@ -671,9 +680,7 @@ class Recipe:
         One-hot encoded columns are not decoded: there is one column per category.
         """
         if self.points != "vectors":
-            column = np.empty(len(points), dtype=object)
-            column[:] = list(points)
-            return {self._parts[0].name: column}
+            return {self._parts[0].name: column_from_texts(points)}
         columns = dict(zip(self.features, np.asarray(points, dtype=float).T, strict=True))
         for part in self._parts:
             if part.categories is None:
@@ -706,35 +713,28 @@ class Recipe:
         """Return sentences that describe the fitted preprocessing."""
         if self.points != "vectors":
             name = self._parts[0].name
-            sentences = [
+            text = (
                 f"The points are the {self.points} of the column {name!r}; no other column is used."
-            ]
-            dropped = ["Rows with missing values were dropped."] * (self.impute == "drop")
-            return sentences + dropped
+            )
+            return [text, *[_DROPPED] * (self.impute == "drop")]
         numeric = [part for part in self._parts if part.categories is None]
         categorical = [part for part in self._parts if part.categories is not None]
         sentences = list[str]()
         if numeric:
-            how = (
-                "standardised to mean 0 and standard deviation 1"
-                if self.standardize
-                else "not scaled"
-            )
-            sentences.append(
-                f"{_count(len(numeric), 'numeric column')}, {how}: {_name_list(numeric)}."
-            )
+            standardised = "standardised to mean 0 and standard deviation 1"
+            how = standardised if self.standardize else "not scaled"
+            count = _count(len(numeric), "numeric column")
+            sentences.append(f"{count}, {how}: {_name_list(numeric)}.")
         for part in categorical:
             values = _count(part.width, "value")
             sentences.append(f"Column {part.name!r} was one-hot encoded: {values}.")
         if self.impute == "drop":
-            sentences.append("Rows with missing values were dropped.")
+            sentences.append(_DROPPED)
         elif self.impute is not None:
             how = self.impute if isinstance(self.impute, str) else f"number {self.impute:g}"
             text = f"Missing numbers were replaced by the {how.replace('_', ' ')}"
-            sentences.append(
-                text
-                + (", missing categories by the most frequent category." if categorical else ".")
-            )
+            more = ", missing categories by the most frequent category" if categorical else ""
+            sentences.append(f"{text}{more}.")
         unused = [*self.ignore, *filter(None, [self.target])]
         if unused:
             sentences.append(f"Columns not used as features: {', '.join(unused)}.")
@@ -761,10 +761,8 @@ def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:
     values = np.asarray(values)
     if len(rows) == n:
         return values
-    missing_value = np.nan if values.dtype.kind == "f" else None
-    expanded = np.full(
-        (n, *values.shape[1:]), missing_value, values.dtype if missing_value is not None else object
-    )
+    shape, is_float = (n, *values.shape[1:]), values.dtype.kind == "f"
+    expanded = np.full(shape, np.nan, values.dtype) if is_float else np.full(shape, None, object)
     expanded[rows] = values
     return expanded
 
@@ -790,9 +788,7 @@ def _is_text(table: Table, name: str) -> bool:
 
 def _categories(column: np.ndarray) -> np.ndarray:
     """Return the values as text, without leading and trailing spaces."""
-    categories = np.empty(len(column), dtype=object)
-    categories[:] = [None if value is None else value.strip() for value in as_texts(column)]
-    return categories
+    return column_from_texts(None if value is None else value.strip() for value in as_texts(column))
 
 
 def label_values(column: np.ndarray) -> np.ndarray:
@@ -815,21 +811,6 @@ def _truncated(cell: str | None, max_length: int = 60) -> str:
 def _total_length(column: np.ndarray) -> int:
     """Return the total number of characters of a column of text."""
     return sum(len(cell) for cell in column if cell is not None)
-
-
-def _is_numeric(cell: str) -> bool:
-    """Return True if a cell can be parsed as a number; 1_000 does not count as a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
-
-
-def _chained(first: list[Table], rest: Iterator[Table]) -> Iterator[Table]:
-    """Yield the tables of a list, and then those of an iterator."""
-    yield from first
-    yield from rest
 
 
 def _count(n: int, what: str) -> str:

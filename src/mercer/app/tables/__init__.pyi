@@ -1,0 +1,27 @@
+from ._open_table import FORMATS, open_blocks, open_table, read_table
+from ._preprocessing import ColumnTransform, Recipe, label_values
+from ._preprocessing import is_missing as is_missing  # used by mercer.app.cli
+from ._table import Table, TableError, as_texts, suggest_name
+from ._table import atomic_file as atomic_file  # used by mercer.app.cli
+from ._table import output_format as output_format  # used by mercer.app.cli
+from ._table import table_writer as table_writer  # used by mercer.app.cli
+from ._table_model import Trained, load_trained, save_trained
+from ._table_source import Source
+
+__all__ = [
+    "FORMATS",
+    "ColumnTransform",
+    "Recipe",
+    "Source",
+    "Table",
+    "TableError",
+    "Trained",
+    "as_texts",
+    "label_values",
+    "load_trained",
+    "open_blocks",
+    "open_table",
+    "read_table",
+    "save_trained",
+    "suggest_name",
+]
