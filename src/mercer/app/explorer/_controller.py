@@ -31,8 +31,8 @@ from ._embeddings import (
     Embedding,
     affordable_kernel_pca,
     as_vectors,
+    embedding_of,
     fit_second_embedding,
-    kernel_pca_embedding,
     second_fit_seconds,
     second_options,
     uses_kernel_distances,
@@ -486,7 +486,7 @@ class Controller:
             if model is not first.model:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)
-                first = kernel_pca_embedding(model, X, first.shown_dims, trained=True)
+                first = embedding_of(model, X, shown_dims=first.shown_dims, trained=True)
             if self._needs_second(fit_request, model):
                 second = fit_second_embedding(
                     fit_request.second, X, scene.features, fit_request.kernel, verbose=True

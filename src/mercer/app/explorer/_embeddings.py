@@ -305,47 +305,38 @@ def affordable_kernel_pca(model: KernelPCA, X: Points) -> tuple[KernelPCA, float
     return model, cost.seconds
 
 
-def kernel_pca_embedding(
-    model: KernelPCA, X: Points, shown_dims: tuple[int, int] = (0, 1), *, trained: bool = False
-) -> Embedding:
-    """Return the embedding of points by a fitted kernel PCA.
-
-    If `trained` is True, the model was fitted to exactly these points.
-    """
-    if not np.any(model.eigenvalues_ > 0):
-        raise ValueError(
-            f"the kernel {model.kernel_} considers all {length(X)} points equal, so "
-            f"there are no components; usual causes are a length scale that is too large and "
-            f"constant columns; try another kernel, or check the data"
-        )
-    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
-    coordinates = getattr(model, "training_scores_", None) if trained else None
-    coordinates = model.transform(X) if coordinates is None else coordinates
-    title = "kernel PCA" if model._components.basis is None else "kernel PCA on landmarks"
-    return Embedding(
-        title, model, np.asarray(coordinates), _valid_dims(shown_dims, coordinates.shape[1])
-    )
-
-
 def embedding_of(
-    model: Any, X: Points, title: str | None = None, *, trained: bool = False
+    model: Any,
+    X: Points,
+    title: str | None = None,
+    shown_dims: tuple[int, int] = (0, 1),
+    *,
+    trained: bool = False,
 ) -> Embedding:
     """Return the embedding of points by any fitted model with `transform`.
 
-    If `trained` is True, the model was fitted to exactly these points.
+    If the dimensions `shown_dims` do not all exist, the first two are shown.  If `trained` is True,
+    the model was fitted to exactly these points.
     """
-    if isinstance(model, KernelPCA):
-        return kernel_pca_embedding(model, X, trained=trained)
-    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
-    coordinates = getattr(model, "embedding_", None) if trained else None
-    coordinates = model.transform(X) if coordinates is None else coordinates
-    titles = {
-        cls: model_title
-        for model_title, cls, parameters in SECOND_MODELS.values()
-        if not parameters
-    }
     name = type(model).__name__
-    return Embedding(title or titles.get(name, name), model, np.asarray(coordinates))
+    titles = {cls: text for text, cls, parameters in SECOND_MODELS.values() if not parameters}
+    title, stored = title or titles.get(name, name), "embedding_"
+    if isinstance(model, KernelPCA):
+        if not np.any(model.eigenvalues_ > 0):
+            raise ValueError(
+                f"the kernel {model.kernel_} considers all {length(X)} points equal, so "
+                f"there are no components; usual causes are a length scale that is too large and "
+                f"constant columns; try another kernel, or check the data"
+            )
+        has_landmarks = model._components.basis is not None
+        title = "kernel PCA on landmarks" if has_landmarks else "kernel PCA"
+        stored = "training_scores_"
+    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
+    coordinates = getattr(model, stored, None) if trained else None
+    coordinates = np.asarray(model.transform(X) if coordinates is None else coordinates)
+    k = coordinates.shape[1]
+    dims_exist = max(shown_dims) < k or k < 2
+    return Embedding(title, model, coordinates, shown_dims if dims_exist else (0, 1))
 
 
 def second_options(X: Points) -> list[tuple[str, str]]:
@@ -398,8 +389,3 @@ def uses_kernel_distances(name: str, X: Points) -> bool:
 def second_fit_seconds(name: str, X: Points) -> float:
     """Return the expected seconds to fit a second embedding; inf if unknown."""
     return 0.0 if name in _FAST_MODELS or length(X) <= _MAX_UNCONFIRMED_POINTS else np.inf
-
-
-def _valid_dims(shown_dims: tuple[int, int], k: int) -> tuple[int, int]:
-    """Return the dimensions to show if all of them exist, otherwise the first two."""
-    return shown_dims if max(shown_dims) < k or k < 2 else (0, 1)

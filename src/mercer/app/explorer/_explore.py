@@ -12,11 +12,18 @@ import numpy as np
 
 from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
-from ..tables import ColumnTransform, Recipe, Table
+from ..tables import (
+    ColumnTransform,
+    Recipe,
+    Table,
+    array_column,
+    column_from_texts,
+    is_missing_value,
+)
 from ._controller import Controller
 from ._embeddings import Embedding, as_vectors, embedding_of, fit_second_embedding, second_options
 from ._scene import Scene
-from ._serialize import asset, large_integers, missing_package, page, script
+from ._serialize import asset, missing_package, page, script
 
 Columns = dict[str, Any]  # columns of a table by name: arrays of numbers or text, or `Graphs`
 _MAX_TABLE_COLUMNS = 2000  # vectors with more columns are left out of the table
@@ -249,23 +256,14 @@ def _embeddings(
 ) -> list[Embedding]:
     """Return the embedding by the model and, if requested, a second embedding."""
     first = [embedding_of(model, X, trained=trained)]
-    if isinstance(second, str) and second == "auto" and not isinstance(model, KernelPCA):
-        second = None
+    if isinstance(second, str) and second == "auto":
+        offered = [key for key, _ in second_options(X)] if isinstance(model, KernelPCA) else []
+        second = next((key for key in ("ppca", "data") if key in offered), None)
     if isinstance(second, str):
-        other = fit_second_embedding(
-            _resolve_second(second, X), X, names, getattr(model, "kernel_", None)
-        )
+        other = fit_second_embedding(second, X, names, getattr(model, "kernel_", None))
     else:
         other = None if second is None else embedding_of(second, X)
     return first if other is None else [*first, other]
-
-
-def _resolve_second(second: str, X: Points) -> str:
-    """Replace "auto" by the key of the default second embedding."""
-    if second != "auto":
-        return second
-    offered = [key for key, _ in second_options(X)]
-    return next(key for key in ("ppca", "data", "none") if key in offered)
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -309,19 +307,8 @@ def _column(values: Any, n: int) -> Any:
     if array.ndim != 1:
         raise ValueError(f"a column needs one value per point, but its shape is {array.shape}")
     if array.dtype.kind in "biuf":
-        cells = large_integers(values if hasattr(values, "dtype") else array)
-        if cells is None:
-            return array.astype(float, copy=False)
-    else:
-        cells = array.tolist()
-    texts = np.empty(n, dtype=object)
-    texts[:] = [None if _is_missing(value) else str(value) for value in cells]
-    return texts
-
-
-def _is_missing(value: object) -> bool:
-    """Return True for None, NaN and the missing values of pandas."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+        return array_column(array)
+    return column_from_texts(None if is_missing_value(v) else str(v) for v in array.tolist())
 
 
 def scene_from_table(

@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from ..tables import array_column, column_from_texts
+
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
 
@@ -73,12 +75,11 @@ def column_message(name: str, values: Any, *, derived: bool = False) -> Message:
     power of ten, by which the browser divides to get the same float64 values.
     """
     message: Message = {"name": name, "derived": derived}
-    cells = large_integers(values)
-    if cells is None and not (isinstance(values, np.ndarray) and values.dtype.kind not in "OUS"):
-        # Objects such as graphs are represented by their repr.
-        is_array = isinstance(values, np.ndarray)
-        cells = values.tolist() if is_array else [repr(value) for value in values]
-    if cells is not None:
+    # Objects such as graphs are represented by their repr.
+    is_array = isinstance(values, np.ndarray)
+    column = array_column(values) if is_array else column_from_texts(map(repr, values))
+    if column.dtype == object:
+        cells = column.tolist()
         texts = ["" if cell is None else str(cell) for cell in cells]
         unique, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
         absent = np.array([cell is None for cell in cells])
@@ -89,37 +90,20 @@ def column_message(name: str, values: Any, *, derived: bool = False) -> Message:
             "data": data,
             "missing": missing,
         }
-    numbers = values.astype(np.float64)
-    absent = np.isnan(numbers)
+    absent = np.isnan(column)
     for decimals in range(_MAX_DECIMALS + 1):
         divisor = 10.0**decimals
-        if not _scale_to_integers(numbers[:_PROBE_SIZE], divisor)[1]:
+        if not _scale_to_integers(column[:_PROBE_SIZE], divisor)[1]:
             continue
-        integers, exact = _scale_to_integers(numbers, divisor)
+        integers, exact = _scale_to_integers(column, divisor)
         if exact:
             data, missing = _pack_integers(integers.astype(np.int64), absent)
             numeric = {"type": "numbers", "data": data, "divisor": divisor, "missing": missing}
             return message | numeric
     with np.errstate(over="ignore"):
-        single = numbers.astype(np.float32)
-    data = single if np.array_equal(single, numbers, equal_nan=True) else numbers
+        single = column.astype(np.float32)
+    data = single if np.array_equal(single, column, equal_nan=True) else column
     return message | {"type": "numbers", "data": data}
-
-
-def large_integers(values: Any) -> list[Any] | None:
-    """Return a column as Python integers if float64 cannot represent all of them, else None.
-
-    `values` is an array, or a column of a data frame; missing values become None.
-    """
-    if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "iu" or not len(values):
-            return None
-        largest = max(-int(values.min()), int(values.max()))
-        return values.tolist() if largest > 2**53 else None
-    if not str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
-        return None
-    cells = [int(cell) if isinstance(cell, (int, np.integer)) else None for cell in values]
-    return cells if any(cell is not None and abs(cell) > 2**53 for cell in cells) else None
 
 
 def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray, bool]:

@@ -1,8 +1,11 @@
+from ._dataframes import is_missing_value as is_missing_value  # used by mercer.app.explorer
 from ._open_table import FORMATS, open_blocks, open_table, read_table
 from ._preprocessing import ColumnTransform, Recipe, label_values
 from ._preprocessing import is_missing as is_missing  # used by mercer.app.cli
 from ._table import Table, TableError, as_texts, suggest_name
+from ._table import array_column as array_column  # used by mercer.app.explorer
 from ._table import atomic_file as atomic_file  # used by mercer.app.cli
+from ._table import column_from_texts as column_from_texts  # used by mercer.app.explorer
 from ._table import output_format as output_format  # used by mercer.app.cli
 from ._table import table_writer as table_writer  # used by mercer.app.cli
 from ._table_model import Trained, load_trained, save_trained

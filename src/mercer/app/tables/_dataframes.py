@@ -284,7 +284,7 @@ def _column(source: str, name: str, values: Any) -> np.ndarray:
         return np.asarray(values, dtype=np.float64)
     if not isinstance(values, list):
         return arrow_column(source, name, values)
-    cleaned = [None if _is_missing(value) else value for value in values]
+    cleaned = [None if is_missing_value(value) else value for value in values]
     present = [value for value in cleaned if value is not None]
     if present and all(isinstance(v, (Real, Decimal, np.bool_)) for v in present):
         if all(isinstance(v, (int, np.integer)) for v in present):
@@ -328,12 +328,12 @@ def _are_exact(floats: np.ndarray) -> bool:
 def _is_boolean(values: Any) -> bool:
     """Return True if the values of a column are True, False or missing."""
     if isinstance(values, list):
-        present = [value for value in values if not _is_missing(value)]
+        present = [value for value in values if not is_missing_value(value)]
         return bool(present) and all(isinstance(value, (bool, np.bool_)) for value in present)
     return str(getattr(values, "type", "")) == "bool"  # values is a pyarrow array
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing_value(value: object) -> bool:
     """Return True if a value is None, NaN, NaT or pandas.NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

@@ -9,11 +9,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, suggest_name
+from ._table import Table, TableError, array_column, suggest_name
 from ._table_source import Source
 
 # Words in array names that identify a training, validation or test set.  A letter may precede the
@@ -189,7 +188,7 @@ class NumpySource(Source):
         for start in range(0, n, rows):
             part = slice(start, start + rows)
             columns = {
-                name: _convert(column[part], kinds[name] if kinds else None)
+                name: array_column(column[part], kinds[name] if kinds else None)
                 for name, column in self._columns.items()
             }
             self.fraction_read = min(1.0, (start + rows) / n)
@@ -203,20 +202,3 @@ def _set_of(name: str) -> str:
             if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):
                 return kind
     return ""
-
-
-def _convert(column: np.ndarray, kind: str | None = None) -> Any:
-    """Return text as an array of objects and numbers as float64.
-
-    Integers become text if `kind` is TEXT, or if float64 cannot represent all of them.
-    """
-    if column.dtype.kind in "US":
-        return (
-            np.char.decode(column, "utf-8").astype(object)
-            if column.dtype.kind == "S"
-            else (column.astype(object))
-        )
-    floats = np.asarray(column, dtype=np.float64)
-    if column.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(floats) >= MAX_EXACT)):
-        return integer_column(column.tolist(), kind)
-    return floats

@@ -191,6 +191,20 @@ def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarra
     return column_from_texts(cleaned)
 
 
+def array_column(array: np.ndarray, kind: str | None = None) -> np.ndarray:
+    """Convert an array to a column: text to an array of objects, and numbers to float64.
+
+    Integers become text if `kind` is TEXT, or if float64 cannot represent all of them.
+    """
+    if array.dtype.kind in "OUS":
+        array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        return array.astype(object, copy=False)
+    floats = np.asarray(array, dtype=np.float64)
+    if array.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(floats) >= MAX_EXACT)):
+        return integer_column(array.tolist(), kind)
+    return floats
+
+
 def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.ndarray:
     """Convert integers to float64 if all can be represented exactly, otherwise to text."""
     rounded = (v is not None and abs(v) > MAX_EXACT and is_rounded(str(v)) for v in values)
