@@ -7,7 +7,6 @@ its results are bit-for-bit identical.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -40,6 +39,7 @@ from ._options import (
 
 SAMPLE_ROWS = 20_000  # landmarks are chosen from a random sample of this many rows
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
+CHECKPOINT = "checkpoint.mercer"
 
 
 MAX_SHOWN = 20_000  # the figure shows at most this many points, evenly spaced in the file
@@ -170,11 +170,12 @@ class PCARun:
             done = int(checkpoint.metadata["blocks"])
             self.session.note(f"resuming the interrupted run after {done} blocks of rows")
         else:
-            if not resume and self._work_path("checkpoint.mercer").exists():
+            if not resume and (self._work_folder / CHECKPOINT).exists():
                 self.session.note(
                     "discarding the checkpoint of an interrupted run; use --resume to continue it"
                 )
-            self._remove_work_folder()
+            if self.output is not None:
+                shutil.rmtree(self._work_folder, ignore_errors=True)
             recipe = self.recipe.fit(self._blocks("columns"))
             self.session.note("\n".join(recipe.describe()))
             model = self._initial_model(recipe)
@@ -187,10 +188,9 @@ class PCARun:
             # Save a checkpoint if the model has been fitted to at least one block.
             if self.output is not None and hasattr(model, "kernel_"):
                 metadata = {"blocks": str(number), "of": self._fingerprint}
-                save_trained(
-                    Trained(_without_run_time(model), recipe, metadata),
-                    self._new_work_path("checkpoint"),
-                )
+                trained = Trained(_without_run_time(model), recipe, metadata)
+                self._work_folder.mkdir(parents=True, exist_ok=True)
+                save_trained(trained, self._work_folder / CHECKPOINT)
         if not hasattr(model, "kernel_"):
             raise TableError(
                 f"{self.source.name}: every row has a missing value, so no rows are "
@@ -236,18 +236,19 @@ class PCARun:
             with atomic_write(None) as file:
                 self._write_embedding(file, parts, recipe, None)
             return
-        self._new_work_path("")  # this creates the work folder
-        with atomic_write(self._new_work_path("embedding.csv")) as file:
+        work = self._work_folder
+        work.mkdir(parents=True, exist_ok=True)
+        with atomic_write(work / "embedding.csv") as file:
             self._write_embedding(file, parts, recipe, figure)
         from ._html_report import report
 
-        save_trained(Trained(model, recipe, self._metadata), self._new_work_path("model.mercer"))
-        figure.draw(self._new_work_path("embedding.png"))
+        save_trained(Trained(model, recipe, self._metadata), work / "model.mercer")
+        figure.draw(work / "embedding.png")
         text = report(figure, self.source, command_line(), self.code())
-        self._new_work_path("report.html").write_text(text, "utf-8")
+        (work / "report.html").write_text(text, "utf-8")
         for name in FILES:
-            os.replace(self._new_work_path(name), self.output / name)
-        self._remove_work_folder()
+            (work / name).replace(self.output / name)
+        shutil.rmtree(work, ignore_errors=True)
         if not self.session.quiet and not self.session.as_json:
             self.session.note(f"\n{model.summary()}\n")
             self.session.note("\n".join(f"wrote {self.output / name}" for name in FILES))
@@ -292,19 +293,10 @@ class PCARun:
     def _metadata(self) -> dict[str, str]:
         return {"command": command_line(), "input": self.source.name, "version": __version__}
 
-    def _work_path(self, name: str) -> Path:
-        return (self.output or Path()) / ".unfinished" / name
-
-    def _new_work_path(self, name: str) -> Path:
-        """Return the path of a file in the work folder, which is created if necessary."""
-        folder = self._work_path("")
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / (f"{name}.mercer" if name == "checkpoint" else name)
-
-    def _remove_work_folder(self) -> None:
-        """Remove the work folder, which contains the unfinished files of interrupted runs."""
-        if self.output is not None:
-            shutil.rmtree(self._work_path(""), ignore_errors=True)
+    @property
+    def _work_folder(self) -> Path:
+        """The folder for the checkpoint and the unfinished files; used only with an output."""
+        return (self.output or Path()) / ".unfinished"
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -316,7 +308,7 @@ class PCARun:
 
     def _checkpoint(self) -> Trained | None:
         """Return the checkpoint of an interrupted run, or None if there is none."""
-        path = self._work_path("checkpoint.mercer")
+        path = self._work_folder / CHECKPOINT
         if self.output is None:
             raise TableError("--resume needs the output folder of the interrupted run (-o FOLDER)")
         if not path.exists():

@@ -1,4 +1,3 @@
-from ._dataframes import is_missing_value as is_missing_value  # used by mercer.app.explorer
 from ._open_table import FORMATS, open_blocks, open_table, read_table
 from ._preprocessing import ColumnTransform, Recipe, label_values
 from ._preprocessing import is_missing as is_missing  # used by mercer.app.cli
@@ -10,6 +9,7 @@ from ._table import output_format as output_format  # used by mercer.app.cli
 from ._table import table_writer as table_writer  # used by mercer.app.cli
 from ._table_model import Trained, load_trained, save_trained
 from ._table_source import Source
+from ._table_source import is_missing_value as is_missing_value  # used by mercer.app.explorer
 
 __all__ = [
     "FORMATS",

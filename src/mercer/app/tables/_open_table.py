@@ -18,10 +18,15 @@ import numpy as np
 
 from ...blocks import ArrayBlocks, Blocks, LocalBlocks, rows_per_block
 from ...datasets import read_fasta, read_tudataset
-from ._dataframes import ArrowSource, InMemorySource, is_frame, table_from_frame
-from ._npy import NumpySource
+from ._binary_files import ArrowSource, NumpySource
 from ._table import Table, TableError, suggest_name
-from ._table_source import STANDARD_INPUT, Source
+from ._table_source import (
+    STANDARD_INPUT,
+    InMemorySource,
+    Source,
+    is_frame,
+    table_from_frame,
+)
 from ._text_files import CsvSource, JsonLinesSource
 
 

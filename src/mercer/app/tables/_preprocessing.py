@@ -14,7 +14,6 @@ import numpy as np
 
 from ..._core import take
 from ._column_contents import RunningStatistics, inspect_texts
-from ._dataframes import as_table, is_frame
 from ._table import (
     GRAPHS,
     TEXT,
@@ -26,7 +25,7 @@ from ._table import (
     kind_of,
     suggest_name,
 )
-from ._table_source import Source
+from ._table_source import Source, as_table, is_frame
 
 IMPUTE = ("mean", "median", "most_frequent", "drop")
 # If a text column has more distinct values than this, the error message suggests a string kernel
