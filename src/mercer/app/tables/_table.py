@@ -109,6 +109,11 @@ class Table:
             return f"line {self.lines[row]}"
         return f"row {self.start + row + 1}"
 
+    def error(self, text: str, column: str | None = None, row: int | None = None) -> TableError:
+        """Return an error about the table, or about one of its columns, rows or cells."""
+        place = self.source if row is None else f"{self.source}, {self.where(row)}"
+        return TableError(f"{place}{'' if column is None else f', column {column!r}'}: {text}")
+
     def write(self, file: TextIO, *, header: bool = True, delimiter: str = ",") -> None:
         """Write the table as CSV, with enough digits to restore all numbers exactly."""
         writer = csv.writer(_UnixLines(file), lineterminator="\r\n", delimiter=delimiter)
