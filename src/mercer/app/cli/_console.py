@@ -54,27 +54,21 @@ class Session:
         """Print a warning to standard error, even if `quiet` is set."""
         click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_use_color())
 
-    def write(self, table: Any, file: TextIO, number: int) -> None:
-        """Write block `number` of a table as CSV, or with --json to stdout as JSON Lines."""
-        if self.as_json and file is sys.stdout:
-            table.write_json(file)
-        else:
-            table.write(file, header=number == 0)
-
     @contextmanager
-    def table(self, output: str | None) -> Iterator[Callable[[Any], None]]:
+    def table(self, output: str | Path | None) -> Iterator[Callable[[tables.Table], None]]:
         """Yield a function that writes the blocks of a table to a file.
 
         The extension of `output` selects the format.  If `output` is None or "-", the blocks are
         written to standard output as CSV, or as JSON Lines with --json.
         """
-        if output in (None, "-"):
+        if output is not None and output != "-":
+            with tables.table_writer(output) as writer:
+                yield writer.write
+        elif self.as_json:
+            yield lambda block: block.write_json(sys.stdout)
+        else:
             numbers = count()
-            yield lambda block: self.write(block, sys.stdout, next(numbers))
-            return
-
-        with tables.table_writer(str(output)) as writer:
-            yield writer.write
+            yield lambda block: block.write(sys.stdout, header=next(numbers) == 0)
 
     def result(self, text: str, **values: Any) -> None:
         """Print the result: `text`, or `values` as JSON with --json."""

@@ -87,29 +87,28 @@ for number, block in enumerate(blocks):
             return
         trained = load_with_recipe(self.model)
         recipe, rows, n = trained.row_recipe, 0, source.shape.rows
-        empty: dict[str, Any] = {}
-        # Blocks in which every row has missing values.  They are written after the first complete
-        # row, which determines the names of the result columns.
-        pending: list[Any] = []
+        results: dict[str, Any] = {}
+        # Blocks that are not written yet.  A block in which every row has missing values is written
+        # together with the next complete row, which determines the names of the result columns.
+        pending: list[tables.Table] = []
         with (
             session.table(output) as write,
             session.capture_warnings(),
             session.progress("rows") as update,
         ):
             for block in source.blocks(recipe.text_columns):
+                pending.append(block)
                 points = recipe.transform(block)
-                rows += length(points)
-                results = values(trained, points) if length(points) else None
-                if results is None and not rows:
-                    pending.append(block)
+                if not length(points):
                     continue
-                if results is not None:
-                    empty = {name: column[:0] for name, column in results.items()}
-                for previous in pending:
-                    write(recipe.result_table(previous, empty, all_rows=True))
+                rows += length(points)
+                results = values(trained, points)
+                write(recipe.result_table(tables.Table.joined(pending), results, all_rows=True))
                 pending.clear()
-                write(recipe.result_table(block, results or empty, all_rows=True))
                 update(source.fraction_read)
+            if rows and pending:
+                empty = {name: column[:0] for name, column in results.items()}
+                write(recipe.result_table(tables.Table.joined(pending), empty, all_rows=True))
             if not rows:
                 raise tables.TableError(
                     f"{source.name}: all {n} rows have missing values, so there are no "

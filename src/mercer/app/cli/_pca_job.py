@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ..tables import (
     load_trained,
     save_trained,
 )
-from ._console import Session, atomic_write
+from ._console import Session
 from ._options import (
     EmbeddingOptions,
     command_line,
@@ -232,14 +232,12 @@ class PCARun:
                 f"and constant columns; try another kernel, or check the data"
             )
         figure = PCAFigure(model, recipe, self.source.shape.rows, self.options.color)
-        if self.output is None:
-            with atomic_write(None) as file:
-                self._write_embedding(file, parts, recipe, None)
-            return
         work = self._work_folder
+        if self.output is None:
+            self._write_embedding(None, parts, figure)
+            return
         work.mkdir(parents=True, exist_ok=True)
-        with atomic_write(work / "embedding.csv") as file:
-            self._write_embedding(file, parts, recipe, figure)
+        self._write_embedding(work / "embedding.csv", parts, figure)
         from ._html_report import report
 
         save_trained(Trained(model, recipe, self._metadata), work / "model.mercer")
@@ -267,25 +265,16 @@ class PCARun:
         )
 
     def _write_embedding(
-        self,
-        file: TextIO,
-        parts: Iterator[tuple[Table, np.ndarray]],
-        recipe: Recipe,
-        figure: PCAFigure | None,
+        self, path: Path | None, parts: Iterator[tuple[Table, np.ndarray]], figure: PCAFigure
     ) -> None:
         """Write the scores as a table, and add the points to the figure."""
-        dropped = rows = self.source.shape.rows
-        for number, (table, scores) in enumerate(parts):
-            dropped -= len(scores)
-            names = (f"component{j + 1}" for j in range(scores.shape[1]))
-            answer = recipe.result_table(
-                table, dict(zip(names, scores.T, strict=True)), self.options.extra_columns
-            )
-            self.session.write(answer, file, number)
-            if figure is not None:
+        with self.session.table(path) as write:
+            for table, scores in parts:
+                columns = {f"component{j + 1}": column for j, column in enumerate(scores.T)}
+                write(figure.recipe.result_table(table, columns, self.options.extra_columns))
                 figure.add(table, scores)
-        if dropped:
-            self.session.note(dropped_rows_message(self.source.name, dropped, rows))
+        if dropped := figure.rows - figure.points:
+            self.session.note(dropped_rows_message(self.source.name, dropped, figure.rows))
 
     # ------------------------------------------------------------------ files
 

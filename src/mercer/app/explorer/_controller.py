@@ -79,23 +79,13 @@ class Worker:
                 self._thread.start()
             self._tasks.put(task)
 
-    def close(self, *, drop: bool = True) -> None:
-        """End the thread after the running task.
-
-        If `drop` is True, queued tasks are discarded; otherwise they are run first.
-        """
+    def close(self) -> None:
+        """Discard the queued tasks, and end the thread after the running task."""
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
-            while drop and not self._tasks.empty():
+            while not self._tasks.empty():
                 self._tasks.get()
             self._tasks.put(None)
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread has ended; call `close` first."""
-        if self._thread is not None:
-            self._thread.join(timeout)
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -431,16 +421,11 @@ class Controller:
 
     def _needs_second(self, fit_request: FitRequest, model: Any) -> bool:
         """Return True if the second embedding must be fitted again for this request."""
+        if fit_request.second != self._initial_fit_request(self.scene).second:
+            return True
         new_kernel = model is not self.scene.embeddings[0].model
-        other = fit_request.second != self._current_second
-        return other or (
-            new_kernel and uses_kernel_distances(fit_request.second, self.scene.training_points)
-        )
-
-    @property
-    def _current_second(self) -> str:
-        """The key of the second embedding that is shown."""
-        return self._initial_fit_request(self.scene).second
+        X = self.scene.training_points
+        return new_kernel and uses_kernel_distances(fit_request.second, X)
 
     def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
         """Return the model to fit (the old model if nothing changes) and the expected seconds."""
@@ -527,25 +512,24 @@ class Controller:
     def _controls_message(self) -> Message:
         """Return the values and options of the controls that change the models."""
         scene, first = self.scene, self.scene.embeddings[0]
-        kernel = first.model.kernel_ if first.is_kernel_pca else None
-        parameters = []
-        if kernel is not None:
-            values = np.exp(kernel.theta).tolist()
+        shown = self._initial_fit_request(scene)
+        parameters: list[Message] = []
+        if shown.kernel is not None:
+            values = np.exp(shown.kernel.theta).tolist()
             parameters = [
                 {"name": name.replace("__", " "), "value": value, "centre": value}
-                for name, value in zip(kernel.theta_names, values, strict=True)
+                for name, value in zip(shown.kernel.theta_names, values, strict=True)
             ]
         options = second_options(scene.points)
-        second = self._current_second
-        if second == "given":
+        if shown.second == "given":
             options = [*options, ("given", scene.embeddings[1].title)]
         return {
-            "kernel": None if kernel is None else repr(kernel),
+            "kernel": None if shown.kernel is None else repr(shown.kernel),
             "parameters": parameters[:12],
-            "components": first.coordinates.shape[1],
+            "components": shown.components,
             "max_components": min(_MAX_COMPONENTS, max(2, len(scene) - 1)),
             "axes": list(first.shown_dims),
-            "second": second,
+            "second": shown.second,
             "second_options": options,
             "can_project": scene.can_project,
             "titles": [e.title for e in scene.embeddings],

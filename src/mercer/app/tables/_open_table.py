@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -149,23 +150,20 @@ def open_table(
     if not file.exists():
         raise TableError(_missing_file_message(file, name))
     kind = format or ("csv" if str(path) == "-" else _format_of(file))
-    options: dict[str, Any] = {"name": name}
-    match kind:
-        case "csv":
-            if delimiter is None and file.name.removesuffix(".gz").endswith(".tsv"):
-                delimiter = "\t"
-            return CsvSource(file, delimiter=delimiter, header=header, **options)
-        case "jsonl":
-            return JsonLinesSource(file, **options)
-        case "parquet" | "arrow":
-            return ArrowSource(file, parquet=kind == "parquet", **options)
-        case "npy":
-            return NumpySource(file, arrays=arrays, **options)
-        case "fasta":
-            return FastaSource(file, **options)
-        case "graphs":
-            return GraphFolderSource(file, **options)
-    raise TableError(f"unknown format {kind!r}; the formats are {', '.join(FORMATS)}")
+    if delimiter is None and file.name.removesuffix(".gz").endswith(".tsv"):
+        delimiter = "\t"
+    readers: dict[str, Callable[..., Source]] = {
+        "csv": partial(CsvSource, delimiter=delimiter, header=header),
+        "jsonl": JsonLinesSource,
+        "parquet": partial(ArrowSource, parquet=True),
+        "arrow": partial(ArrowSource, parquet=False),
+        "npy": partial(NumpySource, arrays=arrays),
+        "fasta": FastaSource,
+        "graphs": GraphFolderSource,
+    }
+    if kind not in readers:
+        raise TableError(f"unknown format {kind!r}; the formats are {', '.join(FORMATS)}")
+    return readers[kind](file, name)
 
 
 def read_table(path: Any, **options: Any) -> Table:
