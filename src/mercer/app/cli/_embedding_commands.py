@@ -117,9 +117,7 @@ def plan(
         table = source.table()
         report_dropped_rows(recipe, table, session)
         points = recipe.transform(table)
-    model = estimators.KernelPCA(
-        options.components, kernel=options.kernel, rank=rank, max_memory=max_memory
-    )
+    model = estimators.KernelPCA(**options.pca_parameters(rank=rank, max_memory=max_memory))
     costs = model.plan(points)
     names = {"method": "eigen_solver", "storage": "storage", "bytes": "memory"}
     names |= {"exact": "exact", "fits": "fits"}

@@ -18,7 +18,7 @@ from ._main import app
 from ._model_commands import load_with_recipe
 from ._options import (
     RBF,
-    Data,
+    ModelOptions,
     code_option,
     data_options,
     grouped,
@@ -60,17 +60,11 @@ method_argument = click.argument("method", type=click.Choice(list(METHODS)))
 
 
 @dataclass(frozen=True)
-class MethodOptions:
-    """The data, the options of a method (target, kernel, parameters, seed) and the output file."""
+class MethodOptions(ModelOptions):
+    """The options of a command that fits one of the `METHODS`."""
 
-    data: Data
-    target: str | None
-    kernel: str | None
-    more: tuple[str, ...]
-    seed: int
+    target: str | None = None
     max_memory: str | None = None
-    output: str | None = None
-    show_code: bool = False
 
     def estimator(self, method: str) -> tuple[type, dict[str, Any], str]:
         """Return the estimator class, its parameters, and the type of its target (`METHODS`)."""

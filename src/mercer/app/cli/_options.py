@@ -218,6 +218,19 @@ def dropped_rows_message(source: str, count: int, rows: int) -> str:
 
 # ---------------------------------------------------------------------- the model
 
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """An input file, the kernel on its rows, parameters of the model (--set), and the output."""
+
+    data: Data
+    kernel: str | None = None
+    more: tuple[str, ...] = ()
+    seed: int = 0
+    output: str | None = None
+    show_code: bool = False
+
+
 seed_option = option("--seed", "Random seed.", type=int, default=0)
 code_option = flag("--show-code", "Print the equivalent Python code and exit.")
 
@@ -312,17 +325,11 @@ class ComponentCount(click.ParamType):
 
 
 @dataclass(frozen=True)
-class EmbeddingOptions:
-    """An input file, the kernel on its rows, and the options of an embedding and its output."""
+class EmbeddingOptions(ModelOptions):
+    """The options of a command that embeds the rows of a file."""
 
-    data: Data
-    kernel: str
-    components: int | float
-    color: str | None
-    seed: int = 0
-    more: tuple[str, ...] = ()
-    output: str | None = None
-    show_code: bool = False
+    components: int | float = 2
+    color: str | None = None
 
     @property
     def extra_columns(self) -> tuple[str, ...]:

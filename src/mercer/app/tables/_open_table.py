@@ -1,7 +1,7 @@
 """Open files: `open_table` as a source of tables, `open_blocks` as blocks for an estimator.
 
-Both select the reader by format.  Of `open_blocks`, at most two blocks are in memory at a time: the
-current block, and the prefetched next block.
+Both select the reader by format.  With `open_blocks`, at most two blocks are in memory at a time:
+the current block, and the prefetched next block.
 """
 
 from __future__ import annotations
