@@ -135,13 +135,14 @@ def test_lines(talk, blobs):
 
 def test_the_newest_question_wins(talk):
     gate = threading.Event()
-    talk.controller._fits.submit(gate.wait, 20)
+    talk.controller._fits.submit(lambda: gate.wait(20))
     for length in (0.5, 1.0, 4.0):
         talk.ask(type="fit", kernel=f"RBF({length})")
     gate.set()
     assert talk.next("embeddings")["controls"]["kernel"] == "RBF(length_scale=4.0)"
-    talk.controller._fits.close(drop=False)
-    talk.controller._fits.join(20)
+    finished = threading.Event()
+    talk.controller._fits.submit(finished.set)
+    assert finished.wait(20)
     assert talk.all("embeddings") == []  # the other two were dropped
     assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 4.0
 
@@ -280,12 +281,13 @@ def test_errors_of_uploads_name_the_file_of_the_user(talk, name, data):
 
 def test_an_invalid_kernel_replaces_a_running_fit(talk):
     gate = threading.Event()
-    talk.controller._fits.submit(gate.wait, 20)
+    talk.controller._fits.submit(lambda: gate.wait(20))
     talk.ask(type="fit", kernel="RBF(4.0)", token=1)
     talk.ask(type="fit", kernel="RBF(4.0", token=2)
     gate.set()
-    talk.controller._fits.close(drop=False)
-    talk.controller._fits.join(20)
+    finished = threading.Event()
+    talk.controller._fits.submit(finished.set)
+    assert finished.wait(20)
     assert talk.all("embeddings") == []
     assert [(one["token"], bool(one["error"])) for one in talk.all("state")] == [(2, True)]
     assert talk.controller.scene.embeddings[0].model.kernel_.length_scale == 2.0

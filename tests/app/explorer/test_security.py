@@ -553,7 +553,7 @@ def test_a_failure_in_a_handler_is_one_line_in_the_log(served, monkeypatch, capl
     def fail(title, nonce):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("mercer.app.explorer._http.served_page", fail)
+    monkeypatch.setattr("mercer.app.explorer._server.served_page", fail)
     with caplog.at_level(logging.WARNING):
         answer = asked(served)
     assert answer.status == 500 and answer.body == b"500\n" and is_strict(answer)

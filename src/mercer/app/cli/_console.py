@@ -5,6 +5,7 @@ Results are written to standard output, and messages to standard error.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -18,6 +19,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
+
+from .. import tables
+
+Command = Callable[..., Any]  # a function that click calls with the values of the options
+Decorator = Callable[[Command], Command]
 
 # Exit codes of the command, in addition to 0 for success and 2, which click uses for a usage error.
 FAILED, NOT_CONVERGED, INTERRUPTED = 1, 3, 130
@@ -48,28 +54,21 @@ class Session:
         """Print a warning to standard error, even if `quiet` is set."""
         click.echo(click.style("warning: ", fg="yellow") + text, err=True, color=_use_color())
 
-    def write(self, table: Any, file: TextIO, number: int) -> None:
-        """Write block `number` of a table as CSV, or with --json to stdout as JSON Lines."""
-        if self.as_json and file is sys.stdout:
-            table.write_json(file)
-        else:
-            table.write(file, header=number == 0)
-
     @contextmanager
-    def table(self, output: str | None) -> Iterator[Callable[[Any], None]]:
+    def table(self, output: str | Path | None) -> Iterator[Callable[[tables.Table], None]]:
         """Yield a function that writes the blocks of a table to a file.
 
         The extension of `output` selects the format.  If `output` is None or "-", the blocks are
         written to standard output as CSV, or as JSON Lines with --json.
         """
-        if output in (None, "-"):
+        if output is not None and output != "-":
+            with tables.table_writer(output) as writer:
+                yield writer.write
+        elif self.as_json:
+            yield lambda block: block.write_json(sys.stdout)
+        else:
             numbers = count()
-            yield lambda block: self.write(block, sys.stdout, next(numbers))
-            return
-        from ..tables import table_writer
-
-        with table_writer(str(output)) as writer:
-            yield writer.write
+            yield lambda block: block.write(sys.stdout, header=next(numbers) == 0)
 
     def result(self, text: str, **values: Any) -> None:
         """Print the result: `text`, or `values` as JSON with --json."""
@@ -120,7 +119,7 @@ class Session:
         return 0 if self.converged else NOT_CONVERGED
 
 
-def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def session_options(command: Command) -> Command:
     """Add --quiet, --json and --debug to a command, and pass it a `Session` as first argument."""
 
     @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
@@ -147,16 +146,11 @@ def atomic_write(path: str | Path | None) -> Iterator[TextIO]:
     if path is None or str(path) == "-":
         yield sys.stdout
         return
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+    with tables.atomic_file(Path(path)) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8", newline="")
+        yield text
+        text.detach()  # flush the text, and leave the file open
 
 
 class OutputPath(click.Path):
@@ -186,12 +180,10 @@ class TableOutputPath(OutputPath):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the path, or fail if a table cannot be written there."""
-        from ..tables import TableError, output_format
-
         converted = super().convert(value, param, ctx)
         try:
-            output_format(str(converted))
-        except TableError as error:
+            tables.output_format(str(converted))
+        except tables.TableError as error:
             self.fail(str(error), param, ctx)
         return converted
 

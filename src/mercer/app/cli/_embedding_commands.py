@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
 import click
 
+from ... import estimators
+from .. import comparison, explorer, tables
 from ._console import INTERRUPTED, OutputPath, Session, atomic_write, session_options
 from ._main import app
 from ._options import (
     EmbeddingOptions,
     code_option,
     embedding_options,
+    flag,
+    keyword_code,
     memory_option,
     open_table_code,
+    option,
     output_option,
+    positive,
     read_table,
     report_dropped_rows,
     seed_option,
     set_option,
 )
-
-if TYPE_CHECKING:
-    from ..comparison import Comparison
-    from ..tables import Recipe, Source, Table
 
 STREAMED = ("nystroem", "features")  # these methods read the file block by block
 COMPARISON_FILES = ("comparison.csv", "comparison.png", "maps.csv")
@@ -39,18 +40,17 @@ set_pca_option = set_option("Any other parameter of mercer.KernelPCA")
 @app.command()
 @session_options
 @embedding_options()
-@click.option(
+@option(
     "--method",
-    default="auto",
-    show_default=True,
+    "Solver. nystroem and features are approximate and read the file block by block, so that it "
+    "can be larger than memory.",
     type=click.Choice(["auto", "exact", "dense", "krylov", *STREAMED]),
-    help="Solver. nystroem and features are approximate and read the file block by block, so that "
-    "it can be larger than memory.",
+    default="auto",
 )
-@click.option(
+@option(
     "--rank",
-    type=click.IntRange(1),
-    help="Number of landmarks (nystroem) or random features (features), such as 1000.",
+    "Number of landmarks (nystroem) or random features (features), such as 1000.",
+    type=positive,
 )
 @seed_option
 @set_pca_option
@@ -60,19 +60,15 @@ set_pca_option = set_option("Any other parameter of mercer.KernelPCA")
     "embedding is written to standard output.",
     folder=True,
 )
-@click.option("--resume", is_flag=True, help="Resume an interrupted run in FOLDER.")
+@flag("--resume", "Resume an interrupted run in FOLDER.")
 @code_option
 def pca(
     session: Session,
     options: EmbeddingOptions,
     method: str,
     rank: int | None,
-    seed: int,
-    more: tuple[str, ...],
     max_memory: str | None,
-    output: str | None,
     resume: bool,
-    show_code: bool,
 ) -> None:
     r"""Compute the kernel principal components of the rows of DATA.
 
@@ -86,24 +82,14 @@ def pca(
     """
     from ._pca_job import PCARun
 
-    parameters = options.pca_parameters(
-        seed, more, eigen_solver=method, rank=rank, max_memory=max_memory
-    )
-    source, recipe = options.open(session)
-    run = PCARun(
-        source=source,
-        read_options=options.data.read_options,
-        recipe=recipe,
-        parameters=parameters,
-        color=options.color,
-        output=None if output is None else Path(output),
-        command=shlex.join(["mercer", *(word for word in sys.argv[1:] if word != "--resume")]),
-        session=session,
-    )
-    if show_code:
+    parameters = options.pca_parameters(eigen_solver=method, rank=rank, max_memory=max_memory)
+    run = PCARun(session, options, *options.open(session), parameters)
+    if options.show_code:
         click.echo(run.code(), nl=False)
-        return
-    run.fit_out_of_core(resume=resume) if method in STREAMED else run.fit_in_memory()
+    elif method in STREAMED:
+        run.fit_out_of_core(resume=resume)
+    else:
+        run.fit_in_memory()
 
 
 @app.command()
@@ -122,8 +108,6 @@ def plan(
     """
     import numpy as np
 
-    from ...estimators import KernelPCA
-
     source, recipe = options.open(session)
     recipe = recipe.fit(source.blocks())
     if recipe.points == "vectors":  # the estimates depend only on the shape of the points
@@ -133,7 +117,7 @@ def plan(
         table = source.table()
         report_dropped_rows(recipe, table, session)
         points = recipe.transform(table)
-    model = KernelPCA(options.components, kernel=options.kernel, rank=rank, max_memory=max_memory)
+    model = estimators.KernelPCA(**options.pca_parameters(rank=rank, max_memory=max_memory))
     costs = model.plan(points)
     names = {"method": "eigen_solver", "storage": "storage", "bytes": "memory"}
     names |= {"exact": "exact", "fits": "fits"}
@@ -154,10 +138,12 @@ class ImageShape(click.ParamType):
 
     name = "shape"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
         """Convert text such as "8x8" to a tuple such as (8, 8)."""
         try:
-            shape = tuple(int(part) for part in str(value).lower().split("x"))
+            shape = tuple(int(part) for part in value.lower().split("x"))
         except ValueError:
             shape = ()
         if len(shape) not in (2, 3) or min(shape) < 1 or shape[2:] not in ((), (1,), (3,)):
@@ -168,42 +154,33 @@ class ImageShape(click.ParamType):
 @app.command()
 @session_options
 @embedding_options()
-@click.option(
+@option(
     "--second",
+    "Second embedding to show: data (two columns of the data), ppca, gplvm, ..., or none.",
+    "NAME",
     default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="Second embedding to show: data (two columns of the data), ppca, gplvm, ..., or none.",
 )
-@click.option(
+@option(
     "--image-shape",
+    "Show points as images of this shape, such as 8x8, or 32x32x3 for colour images.",
     type=ImageShape(),
-    help="Show points as images of this shape, such as 8x8, or 32x32x3 for colour images.",
 )
-@click.option(
-    "--new", metavar="FILE", help="File with new rows to project into the same embeddings."
-)
+@option("--new", "File with new rows to project into the same embeddings.", "FILE")
 @seed_option
 @set_pca_option
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    help="Port of the server; by default any free port.",
-)
-@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
-@click.option(
+@option("--port", "Port of the server; by default any free port.", type=click.IntRange(0, 65535))
+@flag("--no-browser", "Print the address without opening a browser.")
+@option(
     "--export",
+    "Write a self-contained HTML page and exit; - for standard output.",
+    "FILE",
     type=OutputPath(dir_okay=False),
-    metavar="FILE",
-    help="Write a self-contained HTML page and exit; - for standard output.",
 )
-@click.option(
+@option(
     "--preimages",
+    "With --export: include pre-images for an N x N grid of positions.",
+    "N",
     type=click.IntRange(0, 100),
-    default=0,
-    metavar="N",
-    help="With --export: include pre-images for an N x N grid of positions.",
 )
 def explore(
     session: Session,
@@ -211,12 +188,10 @@ def explore(
     second: str,
     image_shape: tuple[int, ...] | None,
     new: str | None,
-    seed: int,
-    more: tuple[str, ...],
-    port: int,
+    port: int | None,
     no_browser: bool,
     export: str | None,
-    preimages: int,
+    preimages: int | None,
 ) -> None:
     r"""Explore the rows of DATA interactively in a browser.
 
@@ -230,22 +205,19 @@ def explore(
       mercer explore data.csv --color label
       mercer explore digits.csv --color digit --image-shape 8x8 --export digits.html
     """
-    from ...estimators import KernelPCA
-    from ..explorer import Explorer, affordable_kernel_pca, file_stamp, scene_from_table, serve
-
     data = options.data
 
-    def read() -> Any:
+    def read() -> tuple[tables.Source, explorer.Scene]:
         source, recipe = options.open(session)
         table, recipe = read_table(session, source, recipe, describe=False)
-        requested = KernelPCA(**options.pca_parameters(seed, more))
-        model, _ = affordable_kernel_pca(requested, recipe.transform(table))
+        requested = estimators.KernelPCA(**options.pca_parameters())
+        model, _ = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
             session.note(
                 "exact kernel PCA would take too long; using a Nyström approximation instead"
             )
         with session.progress("embeddings"), session.capture_warnings():
-            scene = scene_from_table(
+            scene = explorer.scene_from_table(
                 title=source.title,
                 table=table,
                 recipe=recipe,
@@ -260,20 +232,21 @@ def explore(
         return source, scene
 
     watched = Path(data.path) if data.path != "-" else None
-    stamp = file_stamp(watched)
+    stamp = explorer.file_stamp(watched)
     source, scene = read()
     if export is not None:
         with session.progress("pre-images"), session.capture_warnings():
-            text = Explorer(scene).html(preimages=preimages)
+            text = explorer.Explorer(scene).html(preimages=preimages or 0)
         with atomic_write(export) as file:
             file.write(text)
         if export != "-":
             session.note(f"wrote {export}")
             session.result("", file=export, rows=len(scene), bytes=len(text.encode()))
         return
-    server = serve(
+
+    server = explorer.serve(
         lambda: scene,
-        port=port,
+        port=port or 0,
         title=scene.title,
         reload=None if watched is None else lambda: read()[1],
         watched=watched,
@@ -318,26 +291,24 @@ def _exit_at_once(temporary: Path | None) -> NoReturn:
     "Column that colours the points; it is not used as a feature. If it contains labels, the table "
     "also shows the nearest-neighbour classification errors of each embedding.",
 )
-@click.option(
-    "-m",
-    "--models",
-    multiple=True,
-    metavar="NAMES",
-    help="Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
+@option(
+    "-m --models",
+    "Comma-separated models: PCA, PPCA, kernel PCA, MDS, Sammon, autoencoder, GPLVM, "
     "Bayesian GPLVM; by default all models that are fast enough for the number of points.",
+    "NAMES",
+    multiple=True,
 )
-@click.option(
+@option(
     "--neighbors",
-    type=click.IntRange(1),
+    "Number of neighbours for trustworthiness and continuity.",
+    type=positive,
     default=10,
-    show_default=True,
-    help="Number of neighbours for trustworthiness and continuity.",
 )
-@click.option(
+@option(
     "--rows",
-    type=click.IntRange(3),
-    help="Number of randomly chosen points on which the embeddings are evaluated; by default "
+    "Number of randomly chosen points on which the embeddings are evaluated; by default "
     "all points if there are at most 5000, otherwise 2000.",
+    type=click.IntRange(3),
 )
 @seed_option
 @memory_option()
@@ -353,10 +324,7 @@ def compare(
     models: tuple[str, ...],
     neighbors: int,
     rows: int | None,
-    seed: int,
     max_memory: str | None,
-    output: str | None,
-    show_code: bool,
 ) -> None:
     r"""Compare embeddings of the rows of DATA by several models.
 
@@ -369,9 +337,6 @@ def compare(
       mercer compare data.csv --models "PCA,Sammon,autoencoder"
       mercer compare dna.fasta --kernel "Normalized(Spectrum(3))"
     """
-    from ..comparison import compare as compare_models
-    from ..tables import label_values
-
     names = [name.strip() for text in models for name in text.split(",") if name.strip()]
     arguments: dict[str, Any] = {
         "models": names or None,
@@ -379,87 +344,83 @@ def compare(
         "kernel": options.kernel,
         "rows": rows,
         "n_neighbors": neighbors,
-        "random_state": seed,
+        "random_state": options.seed,
         "max_memory": max_memory,
     }
     arguments = {name: value for name, value in arguments.items() if value is not None}
     source, recipe = options.open(session)
-    if show_code:
+    if options.show_code:
         click.echo(_comparison_code(source, options, recipe, arguments), nl=False)
         return
     table, recipe = read_table(session, source, recipe)
     y = None
     if options.color is not None:
-        y = label_values(table.column(options.color))[recipe.kept_rows(table)]
+        y = tables.label_values(table.column(options.color))[recipe.kept_rows(table)]
     with session.progress("embeddings"), session.capture_warnings():
-        comparison = compare_models(recipe.transform(table), y, **arguments)
+        result = comparison.compare(recipe.transform(table), y, **arguments)
     files = []
-    if output is not None:
-        files = [str(Path(output) / name) for name in COMPARISON_FILES]
-        _write_comparison(comparison, Path(output), recipe, table, options, session)
-        session.note(f"\n{comparison}\n")
+    if options.output is not None:
+        files = [str(Path(options.output) / name) for name in COMPARISON_FILES]
+        _write_comparison(result, Path(options.output), recipe, table, options, session)
+        session.note(f"\n{result}\n")
         session.note("\n".join(f"wrote {file}" for file in files))
-    columns = comparison.table
+    columns = result.table
     session.result(
-        "" if files else comparison.summary(),
+        "" if files else result.summary(),
         files=files,
-        rows=comparison.n_points,
-        evaluated=comparison.n_evaluated,
-        neighbors=comparison.n_neighbors,
+        rows=result.n_points,
+        evaluated=result.n_evaluated,
+        neighbors=result.n_neighbors,
         models=[
             dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
         ],
-        left_out=comparison.left_out,
+        left_out=result.left_out,
     )
 
 
 def _write_comparison(
-    comparison: Comparison,
+    result: comparison.Comparison,
     folder: Path,
-    recipe: Recipe,
-    table: Table,
+    recipe: tables.Recipe,
+    table: tables.Table,
     options: EmbeddingOptions,
     session: Session,
 ) -> None:
     """Write all files to a temporary folder, and move them to `folder` when all are complete."""
     import numpy as np
 
-    from ..tables import Table as OutputTable
-
-    columns = {name: np.asarray(values) for name, values in comparison.table.items()}
+    columns = {name: np.asarray(values) for name, values in result.table.items()}
     coordinates = {
-        f"{name} {j + 1}": Z[:, j] for name, Z in comparison.maps.items() for j in range(Z.shape[1])
+        f"{name} {j + 1}": Z[:, j] for name, Z in result.maps.items() for j in range(Z.shape[1])
     }
-    results = recipe.result_table(table, coordinates, options.extra_columns)
-    work = folder / ".unfinished-comparison"
-    work.mkdir(parents=True, exist_ok=True)
-    try:
+    embeddings = recipe.result_table(table, coordinates, options.extra_columns)
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".unfinished-", dir=folder) as temporary:
+        work = Path(temporary)
         with atomic_write(work / "comparison.csv") as file:
-            OutputTable(columns, "comparison").write(file, header=True)
+            tables.Table(columns, "comparison").write(file)
         with atomic_write(work / "maps.csv") as file:
-            results.write(file, header=True)
+            embeddings.write(file)
         try:
-            _draw_comparison(comparison, work / "comparison.png", options.color)
+            _draw_comparison(result, work / "comparison.png", options.color)
         except ValueError as error:  # there are more classes than distinguishable colours
             session.warn(f"the figure uses a single colour: {error}")
-            _draw_comparison(replace(comparison, y=None), work / "comparison.png", None)
+            _draw_comparison(replace(result, y=None), work / "comparison.png", None)
         for name in COMPARISON_FILES:
             (work / name).replace(folder / name)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
-def _draw_comparison(comparison: Comparison, path: Path, color: str | None) -> None:
+def _draw_comparison(result: comparison.Comparison, path: Path, color: str | None) -> None:
     """Draw the embeddings of evenly spaced points, and save the figure."""
     from matplotlib.figure import Figure
 
     from ._pca_job import MAX_SHOWN, evenly_spaced
 
-    shown = evenly_spaced(comparison.n_points, MAX_SHOWN)
-    rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in comparison.rows]
-    y = None if comparison.y is None else comparison.y[shown]
+    shown = evenly_spaced(result.n_points, MAX_SHOWN)
+    rows = [row if row.Z is None else replace(row, Z=row.Z[shown]) for row in result.rows]
+    y = None if result.y is None else result.y[shown]
     figure = Figure(layout="constrained")
-    grid = replace(comparison, rows=tuple(rows), y=y).plot(figure)[0].get_gridspec()
+    grid = replace(result, rows=tuple(rows), y=y).plot(figure)[0].get_gridspec()
     figure.set_size_inches(4.2 * grid.ncols, 4.2 * grid.nrows + 0.6)
     if y is not None and not figure.legends:  # the last axes are a colour bar
         figure.axes[-1].set_ylabel(str(color))
@@ -467,21 +428,24 @@ def _draw_comparison(comparison: Comparison, path: Path, color: str | None) -> N
 
 
 def _comparison_code(
-    source: Source, options: EmbeddingOptions, recipe: Recipe, arguments: dict[str, Any]
+    source: tables.Source,
+    options: EmbeddingOptions,
+    recipe: tables.Recipe,
+    arguments: dict[str, Any],
 ) -> str:
     """Return the Python code that is equivalent to `mercer compare`."""
     color = options.color
     labels = f"label_values(table.column({color!r}))[recipe.kept_rows(table)]"
-    further = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    further = keyword_code(arguments)
     return f'''"""Embeddings of {source.title}: equivalent to `mercer compare`."""
 
 from mercer import compare
 from mercer.app.tables import Recipe, {"label_values, " if color else ""}open_table
 
-table = {open_table_code(source, options.data.read_options)}.table()
+table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)
 y = {None if color is None else labels}
-comparison = compare(recipe.transform(table), y{further})
+comparison = compare(recipe.transform(table), y, {further})
 print(comparison)
 comparison.plot()[0].figure.savefig("comparison.png", dpi=150)
 '''

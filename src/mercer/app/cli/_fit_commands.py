@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ._console import Session, session_options
+import mercer
+
+from .. import tables
+from ._console import Command, Session, session_options
 from ._main import app
 from ._model_commands import load_with_recipe
 from ._options import (
     RBF,
-    Data,
-    call_code,
+    ModelOptions,
     code_option,
     data_options,
     grouped,
     kernel_option,
+    keyword_code,
     memory_option,
     open_table_code,
+    option,
     output_option,
     parse_parameters,
     read_table,
@@ -34,53 +39,46 @@ from ._options import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..tables import Recipe, Source, Table
 
-METHODS = {  # for each method: estimator class, and type of the target ("" for none)
-    "ridge": ("KernelRidge", "numbers"),
-    "gp": ("GaussianProcessRegressor", "numbers"),
-    "logistic": ("KernelLogisticRegression", "labels"),
-    "svc": ("SVC", "labels"),
-    "svr": ("SVR", "numbers"),
-    "oneclass": ("OneClassSVM", ""),
-    "kmeans": ("KernelKMeans", ""),
-    "fisher": ("KernelFisherDiscriminant", "labels"),
+# For each method: estimator class, type of the target ("" for none), and parameters other than the
+# defaults of the estimator.  Without an intercept, predictions would shrink towards 0.
+METHODS: dict[str, tuple[str, str, dict[str, object]]] = {
+    "ridge": ("KernelRidge", "numbers", {"fit_intercept": True}),
+    "gp": (
+        "GaussianProcessRegressor",
+        "numbers",
+        {"kernel": f"{RBF} + White(noise=0.1)", "normalize_y": True},
+    ),
+    "logistic": ("KernelLogisticRegression", "labels", {}),
+    "svc": ("SVC", "labels", {}),
+    "svr": ("SVR", "numbers", {}),
+    "oneclass": ("OneClassSVM", "", {}),
+    "kmeans": ("KernelKMeans", "", {}),
+    "fisher": ("KernelFisherDiscriminant", "labels", {}),
 }
 method_argument = click.argument("method", type=click.Choice(list(METHODS)))
 
 
 @dataclass(frozen=True)
-class MethodOptions:
-    """The data and the options of a method: target, kernel, parameters and random seed."""
+class MethodOptions(ModelOptions):
+    """The options of a command that fits one of the `METHODS`."""
 
-    data: Data
-    target: str | None
-    kernel: str | None
-    more: tuple[str, ...]
-    seed: int
+    target: str | None = None
+    max_memory: str | None = None
 
-    def estimator(
-        self, method: str, max_memory: str | None = None
-    ) -> tuple[type, dict[str, Any], str]:
+    def estimator(self, method: str) -> tuple[type, dict[str, Any], str]:
         """Return the estimator class, its parameters, and the type of its target (`METHODS`)."""
-        from inspect import signature
-
-        import mercer
-
-        name, targets = METHODS[method]
+        name, targets, defaults = METHODS[method]
         cls = getattr(mercer, name)
-        kernel: str | None = self.kernel or RBF
-        options = {"kernel": kernel, "random_state": self.seed, "max_memory": max_memory}
-        if method == "ridge":  # without an intercept, predictions would shrink towards 0
-            options["fit_intercept"] = True
-        if method == "gp":  # add noise to the kernel, and standardise the targets
-            kernel = self.kernel or f"{RBF} + White(noise=0.1)"
-            options |= {"kernel": kernel, "normalize_y": True}
+        given = {"kernel": self.kernel, "random_state": self.seed, "max_memory": self.max_memory}
         known = signature(cls).parameters
-        options = {key: v for key, v in options.items() if key in known and v is not None}
-        return cls, options | parse_parameters(cls, self.more), targets
+        given = {key: v for key, v in given.items() if key in known and v is not None}
+        options = {"kernel": RBF} | defaults | given | parse_parameters(cls, self.more)
+        return cls, options, targets
 
-    def open(self, session: Session, parameters: dict[str, Any]) -> tuple[Source, Recipe]:
+    def open(
+        self, session: Session, parameters: dict[str, Any]
+    ) -> tuple[tables.Source, tables.Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
         source = self.data.open(session)
         return source, self.data.recipe(source, parameters.get("kernel"), self.target)
@@ -89,14 +87,14 @@ class MethodOptions:
 _method_group = grouped(
     "options",
     MethodOptions,
-    click.option("--target", metavar="NAME", help="Column to predict."),
+    option("--target", "Column to predict.", "NAME"),
     kernel_option(None),
     set_option(),
     seed_option,
 )
 
 
-def method_options(command: Any) -> Any:
+def method_options(command: Command) -> Command:
     """Add DATA and the options of a method to a command, which receives `MethodOptions`."""
     return data_options(_method_group(command))
 
@@ -123,14 +121,7 @@ def _centring_message(parameters: dict[str, Any]) -> str:
 @memory_option()
 @output_option("Output file for the model; if omitted, only a summary is printed.")
 @code_option
-def fit(
-    session: Session,
-    method: str,
-    options: MethodOptions,
-    max_memory: str | None,
-    output: str | None,
-    show_code: bool,
-) -> None:
+def fit(session: Session, method: str, options: MethodOptions) -> None:
     r"""Fit a model to DATA, and save it with its preprocessing.
 
     The default kernel is RBF(length_scale='median'). A Gaussian process (gp) adds White(noise=0.1)
@@ -142,10 +133,10 @@ def fit(
       mercer fit ridge houses.csv --target price --standardize -o model.mercer
       mercer fit svc cells.parquet --target kind --set C=10 -o model.mercer
     """
-    cls, parameters, targets = options.estimator(method, max_memory)
+    cls, parameters, targets = options.estimator(method)
     source, recipe = options.open(session, parameters)
     labels = targets == "labels"
-    if show_code:
+    if options.show_code:
         y = f", recipe.targets(table, labels={labels})" if targets else ""
         click.echo(
             f'''"""Equivalent of `mercer fit {method}` on {source.title}."""
@@ -153,11 +144,11 @@ def fit(
 from mercer import {cls.__name__}
 from mercer.app.tables import Recipe, Trained, open_table, save_trained
 
-table = {open_table_code(source, options.data.read_options)}.table()
+table = {open_table_code(source, options.data)}.table()
 recipe = {recipe!r}.fit(table)
 X = recipe.transform(table)
-model = {call_code(cls.__name__, parameters)}.fit(X{y})
-save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
+model = {cls.__name__}({keyword_code(parameters)}).fit(X{y})
+save_trained(Trained(model, recipe), {options.output or "model.mercer"!r})'''
         )
         return
     table, recipe = read_table(session, source, recipe)
@@ -166,7 +157,7 @@ save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
     y_args = (recipe.targets(table, labels=labels),) if targets else ()
     with session.progress(method), session.capture_warnings():
         model = cls(**parameters).fit(recipe.transform(table), *y_args)
-    save_model(session, model, recipe, source, output)
+    save_model(session, model, recipe, source, options.output)
     report = getattr(model, "report_", None)
     text = f"{cls.__name__}({model.kernel_})\n{report or ''}".strip()
     session.result(
@@ -174,17 +165,17 @@ save_trained(Trained(model, recipe), {output or "model.mercer"!r})'''
         estimator=cls.__name__,
         kernel=repr(model.kernel_),
         status=None if report is None else report.status.value,
-        file=output,
+        file=options.output,
     )
 
 
-def _rows_with_target(recipe: Recipe, target: str, table: Table, session: Session) -> Table:
+def _rows_with_target(
+    recipe: tables.Recipe, target: str, table: tables.Table, session: Session
+) -> tables.Table:
     """Return the table without the rows whose target is missing, and warn if there are any."""
     import numpy as np
 
-    from ..tables import is_missing
-
-    rows = np.flatnonzero(~is_missing(table.column(target)))
+    rows = np.flatnonzero(~tables.is_missing(table.column(target)))
     if len(rows) < len(table):
         session.warn(
             f"{len(table) - len(rows)} of {len(table)} rows have no target value and are not scored"
@@ -196,8 +187,6 @@ def _rows_with_target(recipe: Recipe, target: str, table: Table, session: Sessio
 
 def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, session: Session) -> None:
     """Warn if some labels are unknown to the classifier; raise an error if all are unknown."""
-    from ..tables import TableError
-
     if classes is None:
         return
     known = set(classes.tolist())
@@ -209,7 +198,7 @@ def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, sessio
         f"{unknown[0]!r}; the labels of the model are {', '.join(map(repr, classes.tolist()[:8]))}"
     )
     if len(unknown) == len(y):
-        raise TableError(
+        raise tables.TableError(
             f"{message}. Usually the labels are spelled differently in the two files; use the "
             f"spelling of the training data"
         )
@@ -220,19 +209,8 @@ def _check_labels(y: np.ndarray, classes: np.ndarray | None, source: str, sessio
 @session_options
 @click.argument("model")
 @method_options
-@click.option(
-    "--cv",
-    type=click.IntRange(2),
-    default=5,
-    show_default=True,
-    help="Number of cross-validation folds.",
-)
-def score(
-    session: Session,
-    model: str,
-    options: MethodOptions,
-    cv: int,
-) -> None:
+@option("--cv", "Number of cross-validation folds.", type=click.IntRange(2), default=5)
+def score(session: Session, model: str, options: MethodOptions, cv: int) -> None:
     r"""Cross-validate a method on DATA, or score a saved model on DATA.
 
     MODEL is a method (ridge, gp, logistic, svc, svr or fisher), which is cross-validated, or a
@@ -320,28 +298,19 @@ def _cross_validate(session: Session, method: str, options: MethodOptions, cv: i
 @session_options
 @method_argument
 @method_options
-@click.option(
+@option(
     "--objective",
-    default="loo",
-    show_default=True,
-    type=click.Choice(["loo", "gcv", "likelihood", "alignment"]),
-    help="Objective to optimise: leave-one-out error, generalised cross-validation, marginal "
+    "Objective to optimise: leave-one-out error, generalised cross-validation, marginal "
     "likelihood or kernel-target alignment.",
+    type=click.Choice(["loo", "gcv", "likelihood", "alignment"]),
+    default="loo",
 )
 @output_option("Output file for a model that is fitted with the optimised parameters.")
-def tune(
-    session: Session,
-    method: str,
-    options: MethodOptions,
-    objective: str,
-    output: str | None,
-) -> None:
+def tune(session: Session, method: str, options: MethodOptions, objective: str) -> None:
     """Optimise the kernel parameters and the regularisation of a method.
 
     Uses gradients of the objective. Prints options that can be passed to `mercer fit`.
     """
-    import mercer
-
     cls, parameters, targets = options.estimator(method)
     if not targets:
         raise _no_target(method, "optimise")
@@ -350,8 +319,8 @@ def tune(
     X, y = recipe.transform(table), recipe.targets(table, labels=targets == "labels")
     with session.progress("tuning"), session.capture_warnings():
         result = mercer.tune(cls(**parameters), X, y, objective, random_state=options.seed)
-        model = result.estimator.fit(X, y) if output is not None else result.estimator
-    save_model(session, model, recipe, source, output)
+        model = result.estimator.fit(X, y) if options.output else result.estimator
+    save_model(session, model, recipe, source, options.output)
     session.note(str(result))
     values = model.get_params(deep=False)
     regularisation = {name: values[name] for name in ("alpha", "C") if name in values}

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import signature
 from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..._core import Points
-from ._console import Session, TableOutputPath, session_options
+import mercer
+
+from .. import tables
+from ._console import Command, Session, TableOutputPath, session_options
 from ._main import app
-from ._options import Data, code_option, grouped, input_options, open_table_code, output_option
+from ._options import (
+    Data,
+    code_option,
+    flag,
+    grouped,
+    input_options,
+    open_table_code,
+    option,
+    output_option,
+    positive,
+)
 
 if TYPE_CHECKING:
-    from ..tables import Trained
+    from ..._core import Points
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False))
 
 
-def load_with_recipe(path: str) -> Trained:
+def load_with_recipe(path: str) -> tables.Trained:
     """Load a model with its preprocessing recipe; raise a `TableError` if it has no recipe."""
-    from ..tables import TableError, load_trained
-
-    trained = load_trained(path)
+    trained = tables.load_trained(path)
     if trained.recipe is None:
-        raise TableError(
+        raise tables.TableError(
             f"{path} contains a model without the preprocessing of its columns, usually because it "
             f"was written by mercer.save; save it with mercer.app.tables.save_trained instead"
         )
@@ -45,7 +56,7 @@ class RowResults:
     def write(
         self,
         session: Session,
-        values: Callable[[Trained, Any], dict[str, Any]],
+        values: Callable[[tables.Trained, Any], dict[str, Any]],
         code: str,
     ) -> None:
         """Apply the model to the rows, and write the results block by block.
@@ -54,11 +65,9 @@ class RowResults:
         Python code, which is printed if `show_code` is True.
         """
         from ..._core import length
-        from ..tables import TableError
 
         source, output = self.data.open(session), self.output
         if self.show_code:
-            opened = open_table_code(source, self.data.read_options)
             click.echo(
                 f'''"""Apply a saved model to the rows of a file."""
 
@@ -68,7 +77,7 @@ from mercer.app.tables import load_trained, open_table
 
 trained = load_trained({self.model!r})
 model, recipe = trained.model, trained.row_recipe
-blocks = {opened}.blocks(recipe.text_columns)
+blocks = {open_table_code(source, self.data)}.blocks(recipe.text_columns)
 for number, block in enumerate(blocks):
     X = recipe.transform(block)
 {indent(code, "    ")}
@@ -78,31 +87,30 @@ for number, block in enumerate(blocks):
             return
         trained = load_with_recipe(self.model)
         recipe, rows, n = trained.row_recipe, 0, source.shape.rows
-        empty: dict[str, Any] = {}
-        # Blocks in which every row has missing values.  They are written after the first complete
-        # row, which determines the names of the result columns.
-        pending: list[Any] = []
+        results: dict[str, Any] = {}
+        # Blocks that are not written yet.  A block in which every row has missing values is written
+        # together with the next complete row, which determines the names of the result columns.
+        pending: list[tables.Table] = []
         with (
             session.table(output) as write,
             session.capture_warnings(),
             session.progress("rows") as update,
         ):
             for block in source.blocks(recipe.text_columns):
+                pending.append(block)
                 points = recipe.transform(block)
-                rows += length(points)
-                results = values(trained, points) if length(points) else None
-                if results is None and not rows:
-                    pending.append(block)
+                if not length(points):
                     continue
-                if results is not None:
-                    empty = {name: column[:0] for name, column in results.items()}
-                for previous in pending:
-                    write(recipe.result_table(previous, empty, all_rows=True))
+                rows += length(points)
+                results = values(trained, points)
+                write(recipe.result_table(tables.Table.joined(pending), results, all_rows=True))
                 pending.clear()
-                write(recipe.result_table(block, results or empty, all_rows=True))
                 update(source.fraction_read)
+            if rows and pending:
+                empty = {name: column[:0] for name, column in results.items()}
+                write(recipe.result_table(tables.Table.joined(pending), empty, all_rows=True))
             if not rows:
-                raise TableError(
+                raise tables.TableError(
                     f"{source.name}: all {n} rows have missing values, so there are no "
                     f"results; fill in the missing values, or fit the model with --impute"
                 )
@@ -128,17 +136,15 @@ _output_group = grouped(
 )
 
 
-def row_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def row_options(command: Command) -> Command:
     """Add MODEL, DATA and the options for the output; the command receives `RowResults`."""
     return model_argument(input_options(_output_group(command)))
 
 
-def _model_with(trained: Trained, method: str, instead: str) -> Any:
+def _model_with(trained: tables.Trained, method: str, instead: str) -> Any:
     """Return the model, or raise a `TableError` if it does not have the method."""
-    from ..tables import TableError
-
     if not hasattr(trained.model, method):
-        raise TableError(
+        raise tables.TableError(
             f"{type(trained.model).__name__} has no method {method}; try {instead}, or see what "
             f"the file contains with `mercer info`"
         )
@@ -148,8 +154,8 @@ def _model_with(trained: Trained, method: str, instead: str) -> Any:
 @app.command()
 @session_options
 @row_options
-@click.option("--proba", is_flag=True, help="Also write the probability of each class.")
-@click.option("--std", is_flag=True, help="Also write the standard deviation of each prediction.")
+@flag("--proba", "Also write the probability of each class.")
+@flag("--std", "Also write the standard deviation of each prediction.")
 def predict(session: Session, results: RowResults, proba: bool, std: bool) -> None:
     r"""Predict the target of each row of DATA with a saved MODEL.
 
@@ -168,15 +174,11 @@ def predict(session: Session, results: RowResults, proba: bool, std: bool) -> No
             "\nvalues |= {f'p({c})': p for c, p in zip(model.classes_, model.predict_proba(X).T)}"
         )
 
-    from inspect import signature
-
-    from ..tables import TableError
-
     def values(trained: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(trained, "predict", "mercer transform")
         if std:
             if "return_std" not in signature(fitted.predict).parameters:
-                raise TableError(
+                raise tables.TableError(
                     f"{type(fitted).__name__} does not provide standard deviations; omit --std, or "
                     f"use a model from `mercer fit ridge` or `mercer fit gp`"
                 )
@@ -221,12 +223,13 @@ def denoise(session: Session, results: RowResults) -> None:
     Each row is projected onto the components in the feature space, and its pre-image is computed.
     Numeric columns are transformed back to the units of the file.
     """
-    from ..tables import TableError
 
     def values(trained: Any, X: Points) -> dict[str, Any]:
         fitted = _model_with(trained, "denoise", "a model from `mercer pca`")
         if trained.recipe.points == "graphs":
-            raise TableError("graphs cannot be written to a table; use model.denoise in Python")
+            raise tables.TableError(
+                "graphs cannot be written to a table; use model.denoise in Python"
+            )
         return trained.recipe.inverse_transform(fitted.denoise(X))
 
     results.write(session, values, "values = recipe.inverse_transform(model.denoise(X))")
@@ -235,8 +238,8 @@ def denoise(session: Session, results: RowResults) -> None:
 @app.command()
 @session_options
 @model_argument
-@click.option("-n", "--points", type=click.IntRange(1), help="Number of points in the result.")
-@click.option("--max-error", type=float, help="Largest allowed error; use instead of --points.")
+@option("-n --points", "Number of points in the result.", type=positive)
+@option("--max-error", "Largest allowed error; use instead of --points.", type=float)
 @output_option("Output file for the compressed model.", required=True)
 def compress(
     session: Session, model: str, points: int | None, max_error: float | None, output: str
@@ -245,13 +248,9 @@ def compress(
 
     Prints the error of the approximation.
     """
-    import mercer
-
-    from ..tables import load_trained, save_trained
-
     if (points is None) == (max_error is None):
         raise click.UsageError("give either the number of points (-n) or --max-error, but not both")
-    trained = load_trained(model)
+    trained = tables.load_trained(model)
     with session.progress("compressing"), session.capture_warnings():
         compressed: Any
         if isinstance(trained.model, mercer.Expansion):
@@ -260,7 +259,7 @@ def compress(
         else:
             compressed = mercer.compress(trained.model, points, max_error=max_error)
             reduction = compressed.reduction_
-    save_trained(replace(trained, model=compressed), output)
+    tables.save_trained(replace(trained, model=compressed), output)
     session.note(f"wrote {output}")
     session.result(
         str(reduction)[1:-1],
@@ -279,9 +278,7 @@ def info(session: Session, model: str) -> None:
 
     Prints the estimator, its solver report and the preprocessing of the columns.
     """
-    from ..tables import load_trained
-
-    trained = load_trained(model)
+    trained = tables.load_trained(model)
     fitted, recipe = trained.model, trained.recipe
     if hasattr(fitted, "summary"):
         text_lines = [fitted.summary()]

@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import Any
 
 import click
 
-from ._console import OutputPath, Session
-
-if TYPE_CHECKING:
-    from ..tables import Recipe, Source, Table
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+from ... import estimators
+from .. import tables
+from ._console import Command, Decorator, OutputPath, Session
 
 _FORMATS = ("csv", "jsonl", "parquet", "arrow", "npy", "fasta", "graphs")
 RBF = "RBF(length_scale='median')"  # the default kernel
+positive = click.IntRange(1)  # option type: a positive integer
+
+
+def option(
+    names: str,
+    text: str,
+    metavar: str | None = None,
+    *,
+    type: click.ParamType | builtins.type | None = None,
+    default: object = None,
+    **more: Any,
+) -> Decorator:
+    """Return an option; `names` are separated by spaces, and `text` is the help text.
+
+    The help text contains the default value, unless it is None.
+    """
+    more = {"show_default": default is not None, "metavar": metavar} | more
+    return click.option(*names.split(), type=type, default=default, help=text, **more)
+
+
+def flag(names: str, text: str) -> Decorator:
+    """Return an option without a value."""
+    return click.option(*names.split(), is_flag=True, help=text)
 
 
 def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
@@ -31,9 +52,9 @@ def grouped(name: str, cls: type, *options: Decorator) -> Decorator:
     values of the options.
     """
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Command) -> Command:
         @wraps(command)
-        def run(*args: Any, **values: Any) -> Any:
+        def run(*args: object, **values: object) -> object:
             names = [field.name for field in fields(cls) if field.name in values]
             group = cls(**{field: values.pop(field) for field in names})
             return command(*args, **{name: group}, **values)
@@ -75,35 +96,30 @@ class Data:
         options = {n: getattr(self, n) for n in ("format", "delimiter", "header", "arrays")}
         return {name: value for name, value in options.items() if value not in (None, ())}
 
-    def open(self, session: Session, path: str | None = None) -> Source:
+    def open(self, session: Session, path: str | None = None) -> tables.Source:
         """Open the input file (or `path`, with the same options) and print the notes about it."""
-        from ..tables import open_table
-
-        source = open_table(path or self.path, **self.read_options)
+        source = tables.open_table(path or self.path, **self.read_options)
         for note in source.notes:
             session.note(f"{source.name}: {note}")
         return source
 
     def recipe(
         self,
-        source: Source,
+        source: tables.Source,
         kernel: str | None,
         target: str | None = None,
         exclude: tuple[str, ...] = (),
-    ) -> Recipe:
+    ) -> tables.Recipe:
         """Return the unfitted preprocessing recipe for these options and this kernel.
 
         The recipe ignores the columns in `exclude`, such as the column that colours the points.
         """
-        from ..tables import Recipe
-
         names = set(source.shape.kinds)
-        onehot: Any = _names(self.onehot, names)
-        impute: Any = self.impute
-        if impute is not None:
-            with contextlib.suppress(ValueError):
-                impute = float(impute)
-        return Recipe(
+        onehot = _names(self.onehot, names)
+        impute: str | float | None = self.impute
+        with contextlib.suppress(ValueError, TypeError):
+            impute = float(impute)  # type: ignore[arg-type]
+        return tables.Recipe(
             columns=_names(self.columns, names) or None,
             target=target,
             ignore=(*_names(self.ignore, names), *exclude),
@@ -132,26 +148,25 @@ def _input_kind(kernel: str | None) -> str:
 
 _read_options = (
     click.argument("path", metavar="DATA"),
-    click.option(
+    option(
         "--format",
+        "File format of DATA; by default inferred from the file name.",
         type=click.Choice(_FORMATS),
-        help="File format of DATA; by default inferred from the file name.",
     ),
-    click.option(
+    option(
         "--delimiter",
-        help='Field delimiter of a CSV file: one character, "tab" or "space"; by default detected.',
+        'Field delimiter of a CSV file: one character, "tab" or "space"; by default detected.',
     ),
-    click.option(
+    option(
         "--header/--no-header",
-        default=None,
-        help="Whether the first line of a CSV file contains column names; by default detected.",
+        "Whether the first line of a CSV file contains column names; by default detected.",
     ),
-    click.option(
+    option(
         "--arrays",
-        metavar="NAMES",
-        callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
-        help="Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
+        "Comma-separated names of the arrays to read from a .npz file; X=X_test reads the "
         "array X_test under the name X.",
+        "NAMES",
+        callback=lambda ctx, param, value: tuple(filter(None, (value or "").split(","))),
     ),
 )
 input_options = grouped("data", Data, *_read_options)  # DATA, without preprocessing
@@ -159,33 +174,27 @@ data_options = grouped(
     "data",
     Data,
     *_read_options,
-    click.option(
-        "--columns", multiple=True, metavar="NAMES", help="Comma-separated columns to use."
-    ),
-    click.option(
-        "--ignore", multiple=True, metavar="NAMES", help="Comma-separated columns not to use."
-    ),
-    click.option(
-        "--standardize", is_flag=True, help="Scale each column to mean 0 and standard deviation 1."
-    ),
-    click.option(
+    option("--columns", "Comma-separated columns to use.", "NAMES", multiple=True),
+    option("--ignore", "Comma-separated columns not to use.", "NAMES", multiple=True),
+    flag("--standardize", "Scale each column to mean 0 and standard deviation 1."),
+    option(
         "--onehot",
+        "One-hot encode these columns; 'all' encodes all text columns.",
+        "NAMES",
         multiple=True,
-        metavar="NAMES",
-        help="One-hot encode these columns; 'all' encodes all text columns.",
     ),
-    click.option(
+    option(
         "--impute",
-        metavar="HOW",
-        help="How to replace missing values: mean, median or most_frequent (of the column), or a "
+        "How to replace missing values: mean, median or most_frequent (of the column), or a "
         "number; 'drop' drops the rows that contain them.",
+        "HOW",
     ),
 )
 
 
 def read_table(
-    session: Session, source: Source, recipe: Recipe, *, describe: bool = True
-) -> tuple[Table, Recipe]:
+    session: Session, source: tables.Source, recipe: tables.Recipe, *, describe: bool = True
+) -> tuple[tables.Table, tables.Recipe]:
     """Read all rows and fit the recipe; print its description and the number of dropped rows."""
     table = source.table()
     recipe = recipe.fit(table)
@@ -195,7 +204,7 @@ def read_table(
     return table, recipe
 
 
-def report_dropped_rows(recipe: Recipe, table: Table, session: Session) -> None:
+def report_dropped_rows(recipe: tables.Recipe, table: tables.Table, session: Session) -> None:
     """Print how many rows the recipe drops because of missing values, if any."""
     dropped = len(table) - len(recipe.kept_rows(table))
     if dropped:
@@ -209,41 +218,43 @@ def dropped_rows_message(source: str, count: int, rows: int) -> str:
 
 # ---------------------------------------------------------------------- the model
 
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-code_option = click.option(
-    "--show-code", is_flag=True, help="Print the equivalent Python code and exit."
-)
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """An input file, the kernel on its rows, parameters of the model (--set), and the output."""
+
+    data: Data
+    kernel: str | None = None
+    more: tuple[str, ...] = ()
+    seed: int = 0
+    output: str | None = None
+    show_code: bool = False
+
+
+seed_option = option("--seed", "Random seed.", type=int, default=0)
+code_option = flag("--show-code", "Print the equivalent Python code and exit.")
 
 
 def kernel_option(default: str | None = RBF) -> Decorator:
     """Return the option --kernel."""
-    return click.option(
-        "--kernel",
-        default=default,
-        show_default=default is not None,
-        metavar="EXPRESSION",
-        help='Kernel expression, such as "2*RBF(0.5) + Linear()"; see `mercer kernels` for a list.',
-    )
+    text = 'Kernel expression, such as "2*RBF(0.5) + Linear()"; see `mercer kernels` for a list.'
+    return option("--kernel", text, "EXPRESSION", default=default)
 
 
-def set_option(
-    what: str = "Parameter of the estimator, such as alpha=0.1 or C=10",
-) -> Decorator:
+def set_option(what: str = "Parameter of the estimator, such as alpha=0.1 or C=10") -> Decorator:
     """Return the option --set, which can be repeated."""
-    text = f"{what}; can be repeated."
-    return click.option("--set", "more", multiple=True, metavar="NAME=VALUE", help=text)
+    return option("--set more", f"{what}; can be repeated.", "NAME=VALUE", multiple=True)
 
 
 def memory_option(what: str = "Memory limit") -> Decorator:
     """Return the option --max-memory."""
-    return click.option("--max-memory", metavar="SIZE", help=f'{what}, such as "2 GiB".')
+    return option("--max-memory", f'{what}, such as "2 GiB".', "SIZE")
 
 
 def output_option(what: str, *, folder: bool = False, **more: Any) -> Decorator:
     """Return the option --output for a file, or for a folder."""
     path = OutputPath(dir_okay=folder, file_okay=not folder)
-    options = {"type": path, "metavar": "FOLDER" if folder else "FILE", "help": what} | more
-    return click.option("-o", "--output", **options)
+    return option("-o --output", what, "FOLDER" if folder else "FILE", **{"type": path} | more)
 
 
 def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
@@ -251,18 +262,14 @@ def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
 
     An unknown name raises a `TableError` that suggests the closest parameter.
     """
-    from inspect import signature
-
-    from ..tables import TableError, suggest_name
-
     known, parameters = list(signature(cls).parameters), {}
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals:
             raise click.BadParameter(f"{text!r} is not of the form NAME=VALUE", param_hint="--set")
         if name not in known:
-            raise TableError(
-                f"{cls.__name__} has no parameter {name!r}{suggest_name(name, known)} its "
+            raise tables.TableError(
+                f"{cls.__name__} has no parameter {name!r}{tables.suggest_name(name, known)} its "
                 f"parameters are {', '.join(known)}"
             )
         try:
@@ -272,15 +279,22 @@ def parse_parameters(cls: type, assignments: tuple[str, ...]) -> dict[str, Any]:
     return parameters
 
 
+def command_line() -> str:
+    """Return the command that the user typed, without --resume."""
+    return shlex.join(["mercer", *(word for word in sys.argv[1:] if word != "--resume")])
+
+
 def save_model(
-    session: Session, model: Any, recipe: Recipe, source: Source, output: str | None
+    session: Session,
+    model: object,
+    recipe: tables.Recipe,
+    source: tables.Source,
+    output: str | None,
 ) -> None:
     """Save a model with its preprocessing and the command that created it, if `output` is given."""
-    from ..tables import Trained, save_trained
-
     if output is not None:
-        metadata = {"command": shlex.join(["mercer", *sys.argv[1:]]), "input": source.name}
-        save_trained(Trained(model, recipe, metadata), output)
+        metadata = {"command": command_line(), "input": source.name}
+        tables.save_trained(tables.Trained(model, recipe, metadata), output)
         session.note(f"wrote {output}")
 
 
@@ -292,7 +306,9 @@ class ComponentCount(click.ParamType):
 
     name = "number"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
         """Convert text to an int (1 or more) or to a float between 0 and 1; fail otherwise."""
         try:
             count = int(value) if float(value) >= 1 else float(value)
@@ -309,31 +325,27 @@ class ComponentCount(click.ParamType):
 
 
 @dataclass(frozen=True)
-class EmbeddingOptions:
-    """An input file, the kernel on its rows, the number of components, and the colour column."""
+class EmbeddingOptions(ModelOptions):
+    """The options of a command that embeds the rows of a file."""
 
-    data: Data
-    kernel: str
-    components: Any
-    color: str | None
+    components: int | float = 2
+    color: str | None = None
 
     @property
     def extra_columns(self) -> tuple[str, ...]:
         """The column that colours the points, which is not a feature."""
         return () if self.color is None else (self.color,)
 
-    def open(self, session: Session) -> tuple[Source, Recipe]:
+    def open(self, session: Session) -> tuple[tables.Source, tables.Recipe]:
         """Open the input file, and return it with its unfitted preprocessing recipe."""
         source = self.data.open(session)
         return source, self.data.recipe(source, self.kernel, exclude=self.extra_columns)
 
-    def pca_parameters(self, seed: int, more: tuple[str, ...], **options: Any) -> dict[str, Any]:
+    def pca_parameters(self, **options: object) -> dict[str, Any]:
         """Return the parameters of `KernelPCA`; options that are None or "auto" are omitted."""
-        from ...estimators import KernelPCA
-
         given = {name: value for name, value in options.items() if value not in (None, "auto")}
-        own = {"n_components": self.components, "kernel": self.kernel, "random_state": seed}
-        return own | given | parse_parameters(KernelPCA, more)
+        own = {"n_components": self.components, "kernel": self.kernel, "random_state": self.seed}
+        return own | given | parse_parameters(estimators.KernelPCA, self.more)
 
 
 def embedding_options(
@@ -351,15 +363,8 @@ def embedding_options(
         "options",
         EmbeddingOptions,
         kernel_option(kernel),
-        click.option(
-            "-k",
-            "--components",
-            type=type or ComponentCount(),
-            default=2,
-            show_default=True,
-            help=components,
-        ),
-        click.option("--color", metavar="NAME", help=color),
+        option("-k --components", components, type=type or ComponentCount(), default=2),
+        option("--color", color, "NAME"),
     )
     return lambda command: data_options(group(command))
 
@@ -367,13 +372,12 @@ def embedding_options(
 # ---------------------------------------------------------------------- --show-code
 
 
-def call_code(name: str, parameters: dict[str, Any]) -> str:
-    """Return the source code of a call with keyword arguments."""
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in parameters.items())})"
+def keyword_code(parameters: dict[str, Any]) -> str:
+    """Return the source code of keyword arguments."""
+    return ", ".join(f"{key}={value!r}" for key, value in parameters.items())
 
 
-def open_table_code(source: Source, read_options: dict[str, Any]) -> str:
+def open_table_code(source: tables.Source, data: Data) -> str:
     """Return the source code of the `open_table` call that opens a source."""
     path = "-" if source.name == "standard input" else source.name
-    options = "".join(f", {key}={value!r}" for key, value in read_options.items())
-    return f"open_table({path!r}{options})"
+    return f"open_table({', '.join(filter(None, [repr(path), keyword_code(data.read_options)]))})"

@@ -7,7 +7,6 @@ its results are bit-for-bit identical.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,11 +28,18 @@ from ..tables import (
     load_trained,
     save_trained,
 )
-from ._console import Session, atomic_write
-from ._options import call_code, dropped_rows_message, open_table_code
+from ._console import Session
+from ._options import (
+    EmbeddingOptions,
+    command_line,
+    dropped_rows_message,
+    keyword_code,
+    open_table_code,
+)
 
 SAMPLE_ROWS = 20_000  # landmarks are chosen from a random sample of this many rows
 FILES = ("embedding.csv", "embedding.png", "model.mercer", "report.html")
+CHECKPOINT = "checkpoint.mercer"
 
 
 MAX_SHOWN = 20_000  # the figure shows at most this many points, evenly spaced in the file
@@ -51,7 +57,7 @@ class PCAFigure:
     is smaller if rows with missing values were dropped.
     """
 
-    def __init__(self, model: KernelPCA, recipe: Any, rows: int, color: str | None) -> None:
+    def __init__(self, model: KernelPCA, recipe: Recipe, rows: int, color: str | None) -> None:
         self.model, self.recipe, self.rows, self.color = model, recipe, rows, color
         self.shown = evenly_spaced(rows, MAX_SHOWN)
         self.points = 0
@@ -114,20 +120,18 @@ class PCAFigure:
 
 @dataclass(frozen=True)
 class PCARun:
-    """One run of `mercer pca`: input file, preprocessing, estimator parameters, output folder.
+    """One run of `mercer pca`: options, input file, preprocessing and estimator parameters."""
 
-    `color` is the column that colours the points, or None.  `command` is the command line, which is
-    stored in the model and in the report.
-    """
-
+    session: Session
+    options: EmbeddingOptions
     source: Source
-    read_options: dict[str, Any]
     recipe: Recipe
     parameters: dict[str, Any]
-    color: str | None
-    output: Path | None
-    command: str
-    session: Session
+
+    @property
+    def output(self) -> Path | None:
+        """The output folder; None for standard output."""
+        return None if self.options.output is None else Path(self.options.output)
 
     # ------------------------------------------------------------------ fitting
 
@@ -145,7 +149,7 @@ class PCARun:
     def fit_out_of_core(self, *, resume: bool) -> None:
         """Fit the model on blocks of rows, so that the file can be larger than memory."""
         with self.session.capture_warnings():
-            model, recipe = self._fit_blocks(resume)
+            model, recipe = self._fit_by_partial_fit(resume)
         parts = (
             (block, model.transform(recipe.transform(block)))
             for block in self._blocks()
@@ -153,23 +157,25 @@ class PCARun:
         )
         self._finish(Trained(model, recipe, self._metadata), parts)
 
-    def _fit_blocks(self, resume: bool) -> tuple[Any, Any]:
+    def _fit_by_partial_fit(self, resume: bool) -> tuple[KernelPCA, Recipe]:
         """Return the model fitted on all blocks, and the fitted recipe.
 
-        If `resume` is True, continue from the last checkpoint, if there is one.
+        If `resume` is True, continue from the last checkpoint, if there is one.  `KernelPCA.fit` of
+        `Blocks` is not used, because it cannot be interrupted and resumed: it merges the moments of
+        the blocks over a binary tree.  After each call of `partial_fit`, the model is a checkpoint.
         """
-        recipe: Any
         done, checkpoint = 0, self._checkpoint() if resume else None
-        if checkpoint is not None:
+        if checkpoint is not None and checkpoint.recipe is not None:
             model, recipe = checkpoint.model, checkpoint.recipe
             done = int(checkpoint.metadata["blocks"])
             self.session.note(f"resuming the interrupted run after {done} blocks of rows")
         else:
-            if not resume and self._work_path("checkpoint.mercer").exists():
+            if not resume and (self._work_folder / CHECKPOINT).exists():
                 self.session.note(
                     "discarding the checkpoint of an interrupted run; use --resume to continue it"
                 )
-            self._remove_work_folder()
+            if self.output is not None:
+                shutil.rmtree(self._work_folder, ignore_errors=True)
             recipe = self.recipe.fit(self._blocks("columns"))
             self.session.note("\n".join(recipe.describe()))
             model = self._initial_model(recipe)
@@ -182,10 +188,9 @@ class PCARun:
             # Save a checkpoint if the model has been fitted to at least one block.
             if self.output is not None and hasattr(model, "kernel_"):
                 metadata = {"blocks": str(number), "of": self._fingerprint}
-                save_trained(
-                    Trained(_without_run_time(model), recipe, metadata),
-                    self._new_work_path("checkpoint"),
-                )
+                trained = Trained(_without_run_time(model), recipe, metadata)
+                self._work_folder.mkdir(parents=True, exist_ok=True)
+                save_trained(trained, self._work_folder / CHECKPOINT)
         if not hasattr(model, "kernel_"):
             raise TableError(
                 f"{self.source.name}: every row has a missing value, so no rows are "
@@ -219,30 +224,29 @@ class PCARun:
 
         `parts` yields pairs of a table and the scores of its rows.
         """
-        model, recipe = _without_run_time(trained.model), trained.recipe
+        model, recipe = _without_run_time(trained.model), trained.row_recipe
         if not np.any(model.eigenvalues_ > 0):
             raise TableError(
                 f"{self.source.name}: the kernel {model.kernel_} considers all points equal, "
                 f"so there are no components. Usual causes are a length scale that is too large "
                 f"and constant columns; try another kernel, or check the data"
             )
-        figure = PCAFigure(model, recipe, self.source.shape.rows, self.color)
+        figure = PCAFigure(model, recipe, self.source.shape.rows, self.options.color)
+        work = self._work_folder
         if self.output is None:
-            with atomic_write(None) as file:
-                self._write_embedding(file, parts, recipe, None)
+            self._write_embedding(None, parts, figure)
             return
-        self._new_work_path("")  # this creates the work folder
-        with atomic_write(self._new_work_path("embedding.csv")) as file:
-            self._write_embedding(file, parts, recipe, figure)
+        work.mkdir(parents=True, exist_ok=True)
+        self._write_embedding(work / "embedding.csv", parts, figure)
         from ._html_report import report
 
-        save_trained(Trained(model, recipe, self._metadata), self._new_work_path("model.mercer"))
-        figure.draw(self._new_work_path("embedding.png"))
-        text = report(figure, self.source, self.command, self.code())
-        self._new_work_path("report.html").write_text(text, "utf-8")
+        save_trained(Trained(model, recipe, self._metadata), work / "model.mercer")
+        figure.draw(work / "embedding.png")
+        text = report(figure, self.source, command_line(), self.code())
+        (work / "report.html").write_text(text, "utf-8")
         for name in FILES:
-            os.replace(self._new_work_path(name), self.output / name)
-        self._remove_work_folder()
+            (work / name).replace(self.output / name)
+        shutil.rmtree(work, ignore_errors=True)
         if not self.session.quiet and not self.session.as_json:
             self.session.note(f"\n{model.summary()}\n")
             self.session.note("\n".join(f"wrote {self.output / name}" for name in FILES))
@@ -257,58 +261,43 @@ class PCARun:
             explained_variance_ratio=model.explained_variance_ratio_,
             nothing_missed=model.certificate_.nothing_missed,
             status=model.report_.status.value,
-            columns=recipe.describe() if recipe else [],
+            columns=recipe.describe(),
         )
 
     def _write_embedding(
-        self, file: Any, parts: Any, recipe: Any, figure: PCAFigure | None
+        self, path: Path | None, parts: Iterator[tuple[Table, np.ndarray]], figure: PCAFigure
     ) -> None:
         """Write the scores as a table, and add the points to the figure."""
-        extra_columns = () if self.color is None else (self.color,)
-        rows = self.source.shape.rows
-        dropped = rows
-        for number, (table, scores) in enumerate(parts):
-            dropped -= len(scores)
-            names = (f"component{j + 1}" for j in range(scores.shape[1]))
-            answer = recipe.result_table(
-                table, dict(zip(names, scores.T, strict=True)), extra_columns
-            )
-            self.session.write(answer, file, number)
-            if figure is not None:
+        with self.session.table(path) as write:
+            for table, scores in parts:
+                columns = {f"component{j + 1}": column for j, column in enumerate(scores.T)}
+                write(figure.recipe.result_table(table, columns, self.options.extra_columns))
                 figure.add(table, scores)
-        if dropped:
-            self.session.note(dropped_rows_message(self.source.name, dropped, rows))
+        if dropped := figure.rows - figure.points:
+            self.session.note(dropped_rows_message(self.source.name, dropped, figure.rows))
 
     # ------------------------------------------------------------------ files
 
     @property
     def _metadata(self) -> dict[str, str]:
-        return {"command": self.command, "input": self.source.name, "version": __version__}
+        return {"command": command_line(), "input": self.source.name, "version": __version__}
 
-    def _work_path(self, name: str) -> Path:
-        return (self.output or Path()) / ".unfinished" / name
-
-    def _new_work_path(self, name: str) -> Path:
-        """Return the path of a file in the work folder, which is created if necessary."""
-        folder = self._work_path("")
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / (f"{name}.mercer" if name == "checkpoint" else name)
-
-    def _remove_work_folder(self) -> None:
-        """Remove the work folder, which contains the unfinished files of interrupted runs."""
-        if self.output is not None:
-            shutil.rmtree(self._work_path(""), ignore_errors=True)
+    @property
+    def _work_folder(self) -> Path:
+        """The folder for the checkpoint and the unfinished files; used only with an output."""
+        return (self.output or Path()) / ".unfinished"
 
     @cached_property
     def _fingerprint(self) -> str:
         """String that identifies the file contents, the options and the version of this run."""
         parameters = {name: repr(value) for name, value in sorted(self.parameters.items())}
-        parts = [self.source.fingerprint(), repr(self.recipe), repr(self.read_options), __version__]
+        read_options = repr(self.options.data.read_options)
+        parts = [self.source.fingerprint(), repr(self.recipe), read_options, __version__]
         return json.dumps([*parts, parameters])
 
     def _checkpoint(self) -> Trained | None:
         """Return the checkpoint of an interrupted run, or None if there is none."""
-        path = self._work_path("checkpoint.mercer")
+        path = self._work_folder / CHECKPOINT
         if self.output is None:
             raise TableError("--resume needs the output folder of the interrupted run (-o FOLDER)")
         if not path.exists():
@@ -326,8 +315,8 @@ class PCARun:
     def code(self) -> str:
         """Return the Python code that is equivalent to this run."""
         streamed = self.parameters.get("eigen_solver") in ("nystroem", "features")
-        extra_columns = () if self.color is None else (self.color,)
-        constructor = call_code("KernelPCA", self.parameters)
+        extra_columns = self.options.extra_columns
+        constructor = f"KernelPCA({keyword_code(self.parameters)})"
         names = '{f"component{j + 1}": scores[:, j] for j in range(scores.shape[1])}'
         code = f'''"""Kernel PCA of {self.source.title}: equivalent to `mercer pca`."""
 
@@ -336,7 +325,7 @@ import sys
 from mercer import KernelPCA
 from mercer.app.tables import Recipe, open_table
 
-source = {open_table_code(self.source, self.read_options)}
+source = {open_table_code(self.source, self.options.data)}
 '''
         if not streamed:
             return f"""{code}table = source.table()

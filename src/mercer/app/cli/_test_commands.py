@@ -7,14 +7,17 @@ from typing import Any
 
 import click
 
-from ._console import Session, session_options
+from ...models import mean_embedding
+from .. import tables
+from ._console import Decorator, Session, session_options
 from ._main import CommandGroup, app
 from ._options import (
     Data,
-    Decorator,
     data_options,
     dropped_rows_message,
     kernel_option,
+    option,
+    positive,
     report_dropped_rows,
     seed_option,
 )
@@ -25,21 +28,15 @@ def test() -> None:
     """Kernel two-sample and independence tests (MMD, HSIC)."""
 
 
-permutations_option = click.option(
-    "--permutations",
-    type=click.IntRange(1),
-    default=999,
-    show_default=True,
-    help="Number of random permutations.",
+permutations_option = option(
+    "--permutations", "Number of random permutations.", type=positive, default=999
 )
 
 
 def columns_option(letter: str, variable: str) -> Decorator:
     """Return the option --x or --y, which selects the columns of one of the variables."""
     text = f"Columns of the {variable} variable, comma-separated."
-    return click.option(
-        f"--{letter}", variable, multiple=True, required=True, metavar="NAMES", help=text
-    )
+    return option(f"--{letter} {variable}", text, "NAMES", multiple=True, required=True)
 
 
 def _print_result(session: Session, result: Any, significant: str, not_significant: str) -> None:
@@ -73,39 +70,33 @@ def two_sample(
 
     The null hypothesis is that the rows of DATA and OTHER come from the same distribution.
     """
-    from ...models.mean_embedding import two_sample_test
-    from ..tables import Table, TableError
-
     source, second = data.open(session), data.open(session, other)
     first_table, second_table = source.table(), second.table()
-    missing = [name for name in first_table.columns if name not in second_table.columns]
     recipe = data.recipe(source, kernel)
-    for name in missing:
-        if (
-            name in recipe.columns
-            if recipe.columns
-            else name not in (*recipe.ignore, *first_table.index_columns)
-        ):
-            # If the column is missing, the error suggests the closest one.
-            second_table.column(name)
-    tables = [
-        replace(
-            t, columns={n: t.columns[n] for n in first_table.columns if n in second_table.columns}
-        )
-        for t in (first_table, second_table)
-    ]
-    if tables[0].kinds != tables[1].kinds:
-        name = next(n for n in tables[0].kinds if tables[0].kinds[n] != tables[1].kinds[n])
-        raise TableError(
-            f"column {name!r} contains {tables[0].kinds[name]} in {source.name}, but "
-            f"{tables[1].kinds[name]} in {second.name}; correct the files, or use --ignore {name!r}"
-        )
-    recipe = recipe.fit(Table.joined([replace(t, lines=None) for t in tables]))
+    unused = () if recipe.columns else (*recipe.ignore, *first_table.index_columns)
+    for name in recipe.columns or first_table.columns:
+        if name in first_table.columns and name not in unused:
+            second_table.column(name)  # if it is missing, the error suggests the closest one
+    common = [name for name in first_table.columns if name in second_table.columns]
+    for name in common:
+        kinds = [table.kinds[name] for table in (first_table, second_table)]
+        if kinds[0] != kinds[1]:
+            raise tables.TableError(
+                f"column {name!r} contains {kinds[0]} in {source.name}, but {kinds[1]} in "
+                f"{second.name}; correct the files, or use --ignore {name!r}"
+            )
+    joined = tables.Table.joined(
+        [
+            replace(table, columns={name: table.columns[name] for name in common}, lines=None)
+            for table in (first_table, second_table)
+        ]
+    )
+    recipe = recipe.fit(joined)
     session.note("\n".join(recipe.describe()))
     for table in (first_table, second_table):
         report_dropped_rows(recipe, table, session)
     with session.progress("permutations"), session.capture_warnings():
-        result = two_sample_test(
+        result = mean_embedding.two_sample_test(
             recipe.transform(first_table),
             recipe.transform(second_table),
             kernel,
@@ -128,18 +119,18 @@ def two_sample(
 @columns_option("x", "first")
 @columns_option("y", "second")
 @kernel_option()
-@click.option(
+@option(
     "--kernel-y",
-    metavar="EXPRESSION",
-    help="Kernel for the second variable; by default the same as --kernel.",
+    "Kernel for the second variable; by default the same as --kernel.",
+    "EXPRESSION",
 )
 @permutations_option
 @seed_option
 def independence(
     session: Session,
     data: Data,
-    first: Any,
-    second: Any,
+    first: tuple[str, ...],
+    second: tuple[str, ...],
     kernel: str,
     kernel_y: str | None,
     permutations: int,
@@ -147,8 +138,6 @@ def independence(
 ) -> None:
     """Test whether two groups of columns of DATA are independent (HSIC)."""
     import numpy as np
-
-    from ...models.mean_embedding import independence_test
 
     source = data.open(session)
     table = source.table()
@@ -164,7 +153,7 @@ def independence(
     with session.progress("permutations"), session.capture_warnings():
         complete = np.intersect1d(recipes[0].kept_rows(table), recipes[1].kept_rows(table))
         X, Y = (recipe.transform(table.take(complete)) for recipe in recipes)
-        result = independence_test(
+        result = mean_embedding.independence_test(
             X, Y, kernel, kernel_y, n_permutations=permutations, random_state=seed
         )
     if len(complete) < len(table):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from .. import tables
 from ._console import FAILED, NOT_CONVERGED, Session, atomic_write, session_options
 from ._main import app
 from ._options import output_option
@@ -126,14 +127,12 @@ def demo(session: Session, output: str) -> None:
     """
     from sklearn.datasets import load_digits
 
-    from ..tables import Table
-
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     X, digit = load_digits(return_X_y=True)
     pixels = {f"pixel{j + 1}": X[:, j].astype(int) for j in range(X.shape[1])}
     with atomic_write(folder / "digits.csv") as file:
-        Table({"digit": digit, **pixels}).write(file)
+        tables.Table({"digit": digit, **pixels}).write(file)
     command = ["pca", str(folder / "digits.csv"), "-k", "9", "--color", "digit", "-o", output]
     command += ["--kernel", "rbf", "--set", "gamma=scale"]
     session.note(f"$ mercer {' '.join(command)}\n")

@@ -126,12 +126,10 @@ class ModelSpec:
         """Return why this is not a default model for the request, or "" if it is a default."""
         if not (request.vectors or self.any_points):
             return "it requires vectors"
-        if request.has_missing != self.for_missing:
-            return (
-                "it does not support missing values"
-                if request.has_missing
-                else "it is equivalent to PCA if no value is missing"
-            )
+        if request.has_missing and not self.for_missing:
+            return "it does not support missing values"
+        if self.for_missing and not request.has_missing:
+            return "it is equivalent to PCA if no value is missing"
         if self.max_points is not None and request.n > self.max_points:
             return f"too slow for {request.n} points (limit {self.max_points})"
         if self.max_values is not None and request.n * request.d > self.max_values:

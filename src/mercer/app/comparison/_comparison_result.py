@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,14 @@ import numpy as np
 from ..._core import FormerAttribute, entry_point
 from ...models.embedding import EmbeddingQuality
 
+_FORMATS = {  # format of each number in the printed table
+    "trustworthiness": ".4f",
+    "continuity": ".4f",
+    "auc": ".3f",
+    "errors": ".0f",
+    "reconstruction_error": ".4g",
+    "seconds": ".2f",
+}
 _COLUMN_TITLES = ("model", "T", "C", "AUC", "1-NN errors", "MSE", "seconds")
 
 
@@ -110,26 +119,17 @@ class Comparison:
     def table(self) -> dict[str, list[Any]]:
         """Dictionary of columns with one entry per model, suitable for ``pandas.DataFrame``."""
         at = self.n_neighbors - 1
+        qualities = [row.quality for row in self.rows]
 
-        def measured(name: str, at: Any, errors: bool = False) -> list[float]:
-            """Return the values of a measure, or their standard errors, one per model.
-
-            If the measure is a curve, `at` is the index of its value; otherwise `at` is None.
-            """
-            values = []
-            for row in self.rows:
-                part: Any = row.quality
-                part = part.standard_error if errors and part is not None else part
-                value: Any = np.nan if part is None else getattr(part, name)
-                values.append(float(value if at is None or part is None else value[at]))
-            return values
+        def measured(measure: Callable[[EmbeddingQuality], float]) -> list[float]:
+            return [np.nan if q is None else float(measure(q)) for q in qualities]
 
         return {
             "model": [row.name for row in self.rows],
-            "trustworthiness": measured("trustworthiness", at),
-            "continuity": measured("continuity", at),
-            "auc": measured("auc", None),
-            "auc_standard_error": measured("auc", None, errors=True),
+            "trustworthiness": measured(lambda q: q.trustworthiness[at]),
+            "continuity": measured(lambda q: q.continuity[at]),
+            "auc": measured(lambda q: q.auc),
+            "auc_standard_error": measured(lambda q: q.standard_error.auc),
             "errors": [float(row.errors) for row in self.rows],
             "reconstruction_error": [float(row.reconstruction) for row in self.rows],
             "seconds": [float(row.seconds) for row in self.rows],
@@ -164,11 +164,8 @@ class Comparison:
     @property
     def _title_line(self) -> str:
         q = next((Z.shape[1] for Z in self.maps.values()), 0)
-        subset = (
-            ""
-            if self.n_evaluated == self.n_points
-            else f", evaluated on {self.n_evaluated} of them"
-        )
+        is_subset = self.n_evaluated < self.n_points
+        subset = f", evaluated on {self.n_evaluated} of them" if is_subset else ""
         return (
             f"Embeddings of {self.n_points} points in {q} dimension{'s' * (q != 1)}{subset}; "
             f"T and C with {self.n_neighbors} neighbours"
@@ -195,21 +192,18 @@ class Comparison:
         return lines
 
     def _formatted_rows(self) -> list[tuple[str, ...]]:
-        t = self.table
-        sampled = np.nansum(t["auc_standard_error"]) > 0.0  # the error is 0 if all points were used
-        rows = []
-        for i, name in enumerate(t["model"]):
-            auc = f"{t['auc'][i]:.3f}" + (f"±{t['auc_standard_error'][i]:.3f}" if sampled else "")
-            numbers = (
-                (t["trustworthiness"][i], f"{t['trustworthiness'][i]:.4f}"),
-                (t["continuity"][i], f"{t['continuity'][i]:.4f}"),
-                (t["auc"][i], auc),
-                (t["errors"][i], f"{t['errors'][i]:.0f}"),
-                (t["reconstruction_error"][i], f"{t['reconstruction_error'][i]:.4g}"),
-                (t["seconds"][i], f"{t['seconds'][i]:.2f}"),
-            )
-            rows.append((name, *(text if np.isfinite(value) else "-" for value, text in numbers)))
-        return rows
+        table = self.table
+        columns = {
+            name: [f"{value:{spec}}" if np.isfinite(value) else "-" for value in table[name]]
+            for name, spec in _FORMATS.items()
+        }
+        errors = table["auc_standard_error"]
+        if np.nansum(errors) > 0.0:  # the errors are 0 if all points were used
+            columns["auc"] = [
+                f"{text}±{error:.3f}" if np.isfinite(error) else text
+                for text, error in zip(columns["auc"], errors, strict=True)
+            ]
+        return list(zip(table["model"], *columns.values(), strict=True))
 
     def _panel_title(self, row: ModelResult) -> str:
         if row.quality is None:

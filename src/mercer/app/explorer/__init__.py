@@ -8,16 +8,6 @@ the page of the server, in a notebook, and in a saved page.  A `Controller` hand
 a view.  It does not depend on the transport: a websocket of the server, or the comm of a notebook.
 """
 
-from ._embeddings import affordable_kernel_pca
-from ._explore import Explorer, explore, scene_from_table
-from ._scene import file_stamp
-from ._server import serve
+from ..._core import attach
 
-__all__ = [
-    "Explorer",
-    "affordable_kernel_pca",
-    "explore",
-    "file_stamp",
-    "scene_from_table",
-    "serve",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

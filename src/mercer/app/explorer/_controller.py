@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,14 @@ from ._embeddings import (
     Embedding,
     affordable_kernel_pca,
     as_vectors,
+    embedding_of,
     fit_second_embedding,
-    kernel_pca_embedding,
     second_fit_seconds,
     second_options,
     uses_kernel_distances,
 )
 from ._scene import Scene, WatchedScene
-from ._serialize import pack, page
+from ._serialize import Message, pack, page
 
 _log = logging.getLogger("mercer.app.explorer")
 
@@ -57,8 +58,7 @@ class Worker:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._tasks: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]
-        self._tasks = queue.SimpleQueue()
+        self._tasks = queue.SimpleQueue[Callable[[], None] | None]()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -69,50 +69,42 @@ class Worker:
         """Whether a task is running."""
         return self._running
 
-    def submit(self, task: Callable[..., Any], *args: Any) -> None:
-        """Queue the call `task(*args)`; after `close`, do nothing."""
+    def submit(self, task: Callable[[], None]) -> None:
+        """Queue the call `task()`; after `close`, do nothing."""
         with self._lock:
             if self._closed:
                 return
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
-            self._tasks.put((task, args))
+            self._tasks.put(task)
 
-    def close(self, *, drop: bool = True) -> None:
-        """End the thread after the running task.
-
-        If `drop` is True, queued tasks are discarded; otherwise they are run first.
-        """
+    def close(self) -> None:
+        """Discard the queued tasks, and end the thread after the running task."""
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
-            while drop and not self._tasks.empty():
+            while not self._tasks.empty():
                 self._tasks.get()
             self._tasks.put(None)
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until the thread has ended; call `close` first."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-
     def _run(self) -> None:
-        while (call := self._tasks.get()) is not None:
-            task, args = call
+        while (task := self._tasks.get()) is not None:
             self._running = True
             try:
-                task(*args)
+                task()
             except Exception as error:  # the next task must still run
                 _log.warning("%s failed: %s", self._name, type(error).__name__)
             finally:
                 self._running = False
-            del call, task, args  # a task may refer to a large scene; release it before waiting
+            del task  # a task may refer to a large scene; release it before waiting
 
 
 MAX_UNCONFIRMED_SECONDS = 1.0  # longer fits start only when the user presses Run
 _MAX_COMPONENTS = 50  # the page does not accept more components
 _STRUCTURED = ("strings", "texts", "graphs")  # domains of kernels that do not compare vectors
+
+
+Handler = Callable[[dict], None]  # handles a request of the page
 
 
 class Superseded(Exception):
@@ -184,9 +176,9 @@ class Controller:
 
     # ------------------------------------------------------------------ requests
 
-    def handle(self, request: Any) -> None:
+    def handle(self, request: object) -> None:
         """Handle a request: a dict with the key "type"; anything else is ignored."""
-        handlers: dict[str, Callable[[dict], None]] = {
+        handlers: dict[str, Handler] = {
             "scene": self._in_background(self._open),
             "select": self._select,
             "preimage": self._in_background(self._preimage),
@@ -199,35 +191,33 @@ class Controller:
             "reload": self._in_background(self._reload),
         }
         kind = request.get("type") if isinstance(request, dict) else None
-        if isinstance(kind, str) and kind in handlers:
+        if isinstance(request, dict) and isinstance(kind, str) and kind in handlers:
             self._run_guarded(handlers[kind], request)
 
-    def _in_background(self, handler: Callable[[dict], None]) -> Callable[[dict], None]:
+    def _in_background(self, handler: Handler) -> Handler:
         """Return a handler that runs in the background thread."""
-        return lambda request: self._queries.submit(self._run_guarded, handler, request)
+        return lambda request: self._queries.submit(partial(self._run_guarded, handler, request))
 
-    def _run_guarded(self, handler: Callable[[dict], None], request: dict) -> None:
+    def _run_guarded(self, handler: Handler, request: dict) -> None:
         """Run a handler; if it fails, send the error to the page."""
         try:
             handler(request)
         except Superseded:
             return
         except Exception as error:
-            text = _error_text(error)
-            if request.get("type") == "column":
+            text, kind = _error_text(error), request.get("type")
+            token, pane, x, y = (_numeric_field(request, n) for n in ("token", "pane", "x", "y"))
+            if kind == "column":
                 self.reply("column", name=str(request.get("name")), error=text)
-            elif request.get("type") == "preimage":
-                token, pane = _numeric_field(request, "token"), _numeric_field(request, "pane")
-                position = [_numeric_field(request, "x"), _numeric_field(request, "y")]
-                empty = {"title": "Error", "record": [], "position": position, "image": None}
+            elif kind == "preimage":
+                empty = {"title": "Error", "record": [], "position": [x, y], "image": None}
                 self.reply("preimage", token=token, pane=pane, text=text, **empty)
-            elif request.get("type") == "fit":
-                self.reply("state", error=text, token=_numeric_field(request, "token"))
+            elif kind == "fit":
+                self.reply("state", error=text, token=token)
             else:
-                action = "reload" if request.get("type") == "reload" else None
-                self.reply("notice", text=text, action=action)
+                self.reply("notice", text=text, action="reload" if kind == "reload" else None)
 
-    def reply(self, kind: str, **values: Any) -> None:
+    def reply(self, kind: str, **values: object) -> None:
         """Send a message to the page."""
         self._send(pack({"kind": kind, **values}))
 
@@ -292,7 +282,7 @@ class Controller:
         first, *rest = self.scene.embeddings
         if not 0 <= min(across, up) <= max(across, up) < first.coordinates.shape[1]:
             raise ValueError(f"the embedding has only {first.coordinates.shape[1]} dimensions")
-        self._update_embeddings((first.with_shown_dims((across, up)), *rest))
+        self._update_embeddings((replace(first, shown_dims=(across, up)), *rest))
 
     def _page(self, request: dict) -> None:
         self.reply("page", name="explorer.html", bytes=np.frombuffer(self.html().encode(), "u1"))
@@ -361,14 +351,12 @@ class Controller:
             return
         if not source.changed_since(self._seen_stamp):
             return
-        self._notified = True
-        if source.is_gone:
-            text = f"{source.path.name} no longer exists; the page shows what was read earlier."
-            self.reply("notice", text=text)
-        else:
+        self._notified, action = True, None
+        text = f"{source.path.name} no longer exists; the page shows what was read earlier."
+        if not source.is_gone:
             action = "reload" if source.can_read else None
             text = f"{source.path.name} has changed since it was read."
-            self.reply("notice", text=text, action=action)
+        self.reply("notice", text=text, action=action)
 
     # ------------------------------------------------------------------ fits
 
@@ -395,25 +383,22 @@ class Controller:
     def _fit(self, request: dict) -> None:
         """Validate a fit request, and submit it to the thread that fits models."""
         number = self._supersede()  # even an invalid request replaces older requests
-        fit_request, first = self._fit_request, self.scene.embeddings[0]
+        changes: dict[str, Any] = {}
+        first = self.scene.embeddings[0]
         if "kernel" in request:
-            kernel = as_kernel(str(request["kernel"]))
-            self._check_domain(kernel)
-            fit_request = replace(fit_request, kernel=kernel)
+            changes["kernel"] = as_kernel(str(request["kernel"]))
+            self._check_domain(changes["kernel"])
         if "parameter" in request and first.is_kernel_pca:  # change one kernel parameter
             theta = first.model.kernel_.theta
             theta[int(request["parameter"])] = np.log(float(request["value"]))
-            fit_request = replace(fit_request, kernel=first.model.kernel_.with_theta(theta))
+            changes["kernel"] = first.model.kernel_.with_theta(theta)
         if "components" in request:
-            fit_request = replace(
-                fit_request, components=int(np.clip(int(request["components"]), 1, _MAX_COMPONENTS))
-            )
+            changes["components"] = int(np.clip(int(request["components"]), 1, _MAX_COMPONENTS))
         if "second" in request:
-            fit_request = replace(fit_request, second=str(request["second"]))
-        self._fit_request = fit_request
-        self._fits.submit(
-            self._run_guarded, lambda message: self._run_fit(number, fit_request, message), request
-        )
+            changes["second"] = str(request["second"])
+        self._fit_request = fit_request = replace(self._fit_request, **changes)
+        handler = partial(self._run_fit, number, fit_request)
+        self._fits.submit(partial(self._run_guarded, handler, request))
 
     def _check_domain(self, kernel: Kernel) -> None:
         """Raise a ValueError for a kernel on strings or graphs if the points are vectors.
@@ -436,31 +421,25 @@ class Controller:
 
     def _needs_second(self, fit_request: FitRequest, model: Any) -> bool:
         """Return True if the second embedding must be fitted again for this request."""
+        if fit_request.second != self._initial_fit_request(self.scene).second:
+            return True
         new_kernel = model is not self.scene.embeddings[0].model
-        other = fit_request.second != self._current_second
-        return other or (
-            new_kernel and uses_kernel_distances(fit_request.second, self.scene.training_points)
-        )
-
-    @property
-    def _current_second(self) -> str:
-        """The key of the second embedding that is shown."""
-        return self._initial_fit_request(self.scene).second
+        X = self.scene.training_points
+        return new_kernel and uses_kernel_distances(fit_request.second, X)
 
     def _requested_model(self, fit_request: FitRequest) -> tuple[Any, float]:
         """Return the model to fit (the old model if nothing changes) and the expected seconds."""
         old = self.scene.embeddings[0].model
         if not isinstance(old, KernelPCA) or fit_request.kernel is None:
             return old, 0.0
-        same = old.kernel_ == fit_request.kernel and old.n_components_ == fit_request.components
-        if same:
+        if (old.kernel_, old.n_components_) == (fit_request.kernel, fit_request.components):
             return old, 0.0
-        parameters = {
-            "kernel": fit_request.kernel,
-            "n_components": fit_request.components,
-            "eigen_solver": "auto",
-        }
-        model = clone(old).set_params(**parameters, **old._named_kernel_defaults())
+        model = clone(old).set_params(
+            kernel=fit_request.kernel,
+            n_components=fit_request.components,
+            eigen_solver="auto",
+            **old._named_kernel_defaults(),
+        )
         return affordable_kernel_pca(model, self.scene.training_points)
 
     def _run_fit(self, number: int, fit_request: FitRequest, request: dict) -> None:
@@ -492,7 +471,7 @@ class Controller:
             if model is not first.model:
                 model.set_params(verbose=1).fit(X)
                 model.set_params(verbose=0)
-                first = kernel_pca_embedding(model, X, first.shown_dims, trained=True)
+                first = embedding_of(model, X, shown_dims=first.shown_dims, trained=True)
             if self._needs_second(fit_request, model):
                 second = fit_second_embedding(
                     fit_request.second, X, scene.features, fit_request.kernel, verbose=True
@@ -500,27 +479,25 @@ class Controller:
                 rest = [] if second is None else [second]
         if number != self._newest:
             raise Superseded
-        if scene.n_fitted is not None:  # project the new rows into the new embeddings
-            embeddings = (
-                e
-                if len(e.coordinates) == len(scene)
-                else replace(e, coordinates=e.model.transform(scene.points))
-                for e in (first, *rest)
-            )
-            first, *rest = embeddings
-        self._update_embeddings((first, *rest), seconds=time.perf_counter() - start, token=token)
+        embeddings = tuple(  # project rows that the models were not fitted to
+            e
+            if len(e.coordinates) == len(scene)
+            else replace(e, coordinates=e.model.transform(scene.points))
+            for e in (first, *rest)
+        )
+        self._update_embeddings(embeddings, seconds=time.perf_counter() - start, token=token)
         status = getattr(getattr(first.model, "report_", None), "status", None)
         not_accurate = status in (Status.NOT_CONVERGED, Status.INACCURATE)
         text = f"Solver status: {status.value}." if not_accurate and status else ""
         self.reply("state", text=text, token=token)
 
-    def _update_embeddings(self, embeddings: tuple[Embedding, ...], **values: Any) -> None:
+    def _update_embeddings(self, embeddings: tuple[Embedding, ...], **values: object) -> None:
         """Show new embeddings of the same points; `values` are added to the message."""
         self.scene = self.scene.with_embeddings(embeddings)
         columns = self.scene.derived_columns(live=True)
         self.reply("embeddings", columns=columns, **values, **self._panes_message())
 
-    def _panes_message(self) -> dict[str, Any]:
+    def _panes_message(self) -> Message:
         """Return the embeddings and the state of the controls, for a message."""
         scene, has_kernel_pca = self.scene, any(e.is_kernel_pca for e in self.scene.embeddings)
         panes = []
@@ -532,28 +509,27 @@ class Controller:
             panes.append(message | {"overlays": overlays})
         return {"panes": panes, "controls": self._controls_message()}
 
-    def _controls_message(self) -> dict[str, Any]:
+    def _controls_message(self) -> Message:
         """Return the values and options of the controls that change the models."""
         scene, first = self.scene, self.scene.embeddings[0]
-        kernel = first.model.kernel_ if first.is_kernel_pca else None
-        parameters = []
-        if kernel is not None:
-            values = np.exp(kernel.theta).tolist()
+        shown = self._initial_fit_request(scene)
+        parameters: list[Message] = []
+        if shown.kernel is not None:
+            values = np.exp(shown.kernel.theta).tolist()
             parameters = [
                 {"name": name.replace("__", " "), "value": value, "centre": value}
-                for name, value in zip(kernel.theta_names, values, strict=True)
+                for name, value in zip(shown.kernel.theta_names, values, strict=True)
             ]
         options = second_options(scene.points)
-        second = self._current_second
-        if second == "given":
+        if shown.second == "given":
             options = [*options, ("given", scene.embeddings[1].title)]
         return {
-            "kernel": None if kernel is None else repr(kernel),
+            "kernel": None if shown.kernel is None else repr(shown.kernel),
             "parameters": parameters[:12],
-            "components": first.coordinates.shape[1],
+            "components": shown.components,
             "max_components": min(_MAX_COMPONENTS, max(2, len(scene) - 1)),
             "axes": list(first.shown_dims),
-            "second": second,
+            "second": shown.second,
             "second_options": options,
             "can_project": scene.can_project,
             "titles": [e.title for e in scene.embeddings],

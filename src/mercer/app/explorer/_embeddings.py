@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from sklearn.base import clone
 from ... import estimators
 from ..._core import Points, is_table, length, same_points, take
 from ...estimators import KernelPCA
+from ...kernels import Kernel
 from ...solvers import Cost, cost_of_entries
+from ._serialize import Message
 
 _GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
 _MAX_LEVELS = 9  # approximate number of contour levels
@@ -24,7 +27,7 @@ class Preimage(NamedTuple):
     `text` is a sentence about the residual, which is shown to the user.
     """
 
-    points: Any
+    points: Points
     residual: float
     text: str
 
@@ -169,7 +172,7 @@ class Embedding:
             return []
         return [("magnification", "magnification")]
 
-    def function_on_grid(self, function: Any) -> GridField:
+    def function_on_grid(self, function: Callable[[Points], np.ndarray]) -> GridField:
         """Evaluate a function of points at the inverse transforms of a grid of positions."""
         return self._evaluate_on_grid(
             lambda Z: function(self.model.inverse_transform(self.full_coordinates(Z)))
@@ -203,7 +206,7 @@ class Embedding:
 
         return self._evaluate_on_grid(log_area_factor)
 
-    def _evaluate_on_grid(self, function: Any) -> GridField:
+    def _evaluate_on_grid(self, function: Callable[[np.ndarray], np.ndarray]) -> GridField:
         """Evaluate a function of positions, (m, 2), on a grid around all points."""
         positions, box = self.grid(_GRID_SIZE)
         values = np.asarray(function(positions), dtype=np.float32).reshape(_GRID_SIZE, _GRID_SIZE)
@@ -211,7 +214,7 @@ class Embedding:
 
     # ------------------------------------------------------------------ messages
 
-    def to_message(self) -> dict[str, Any]:
+    def to_message(self) -> Message:
         """Return the embedding as a message for the web page."""
         return {
             "title": self.title,
@@ -222,7 +225,7 @@ class Embedding:
             "spectrum": self._spectrum(),
         }
 
-    def _spectrum(self) -> dict[str, Any] | None:
+    def _spectrum(self) -> Message | None:
         """Return the eigenvalues of a kernel PCA with their bounds, or None for other models."""
         if not self.is_kernel_pca:
             return None
@@ -235,21 +238,13 @@ class Embedding:
             proved = "; these are proved to be the largest eigenvalues" if c.nothing_missed else ""
             explained = f"{model.explained_variance_ratio_.sum():.1%}"
             text += f" Explained variance: {explained} in total{proved}."
-        upper = [float(b) if ok else None for (_, b), ok in zip(bounds, is_bounded, strict=True)]
         return {
             "values": model.eigenvalues_.tolist(),
-            "lower": [
-                max(0.0, float(a)) if ok else 0.0
-                for (a, _), ok in zip(bounds, is_bounded, strict=True)
-            ],
-            "upper": upper,
+            "lower": np.where(is_bounded, np.maximum(bounds[:, 0], 0.0), 0.0).tolist(),
+            "upper": np.where(is_bounded, bounds[:, 1], np.nan).tolist(),
             "ratios": model.explained_variance_ratio_.tolist(),
             "text": text,
         }
-
-    def with_shown_dims(self, shown_dims: tuple[int, int]) -> Embedding:
-        """Return a copy that shows other dimensions on its axes."""
-        return replace(self, shown_dims=shown_dims)
 
 
 def _levels(values: np.ndarray) -> np.ndarray:
@@ -310,47 +305,38 @@ def affordable_kernel_pca(model: KernelPCA, X: Points) -> tuple[KernelPCA, float
     return model, cost.seconds
 
 
-def kernel_pca_embedding(
-    model: KernelPCA, X: Points, shown_dims: tuple[int, int] = (0, 1), *, trained: bool = False
-) -> Embedding:
-    """Return the embedding of points by a fitted kernel PCA.
-
-    If `trained` is True, the model was fitted to exactly these points.
-    """
-    if not np.any(model.eigenvalues_ > 0):
-        raise ValueError(
-            f"the kernel {model.kernel_} considers all {length(X)} points equal, so "
-            f"there are no components; usual causes are a length scale that is too large and "
-            f"constant columns; try another kernel, or check the data"
-        )
-    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
-    coordinates = getattr(model, "training_scores_", None) if trained else None
-    coordinates = model.transform(X) if coordinates is None else coordinates
-    title = "kernel PCA" if model._components.basis is None else "kernel PCA on landmarks"
-    return Embedding(
-        title, model, np.asarray(coordinates), _valid_dims(shown_dims, coordinates.shape[1])
-    )
-
-
 def embedding_of(
-    model: Any, X: Points, title: str | None = None, *, trained: bool = False
+    model: Any,
+    X: Points,
+    title: str | None = None,
+    shown_dims: tuple[int, int] = (0, 1),
+    *,
+    trained: bool = False,
 ) -> Embedding:
     """Return the embedding of points by any fitted model with `transform`.
 
-    If `trained` is True, the model was fitted to exactly these points.
+    If the dimensions `shown_dims` do not all exist, the first two are shown.  If `trained` is True,
+    the model was fitted to exactly these points.
     """
-    if isinstance(model, KernelPCA):
-        return kernel_pca_embedding(model, X, trained=trained)
-    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
-    coordinates = getattr(model, "embedding_", None) if trained else None
-    coordinates = model.transform(X) if coordinates is None else coordinates
-    titles = {
-        cls: model_title
-        for model_title, cls, parameters in SECOND_MODELS.values()
-        if not parameters
-    }
     name = type(model).__name__
-    return Embedding(title or titles.get(name, name), model, np.asarray(coordinates))
+    titles = {cls: text for text, cls, parameters in SECOND_MODELS.values() if not parameters}
+    title, stored = title or titles.get(name, name), "embedding_"
+    if isinstance(model, KernelPCA):
+        if not np.any(model.eigenvalues_ > 0):
+            raise ValueError(
+                f"the kernel {model.kernel_} considers all {length(X)} points equal, so "
+                f"there are no components; usual causes are a length scale that is too large and "
+                f"constant columns; try another kernel, or check the data"
+            )
+        has_landmarks = model._components.basis is not None
+        title = "kernel PCA on landmarks" if has_landmarks else "kernel PCA"
+        stored = "training_scores_"
+    trained = trained or same_points(getattr(model, "X_fit_", ()), X)
+    coordinates = getattr(model, stored, None) if trained else None
+    coordinates = np.asarray(model.transform(X) if coordinates is None else coordinates)
+    k = coordinates.shape[1]
+    dims_exist = max(shown_dims) < k or k < 2
+    return Embedding(title, model, coordinates, shown_dims if dims_exist else (0, 1))
 
 
 def second_options(X: Points) -> list[tuple[str, str]]:
@@ -366,7 +352,7 @@ def second_options(X: Points) -> list[tuple[str, str]]:
 
 
 def fit_second_embedding(
-    name: str, X: Points, names: list[str], kernel: Any = None, *, verbose: bool = False
+    name: str, X: Points, names: list[str], kernel: Kernel | None = None, *, verbose: bool = False
 ) -> Embedding | None:
     """Fit the model of a second embedding, and return the embedding, or None for "none".
 
@@ -403,8 +389,3 @@ def uses_kernel_distances(name: str, X: Points) -> bool:
 def second_fit_seconds(name: str, X: Points) -> float:
     """Return the expected seconds to fit a second embedding; inf if unknown."""
     return 0.0 if name in _FAST_MODELS or length(X) <= _MAX_UNCONFIRMED_POINTS else np.inf
-
-
-def _valid_dims(shown_dims: tuple[int, int], k: int) -> tuple[int, int]:
-    """Return the dimensions to show if all of them exist, otherwise the first two."""
-    return shown_dims if max(shown_dims) < k or k < 2 else (0, 1)

@@ -12,12 +12,20 @@ import numpy as np
 
 from ..._core import Points, entry_point, is_table, length
 from ...estimators import KernelPCA
-from ..tables import ColumnTransform, Recipe, Table
+from ..tables import (
+    ColumnTransform,
+    Recipe,
+    Table,
+    array_column,
+    column_from_texts,
+    is_missing_value,
+)
 from ._controller import Controller
 from ._embeddings import Embedding, as_vectors, embedding_of, fit_second_embedding, second_options
 from ._scene import Scene
-from ._serialize import adapter, large_integers, page, script, style
+from ._serialize import asset, missing_package, page, script
 
+Columns = dict[str, Any]  # columns of a table by name: arrays of numbers or text, or `Graphs`
 _MAX_TABLE_COLUMNS = 2000  # vectors with more columns are left out of the table
 
 
@@ -114,22 +122,29 @@ class Explorer:
         height : str, default="640px"
             CSS height of the component.
         """
-        from ._server import require_panel
-
-        require_panel()
+        _import_panel()
         if self._component is None:
             self._component = _component_class()(self._scene, height)
         return self._component
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        from ._server import load_in_notebook
-
-        load_in_notebook()
+        panel = _import_panel()
+        if not panel.extension._loaded:
+            panel.extension(inline=True)  # load the scripts of Panel once, from local files
         return self.panel()._repr_mimebundle_(include, exclude)
 
     def __repr__(self) -> str:
         embeddings = " and ".join(e.title for e in self.scene.embeddings)
         return f"<Explorer: {len(self.scene)} points, {embeddings}>"
+
+
+def _import_panel() -> Any:
+    """Return the module panel, or raise an ImportError with instructions to install it."""
+    try:
+        import panel
+    except ImportError as error:
+        raise missing_package("panel") from error
+    return panel
 
 
 @cache
@@ -143,8 +158,8 @@ def _component_class() -> Any:
 
         css_height = param.String(default="640px", doc="CSS height of the component.")
 
-        _esm = script() + adapter()
-        _stylesheets = [style(), ":host { display: block; width: 100%; }"]  # noqa: RUF012
+        _esm = script() + asset("panel.js")
+        _stylesheets = [asset("view.css"), ":host { display: block; width: 100%; }"]  # noqa: RUF012
 
         def __init__(self, scene: Scene, css_height: str = "640px") -> None:
             self.controller = Controller(scene, self._send_msg)
@@ -241,29 +256,20 @@ def _embeddings(
 ) -> list[Embedding]:
     """Return the embedding by the model and, if requested, a second embedding."""
     first = [embedding_of(model, X, trained=trained)]
-    if isinstance(second, str) and second == "auto" and not isinstance(model, KernelPCA):
-        second = None
+    if isinstance(second, str) and second == "auto":
+        offered = [key for key, _ in second_options(X)] if isinstance(model, KernelPCA) else []
+        second = next((key for key in ("ppca", "data") if key in offered), None)
     if isinstance(second, str):
-        other = fit_second_embedding(
-            _resolve_second(second, X), X, names, getattr(model, "kernel_", None)
-        )
+        other = fit_second_embedding(second, X, names, getattr(model, "kernel_", None))
     else:
         other = None if second is None else embedding_of(second, X)
     return first if other is None else [*first, other]
 
 
-def _resolve_second(second: str, X: Points) -> str:
-    """Replace "auto" by the key of the default second embedding."""
-    if second != "auto":
-        return second
-    offered = [key for key, _ in second_options(X)]
-    return next(key for key in ("ppca", "data", "none") if key in offered)
-
-
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _point_columns(X: Points) -> tuple[dict[str, Any], Recipe | None]:
+def _point_columns(X: Points) -> tuple[Columns, Recipe | None]:
     """Return the points as table columns, and the recipe that converts columns to points."""
     dense = as_vectors(X)
     if dense is not None and dense.shape[1] <= _MAX_TABLE_COLUMNS:
@@ -284,17 +290,11 @@ def _point_columns(X: Points) -> tuple[dict[str, Any], Recipe | None]:
     return {"point": X}, None
 
 
-def _columns(table: Any, n: int) -> dict[str, Any]:
+def _columns(table: Any, n: int) -> Columns:
     """Return the columns of a table, data frame or mapping as a dict; {} for None."""
-    if table is None:
-        return {}
-    if isinstance(table, Table):
-        columns: Mapping[str, Any] = table.columns
-    elif isinstance(table, Mapping):
-        columns = table
-    else:
-        columns = {str(name): table[name] for name in table.columns}
-    return {str(name): _column(values, n) for name, values in columns.items()}
+    table = table.columns if isinstance(table, Table) else table
+    names = () if table is None else table if isinstance(table, Mapping) else table.columns
+    return {str(name): _column(table[name], n) for name in names}
 
 
 def _column(values: Any, n: int) -> Any:
@@ -307,19 +307,8 @@ def _column(values: Any, n: int) -> Any:
     if array.ndim != 1:
         raise ValueError(f"a column needs one value per point, but its shape is {array.shape}")
     if array.dtype.kind in "biuf":
-        cells = large_integers(values if hasattr(values, "dtype") else array)
-        if cells is None:
-            return array.astype(float, copy=False)
-    else:
-        cells = array.tolist()
-    texts = np.empty(n, dtype=object)
-    texts[:] = [None if _is_missing(value) else str(value) for value in cells]
-    return texts
-
-
-def _is_missing(value: Any) -> bool:
-    """Return True for None, NaN and the missing values of pandas."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+        return array_column(array)
+    return column_from_texts(None if is_missing_value(v) else str(v) for v in array.tolist())
 
 
 def scene_from_table(

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import concatenate, is_table, length, take
+from ..._core import Points, concatenate, is_table, length, take
 from ...models.embedding import embedding_quality
 from ..tables import Recipe, Table, as_texts
 from ._embeddings import Embedding
-from ._serialize import column_message
+from ._serialize import Message, column_message
 
 _MAX_INITIAL_VALUES = 2**24  # at most this many table values are sent at first, others on request
 _MAX_COLOR_COMPONENTS = 12  # the page offers at most this many components as colours
@@ -53,7 +53,7 @@ class Scene:
 
     title: str
     table: Table
-    points: Any
+    points: Points
     embeddings: tuple[Embedding, ...]
     recipe: Recipe | None = None
     color: str | None = None
@@ -61,7 +61,7 @@ class Scene:
     rows: np.ndarray | None = None
     n_fitted: int | None = None
     notes: tuple[str, ...] = ()
-    derived_cache: dict[str, Any] = field(default_factory=dict)
+    derived_cache: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.color is not None:
@@ -93,7 +93,7 @@ class Scene:
         return self.recipe is not None and isinstance(self.points, (np.ndarray, list))
 
     @property
-    def training_points(self) -> Any:
+    def training_points(self) -> Points:
         """The points that the models are fitted to."""
         return self.points if self.n_fitted is None else take(self.points, slice(0, self.n_fitted))
 
@@ -132,7 +132,7 @@ class Scene:
     # ------------------------------------------------------------------ derived columns
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived(self) -> dict[str, Callable[[], np.ndarray]]:
         """For each column that is computed from the models, a function that returns its values."""
         columns: dict[str, Any] = {}
         for e in self.embeddings:
@@ -158,7 +158,7 @@ class Scene:
         values[quality.rows] = quality.points.trustworthiness
         return values
 
-    def column(self, name: str) -> dict[str, Any]:
+    def column(self, name: str) -> Message:
         """Return the message for a table column or derived column, which is computed if needed."""
         if name in self.table.columns:
             return column_message(name, self.table.columns[name])
@@ -168,7 +168,7 @@ class Scene:
 
     # ------------------------------------------------------------------ records
 
-    def record(self, points: Any) -> list[tuple[str, str]]:
+    def record(self, points: Points) -> list[tuple[str, str]]:
         """Return (column name, text) pairs that describe one point in the units of the table."""
         if self.recipe is not None:
             columns = self.recipe.inverse_transform(points)
@@ -178,7 +178,7 @@ class Scene:
             columns = {"point": points}
         return [(name, _format_value(values[0])) for name, values in columns.items()]
 
-    def pixels(self, points: Any) -> np.ndarray | None:
+    def pixels(self, points: Points) -> np.ndarray | None:
         """Return the pixel values of one point in the units of the table; None if not an image."""
         if self.image is None or self.recipe is None:
             return None
@@ -188,7 +188,7 @@ class Scene:
 
     # ------------------------------------------------------------------ messages
 
-    def to_message(self, *, live: bool, preimages: int = 0) -> dict[str, Any]:
+    def to_message(self, *, live: bool, preimages: int = 0) -> Message:
         """Return the scene as a message for the web page.
 
         Parameters
@@ -199,13 +199,13 @@ class Scene:
         preimages : int, default=0
             Number of grid positions per axis; their pre-images are included in the message.
         """
-        names, remaining = list(self.table.columns), _MAX_INITIAL_VALUES
-        columns = []
-        for name in names:
-            is_included = not live or remaining > 0
-            remaining -= len(self)
-            empty = {"name": name, "type": "numbers", "derived": False}
-            columns.append(self.column(name) if is_included else empty)
+        names = list(self.table.columns)
+        columns = [
+            self.column(name)
+            if not live or j * len(self) < _MAX_INITIAL_VALUES
+            else {"name": name, "type": "numbers", "derived": False}
+            for j, name in enumerate(names)
+        ]
         notes = list(self.notes)
         if not live:
             limited = "pre-images between the positions of a grid" if preimages else "pre-images"
@@ -228,7 +228,7 @@ class Scene:
             "controls": None,
         }
 
-    def _preimage_grid(self, embedding: Embedding, count: int) -> dict[str, Any]:
+    def _preimage_grid(self, embedding: Embedding, count: int) -> Message:
         """Return the pre-images at the positions of a grid, in the units of the table."""
         if not count or not embedding.has_inverse or self.recipe is None or not self.features:
             return {}
@@ -240,7 +240,7 @@ class Scene:
         texts = [preimage.text for preimage in preimages]
         return {"preimages": message | box._asdict() | {"texts": texts}}
 
-    def derived_columns(self, *, live: bool) -> list[dict[str, Any]]:
+    def derived_columns(self, *, live: bool) -> list[Message]:
         """Return the derived columns; only those that have been computed contain values."""
         return [
             self.column(name)
@@ -250,7 +250,7 @@ class Scene:
             if live or name in self.derived_cache
         ]
 
-    def _image_message(self, names: list[str]) -> dict[str, Any] | None:
+    def _image_message(self, names: list[str]) -> Message | None:
         if self.image is None:
             return None
         values = [self.table.columns[name] for name in self.features]
@@ -273,17 +273,18 @@ def _append_column(values: Any, new: Table, name: str) -> Any:
     return np.concatenate([values, np.full(len(new), absent, dtype=values.dtype)])
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{value:.5g}"
     text = str(value)
     return text if len(text) <= 400 else f"{text[:397]}..."
 
 
+FileStamp = tuple[int, ...] | str | None
 _MISSING = "missing"  # `file_stamp` of a file that does not exist
 
 
-def file_stamp(path: Path | None) -> Any:
+def file_stamp(path: Path | None) -> FileStamp:
     """Return a value that changes when the file changes; None if `path` is None."""
     if path is None:
         return None
@@ -315,7 +316,7 @@ class WatchedScene:
         scene: Callable[[], Scene],
         path: Path | None = None,
         read: Callable[[], Scene] | None = None,
-        stamp: Any = None,
+        stamp: FileStamp = None,
     ) -> None:
         self._scene, self.path, self._read = scene, path, read
         self.stamp = file_stamp(path) if stamp is None else stamp
@@ -336,7 +337,7 @@ class WatchedScene:
         """Whether the file no longer exists."""
         return self.path is not None and file_stamp(self.path) == _MISSING
 
-    def changed_since(self, stamp: Any) -> bool:
+    def changed_since(self, stamp: FileStamp) -> bool:
         """Return True if the file has changed since `file_stamp` returned this stamp."""
         return self.path is not None and file_stamp(self.path) != stamp
 

@@ -23,11 +23,16 @@ from typing import Any
 
 import numpy as np
 
+from ..tables import array_column, column_from_texts
+
 _MAX_DECIMALS = 9  # numbers with more decimal places are not stored as scaled integers
 _PROBE_SIZE = 1000  # a scale is tested on this many numbers first, to save time
 
 
-def pack(value: Any) -> bytes:
+Message = dict[str, Any]  # values that `pack` accepts, by name
+
+
+def pack(value: object) -> bytes:
     r"""Return the bytes of a value made of dicts, lists, strings, numbers and arrays.
 
     Examples
@@ -40,7 +45,7 @@ def pack(value: Any) -> bytes:
     parts: list[bytes] = []
     size = 0
 
-    def to_json(item: Any) -> Any:
+    def to_json(item: object) -> object:
         nonlocal size
         if isinstance(item, np.ndarray):
             array = np.ascontiguousarray(item, dtype=item.dtype.newbyteorder("<"))
@@ -62,63 +67,43 @@ def pack(value: Any) -> bytes:
     return b"".join([struct.pack("<II", len(text), 0), text, *parts])
 
 
-def column_message(name: str, values: Any, *, derived: bool = False) -> dict[str, Any]:
+def column_message(name: str, values: Any, *, derived: bool = False) -> Message:
     """Return a column as a compact message for `pack`, without loss of precision.
 
     Strings are sent as integer codes.  Integers that float64, the number type of the browser,
     cannot represent are sent as strings.  Numbers with few decimals are sent as integers with a
     power of ten, by which the browser divides to get the same float64 values.
     """
-    message: dict[str, Any] = {"name": name, "derived": derived}
-    large = large_integers(values)
-    if large is not None:
-        values = np.array([None if cell is None else str(cell) for cell in large], dtype=object)
-    if not isinstance(values, np.ndarray) or values.dtype.kind in "OUS":
-        texts = ["" if value is None else str(value) for value in _cells(values)]
+    message: Message = {"name": name, "derived": derived}
+    # Objects such as graphs are represented by their repr.
+    is_array = isinstance(values, np.ndarray)
+    column = array_column(values) if is_array else column_from_texts(map(repr, values))
+    if column.dtype == object:
+        cells = column.tolist()
+        texts = ["" if cell is None else str(cell) for cell in cells]
         unique, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
-        absent = np.array([value is None for value in _cells(values)])
-        codes, missing = _pack_integers(codes.astype(np.int64), absent)
+        absent = np.array([cell is None for cell in cells])
+        data, missing = _pack_integers(codes.astype(np.int64), absent)
         return message | {
             "type": "text",
             "values": unique.tolist(),
-            "data": codes,
+            "data": data,
             "missing": missing,
         }
-    numbers = values.astype(np.float64)
-    absent = np.isnan(numbers)
+    absent = np.isnan(column)
     for decimals in range(_MAX_DECIMALS + 1):
         divisor = 10.0**decimals
-        if not _scale_to_integers(numbers[:_PROBE_SIZE], divisor)[1]:
+        if not _scale_to_integers(column[:_PROBE_SIZE], divisor)[1]:
             continue
-        integers, exact = _scale_to_integers(numbers, divisor)
+        integers, exact = _scale_to_integers(column, divisor)
         if exact:
             data, missing = _pack_integers(integers.astype(np.int64), absent)
-            return message | {
-                "type": "numbers",
-                "data": data,
-                "divisor": divisor,
-                "missing": missing,
-            }
+            numeric = {"type": "numbers", "data": data, "divisor": divisor, "missing": missing}
+            return message | numeric
     with np.errstate(over="ignore"):
-        single = numbers.astype(np.float32)
-    data = single if np.array_equal(single, numbers, equal_nan=True) else numbers
+        single = column.astype(np.float32)
+    data = single if np.array_equal(single, column, equal_nan=True) else column
     return message | {"type": "numbers", "data": data}
-
-
-def large_integers(values: Any) -> list[int | None] | None:
-    """Return a column as Python integers if float64 cannot represent all of them, else None.
-
-    `values` is an array, or a column of a data frame; missing values become None.
-    """
-    if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "iu" or not len(values):
-            return None
-        largest = max(-int(values.min()), int(values.max()))
-        return values.tolist() if largest > 2**53 else None
-    if not str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
-        return None
-    cells = [int(cell) if isinstance(cell, (int, np.integer)) else None for cell in values]
-    return cells if any(cell is not None and abs(cell) > 2**53 for cell in cells) else None
 
 
 def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray, bool]:
@@ -128,13 +113,6 @@ def _scale_to_integers(numbers: np.ndarray, divisor: float) -> tuple[np.ndarray,
         integers = np.rint(np.where(absent, 0.0, numbers) * divisor)
         fits = np.abs(integers).max(initial=0) < 2**31
         return integers, bool(fits and np.all(absent | (integers / divisor == numbers)))
-
-
-def _cells(values: Any) -> list[Any]:
-    """Return the cells of a text column; objects such as graphs are represented by their repr."""
-    if isinstance(values, np.ndarray):
-        return values.tolist()
-    return [repr(value) for value in values]
 
 
 def _pack_integers(values: np.ndarray, absent: np.ndarray) -> tuple[np.ndarray, int | None]:
@@ -164,24 +142,17 @@ _SCRIPT_FILES = ("wire", "query", "colours", "raster", "geometry", "pane", "view
 
 
 @cache
+def asset(name: str) -> str:
+    """Return the text of a file of the view: JavaScript, a style sheet or a template of a page."""
+    return files(__package__).joinpath("assets", name).read_text("utf-8")
+
+
 def script() -> str:
     """Return the JavaScript code of the view, a module without dependencies."""
-    return "\n".join(_asset(f"{part}.js") for part in _SCRIPT_FILES)
+    return "\n".join(asset(f"{part}.js") for part in _SCRIPT_FILES)
 
 
-@cache
-def adapter() -> str:
-    """Return the JavaScript code that connects the view to Panel."""
-    return _asset("panel.js")
-
-
-@cache
-def style() -> str:
-    """Return the style sheet of the view."""
-    return _asset("view.css")
-
-
-def page(message: dict[str, Any]) -> str:
+def page(message: Message) -> str:
     """Return a self-contained HTML page for a scene, given as the result of `Scene.to_message`.
 
     The data are compressed with gzip and encoded as base64, so that no text in the data can close
@@ -202,15 +173,19 @@ def served_page(title: str, nonce: str) -> str:
     nonce : str
         Random string that marks the script and the style for the Content-Security-Policy.
     """
-    return _fill_template(title, nonce=f' nonce="{nonce}"', start=_asset("served.js"))
+    return _fill_template(title, nonce=f' nonce="{nonce}"', start=asset("served.js"))
 
 
 def _fill_template(title: str, **fields: str) -> str:
     """Replace {{field}} in the template of a page; fields that are not given are empty."""
-    fields |= {"title": html.escape(title), "style": style(), "script": script()}
-    return re.sub(r"\{\{(\w+)\}\}", lambda m: fields.get(m[1], ""), _asset("page.html"))
+    fields |= {"title": html.escape(title), "style": asset("view.css"), "script": script()}
+    return re.sub(r"\{\{(\w+)\}\}", lambda m: fields.get(m[1], ""), asset("page.html"))
 
 
-@cache
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text("utf-8")
+def missing_package(name: str) -> ImportError:
+    """Return the error for a missing package that the extra `explore` installs."""
+    return ImportError(
+        f"the explorer needs {name}, which is not installed; install it with: "
+        f"pip install 'mercer[explore]'. Without it, explorer.save(path) can still "
+        f"write a self-contained page"
+    )

@@ -1,25 +1,232 @@
-"""Start and stop the explorer's web server, which listens on the loopback interface only."""
+"""The web server of the explorer: two routes, and access checks for each request.
+
+    GET /?token=...    the page, including the script and the style of the view
+    GET /ws?token=...  its websocket: requests as JSON, replies as the bytes of `pack`
+
+The server listens on the loopback interface only.  Any web page that is open in the same browser
+can nevertheless send requests to it, and so can other users of the computer.
+`ExplorerApplication.refusal` therefore rejects requests by default:
+
+* The Host header must be the name of this server, which prevents DNS rebinding (a foreign name that
+  resolves to 127.0.0.1).
+* An Origin header, if there is one, must be the origin of this server.
+* Browsers describe a request by Sec-Fetch headers.  A request from another site is accepted only if
+  it opens the page as a document, for example from a link.  It is rejected in a frame, and as a
+  script, an image or the target of `fetch`.
+* Both routes require the token, which only the printed address contains.  It is not stored in a
+  cookie, because browsers send cookies of 127.0.0.1 to the servers on all of its ports.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
 import secrets
 import socket
 import threading
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._controller import Controller
-from ._scene import Scene, WatchedScene
+from ._scene import FileStamp, Scene, WatchedScene
+from ._serialize import missing_package, served_page
 
-if TYPE_CHECKING:
-    from tornado.ioloop import IOLoop
-
-    from ._http import ExplorerApplication
+try:
+    from tornado.httpserver import HTTPServer
+    from tornado.ioloop import IOLoop, PeriodicCallback
+    from tornado.web import Application, RequestHandler
+    from tornado.websocket import WebSocketClosedError, WebSocketHandler
+except ImportError as error:
+    raise missing_package("tornado") from error
 
 HOST = "127.0.0.1"  # loopback interface, to which other computers cannot connect
+_METHODS = {"/": ("GET", "HEAD"), "/ws": ("GET",)}  # allowed methods of each route
+_MAX_HEADERS, _MAX_BODY = 2**14, 2**10  # limits of a request in bytes; no route reads a body
+_MAX_MESSAGE = 20 * 2**20  # limit in bytes for a websocket message; see also controls.js
+_WATCH_PERIOD = 2000  # milliseconds between checks whether the file has changed
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_NO_TOKEN = (
+    "This address does not contain the token of the explorer.\n\n"
+    "Use the complete address, with ?token=..., that `mercer explore` printed in the terminal, or "
+    "explorer.show().url in Python. The token changes whenever the explorer is started.\n"
+)
+
+_log = logging.getLogger("mercer.app.explorer")
+
+
+class ExplorerApplication(Application):
+    """The routes of the explorer, and the access checks that precede them.
+
+    Parameters
+    ----------
+    names : list of str
+        Host names with ports under which the server can be reached.
+    token : str
+        The secret in the address of the page.
+    title : str
+        The title of the page.
+    connect : function
+        Takes a function that sends bytes to a page, and returns the page's `Controller`.
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        token: str,
+        title: str,
+        connect: Callable[[Callable[[bytes], None]], Controller],
+    ) -> None:
+        super().__init__(
+            [("/", PageHandler), ("/ws", SocketHandler)],
+            default_handler_class=RefusalHandler,
+            default_handler_args={"status": 404, "reason": "not found"},
+            log_function=lambda handler: None,
+            websocket_max_message_size=_MAX_MESSAGE,
+        )
+        self.names, self.title, self.connect = names, title, connect
+        self._token = token.encode()
+        self.sockets: set[SocketHandler] = set()
+        # The set includes the controllers of closed pages, which may still be computing.
+        self.controllers: weakref.WeakSet[Controller] = weakref.WeakSet()
+
+    def find_handler(self, request: Any, **kwargs: Any) -> Any:
+        """Return the handler of the route, or a handler that rejects the request."""
+        refused = self.refusal(request)
+        if refused is not None:
+            status, reason = refused
+            return self.get_handler_delegate(
+                request, RefusalHandler, {"status": status, "reason": reason}
+            )
+        return super().find_handler(request, **kwargs)
+
+    def refusal(self, request: Any) -> tuple[int, str] | None:
+        """Return the status and the reason if a request is rejected, or None if it is accepted."""
+        headers, path = request.headers, request.path
+        own = f"http://{request.host}"
+        if request.host not in self.names or headers.get("Origin", own) != own:
+            return 403, "this explorer accepts requests only from its own page"
+        if path not in _METHODS:
+            return 404, "not found"
+        if request.method not in _METHODS[path]:
+            return 405, "method not allowed"
+        if not (self._is_document(headers) if path == "/" else self._is_own_socket(headers)):
+            return 403, "this explorer accepts requests only from its own page"
+        tokens = request.query_arguments.get("token", [])
+        if len(tokens) != 1 or not secrets.compare_digest(tokens[0], self._token):
+            return 403, _NO_TOKEN
+        return None
+
+    @staticmethod
+    def _is_document(headers: Any) -> bool:
+        """Return True if the request opens a page in a tab, or has no Sec-Fetch headers."""
+        mode, dest = headers.get("Sec-Fetch-Mode"), headers.get("Sec-Fetch-Dest")
+        return mode in (None, "navigate") and dest in (None, "document")
+
+    @staticmethod
+    def _is_own_socket(headers: Any) -> bool:
+        """Return True if the page itself opens the websocket (browsers always send Origin)."""
+        return "Origin" in headers and headers.get("Sec-Fetch-Site") in (None, "same-origin")
+
+
+class _SecureHandler(RequestHandler):
+    """Base class that sets strict security headers and reports errors without tracebacks."""
+
+    application: ExplorerApplication
+
+    def set_default_headers(self) -> None:
+        self.clear_header("Server")
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("Content-Security-Policy", _POLICY)
+
+    def compute_etag(self) -> None:
+        return None
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{status_code}\n")
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        _log.warning("request failed: %s", _one_line(value))
+
+
+class RefusalHandler(_SecureHandler):
+    """Reject a request with any method."""
+
+    def initialize(self, status: int, reason: str) -> None:
+        self._status, self._why = status, reason
+
+    def prepare(self) -> None:
+        self.set_status(self._status)
+        if self._status == 405:
+            self.set_header("Allow", ", ".join(_METHODS[self.request.path]))
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{self._status}: {self._why}\n")
+
+
+class PageHandler(_SecureHandler):
+    """Serves the page: markup, style and script in one response, so no other file is needed."""
+
+    def get(self) -> None:
+        nonce = secrets.token_urlsafe(16)
+        # The view uses no eval, no inline handlers and no style attributes, so a nonce for the
+        # script and the style is enough.  Data arrive over the websocket and are shown as text.
+        policy = (
+            f"{_POLICY}; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; "
+            f"connect-src ws://{self.request.host}"
+        )
+        self.set_header("Content-Security-Policy", policy)
+        self.finish(served_page(self.application.title, nonce))
+
+    def head(self) -> None:
+        self.get()
+
+
+class SocketHandler(_SecureHandler, WebSocketHandler):
+    """The websocket of one page, whose messages a `Controller` handles."""
+
+    controller: Controller | None = None
+
+    def open(self, *args: str, **kwargs: str) -> None:
+        loop = IOLoop.current()
+        self.controller = self.application.connect(lambda data: loop.add_callback(self._send, data))
+        self.application.controllers.add(self.controller)
+        self._watch = PeriodicCallback(self.controller.check_file, _WATCH_PERIOD)
+        self._watch.start()
+        self.application.sockets.add(self)
+
+    def on_message(self, message: str | bytes) -> None:
+        try:
+            request = json.loads(message)
+            if self.controller is not None:
+                self.controller.handle(request)
+        except (ValueError, RecursionError):
+            self.close(1007, "not JSON")
+        except Exception as error:
+            _log.warning("handling a message from the page failed: %s", _one_line(error))
+
+    def on_close(self) -> None:
+        self.application.sockets.discard(self)
+        if self.controller is not None:
+            self._watch.stop()
+            self.controller.close()
+
+    async def _send(self, data: bytes) -> None:
+        with suppress(WebSocketClosedError):
+            await self.write_message(data, binary=True)
 
 
 class ExplorerServer:
@@ -73,14 +280,19 @@ class ExplorerServer:
         self._listener.close()
 
     def _run(self) -> None:
-        from tornado.ioloop import IOLoop
-
-        from ._http import run_server
-
         try:
             loop = self._loop = IOLoop()
             loop.add_callback(self._ready.set)
-            run_server(self._application, [self._listener], loop)
+            server = HTTPServer(
+                self._application, max_header_size=_MAX_HEADERS, max_body_size=_MAX_BODY
+            )
+            server.add_socket(self._listener)
+            try:
+                loop.start()
+            finally:
+                server.stop()
+                for websocket in list(self._application.sockets):
+                    websocket.on_close()
             loop.close(all_fds=True)
         except BaseException as error:
             self._error = error
@@ -96,7 +308,7 @@ def serve(
     title: str = "mercer",
     reload: Callable[[], Scene] | None = None,
     watched: Path | None = None,
-    stamp: Any = None,
+    stamp: FileStamp = None,
 ) -> ExplorerServer:
     """Return a server for the explorer; it is not started yet.
 
@@ -123,41 +335,12 @@ def serve(
     ExplorerServer
         The server; call `start` to run it.
     """
-    _require("tornado")
-    from ._http import ExplorerApplication
-
     source = WatchedScene(scene, watched, reload, stamp)
     listener = _listen(port)
     names = [f"{host}:{listener.getsockname()[1]}" for host in (HOST, "localhost")]
     token = secrets.token_urlsafe(24)
     connect = lambda send: Controller(source.scene, send, source)  # noqa: E731
     return ExplorerServer(ExplorerApplication(names, token, title, connect), listener, token)
-
-
-def require_panel() -> Any:
-    """Return the module panel, or raise an ImportError with instructions to install it."""
-    return _require("panel")
-
-
-def load_in_notebook() -> None:
-    """Load the scripts of Panel into the notebook once, from local files."""
-    panel = require_panel()
-    if not panel.extension._loaded:
-        panel.extension(inline=True)
-
-
-def _require(name: str) -> Any:
-    """Import a module that the extra `explore` installs; raise an ImportError if missing."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"the explorer needs {name}, which is not installed; install it with: "
-            f"pip install 'mercer[explore]'. Without it, explorer.save(path) can still "
-            f"write a self-contained page"
-        ) from error
 
 
 def _listen(port: int) -> socket.socket:
@@ -183,3 +366,9 @@ def _listen(port: int) -> socket.socket:
             f"0 for any free port"
         ) from None
     return listener
+
+
+def _one_line(error: BaseException) -> str:
+    """Return the type and the first line of an exception, for the log."""
+    text = str(error).partition("\n")[0][:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

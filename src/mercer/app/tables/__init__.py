@@ -8,30 +8,6 @@ silently: text columns and missing values raise an error unless the recipe state
 them.
 """
 
-from ._file_blocks import open_blocks
-from ._open_table import FORMATS, open_table, read_table
-from ._preprocessing import ColumnTransform, Recipe, label_values
-from ._preprocessing import is_missing as is_missing  # used by mercer.app.cli
-from ._table import Table, TableError, as_texts, suggest_name
-from ._table_model import Trained, load_trained, save_trained
-from ._table_source import Source
-from ._table_writer import output_format as output_format  # used by mercer.app.cli
-from ._table_writer import table_writer as table_writer  # used by mercer.app.cli
+from ..._core import attach
 
-__all__ = [
-    "FORMATS",
-    "ColumnTransform",
-    "Recipe",
-    "Source",
-    "Table",
-    "TableError",
-    "Trained",
-    "as_texts",
-    "label_values",
-    "load_trained",
-    "open_blocks",
-    "open_table",
-    "read_table",
-    "save_trained",
-    "suggest_name",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -6,21 +6,39 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import chain
 from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from ..._core import take
-from ._column_contents import RunningStatistics, inspect_texts
-from ._dataframes import as_table, is_frame
-from ._table import GRAPHS, TEXT, Table, TableError, as_texts, kind_of, suggest_name
-from ._table_source import Source
+from ._column_contents import (
+    RunningStatistics,
+    inspect_texts,
+    is_missing,
+    refuse_empty,
+    refuse_infinite,
+    refuse_missing,
+    refuse_text,
+    refuse_unlikely_categories,
+    truncated,
+)
+from ._table import (
+    GRAPHS,
+    TEXT,
+    Table,
+    TableError,
+    as_texts,
+    column_from_texts,
+    is_number,
+    kind_of,
+    suggest_name,
+)
+from ._table_source import Source, as_table, is_frame
 
 IMPUTE = ("mean", "median", "most_frequent", "drop")
-# If a text column has more distinct values than this, the error message suggests a string kernel
-# instead of one-hot encoding.
-_MAX_CATEGORIES = 100
+_DROPPED = "Rows with missing values were dropped."
 _ALL = "all"  # in `onehot`, this selects all text columns, unless a column is named "all"
 
 
@@ -144,49 +162,55 @@ class Recipe:
         first = next(blocks)
         names = self._feature_columns(first)
         target_text = self.target is not None and _is_text(first, self.target)
-        self = replace(self, target_text=target_text)
-        # If `parts` is None, error messages give advice for fitting instead of for prediction.
-        unfitted = replace(self, parts=None)
         if self.points == "vectors":
-            return unfitted._fit_vectors(first, names, blocks)
-        for table in _chained([first], blocks):
-            unfitted._refuse_missing(table, names)
-        return replace(self, parts=(ColumnTransform(names[0], text=self.points == "texts"),))
+            parts = self._fit_vectors(first, names, blocks)
+        else:
+            for table in chain([first], blocks):
+                self._check_missing(table, names, fitted=False)
+            parts = (ColumnTransform(names[0], text=self.points == "texts"),)
+        return replace(self, parts=parts, target_text=target_text)
 
-    def _fit_vectors(self, first: Table, names: list[str], blocks: Iterator[Table]) -> Recipe:
-        """Return the recipe fitted to the columns `names` of all blocks, if points are vectors."""
+    def _check_missing(self, table: Table, names: list[str], *, fitted: bool) -> None:
+        """Raise a TableError if values are missing and `impute` is None."""
+        if self.impute is None:
+            refuse_missing(table, names, fitted=fitted)
+
+    def _fit_vectors(
+        self, first: Table, names: list[str], blocks: Iterator[Table]
+    ) -> tuple[ColumnTransform, ...]:
+        """Return the preprocessing of the columns `names` of all blocks, if points are vectors."""
         onehot = self._onehot_columns(first, names)
         numeric = [name for name in names if name not in onehot]
         stats = RunningStatistics(len(numeric))
         counts: dict[str, Counter[str]] = {name: Counter() for name in names if name in onehot}
         second = next(blocks, None)
-        rest = [] if second is None else [second]
         n_missing, n_complete = Counter[str](), 0
-        for table in _chained([first, *rest], blocks):
-            self._refuse_text(table, numeric)
-            self._refuse_missing(table, names)
+        for table in chain([first], [] if second is None else [second], blocks):
+            refuse_text(table, numeric, fitted=False)
+            self._check_missing(table, names, fitted=False)
             rows = self._complete_rows(table, names)
             n_complete += int(rows.sum())
             for name in names if self.impute is not None else ():
                 n_missing[name] += int(is_missing(table.columns[name]).sum())
             if numeric:
                 X = np.column_stack([table.columns[name][rows] for name in numeric])
-                self._refuse_infinite(table, numeric)
+                refuse_infinite(table, numeric, fitted=False)
                 stats.update(X)
             for name in onehot:
                 categories = _categories(table.texts(name))[rows]
                 counts[name].update(value for value in categories if value is not None)
         empty = [name for name, n in zip(numeric, stats.count, strict=True) if not n]
         empty += [name for name, values in counts.items() if not values]
-        self._refuse_empty(first, n_complete, n_missing, empty)
-        self._refuse_unlikely_categories(first, counts)
+        refuse_empty(first, n_complete, n_missing, empty, self.target)
+        named = self._onehot_named(first)
+        refuse_unlikely_categories(first, {n: c for n, c in counts.items() if n not in named})
         fills = self._fill_values(first, numeric, second is not None, stats)
         scale = stats.scale
         if self.standardize and not np.isfinite(scale).all():
-            raise TableError(
-                f"{first.source}, column {numeric[int(np.argmin(np.isfinite(scale)))]!r}: values "
-                f"are too large to compute a standard deviation - usually a placeholder for a "
-                f"missing value - correct the values, or exclude the column with --ignore"
+            raise first.error(
+                "values are too large to compute a standard deviation - usually a placeholder for "
+                "a missing value - correct the values, or exclude the column with --ignore",
+                numeric[int(np.argmin(np.isfinite(scale)))],
             )
         parts = []
         for name in names:
@@ -199,7 +223,7 @@ class Recipe:
                 j = numeric.index(name)
                 mean_and_scale = (float(stats.mean[j]), float(scale[j])) if self.standardize else ()
                 parts.append(ColumnTransform(name, None, fills[j], *mean_and_scale))
-        return replace(self, parts=tuple(parts))
+        return tuple(parts)
 
     def _check_parameters(self) -> None:
         """Raise a TableError if a parameter is invalid regardless of the data."""
@@ -221,27 +245,6 @@ class Recipe:
             raise TableError(
                 f"--{name} applies only to vectors, but this kernel compares {self.points} - omit "
                 f"it{', or drop rows with --impute drop' if name == 'impute' else ''}"
-            )
-
-    def _refuse_empty(
-        self, table: Table, n_complete: int, n_missing: Counter[str], empty: list[str]
-    ) -> None:
-        """Raise a TableError if a column has no values, or if no row is complete."""
-        if not n_complete:
-            name, count = n_missing.most_common(1)[0] if n_missing else (self.target or "", 0)
-            hint = (
-                f", or exclude the column with most missing values: --ignore {quote(name)}"
-                if count
-                else ""
-            )
-            raise TableError(
-                f"{table.source}: every row has a missing value, so no rows remain - replace "
-                f"missing values, for example with --impute mean instead of --impute drop{hint}"
-            )
-        if empty:
-            raise TableError(
-                f"{table.source}, column {empty[0]!r}: all values are missing, so the column "
-                f"contains no information - exclude it with --ignore {quote(empty[0])}"
             )
 
     def _feature_columns(self, table: Table) -> list[str]:
@@ -337,108 +340,6 @@ class Recipe:
 
     # ------------------------------------------------------------------ validation
 
-    def _refuse_text(self, table: Table, numeric: list[str]) -> None:
-        """Raise a TableError with advice if a column that should be numeric contains text."""
-        for name in numeric:
-            column = table.columns[name]
-            if kind_of(column) != TEXT:
-                continue
-            texts = [
-                i for i, cell in enumerate(column) if cell is not None and not _is_numeric(cell)
-            ]
-            row = texts[0] if texts else 0
-            quoted = quote(name)
-            content = inspect_texts(Counter(cell for cell in column if cell is not None))
-            n_different = len({cell for cell in column if cell is not None})
-            first = f"{_truncated(column[row])} on {table.where(row)}"
-            if content is not None and content.is_number:
-                row = column.tolist().index(content.example)
-                unless = f", or exclude the column with --ignore {quoted}"
-                what = (
-                    f"contains {content.what}; the first is {_truncated(content.example)} on "
-                    f"{table.where(row)} - {content.remedy}{unless if self.parts is None else ''}"
-                )
-            elif self.parts is not None:
-                what = (
-                    f"contains text ({first}), but the model was fitted to numbers - usually a "
-                    f"typo or a placeholder for a missing value - fix the file"
-                )
-            elif not texts:
-                what = (
-                    f"contains numbers stored as text ({first}) - write them as numbers, or "
-                    f"exclude the column with --ignore {quoted}"
-                )
-            elif len(texts) <= len(column) // 10:
-                what = (
-                    f"{len(texts)} of {len(column)} values are not numbers; the first is {first} - "
-                    f"usually a typo or a placeholder for a missing value - fix the file, or "
-                    f"exclude the column with --ignore {quoted}"
-                )
-            else:
-                several = f"{n_different} different values"
-                advice = f"one-hot encode it ({several}) with --onehot {quoted}"
-                if n_different > _MAX_CATEGORIES:
-                    advice = f"compare the texts with a string kernel: --columns {quoted} --kernel"
-                    advice += " 'Normalized(Spectrum(3))'"
-                what = (
-                    f"contains text ({first}), but a kernel on vectors requires numbers - "
-                    f"usually a name or a category - exclude it with --ignore {quoted}; {advice}; "
-                    f"or use it as the colour with --color {quoted}"
-                )
-            raise TableError(f"{table.source}, column {name!r}: {what}")
-
-    def _refuse_unlikely_categories(self, table: Table, counts: dict[str, Counter[str]]) -> None:
-        """Raise a TableError if onehot="all" selects columns that do not look like categories."""
-        unlikely = {
-            name: content
-            for name, values in counts.items()
-            if name not in self._onehot_named(table)
-            and (content := inspect_texts(values)) is not None
-        }
-        if not unlikely:
-            return
-        listed = "; ".join(
-            f"{name!r} contains {content.what}, such as {_truncated(content.example)} "
-            f"({content.remedy})"
-            for name, content in unlikely.items()
-        )
-        names = quote(",".join(unlikely))
-        raise TableError(
-            f"{table.source}: --onehot all found text columns that do not look like "
-            f"categories: {listed} - correct the file, exclude them with --ignore {names}, or "
-            f"one-hot encode them anyway with --onehot all,{names}"
-        )
-
-    def _refuse_missing(self, table: Table, names: list[str]) -> None:
-        """Raise a TableError if values are missing and `impute` is None."""
-        if self.impute is not None:
-            return
-        for name in names:
-            rows = np.flatnonzero(is_missing(table.columns[name]))
-            if len(rows):
-                advice = (
-                    f"replace them with --impute mean, median or a number, drop these rows with "
-                    f"--impute drop, or exclude the column with --ignore {quote(name)}"
-                    if self.parts is None
-                    else "fill them in, or fit the model again with --impute"
-                )
-                raise TableError(
-                    f"{table.source}, column {name!r}: {len(rows)} of {len(table)} values are "
-                    f"missing; the first is on {table.where(rows[0])} - {advice}"
-                )
-
-    def _refuse_infinite(self, table: Table, names: list[str]) -> None:
-        """Raise a TableError if a value is infinite."""
-        for name in names:
-            infinite = np.flatnonzero(np.isinf(table.columns[name]))
-            if len(infinite):
-                unless = f", or exclude the column with --ignore {quote(name)}"
-                raise TableError(
-                    f"{table.source}, {table.where(infinite[0])}, column {name!r}: the value is "
-                    f"infinite - usually a division by zero or a placeholder for a missing value - "
-                    f"fix it{unless if self.parts is None else ''}"
-                )
-
     def _complete_rows(self, table: Table, names: list[str]) -> np.ndarray:
         """Return a mask of the rows to keep: all rows, or only complete rows if impute="drop"."""
         keep = np.ones(len(table), dtype=bool)
@@ -482,16 +383,16 @@ class Recipe:
         table = self._read(table)
         if self.points != "vectors":
             column = table.column(self._parts[0].name)
-            self._refuse_missing(table, [self._parts[0].name])
+            self._check_missing(table, [self._parts[0].name], fitted=True)
             column = take(column, self.kept_rows(table))
             return column.tolist() if isinstance(column, np.ndarray) else column
         for part in self._parts:
             table.column(part.name)
         names = [part.name for part in self._parts]
         numeric = [part.name for part in self._parts if part.categories is None]
-        self._refuse_text(table, numeric)
-        self._refuse_missing(table, names)
-        self._refuse_infinite(table, numeric)
+        refuse_text(table, numeric, fitted=True)
+        self._check_missing(table, names, fitted=True)
+        refuse_infinite(table, numeric, fitted=True)
         rows = self.kept_rows(table)
         X = np.empty((len(rows), sum(part.width for part in self._parts)))
         start = 0
@@ -518,10 +419,11 @@ class Recipe:
             if value not in positions:
                 listed = ", ".join(map(repr, part.categories[:8]))
                 more = " ..." if part.width > 8 else ""
-                raise TableError(
-                    f"{table.source}, {table.where(rows[i])}, column {part.name!r}: the category "
-                    f"{value!r} did not occur in the training data, only {listed}{more} - correct "
-                    f"the value, or fit the model again with rows that contain it"
+                raise table.error(
+                    f"the category {value!r} did not occur in the training data, only {listed}"
+                    f"{more} - correct the value, or fit the model again with rows that contain it",
+                    part.name,
+                    rows[i],
                 )
             encoded[i, positions[value]] = 1.0
         return encoded
@@ -530,7 +432,7 @@ class Recipe:
         self, part: ColumnTransform, table: Table, rows: np.ndarray
     ) -> None:
         """Raise a TableError if a number could stand for several categories: "1", "01"."""
-        numbers = {c: float(c) for c in part.categories or () if _is_numeric(c)}
+        numbers = {c: float(c) for c in part.categories or () if is_number(c)}
         occurrences = Counter(numbers.values())
         ambiguous = {
             v: c
@@ -540,11 +442,12 @@ class Recipe:
         for row in rows.tolist():
             value = float(table.columns[part.name][row])
             if value in ambiguous:
-                raise TableError(
-                    f"{table.source}, {table.where(row)}, column {part.name!r}: the number "
-                    f"{value:g} may or may not mean the category {ambiguous[value]!r}, because the "
-                    f"column was text when the model was fitted - convert the column to text, or "
-                    f"read a file with open_table(path).table(recipe.text_columns)"
+                raise table.error(
+                    f"the number {value:g} may or may not mean the category {ambiguous[value]!r}, "
+                    f"because the column was text when the model was fitted - convert the column "
+                    f"to text, or read a file with open_table(path).table(recipe.text_columns)",
+                    part.name,
+                    row,
                 )
 
     @property
@@ -577,9 +480,10 @@ class Recipe:
         column = table.column(self.target)
         missing_rows = np.flatnonzero(is_missing(column))
         if len(missing_rows) and self.impute != "drop":
-            raise TableError(
-                f"{table.source}, {table.where(missing_rows[0])}, column {self.target!r}: the "
-                f"target is missing - drop rows with missing values with --impute drop"
+            raise table.error(
+                "the target is missing - drop rows with missing values with --impute drop",
+                self.target,
+                missing_rows[0],
             )
         rows = self.kept_rows(table)
         column = take(column, rows)
@@ -587,16 +491,16 @@ class Recipe:
         if kind_of(column) == TEXT:
             content = inspect_texts(Counter(cell for cell in column if cell is not None))
         has_fractions = content is not None and labels and content.is_mostly_numbers
-        has_fractions = has_fractions and any(_is_numeric(cell) and "." in cell for cell in column)
+        has_fractions = has_fractions and any(is_number(cell) and "." in cell for cell in column)
         if content is not None and (
             (content.is_number and not (labels and content.is_identifier))
             or (content.is_mostly_numbers and (not labels or has_fractions))
         ):
             row = column.tolist().index(content.example)
-            raise TableError(
-                f"{table.source}, column {self.target!r}: the target contains {content.what}; the "
-                f"first is {_truncated(content.example)} on {table.where(rows[row])} - "
-                f"{content.remedy}"
+            raise table.error(
+                f"the target contains {content.what}; the first is {truncated(content.example)} "
+                f"on {table.where(rows[row])} - {content.remedy}",
+                self.target,
             )
         if labels:
             if self.target_text or self.target in table.booleans:
@@ -604,19 +508,21 @@ class Recipe:
             result = label_values(column)
             if result.dtype.kind == "f":
                 row = int(np.flatnonzero(column != np.round(column))[0])
-                raise TableError(
-                    f"{table.source}, column {self.target!r}: the target contains numbers such as "
-                    f"{column[row]:g} on {table.where(rows[row])}, but a classifier predicts "
-                    f"labels - try a regression: mercer fit ridge, gp or svr"
+                raise table.error(
+                    f"the target contains numbers such as {column[row]:g} on "
+                    f"{table.where(rows[row])}, but a classifier predicts labels - try a "
+                    f"regression: mercer fit ridge, gp or svr",
+                    self.target,
                 )
             return result
         if kind_of(column) == TEXT:
-            raise TableError(
-                f"{table.source}, column {self.target!r}: the target contains text "
-                f"({_truncated(column[0])} on {table.where(rows[0])}), but a regression predicts "
-                f"numbers - try a classifier: mercer fit svc, logistic or fisher"
+            raise table.error(
+                f"the target contains text ({truncated(column[0])} on {table.where(rows[0])}), but "
+                f"a regression predicts numbers - try a classifier: mercer fit svc, logistic or "
+                f"fisher",
+                self.target,
             )
-        self._refuse_infinite(table, [self.target])
+        refuse_infinite(table, [self.target], fitted=self.parts is not None)
         return column
 
     def result_table(
@@ -671,9 +577,7 @@ class Recipe:
         One-hot encoded columns are not decoded: there is one column per category.
         """
         if self.points != "vectors":
-            column = np.empty(len(points), dtype=object)
-            column[:] = list(points)
-            return {self._parts[0].name: column}
+            return {self._parts[0].name: column_from_texts(points)}
         columns = dict(zip(self.features, np.asarray(points, dtype=float).T, strict=True))
         for part in self._parts:
             if part.categories is None:
@@ -706,35 +610,28 @@ class Recipe:
         """Return sentences that describe the fitted preprocessing."""
         if self.points != "vectors":
             name = self._parts[0].name
-            sentences = [
+            text = (
                 f"The points are the {self.points} of the column {name!r}; no other column is used."
-            ]
-            dropped = ["Rows with missing values were dropped."] * (self.impute == "drop")
-            return sentences + dropped
+            )
+            return [text, *[_DROPPED] * (self.impute == "drop")]
         numeric = [part for part in self._parts if part.categories is None]
         categorical = [part for part in self._parts if part.categories is not None]
         sentences = list[str]()
         if numeric:
-            how = (
-                "standardised to mean 0 and standard deviation 1"
-                if self.standardize
-                else "not scaled"
-            )
-            sentences.append(
-                f"{_count(len(numeric), 'numeric column')}, {how}: {_name_list(numeric)}."
-            )
+            standardised = "standardised to mean 0 and standard deviation 1"
+            how = standardised if self.standardize else "not scaled"
+            count = _count(len(numeric), "numeric column")
+            sentences.append(f"{count}, {how}: {_name_list(numeric)}.")
         for part in categorical:
             values = _count(part.width, "value")
             sentences.append(f"Column {part.name!r} was one-hot encoded: {values}.")
         if self.impute == "drop":
-            sentences.append("Rows with missing values were dropped.")
+            sentences.append(_DROPPED)
         elif self.impute is not None:
             how = self.impute if isinstance(self.impute, str) else f"number {self.impute:g}"
             text = f"Missing numbers were replaced by the {how.replace('_', ' ')}"
-            sentences.append(
-                text
-                + (", missing categories by the most frequent category." if categorical else ".")
-            )
+            more = ", missing categories by the most frequent category" if categorical else ""
+            sentences.append(f"{text}{more}.")
         unused = [*self.ignore, *filter(None, [self.target])]
         if unused:
             sentences.append(f"Columns not used as features: {', '.join(unused)}.")
@@ -761,10 +658,8 @@ def expand_to_all_rows(values: Any, rows: np.ndarray, n: int) -> np.ndarray:
     values = np.asarray(values)
     if len(rows) == n:
         return values
-    missing_value = np.nan if values.dtype.kind == "f" else None
-    expanded = np.full(
-        (n, *values.shape[1:]), missing_value, values.dtype if missing_value is not None else object
-    )
+    shape, is_float = (n, *values.shape[1:]), values.dtype.kind == "f"
+    expanded = np.full(shape, np.nan, values.dtype) if is_float else np.full(shape, None, object)
     expanded[rows] = values
     return expanded
 
@@ -774,15 +669,6 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def is_missing(column: Any) -> np.ndarray:
-    """Return a boolean array that is True where the value of a column is missing."""
-    if not isinstance(column, np.ndarray):
-        return np.zeros(len(column), dtype=bool)
-    if column.dtype == object:
-        return np.array([value is None for value in column], dtype=bool)
-    return np.isnan(column)
-
-
 def _is_text(table: Table, name: str) -> bool:
     """Return True if a column contains text or booleans (treated as "True" and "False")."""
     return name in table.booleans or kind_of(table.column(name)) == TEXT
@@ -790,9 +676,7 @@ def _is_text(table: Table, name: str) -> bool:
 
 def _categories(column: np.ndarray) -> np.ndarray:
     """Return the values as text, without leading and trailing spaces."""
-    categories = np.empty(len(column), dtype=object)
-    categories[:] = [None if value is None else value.strip() for value in as_texts(column)]
-    return categories
+    return column_from_texts(None if value is None else value.strip() for value in as_texts(column))
 
 
 def label_values(column: np.ndarray) -> np.ndarray:
@@ -806,30 +690,9 @@ def label_values(column: np.ndarray) -> np.ndarray:
     return column.astype(np.int64) if is_integer else column
 
 
-def _truncated(cell: str | None, max_length: int = 60) -> str:
-    """Return a cell for an error message, truncated if it is long."""
-    text = repr(cell)
-    return text if len(text) <= max_length else f"{text[:max_length]}..."
-
-
 def _total_length(column: np.ndarray) -> int:
     """Return the total number of characters of a column of text."""
     return sum(len(cell) for cell in column if cell is not None)
-
-
-def _is_numeric(cell: str) -> bool:
-    """Return True if a cell can be parsed as a number; 1_000 does not count as a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell
-
-
-def _chained(first: list[Table], rest: Iterator[Table]) -> Iterator[Table]:
-    """Yield the tables of a list, and then those of an iterator."""
-    yield from first
-    yield from rest
 
 
 def _count(n: int, what: str) -> str:

@@ -1,15 +1,21 @@
-"""The `Table` class: named columns, and the position of each row in its file."""
+"""The `Table` class: named columns, the position of each row in its file, and output files."""
 
 from __future__ import annotations
 
 import csv
 import difflib
+import gzip
+import io
 import json
+import os
 import re
-from collections.abc import Iterable, Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -103,6 +109,11 @@ class Table:
             return f"line {self.lines[row]}"
         return f"row {self.start + row + 1}"
 
+    def error(self, text: str, column: str | None = None, row: int | None = None) -> TableError:
+        """Return an error about the table, or about one of its columns, rows or cells."""
+        place = self.source if row is None else f"{self.source}, {self.where(row)}"
+        return TableError(f"{place}{'' if column is None else f', column {column!r}'}: {text}")
+
     def write(self, file: TextIO, *, header: bool = True, delimiter: str = ",") -> None:
         """Write the table as CSV, with enough digits to restore all numbers exactly."""
         writer = csv.writer(_UnixLines(file), lineterminator="\r\n", delimiter=delimiter)
@@ -185,6 +196,20 @@ def column_of(cells: Sequence[str | None], kind: str | None = None) -> np.ndarra
     return column_from_texts(cleaned)
 
 
+def array_column(array: np.ndarray, kind: str | None = None) -> np.ndarray:
+    """Convert an array to a column: text to an array of objects, and numbers to float64.
+
+    Integers become text if `kind` is TEXT, or if float64 cannot represent all of them.
+    """
+    if array.dtype.kind in "OUS":
+        array = np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+        return array.astype(object, copy=False)
+    floats = np.asarray(array, dtype=np.float64)
+    if array.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(floats) >= MAX_EXACT)):
+        return integer_column(array.tolist(), kind)
+    return floats
+
+
 def integer_column(values: Sequence[int | None], kind: str | None = None) -> np.ndarray:
     """Convert integers to float64 if all can be represented exactly, otherwise to text."""
     rounded = (v is not None and abs(v) > MAX_EXACT and is_rounded(str(v)) for v in values)
@@ -259,3 +284,150 @@ def _column_list(names: Iterable[str], max_shown: int = 12) -> str:
     names = list(names)
     more = f" and {len(names) - max_shown} more" if len(names) > max_shown else ""
     return f"its columns are {', '.join(map(repr, names[:max_shown]))}{more}"
+
+
+# ---------------------------------------------------------------------- output files
+
+WRITABLE = {  # file extensions of each format
+    "csv": (".csv", ".txt", ".dat", ".data"),
+    "tsv": (".tsv",),
+    "jsonl": (".jsonl", ".ndjson"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "npy": (".npy",),
+    "npz": (".npz",),
+}
+_TEXT_FORMATS = ("csv", "tsv", "jsonl")  # these formats are written row by row
+
+
+def output_format(path: str | os.PathLike[str]) -> str:
+    """Return the format for the extension of a file name; CSV if it has no extension."""
+    name = Path(path).name.lower()
+    uncompressed = name.removesuffix(".gz")
+    for kind, extensions in WRITABLE.items():
+        if uncompressed.endswith(extensions) and (uncompressed == name or kind in _TEXT_FORMATS):
+            return kind
+    if not Path(name).suffix:
+        return "csv"
+    known = ", ".join(extension for extensions in WRITABLE.values() for extension in extensions)
+    raise TableError(
+        f"{os.fspath(path)}: cannot write a table, because the file extension is "
+        f"unknown - use one of {known}, or add .gz to a text format"
+    )
+
+
+class TableWriter:
+    """Write the blocks of a table to an open file.
+
+    Text formats are written immediately.  The other formats require the types of all rows, so
+    their blocks are stored in memory until `close`.
+    """
+
+    def __init__(self, file: BinaryIO, kind: str, compressed: bool) -> None:
+        self._file, self._kind, self._blocks = file, kind, list[Table]()
+        self._n_blocks_written = 0
+        self._zipped = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if compressed else None
+        self._text = io.TextIOWrapper(
+            self._zipped or file, encoding="utf-8", newline="", write_through=True
+        )
+
+    def write(self, block: Table) -> None:
+        """Write a block of rows."""
+        if self._kind not in _TEXT_FORMATS:
+            self._blocks.append(block)
+        elif self._kind == "jsonl":
+            block.write_json(self._text)
+        else:
+            delimiter = "\t" if self._kind == "tsv" else ","
+            block.write(self._text, header=self._n_blocks_written == 0, delimiter=delimiter)
+        self._n_blocks_written += 1
+
+    def close(self) -> None:
+        """Write the stored blocks and flush the output; the file itself stays open."""
+        self._text.flush()
+        self._text.detach()
+        if self._zipped is not None:
+            self._zipped.close()
+        if self._blocks:
+            _write_arrays(self._file, self._kind, Table.joined(self._blocks))
+
+
+@contextmanager
+def table_writer(path: str | os.PathLike[str]) -> Iterator[TableWriter]:
+    """Context manager that yields a `TableWriter` for a file.
+
+    The rows are written to a temporary file, which replaces `path` when it is complete.
+    """
+    kind, target = output_format(path), Path(path)
+    if kind in ("parquet", "arrow"):
+        import_pyarrow(f"writing {target}")
+    with atomic_file(target) as file:
+        writer = TableWriter(file, kind, target.name.lower().endswith(".gz"))
+        yield writer
+        writer.close()
+
+
+@contextmanager
+def atomic_file(target: Path) -> Iterator[BinaryIO]:
+    """Yield a temporary file that replaces `target` once it has been written completely."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_arrays(file: BinaryIO, kind: str, table: Table) -> None:
+    """Write a table in a binary format: NPY, NPZ, Parquet or Arrow."""
+    if kind in ("npy", "npz"):
+        columns = {name: _array(column) for name, column in table.columns.items()}
+        if kind == "npz":
+            # This replaces np.savez, which does not accept an array named "file".
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, column in columns.items():
+                    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as member:
+                        np.lib.format.write_array(member, column, allow_pickle=False)
+            return
+        rows = np.empty(len(table), [(name, column.dtype) for name, column in columns.items()])
+        for name, column in columns.items():
+            rows[name] = column
+        np.save(file, rows, allow_pickle=False)
+        return
+    pa = import_pyarrow("writing the table")
+    columns = {
+        name: column.tolist() if column.dtype.kind in "OUS" else column
+        for name, column in table.columns.items()
+    }
+    arrow_table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(arrow_table, file)
+        return
+    with pa.ipc.new_file(file, arrow_table.schema) as writer:
+        writer.write_table(arrow_table)
+
+
+def _array(column: np.ndarray) -> np.ndarray:
+    """Return a column as numbers or strings: missing numbers are NaN, missing strings are ""."""
+    if column.dtype != object:
+        return column
+    values = column.tolist()
+    if any(isinstance(value, str) for value in values):
+        return np.array(["" if value is None else str(value) for value in values])
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def import_pyarrow(action: str) -> Any:
+    """Import pyarrow; raise a TableError if it is not installed."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise TableError(
+            f"{action} requires pyarrow, which is not installed - try: pip install 'mercer[cli]'"
+        ) from None
+    return pa

@@ -6,14 +6,11 @@ export function render({model}) {
   const root = document.createElement("div"), link = {send: request => model.send_msg(request)};
   root.textContent = "Loading the points … If nothing appears, run the notebook cell again; explorer.save(path) writes a page that works without Python.";
   root.style.setProperty("--height", model.css_height);
-  let view = null, tries = 0;
-  model.on("msg:custom", bytes => {
-    const message = unpack(bytes);
-    if (view) view.receive(message);
-    else if (message.kind === "scene") view = mount(root, message, link);
-  });
+  const linked = new LinkedView(root, link);
+  let tries = 0;
+  model.on("msg:custom", bytes => linked.receive(bytes));
   const requestScene = () => {
-    if (view || tries++ > 40) return;
+    if (linked.view || tries++ > 40) return;
     link.send({type: "scene"});
     setTimeout(requestScene, RETRY_MS * tries);
   };

@@ -6,14 +6,10 @@ const CONNECTION_LOST = "The connection to the server was closed, usually becaus
   const root = document.getElementById("explorer"), address = new URL(`/ws${location.search}`, location.href);
   address.protocol = "ws:";
   const socket = new WebSocket(address), link = {send: request => { if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(request)); }};
-  let view = null;
+  const linked = new LinkedView(root, link);
   socket.binaryType = "arraybuffer";
   root.textContent = "Loading the points …";
   socket.onopen = () => link.send({type: "scene"});
-  socket.onmessage = ({data}) => {
-    const message = unpack(data);
-    if (view) view.receive(message);
-    else if (message.kind === "scene") view = mount(root, message, link);
-  };
-  socket.onclose = () => { if (view) view.notice(CONNECTION_LOST); else root.textContent = CONNECTION_LOST; };
+  socket.onmessage = ({data}) => linked.receive(data);
+  socket.onclose = () => { if (linked.view) linked.view.notice(CONNECTION_LOST); else root.textContent = CONNECTION_LOST; };
 }

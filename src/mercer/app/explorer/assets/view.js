@@ -500,3 +500,18 @@ function spectrum({values, lower, upper, ratios}) {
 
 /** Show a scene in an element. */
 export function mount(root, scene, link = null) { return new View(root, scene, link); }
+
+/** A view in an element that is created when the first scene arrives over a link. */
+class LinkedView {
+  constructor(root, link) {
+    this.root = root;
+    this.link = link;
+    this.view = null;
+  }
+
+  receive(bytes) {
+    const message = unpack(bytes);
+    if (this.view) this.view.receive(message);
+    else if (message.kind === "scene") this.view = mount(this.root, message, this.link);
+  }
+}

@@ -1,4 +1,4 @@
-"""Read tables from NumPy files (.npy, .npz); the columns of a matrix get numbered names."""
+"""Read binary files: Parquet, Arrow and NumPy (.npy, .npz)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,141 @@ import re
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._table import MAX_EXACT, TEXT, Table, TableError, integer_column, suggest_name
-from ._table_source import Source
+from ._table import (
+    Table,
+    TableError,
+    array_column,
+    import_pyarrow,
+    kind_of,
+    refuse_repeated_names,
+    suggest_name,
+)
+from ._table_source import Source, arrow_column
+
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # names that pandas gives to an unnamed index
+
+
+class ArrowSource(Source):
+    """A Parquet file, or an Arrow file or stream (including Feather files)."""
+
+    def __init__(self, path: Path, name: str = "", *, parquet: bool) -> None:
+        super().__init__(path, name)
+        self.parquet = parquet
+
+    @cached_property
+    def width(self) -> int:
+        """The number of columns."""
+        with self._open() as (_, schema):
+            return len(schema)
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the reader of the file, and the schema of its columns."""
+        pa = import_pyarrow(f"reading {self.name}")
+        try:
+            if self.parquet:
+                import pyarrow.parquet as pq
+
+                with pq.ParquetFile(self.path) as file:
+                    yield file, file.schema_arrow
+                return
+            with pa.memory_map(str(self.path)) as raw:
+                is_file = raw.read(6) == b"ARROW1"
+                raw.seek(0)
+                reader = pa.ipc.open_file(raw) if is_file else pa.ipc.open_stream(raw)
+                yield reader, reader.schema
+        except (pa.ArrowException, OSError) as error:
+            kind = "Parquet" if self.parquet else "Arrow"
+            raise TableError(
+                f"{self.name} cannot be read as {kind}: {error} - usually a file in another "
+                f"format, or a truncated file - specify the format with --format"
+            ) from None
+
+    def _read(self, rows: int, kinds: dict[str, str] | None) -> Iterator[Table]:
+        import pyarrow as pa
+
+        start = 0
+        with self._open() as (file, schema):
+            refuse_repeated_names(self.name, schema.names)
+            booleans = tuple(f.name for f in schema if pa.types.is_boolean(f.type))
+            if self.parquet:
+                batches = _regroup_batches(file.iter_batches(batch_size=rows), schema, rows)
+                total = max(1, file.metadata.num_rows)
+            else:
+                full_table = file.read_all()  # refers to the memory-mapped file, without a copy
+                batches = (full_table.slice(i, rows) for i in range(0, len(full_table), rows))
+                total = max(1, len(full_table))
+            for batch in batches:
+                columns = {
+                    name: arrow_column(
+                        self.name, name, column.combine_chunks(), kinds[name] if kinds else None
+                    )
+                    for name, column in zip(schema.names, batch.columns, strict=True)
+                }
+                index = tuple(name for name in columns if _PANDAS_INDEX.fullmatch(name))
+                table = Table(columns, self.name, None, start, index, booleans)
+                start += len(table)
+                self.fraction_read = start / total
+                if len(table):
+                    yield table
+
+    # A Parquet file states its columns and the number of rows, and reads single columns.
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of all columns."""
+        if not self.parquet:
+            return super().column_names
+        with self._open() as (_, schema):
+            return list(schema.names)
+
+    @cached_property
+    def _rows_in_metadata(self) -> int:
+        with self._open() as (file, _):
+            return int(file.metadata.num_rows)
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return self._rows_in_metadata if self.parquet else super().row_count
+
+    def pieces(self, names: list[str], rows: int) -> Iterator[list[np.ndarray]]:
+        """Yield the columns `names` in pieces of a few rows; several columns must be numeric."""
+        if not self.parquet:
+            yield from super().pieces(names, rows)
+            return
+        with self._open() as (file, _):
+            for batch in file.iter_batches(batch_size=rows, columns=names):
+                columns = {n: arrow_column(self.name, n, batch.column(n)) for n in names}
+                self._refuse_text({n: kind_of(column) for n, column in columns.items()})
+                yield list(columns.values())
+
+
+def _regroup_batches(batches: Iterable[Any], schema: Any, rows: int) -> Iterator[Any]:
+    """Regroup record batches into tables of `rows` rows; the last table may have fewer."""
+    import pyarrow as pa
+
+    pending, count = list[Any](), 0
+    for batch in batches:
+        pending.append(batch)
+        count += len(batch)
+        while count >= rows:
+            table = pa.Table.from_batches(pending, schema=schema)
+            yield table.slice(0, rows)
+            pending, count = table.slice(rows).to_batches(), count - rows
+    if count:
+        yield pa.Table.from_batches(pending, schema=schema)
+
+
+# ---------------------------------------------------------------------- NumPy
 
 # Words in array names that identify a training, validation or test set.  A letter may precede the
 # word, as in "Xtrain".
@@ -189,7 +315,7 @@ class NumpySource(Source):
         for start in range(0, n, rows):
             part = slice(start, start + rows)
             columns = {
-                name: _convert(column[part], kinds[name] if kinds else None)
+                name: array_column(column[part], kinds[name] if kinds else None)
                 for name, column in self._columns.items()
             }
             self.fraction_read = min(1.0, (start + rows) / n)
@@ -203,20 +329,3 @@ def _set_of(name: str) -> str:
             if re.fullmatch(rf"[a-z]?{pattern}", word.lower()):
                 return kind
     return ""
-
-
-def _convert(column: np.ndarray, kind: str | None = None) -> Any:
-    """Return text as an array of objects and numbers as float64.
-
-    Integers become text if `kind` is TEXT, or if float64 cannot represent all of them.
-    """
-    if column.dtype.kind in "US":
-        return (
-            np.char.decode(column, "utf-8").astype(object)
-            if column.dtype.kind == "S"
-            else (column.astype(object))
-        )
-    floats = np.asarray(column, dtype=np.float64)
-    if column.dtype.kind in "iu" and (kind == TEXT or np.any(np.abs(floats) >= MAX_EXACT)):
-        return integer_column(column.tolist(), kind)
-    return floats
