@@ -35,9 +35,9 @@ from .._core import (
 )
 from .._core.linalg import solve_triangular
 from ..kernels import Kernel
+from ._landmark_selection import choose_landmarks
+from ._nystroem_map import NystroemMap, clip_negative_residual
 from ._operator import GramOperator
-from .feature_maps._nystroem_map import NystroemMap, clip_negative_residual
-from .landmarks._landmark_selection import choose_landmarks
 
 _DEFAULT_LANDMARKS = (
     100  # default number of landmarks; more are more accurate, but need more memory and time

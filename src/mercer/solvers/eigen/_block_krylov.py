@@ -38,7 +38,6 @@ from ..._core.linalg import lapack, qr, solve_triangular
 from .._cost_model import Cost
 from .._report import Status
 from ._certificate import Certificate, certify, largest_value_bound
-from ._davidson import DavidsonPreconditioner
 from ._eigenpairs import (
     EigenPairs,
     check_k,
@@ -48,7 +47,7 @@ from ._eigenpairs import (
     relative_residual,
     sort_and_fix_signs,
 )
-from ._rayleigh_ritz import Float32Products, RitzBasis
+from ._rayleigh_ritz import DavidsonPreconditioner, Float32Products, RitzBasis
 
 
 @dataclass(frozen=True)

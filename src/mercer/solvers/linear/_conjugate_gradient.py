@@ -27,10 +27,9 @@ from ..._core import (
 )
 from ...gram import GramOperator, rpcholesky
 from .._cost_model import Cost
-from ._cholesky import Factor, check_shift
-from ._in_place_symmetric import check_points
+from ._cholesky import Factor, check_points, check_shift
+from ._low_rank_systems import ShiftedLowRank
 from ._pcg import PreconditionedFactor, check_stopping_criteria
-from ._woodbury import ShiftedLowRank
 
 _STEPS_PER_CHEBYSHEV_STEP = 1.3  # ratio of the expected number of steps to Chebyshev's bound
 _MAX_FACTOR_ENTRIES = 2**27  # by default, F has at most this many entries: 1 GiB in float64

@@ -28,8 +28,7 @@ from ..._core import (
 from ..._core.linalg import lapack
 from ...gram import GramOperator
 from .._cost_model import Cost
-from ._cholesky import Cholesky, Factor, check_shift
-from ._in_place_symmetric import InPlaceSymmetric, check_points
+from ._cholesky import Cholesky, Factor, InPlaceSymmetric, check_points, check_shift
 from ._pcg import PreconditionedFactor, check_stopping_criteria
 
 _TILE = 384  # rows and columns of a tile of K, which is evaluated in float64

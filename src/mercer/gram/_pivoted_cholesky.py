@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..._core import (
+from .._core import (
     NotPositiveDefiniteError,
     RandomState,
     as_generator,
@@ -35,10 +35,10 @@ from ..._core import (
     run_in_threads,
     slices,
 )
-from .._distributed import DistributedGram
-from .._operator import GramOperator
-from .._tiled import TiledGram
-from .._triangular_solve import solve_triangular_rows
+from ._distributed import DistributedGram
+from ._operator import GramOperator
+from ._tiled import TiledGram
+from ._triangular_solve import solve_triangular_rows
 
 _STRIP_ROWS = 1024  # number of rows of F^T that one task processes
 # Limits for the number of points in a block of proposals.  Larger blocks are faster in the BLAS,
@@ -370,7 +370,7 @@ def sequential_rpcholesky(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._pivoted_cholesky import sequential_rpcholesky
+    >>> from mercer.gram._pivoted_cholesky import sequential_rpcholesky
     >>> K = np.diag([1.0, 0.0, 2.0])
     >>> pivots, residual = sequential_rpcholesky(K, 3, 1e-12, np.random.default_rng(0))
     >>> sorted(pivots.tolist()), residual.tolist()
