@@ -8,6 +8,7 @@ which thread or worker processes which block.
 
 from ._array_blocks import ArrayBlocks, LocalBlocks, rows_per_block
 from ._blocks import BlockRows, Blocks, concatenate_blocks, tree_reduce, validate_block
+from ._blocks import SpreadTask as SpreadTask
 from ._dask_blocks import DaskBlocks, is_dask
 from ._row_passes import (
     RowSample,

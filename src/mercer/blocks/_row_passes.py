@@ -14,15 +14,26 @@ computed from these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core import Points, ProgressCallback, length, take
-from ._blocks import BlockRows, Blocks, concatenate_blocks
+from ._blocks import (
+    BlockFunction,
+    BlockRows,
+    Blocks,
+    Log,
+    Merge,
+    Result,
+    RowValues,
+    SpreadTask,
+    concatenate_blocks,
+)
 from ._dask_blocks import DaskBlocks, is_dask
 
 
@@ -48,7 +59,9 @@ def as_blocks(X: Points, what: str = "X") -> Blocks:
     return X if isinstance(X, Blocks) else DaskBlocks.from_dask(X, what)
 
 
-def with_targets(X: Points, y: Any = None, weights: Any = None) -> Blocks:
+def with_targets(
+    X: Points, y: ArrayLike | RowValues = None, weights: ArrayLike | RowValues = None
+) -> Blocks:
     """Return the blocks of X together with targets y and sample weights.
 
     y and `weights` may be blocks of the same sizes as those of X, or arrays in memory.
@@ -60,7 +73,7 @@ def with_targets(X: Points, y: Any = None, weights: Any = None) -> Blocks:
     return blocks._with(*parts)
 
 
-def _validated(blocks: Blocks, part: Any, what: str) -> Any:
+def _validated(blocks: Blocks, part: Any, what: str) -> RowValues:
     """Validate targets or weights: one value per row, and the same block sizes as the points."""
     if part is None:
         return None
@@ -83,13 +96,13 @@ def _validated(blocks: Blocks, part: Any, what: str) -> Any:
 
 def reduce_rows(
     X: Points | Blocks,
-    f: Callable[..., Any],
-    merge: Callable[[Any, Any], Any],
-    *shared: Any,
-    y: Any = None,
-    weights: np.ndarray | None = None,
+    f: Callable[..., Result],
+    merge: Callable[[Result, Result], Result],
+    *shared: object,
+    y: RowValues = None,
+    weights: RowValues = None,
     log: ProgressCallback | None = None,
-) -> Any:
+) -> Result:
     """Merge the results ``f(rows, *shared)`` of all blocks of X, in one pass over the rows.
 
     Parameters
@@ -124,9 +137,9 @@ def reduce_rows(
 def map_rows(
     X: Points | Blocks,
     f: Callable[..., np.ndarray],
-    *shared: Any,
-    y: Any = None,
-    weights: np.ndarray | None = None,
+    *shared: object,
+    y: RowValues = None,
+    weights: RowValues = None,
 ) -> np.ndarray:
     """Return the rows ``f(rows, *shared)`` of all blocks of X, stacked in one array.
 
@@ -155,8 +168,8 @@ class SelectedRows(Blocks):
     source: Blocks
     index: np.ndarray
     names: list[str] | None = None
-    y: Any = None
-    weights: Any = None
+    y: RowValues = None
+    weights: RowValues = None
 
     @classmethod
     def select(cls, source: Blocks, index: np.ndarray) -> Self:
@@ -178,22 +191,8 @@ class SelectedRows(Blocks):
             y[self.index] = self.y
         return self.source._with(y, weights)
 
-    def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
-        return self._marked_source().map(_call_with_selected_rows, f, *shared)
-
-    def reduce(
-        self, f: Callable[..., Any], merge: Callable[[Any, Any], Any], *shared: Any, log: Any = None
-    ) -> Any:
-        source = self._marked_source()
-        return source.reduce(_call_with_selected_rows, merge, f, *shared, log=log)
-
-    def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: Any = None
-    ) -> Iterator[Any]:
-        return self._marked_source()._map_blocks(_call_with_selected_rows, (f, *shared), log)
-
-    def _with(self, y: Any, weights: Any) -> Self:
-        return replace(self, y=y, weights=weights)
+    def _run(self, f: BlockFunction, shared: tuple, merge: Merge = None, log: Log = None) -> Any:
+        return self._marked_source()._run(_call_with_selected_rows, (f, *shared), merge, log)
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
         raise TypeError("predictions are computed for all rows of blocks, not for a selection")
@@ -202,18 +201,11 @@ class SelectedRows(Blocks):
     def cores(self) -> int:
         return self.source.cores
 
-    def spread(
-        self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        static: Any,
-        inputs: Any,
-        jobs: Sequence[Any],
-    ) -> Any:
-        return self.source.spread(f, merge, static, inputs, jobs)
+    def spread(self, task: SpreadTask, jobs: Sequence[object]) -> Any:
+        return self.source.spread(task, jobs)
 
 
-def _call_with_selected_rows(rows: BlockRows, f: Callable[..., Any], *shared: Any) -> Any:
+def _call_with_selected_rows(rows: BlockRows, f: Callable[..., Result], *shared: object) -> Result:
     """Call f for the rows of a block with a positive weight."""
     keep = np.flatnonzero(rows.weights)
     selected = (None if part is None else part[keep] for part in (rows.X, rows.y, rows.weights))
@@ -234,7 +226,7 @@ class RowSample(NamedTuple):
     """
 
     places: Any
-    X: Any
+    X: Points
     y: Any = None
     weights: Any = None
 

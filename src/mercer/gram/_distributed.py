@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from .._core import MemoryLimit, Points, entry_point
-from ..blocks import Blocks
+from ..blocks import Blocks, SpreadTask
 from ..kernels import Kernel, Prepared
 from ._operator import GramOperator
 from ._tiled import TILE_COLUMNS, TiledGram, TileInputs, tile_group_product
@@ -98,7 +98,8 @@ class DistributedGram(GramOperator):
         """Return K V and, if weights w are given, sum_ij w_i w_j K_ij^2."""
         n, c = V.shape
         static, inputs = self.tiles.tile_task(V, weights)
-        total = self._workers.spread(_run_group, _add_parts, static, inputs, _groups(n))
+        task = SpreadTask(_run_group, _add_parts, static, inputs)
+        total = self._workers.spread(task, _groups(n))
         return np.asarray(total.product[:, :c]), total.squares
 
 

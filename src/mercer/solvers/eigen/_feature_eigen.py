@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -404,8 +404,7 @@ def feature_moments(
     (50.0, True)
     """
     if isinstance(X, Blocks):
-        total = reduce_rows(X, _moments_of_rows, Moments.merge, phi, weights=weights, log=log)
-        return cast(Moments, total)
+        return reduce_rows(X, _moments_of_rows, Moments.merge, phi, weights=weights, log=log)
     moments, n = Moments.none(len(phi)), length(X)
     points = as_csr(X)
     exact = isinstance(phi, NystroemMap)  # only then is k(x, x) >= |phi(x)|^2 for all x
