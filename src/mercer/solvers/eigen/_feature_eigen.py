@@ -33,7 +33,7 @@ from ..._core.linalg import eigh
 from ...blocks import BlockRows, Blocks, reduce_rows
 from ...gram import DEFAULT_RANK, FourierMap, Landmarks, NystroemMap, TiledGram
 from ...kernels import as_index_kernel
-from .._report import Status
+from .._report import Report, Status
 from ._certificate import unknown_certificate, weyl_certificate
 from ._eigenpairs import EigenPairs, canonical_signs, check_k
 from ._feature_moments import Moments
@@ -338,12 +338,9 @@ def eigenpairs_of_moments(
         )
     else:
         certificate = unknown_certificate(values)
-    return EigenPairs.with_report(
-        *(repr(solver), Status.APPROXIMATE, watch, values, np.empty((0, k))),
-        *(certificate.residuals, certificate),
-        message=_message(phi, moments),
-        basis=FeatureBasis(phi, moments, axes),
-    )
+    report = Report(repr(solver), Status.APPROXIMATE, message=_message(phi, moments))
+    pairs = (values, np.empty((0, k)), certificate.residuals, report, certificate)
+    return EigenPairs(*pairs, FeatureBasis(phi, moments, axes)).completed(watch)
 
 
 def _projections(

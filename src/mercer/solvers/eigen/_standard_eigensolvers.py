@@ -33,7 +33,7 @@ from ..._core import (
 )
 from ..._core.linalg import eigh
 from .._cost_model import CACHE_BYTES, Cost
-from .._report import Status
+from .._report import Report, Status
 from ..linear import InPlaceSymmetric, gram_to_array
 from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, eigenvalue_rounding, matrix_norms
 
@@ -107,15 +107,10 @@ class DenseEigen:
         if keep is not None:
             k = keep(values[: -k - 1 : -1])
         following = float(values[-k - 1]) if k < n else -np.inf
+        values, vectors = values[len(values) - k :], vectors[:, vectors.shape[1] - k :]
+        report = Report(repr(self), Status.DIRECT)
         return assemble_eigenpairs(
-            repr(self),
-            K.times,
-            values[len(values) - k :],
-            vectors[:, vectors.shape[1] - k :],
-            norms=norms,
-            status=Status.DIRECT,
-            watch=watch,
-            following=following,
+            report, watch, K.times, norms, values, vectors, following=following
         )
 
 
@@ -215,16 +210,9 @@ class Arpack:
             # K maps a random vector to 0, so K is 0 and every vector is an eigenvector.
             values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
             message, counted.products = "K is 0", 0
+        report = Report(repr(self), status, counted.products, message=message)
         return assemble_eigenpairs(
-            repr(self),
-            gram.dot,
-            values,
-            vectors,
-            norms=matrix_norms(gram),
-            status=status,
-            watch=watch,
-            n_iter=counted.products,
-            message=message,
+            *(report, watch, gram.dot, matrix_norms(gram), values, vectors),
             tol=max(self.tol, _ARPACK_ZERO_TOL),
             advice="the usual cause is that the entries of K are very small or large, because "
             "ARPACK uses absolute thresholds. Scale the kernel so that its values are about 1",
@@ -285,16 +273,8 @@ class RandomizedEigen:
             vectors = Q @ inner
         chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
         values, vectors = values[chosen], vectors[:, chosen]
-        return assemble_eigenpairs(
-            repr(self),
-            gram.dot,
-            values,
-            vectors,
-            norms=matrix_norms(gram),
-            status=Status.APPROXIMATE,
-            watch=watch,
-            n_iter=steps + 2,
-        )
+        report = Report(repr(self), Status.APPROXIMATE, steps + 2)
+        return assemble_eigenpairs(report, watch, gram.dot, matrix_norms(gram), values, vectors)
 
 
 def _seed() -> dict[str, Any]:
@@ -374,11 +354,8 @@ class PowerDeflation:
         """Return the k leading eigenpairs, computed one after the other."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
-        rng, max_iter, tol = (
-            as_generator(self.random_state),
-            self.max_iter or 1000,
-            self.tol or _DEFAULT_TOL,
-        )
+        rng, tol = as_generator(self.random_state), self.tol or _DEFAULT_TOL
+        max_iter = self.max_iter or 1000
         U, largest, steps = np.empty((n, 0)), 0.0, 0
         for j in range(k):
             v = _deflate(rng.standard_normal(n), U)
@@ -406,19 +383,9 @@ class PowerDeflation:
             U = np.column_stack([U, v])
         AU = np.asarray(gram @ U, dtype=float)
         values, W = eigh(0.5 * (U.T @ AU + AU.T @ U))
-        return assemble_eigenpairs(
-            repr(self),
-            gram.dot,
-            values,
-            U @ W,
-            norms=matrix_norms(gram),
-            status=Status.CONVERGED,
-            watch=watch,
-            n_iter=steps,
-            dtype=gram.dtype,
-            tol=tol,
-            advice=_ADVICE,
-        )
+        report = Report(repr(self), Status.CONVERGED, steps)
+        found = (report, watch, gram.dot, matrix_norms(gram), values, U @ W)
+        return assemble_eigenpairs(*found, dtype=gram.dtype, tol=tol, advice=_ADVICE)
 
 
 def _deflate(v: np.ndarray, U: np.ndarray, normalise: bool = True) -> np.ndarray:
