@@ -200,11 +200,8 @@ def _as_entry_point(value: Any) -> Any:
         inner = _as_entry_point(value.__func__)
         return None if inner is None else type(value)(inner)
     is_plain = isinstance(value, FunctionType) and not inspect.isgeneratorfunction(value)
-    if (
-        not is_plain
-        or hasattr(value, "__entry_point__")
-        or getattr(value, "__isabstractmethod__", False)
-    ):
+    skipped = hasattr(value, "__entry_point__") or getattr(value, "__isabstractmethod__", False)
+    if not is_plain or skipped:
         return None
 
     @wraps(value)

@@ -373,9 +373,8 @@ def tree_reduce(values: Iterable[Result], merge: Callable[[Result, Result], Resu
     >>> tree_reduce("abcdefg", lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
     """
-    pending: list[
-        tuple[int, Result]
-    ] = []  # height and value of each subtree that is not merged yet
+    # Height and value of each subtree that is not merged yet.
+    pending: list[tuple[int, Result]] = []
     for value in values:
         height = 0
         while pending and pending[-1][0] == height:

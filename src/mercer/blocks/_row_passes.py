@@ -67,10 +67,8 @@ def with_targets(
     y and `weights` may be blocks of the same sizes as those of X, or arrays in memory.
     """
     blocks = as_blocks(X)
-    parts = [
-        _validated(blocks, part, what) for part, what in ((y, "y"), (weights, "sample_weight"))
-    ]
-    return blocks._with(*parts)
+    y, weights = _validated(blocks, y, "y"), _validated(blocks, weights, "sample_weight")
+    return blocks._with(y, weights)
 
 
 def _validated(blocks: Blocks, part: Any, what: str) -> RowValues:
@@ -267,9 +265,8 @@ def hash_rows(index: np.ndarray, seed: int) -> np.ndarray:
     """Return a 64-bit hash of each row index and the seed (splitmix64)."""
     with np.errstate(over="ignore"):
         z = index.astype(np.uint64) + np.uint64(1)
-        z = z * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed % 2**64) * np.uint64(
-            0xD1B54A32D192ED03
-        )
+        offset = np.uint64(seed % 2**64) * np.uint64(0xD1B54A32D192ED03)
+        z = z * np.uint64(0x9E3779B97F4A7C15) + offset
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return z ^ (z >> np.uint64(31))

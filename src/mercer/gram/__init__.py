@@ -11,6 +11,7 @@ from ._cancellation import points_differ as points_differ
 from ._cancellation import warn_about_cancellation as warn_about_cancellation
 from ._cancellation import warn_if_cancelled as warn_if_cancelled
 from ._centred import CentredGram
+from ._centred import uncentred as uncentred
 from ._dense import DenseGram, iter_grams
 from ._dense import can_share_distances as can_share_distances
 from ._distributed import DistributedGram

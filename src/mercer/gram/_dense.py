@@ -53,8 +53,9 @@ class DenseGram(GramOperator):
         P, Q = prepare_pair(kernel, X, Z)
         array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
         fill_gram(kernel, P, Q, array, n_threads)
-        self.n_threads = n_threads
-        self._initialise(kernel, X, Z, array, owned=True)
+        self._array: np.ndarray | None = array
+        self._owned = True
+        super().__init__(kernel, X, Z, array.shape, array.dtype, n_threads)
 
     @classmethod
     def from_array(
@@ -72,17 +73,9 @@ class DenseGram(GramOperator):
         If `owned` is True, the operator may overwrite the array; otherwise it only reads the array.
         """
         self = cls.__new__(cls)
-        self.n_threads = n_threads
-        self._initialise(kernel, X, Z, array, owned)
+        self._array, self._owned = array, owned
+        GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype, n_threads)
         return self
-
-    def _initialise(
-        self, kernel: Kernel, X: Points, Z: Points, array: np.ndarray, owned: bool
-    ) -> None:
-        """Set the attributes of the operator for an array of kernel values."""
-        self._array: np.ndarray | None = array
-        self._owned = owned
-        GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype)
 
     @property
     def array(self) -> np.ndarray:
@@ -136,9 +129,8 @@ class DenseGram(GramOperator):
         def strip(rows: slice) -> None:
             np.matmul(K[rows], V, out=out[rows])
 
-        run_in_threads(
-            strip, slices(len(K), _STRIP_ROWS), self.n_threads, work=float(K.size) * V.shape[1]
-        )
+        work = float(K.size) * V.shape[1]
+        run_in_threads(strip, slices(len(K), _STRIP_ROWS), self.n_threads, work)
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -158,9 +150,8 @@ class DenseGram(GramOperator):
 class _SquaredDistance(Radial):
     """Squared distance |x - z|^2, which is not a kernel, but is evaluated like one."""
 
-    _has_kink_at_zero: ClassVar[bool] = (
-        True  # small distances must be accurate, because they are scaled later
-    )
+    # Small distances must be accurate, because they are scaled later.
+    _has_kink_at_zero: ClassVar[bool] = True
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return s

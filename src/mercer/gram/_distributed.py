@@ -71,8 +71,8 @@ class DistributedGram(GramOperator):
         if workers is None:
             raise TypeError("workers must be Blocks if X is not; see Blocks.of and open_blocks")
         self.tiles = TiledGram(kernel, X, n_threads=n_threads, max_memory=max_memory)
-        self.n_threads, self._workers = n_threads, workers
-        super().__init__(kernel, X, None, self.tiles.shape, self.tiles.dtype)
+        self._workers = workers
+        super().__init__(kernel, X, None, self.tiles.shape, self.tiles.dtype, n_threads)
 
     def block(self, rows: Points, cols: Points) -> np.ndarray:
         return self.tiles.block(rows, cols)

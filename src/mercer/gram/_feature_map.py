@@ -113,9 +113,8 @@ class FeatureMap(ABC):
         if rows is not None and not is_count(rows):
             raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
         X = as_csr(X)
-        for part in slices(
-            length(X), _STRIPS_PER_BLOCK * self._strip_rows if rows is None else int(rows)
-        ):
+        step = _STRIPS_PER_BLOCK * self._strip_rows if rows is None else int(rows)
+        for part in slices(length(X), step):
             yield part, self._some_features(X, part, n_threads, whiten)
 
     def _some_features(

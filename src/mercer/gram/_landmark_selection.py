@@ -202,9 +202,7 @@ def choose_with_residual(
     0.0
     """
     diagonal = np.asarray(kernel.diag(X), dtype=float)
-    floor, negative = (
-        np.abs(diagonal).max() * fraction for fraction in residual_tolerances(np.float64)
-    )
+    floor, negative = np.abs(diagonal).max() * np.array(residual_tolerances(np.float64))
     pivots, residual = np.empty(0, dtype=np.intp), diagonal
     if len(residual) <= _MAX_DENSE_POINTS:
         pivots, residual = sequential_rpcholesky(kernel(X), m, floor, rng)
@@ -224,9 +222,8 @@ def _by_residual(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np
 def _by_distance(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
     """Choose landmarks like the initial centres of k-means++, in feature space."""
     first = np.array([int(rng.random() * K.shape[0])], dtype=np.intp)
-    return np.concatenate(
-        [first, sample_by_rejection(_NearestLandmark(K, first, n_threads), m - 1, rng)]
-    )
+    density = _NearestLandmark(K, first, n_threads)
+    return np.concatenate([first, sample_by_rejection(density, m - 1, rng)])
 
 
 class _NearestLandmark:

@@ -262,11 +262,9 @@ def kmeans_medoids(
     scale, rng, n = _scale(kernel, X), as_generator(random_state), length(X)
     for minimum, per_landmark in _TUNING.medoid_candidates:
         n_candidates = max(minimum, per_landmark * m)
-        candidates = (
-            np.arange(n)
-            if n <= n_candidates
-            else np.sort(rng.choice(n, n_candidates, replace=False))
-        )
+        candidates = np.arange(n)
+        if n > n_candidates:
+            candidates = np.sort(rng.choice(n, n_candidates, replace=False))
         Y = as_float64(take(as_csr(X), candidates))
         pivots, residual = choose_with_residual(kernel, Y, m, rng, n_threads)
         if residual > _TUNING.large_residual or len(candidates) == n:

@@ -255,9 +255,8 @@ class _SchurComplement:
         self.residual = np.array(diagonal, dtype=np.float64)
         self.largest = float(np.abs(self.residual).max(initial=0.0))
         # K and its diagonal may have been computed in different precisions.
-        floor, negative = np.maximum(
-            residual_tolerances(gram.dtype), residual_tolerances(diagonal.dtype)
-        )
+        tolerances = [residual_tolerances(dtype) for dtype in (gram.dtype, diagonal.dtype)]
+        floor, negative = np.max(tolerances, axis=0)
         self.floor, self.negative = floor * self.largest, -negative * self.largest
         self.target_trace = tol * float(self.residual.sum())
         self._check(0)
@@ -397,9 +396,8 @@ def _draw_pivots(K: Any, uniforms: Any, floor: float, F: Any, residual: Any, piv
                 s, threshold = i, threshold - residual[i]
         for c in range(n):
             F[k, c] = K[s, c]
-        for i in range(
-            0, k - k % 4, 4
-        ):  # four rows at a time, so that F[k] is read and written less often
+        # four rows at a time, so that F[k] is read and written less often
+        for i in range(0, k - k % 4, 4):
             w0, w1, w2, w3 = F[i, s], F[i + 1, s], F[i + 2, s], F[i + 3, s]
             for c in range(n):
                 sums = w0 * F[i, c] + w1 * F[i + 1, c] + (w2 * F[i + 2, c] + w3 * F[i + 3, c])

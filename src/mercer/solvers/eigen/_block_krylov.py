@@ -35,6 +35,7 @@ from ..._core import (
     warn_caller,
 )
 from ..._core.linalg import lapack, qr, solve_triangular
+from ...gram import uncentred
 from .._cost_model import Cost
 from .._report import Report, Status
 from ._certificate import Certificate, certify, largest_value_bound
@@ -47,7 +48,7 @@ from ._eigenpairs import (
     relative_residual,
     sort_and_fix_signs,
 )
-from ._rayleigh_ritz import DavidsonPreconditioner, Float32Products, RitzBasis
+from ._rayleigh_ritz import DavidsonPreconditioner, Float32Products, Operator, RitzBasis
 
 
 @dataclass(frozen=True)
@@ -161,12 +162,12 @@ class BlockKrylov:
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: Operator,
         k: int | None = None,
         *,
         log: ProgressCallback | None = None,
         start: np.ndarray | None = None,
-        **_: Any,
+        **_: object,
     ) -> EigenPairs:
         """Return the k largest eigenpairs.
 
@@ -223,7 +224,7 @@ class BlockKrylov:
 
     def _iterate(
         self,
-        A: Any,
+        A: Operator,
         new: np.ndarray,
         k: int,
         M: DavidsonPreconditioner | None,
@@ -298,9 +299,8 @@ class BlockKrylov:
             if len(basis) + new.shape[1] > capacity:  # thick restart with the best Ritz vectors
                 basis.restart(t, W[:, :restart_size])
 
-    def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
-        uncentred = getattr(gram, "gram", gram)
-        if not hasattr(uncentred, "block") or rank < 1:
+    def _factor(self, gram: Operator, rank: int, rng: Any) -> DavidsonPreconditioner | None:
+        if not hasattr(uncentred(gram), "block") or rank < 1:
             return None
         try:
             return DavidsonPreconditioner.of(gram, rank, rng)
@@ -377,7 +377,7 @@ def _cholesky_qr(N: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)
 
 
-def _residual_floor(A: Any, t: np.ndarray) -> float:
+def _residual_floor(A: Operator, t: np.ndarray) -> float:
     """Return the residual norm below which a residual is only rounding error.
 
     Call it after the first product with A, because the norm of A is unknown before.
@@ -387,7 +387,7 @@ def _residual_floor(A: Any, t: np.ndarray) -> float:
 
 
 def _certify_basis(
-    A: Any,
+    A: Operator,
     M: DavidsonPreconditioner | None,
     basis: RitzBasis,
     t: np.ndarray,
@@ -426,7 +426,7 @@ def _certify_basis(
 
 
 def _proof_vectors(
-    A: Any,
+    A: Operator,
     t: np.ndarray,
     r: np.ndarray,
     k: int,
@@ -463,15 +463,14 @@ def _proof_vectors(
     return vectors if vectors.size else None
 
 
-def _trace(A: Any) -> float:
+def _trace(A: Operator) -> float:
     return float(A.trace() if hasattr(A, "trace") else np.sum(A.diagonal()))
 
 
-def _is_mercer(A: Any) -> bool:
+def _is_mercer(A: Operator) -> bool:
     """Return True if the kernel of A is known to be positive semidefinite on these points."""
-    uncentred = getattr(A, "gram", A)
-    properties, width = uncentred.kernel.properties, len(getattr(uncentred.X, "shape", ()))
-    is_valid_dimension = properties.columns is None or (
-        width == 2 and uncentred.X.shape[1] <= properties.columns
-    )
+    K = uncentred(A)
+    properties, width = K.kernel.properties, len(getattr(K.X, "shape", ()))
+    limit = properties.columns
+    is_valid_dimension = limit is None or (width == 2 and K.X.shape[1] <= limit)
     return properties.order == 0 and is_valid_dimension

@@ -189,7 +189,7 @@ def certify(
         bounds = _frobenius_bounds(t, r, k, squared_norm, floor, ritz, bound)
     else:
         bounds = _UpperBounds(t[:k] + r[:k], following, following, k)
-    upper, outside, rest = (part + slack for part in bounds[:3])
+    upper, outside, rest = bounds.upper + slack, bounds.outside + slack, bounds.rest + slack
     t, r = t[:k], r[:k] + slack
     upper = np.minimum.accumulate(upper)  # an upper bound on l_i also bounds l_{i+1}
     upper = _kato_temple(t, r, upper, outside, slack)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import Stopwatch, warn_caller
@@ -98,7 +99,7 @@ def assemble_eigenpairs(
     vectors: np.ndarray,
     *,
     following: float | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     tol: float = 0.0,
     advice: str = "",
 ) -> EigenPairs:
@@ -147,7 +148,7 @@ def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
         return float(np.max(residuals / np.maximum(np.abs(values), 1e-300)))
 
 
-def matrix_norms(gram: Any) -> tuple[float, float]:
+def matrix_norms(gram: LinearOperator) -> tuple[float, float]:
     """Return the squared Frobenius norm of A, and the norm to which its rounding is proportional.
 
     The second norm is the Frobenius norm of A; if A is centred, that of the uncentred matrix.  For
@@ -174,7 +175,7 @@ def sort_and_fix_signs(
 
     Eigenvalues that differ by at most `tolerance` count as equal.
     """
-    order: Any = slice(None, None, -1)  # LAPACK returns ascending values
+    order: slice | np.ndarray = slice(None, None, -1)  # LAPACK returns ascending values
     if np.any(values[1:] < values[:-1]):
         order = np.argsort(values, kind="stable")[::-1]
     values, vectors = values[order], vectors[:, order]

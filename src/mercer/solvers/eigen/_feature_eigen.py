@@ -12,15 +12,18 @@ eigenvalue of K.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._core import (
     Points,
+    ProgressCallback,
     ProgressStep,
+    RandomState,
     Stopwatch,
     as_csr,
     as_float64,
@@ -31,8 +34,17 @@ from ..._core import (
 )
 from ..._core.linalg import eigh
 from ...blocks import BlockRows, Blocks, reduce_rows
-from ...gram import DEFAULT_RANK, FourierMap, Landmarks, NystroemMap, TiledGram
-from ...kernels import as_index_kernel
+from ...gram import (
+    DEFAULT_RANK,
+    CentredGram,
+    FourierMap,
+    GramOperator,
+    Landmarks,
+    NystroemMap,
+    TiledGram,
+    uncentred,
+)
+from ...kernels import Kernel, as_index_kernel
 from .._report import Report, Status
 from ._certificate import unknown_certificate, weyl_certificate
 from ._eigenpairs import EigenPairs, canonical_signs, check_k
@@ -46,23 +58,29 @@ _FEATURES_PER_COMPONENT = 10
 class FeatureBasis(NamedTuple):
     """Feature map, feature moments and eigenvectors in feature space, found by a feature solver."""
 
-    map: Any  # a `NystroemMap` or `FourierMap`
+    map: NystroemMap | FourierMap
     moments: Moments
     axes: np.ndarray  # eigenvectors in feature space, shape (m, k)
     # Squared distance of each point from the mean in feature space, if the points are available.
     distances: np.ndarray | None = None
 
 
-class _FeatureSolver:
-    """Base class of eigensolvers that use explicit features; `map` returns the feature map."""
+class _FeatureSolver(ABC):
+    """Base class of eigensolvers that use explicit features."""
+
+    @abstractmethod
+    def map(
+        self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None
+    ) -> NystroemMap | FourierMap:
+        """Return the feature map for k components of the points X."""
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: GramOperator | CentredGram,
         k: int | None = None,
         *,
-        log: Callable[[str], None] | None = None,
-        **_: Any,
+        log: ProgressCallback | None = None,
+        **_: object,
     ) -> EigenPairs:
         """Return the k largest eigenpairs of the approximation K^ = F F^T from features F.
 
@@ -71,16 +89,13 @@ class _FeatureSolver:
         """
         n = gram.shape[0]
         k = check_k(k, n)
-        uncentred = getattr(gram, "gram", gram)
+        K = uncentred(gram)
         pairs = eigenpairs_of_points(
-            self,
-            uncentred.kernel,
-            uncentred.X,
-            lambda *_: k,
+            *(self, K.kernel, K.X, lambda *_: k),
             expected=k,
-            weights=gram.weights * n if uncentred is not gram else None,
-            centred=uncentred is not gram,
-            n_threads=uncentred.n_threads,
+            weights=gram.weights * n if isinstance(gram, CentredGram) else None,
+            centred=isinstance(gram, CentredGram),
+            n_threads=K.n_threads,
             log=log,
         )
         signs = canonical_signs(pairs.vectors)
@@ -116,8 +131,8 @@ class LowRankEigen(_FeatureSolver):
     """
 
     rank: int | None = None
-    landmarks: Any = "auto"
-    random_state: Any = None
+    landmarks: Points = "auto"
+    random_state: RandomState = None
 
     def __post_init__(self) -> None:
         Landmarks(self.rank, self.landmarks)  # raises if the parameters are invalid
@@ -144,7 +159,7 @@ class LowRankEigen(_FeatureSolver):
         """Return the number of landmarks for n points and k components."""
         return self.choice(k).count(n)
 
-    def map(self, kernel: Any, X: Points, k: int, n_threads: int | None = None) -> NystroemMap:
+    def map(self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None) -> NystroemMap:
         """Choose landmarks from the points X, factor their kernel matrix and return the map."""
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
@@ -182,7 +197,7 @@ class FourierEigen(_FeatureSolver):
 
     rank: int | None = None
     method: str = "auto"
-    random_state: Any = None
+    random_state: RandomState = None
 
     def workspace(self, n: int, k: int) -> int:
         """Return the memory needed for n points and k eigenpairs, in bytes."""
@@ -192,7 +207,7 @@ class FourierEigen(_FeatureSolver):
         """Return the number of features for k components."""
         return max(DEFAULT_RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
-    def map(self, kernel: Any, X: Points, k: int, n_threads: int | None = None) -> FourierMap:
+    def map(self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None) -> FourierMap:
         """Draw random frequencies for points with as many columns as X, and return the map."""
         return FourierMap.on(
             kernel,
@@ -214,8 +229,8 @@ def _workspace(n: int, k: int, m: int) -> int:
 @entry_point
 @one_blas_thread
 def eigenpairs_of_points(
-    solver: Any,
-    kernel: Any,
+    solver: _FeatureSolver,
+    kernel: Kernel,
     X: Points,
     count: Callable[[np.ndarray, float], int],
     *,
@@ -223,7 +238,7 @@ def eigenpairs_of_points(
     weights: np.ndarray | None = None,
     centred: bool = True,
     n_threads: int | None = None,
-    log: Callable[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> EigenPairs:
     """Return eigenpairs of the approximation K^ = F F^T from features F, reading points in blocks.
 
@@ -288,8 +303,8 @@ def eigenpairs_of_points(
 
 @entry_point
 def eigenpairs_of_moments(
-    solver: Any,
-    phi: Any,
+    solver: _FeatureSolver,
+    phi: NystroemMap | FourierMap,
     moments: Moments,
     count: Callable[[np.ndarray, float], int],
     *,
@@ -344,7 +359,7 @@ def eigenpairs_of_moments(
 
 
 def _projections(
-    phi: Any, X: Points, axes: np.ndarray, n_threads: int | None
+    phi: NystroemMap | FourierMap, X: Points, axes: np.ndarray, n_threads: int | None
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Yield, for each block of points, its rows, the projections phi(x)^T axes and squared norms.
 
@@ -365,12 +380,12 @@ def _projections(
 
 @entry_point
 def feature_moments(
-    phi: Any,
+    phi: NystroemMap | FourierMap,
     X: Points,
     weights: np.ndarray | None = None,
     *,
     n_threads: int | None = None,
-    log: Callable[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> Moments:
     """Return the moments of the features of X, reading one block of rows at a time.
 
@@ -415,7 +430,7 @@ def feature_moments(
     return moments
 
 
-def _moments_of_rows(rows: BlockRows, phi: Any) -> Moments:
+def _moments_of_rows(rows: BlockRows, phi: NystroemMap | FourierMap) -> Moments:
     return feature_moments(phi, rows.X, rows.weights)
 
 
@@ -434,7 +449,7 @@ def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
     return 1e-14 * total + 8.0 * float(np.finfo(float).eps * largest * np.trace(weights))
 
 
-def _message(phi: Any, moments: Moments) -> str:
+def _message(phi: NystroemMap | FourierMap, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
         return "random features: an unbiased approximation without error bounds"
     text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace unexplained"

@@ -29,13 +29,15 @@ directions.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from ..._core.linalg import eigh
-from ...gram import rpcholesky
+from ...gram import CentredGram, GramOperator, rpcholesky, uncentred
 from ..linear import row_gram
+
+Operator: TypeAlias = GramOperator | CentredGram
 
 _STRIP_ROWS = 4096  # rows of Y and Z per step in `residuals`; limits the temporary arrays
 _SAMPLED_ROWS = 256  # number of rows on which the float32 error is measured
@@ -47,7 +49,7 @@ _SAFETY_FACTOR = 2.0  # estimated error norms are multiplied by this
 class Float32Products:
     """Computes products with A in float32, together with their errors on a sample of rows."""
 
-    def __init__(self, A: Any, single: Any, rng: Any) -> None:
+    def __init__(self, A: Operator, single: Operator, rng: Any) -> None:
         n = A.shape[0]
         self.A, self.single = A, single
         self.rows = np.sort(rng.choice(n, _SAMPLED_ROWS, replace=False))
@@ -59,7 +61,7 @@ class Float32Products:
         return n >= _MIN_POINTS
 
     @classmethod
-    def of(cls, A: Any, rng: Any) -> Self | None:
+    def of(cls, A: Operator, rng: Any) -> Self | None:
         """Return the float32 products of A, or None if A does not support them or is too small."""
         if not cls.is_worthwhile(A.shape[0]) or not hasattr(A, "rounded"):
             return None
@@ -205,18 +207,18 @@ class DavidsonPreconditioner:
         self.used = 0  # the Krylov basis already contains this many leading v_j
 
     @classmethod
-    def of(cls, gram: Any, rank: int, rng: Any) -> Self:
+    def of(cls, gram: Operator, rank: int, rng: Any) -> Self:
         """Create the preconditioner of a Gram operator.
 
         For a `CentredGram`, the uncentred matrix is factored and its factor is centred.
         """
-        uncentred = getattr(gram, "gram", gram)
-        partial = rpcholesky(uncentred, rank, random_state=rng, n_threads=uncentred.n_threads)
+        K = uncentred(gram)
+        partial = rpcholesky(K, rank, random_state=rng, n_threads=K.n_threads)
         F, n = partial.factor, gram.shape[0]
-        if uncentred is not gram:
+        if isinstance(gram, CentredGram):
             F -= (F @ gram.weights)[:, None]
             F *= gram.scale
-        return cls(F, partial.trace / max(1, n - len(F)), uncentred.n_threads)
+        return cls(F, partial.trace / max(1, n - len(F)), K.n_threads)
 
     def leading(self, b: int) -> np.ndarray:
         """Return the first b eigenvectors v_j of A^, and mark them as part of the Krylov basis."""

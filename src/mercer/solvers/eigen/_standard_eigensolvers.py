@@ -74,12 +74,12 @@ class DenseEigen:
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: LinearOperator,
         k: int | None = None,
         *,
         overwrite: bool = False,
         keep: Callable[[np.ndarray], int] | None = None,
-        **_: Any,
+        **_: object,
     ) -> EigenPairs:
         """Return the k largest eigenpairs, all by default.
 
@@ -177,7 +177,7 @@ class Arpack:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
 
-    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: object) -> EigenPairs:
         """Return the k largest eigenpairs, 1 <= k < n."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
@@ -255,7 +255,7 @@ class RandomizedEigen:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (3 * (k + self.n_oversamples) + k)
 
-    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: object) -> EigenPairs:
         """Return approximations of the k eigenpairs of largest modulus, with their residuals."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
@@ -277,7 +277,7 @@ class RandomizedEigen:
         return assemble_eigenpairs(report, watch, gram.dot, matrix_norms(gram), values, vectors)
 
 
-def _seed() -> dict[str, Any]:
+def _seed() -> dict[str, np.random.Generator]:
     """Return the arguments of `eigsh` that seed ARPACK's random restarts."""
     has_rng = "rng" in inspect.signature(eigsh).parameters  # added in SciPy 1.17
     return {"rng": np.random.default_rng(0)} if has_rng else {}
@@ -345,11 +345,11 @@ class PowerDeflation:
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: LinearOperator,
         k: int | None = None,
         *,
         log: ProgressCallback | None = None,
-        **_: Any,
+        **_: object,
     ) -> EigenPairs:
         """Return the k leading eigenpairs, computed one after the other."""
         watch, n = Stopwatch(), gram.shape[0]
@@ -395,7 +395,7 @@ def _deflate(v: np.ndarray, U: np.ndarray, normalise: bool = True) -> np.ndarray
     return v / np.linalg.norm(v) if normalise else v
 
 
-def _residual_floor(gram: Any, largest: float) -> float:
+def _residual_floor(gram: LinearOperator, largest: float) -> float:
     """Return the residual norm |A v - t v| below which a residual is only rounding error."""
     norm = gram.uncentred_norm if hasattr(gram, "uncentred_norm") else largest
     return eigenvalue_rounding(gram.dtype, max(norm, largest))

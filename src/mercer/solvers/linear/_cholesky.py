@@ -27,7 +27,7 @@ from ..._core import (
     warn_caller,
 )
 from ..._core.linalg import blas, eigh, lapack
-from ...gram import GramOperator
+from ...gram import CentredGram, GramOperator, uncentred
 from .._cost_model import Cost
 from .._report import Report, Status, status_of
 
@@ -111,18 +111,10 @@ class Factor(ABC):
         """The report of the last solve; its status is PENDING before the first solve."""
         status, message = Status.PENDING, self._message
         if not np.isnan(self._residual):
-            status, message = status_of(
-                self._status, message, self._residual, self._tol, self._dtype
-            )
-        return Report(
-            solver=self.solver,
-            status=status,
-            n_iter=self._n_iter,
-            residual=self._residual,
-            seconds=self._watch.seconds,
-            message=message,
-            certificate=self._certificate(),
-        )
+            residual, tol = self._residual, self._tol
+            status, message = status_of(self._status, message, residual, tol, self._dtype)
+        outcome = (status, self._n_iter, self._residual, self._watch.seconds, message)
+        return Report(self.solver, *outcome, self._certificate())
 
     def _certificate(self) -> dict[str, Any]:
         return {}
@@ -291,9 +283,8 @@ class _CholeskyFactor(Factor):
         )
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        a, _ = lapack_routine("potrs", self._L)(
-            self._L, y.astype(self._L.dtype, copy=False), lower=1
-        )
+        rhs = y.astype(self._L.dtype, copy=False)
+        a, _ = lapack_routine("potrs", self._L)(self._L, rhs, lower=1)
         a = np.ascontiguousarray(a)
         return a, y - self._A.times(a)
 
@@ -358,9 +349,8 @@ class _SpectralFactor(Factor):
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
         super().__init__(solver, len(K), K.dtype)
         self._A = InPlaceSymmetric(K, shift)
-        self._values, self._vectors = eigh(
-            self._A.work, lower=True, overwrite_a=True, check_finite=False
-        )
+        options = {"lower": True, "overwrite_a": True, "check_finite": False}
+        self._values, self._vectors = eigh(self._A.work, **options)
         largest = np.abs(self._values).max(initial=0.0)
         cutoff = largest * (len(K) * np.finfo(K.dtype).eps if rcond is None else rcond)
         is_nonzero = np.abs(self._values) > cutoff
@@ -404,7 +394,7 @@ def lapack_routine(name: str, array: np.ndarray) -> Any:
     return getattr(lapack, ("d" if array.dtype == np.float64 else "s") + name)
 
 
-def check_points(gram: Any) -> None:
+def check_points(gram: GramOperator | CentredGram) -> None:
     """Raise ValueError if the Gram matrix is not symmetric, or if there are no points."""
     if not getattr(gram, "symmetric", True):
         raise ValueError(
@@ -414,7 +404,7 @@ def check_points(gram: Any) -> None:
         raise ValueError("there are no points, so that K is 0 x 0; pass at least one point")
 
 
-def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
+def gram_to_array(gram: GramOperator | CentredGram, overwrite: bool) -> np.ndarray:
     """Return a symmetric Gram operator as an array that the caller may overwrite.
 
     Parameters
@@ -442,7 +432,7 @@ def gram_to_array(gram: Any, overwrite: bool) -> np.ndarray:
            [0., 1.]])
     """
     check_points(gram)
-    inner = getattr(gram, "gram", gram)  # the operator that a CentredGram wraps
+    inner = uncentred(gram)
     if not hasattr(inner, "release"):
         n = gram.shape[0]
         warn_caller(

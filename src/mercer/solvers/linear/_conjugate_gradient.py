@@ -108,13 +108,9 @@ class ConjugateGradient:
 
         `read` is the cost of one pass over K.
         """
-        r, extra_columns = self._rank(n), columns - 1
+        r, extra = self._rank(n), columns - 1
         setup = (2.0 * r / n) * read + Cost(thin=3.0 * n * r * r, calls=200)
-        step = Cost(
-            read=32.0 * n * r,
-            products=2.0 * n * n * extra_columns,
-            thin=4.0 * n * r * extra_columns,
-        )
+        step = Cost(read=32.0 * n * r, products=2.0 * n * n * extra, thin=4.0 * n * r * extra)
         return setup, read + step + Cost(calls=15)
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
@@ -246,8 +242,7 @@ class _Scaled(GramOperator):
 
     def __init__(self, gram: GramOperator, scale: np.ndarray) -> None:
         self._gram, self._scale = gram, scale
-        self.n_threads = gram.n_threads
-        super().__init__(gram.kernel, gram.X, None, gram.shape, gram.dtype)
+        super().__init__(gram.kernel, gram.X, None, gram.shape, gram.dtype, gram.n_threads)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         return self._scale[rows, None] * self._gram.block(rows, cols) * self._scale[cols]

@@ -112,9 +112,8 @@ class ShiftedLowRank:
     def _times(self, V: np.ndarray) -> np.ndarray:
         """Return F V."""
         work = float(self.F.size) * V.shape[1]
-        return _sum_over_strips(
-            lambda strip: self.F[:, strip] @ V[strip], self.size, self.n_threads, work
-        )
+        F, n_threads = self.F, self.n_threads
+        return _sum_over_strips(lambda strip: F[:, strip] @ V[strip], self.size, n_threads, work)
 
     def _minus(self, V: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Return V - F^T C."""
@@ -151,9 +150,8 @@ def _sum_over_strips(
 
     The order of the summation is fixed, so that the result does not depend on `n_threads`.
     """
-    return np.asarray(
-        ordered_sum(product_of_strip, split_evenly(n, _STRIPS), _STRIPS, n_threads, work)
-    )
+    strips = split_evenly(n, _STRIPS)
+    return np.asarray(ordered_sum(product_of_strip, strips, _STRIPS, n_threads, work))
 
 
 # Steps of iterative refinement.  The steps after the first one correct the errors that arise
@@ -198,12 +196,8 @@ def minimum_norm_solution(
         check_budget(24 * n * M, max_memory, f"the singular values of {n} rows of {M} features")
         A = lstsq(F.T, W, cond=rcond, check_finite=False)[0]
         return A, np.linalg.norm(W - F.T @ A, axis=0)
-    rank_bound, wide = min(n, M), n < M
-    check_budget(
-        24 * rank_bound * rank_bound,
-        max_memory,
-        f"a matrix of {rank_bound} x {rank_bound} products of features",
-    )
+    size, wide = min(n, M), n < M
+    check_budget(24 * size**2, max_memory, f"a matrix of {size} x {size} products of features")
     values, V = eigh((F @ F.T if wide else F.T @ F).toarray(), overwrite_a=True)
     # Rounding errors of the products and of their eigenvalues can exceed rcond several times.
     is_nonzero = values > _EIGENVALUE_NOISE * rcond * values.max(initial=0.0)
