@@ -21,11 +21,9 @@ from .._core import (
     map_in_threads,
 )
 from ._blocks import (
-    BlockFunction,
+    BlockPass,
     BlockRows,
     Blocks,
-    Log,
-    Merge,
     RowValues,
     SpreadTask,
     string_column_names,
@@ -73,11 +71,11 @@ class LocalBlocks(Blocks):
         for place, (start, size, X, y, weights) in enumerate(parts):
             yield validate_block(place, start, X, y, weights, self.width, size)
 
-    def _run(self, f: BlockFunction, shared: tuple, merge: Merge = None, log: Log = None) -> Any:
-        results = self._results(f, shared, log)
-        return list(results) if merge is None else tree_reduce(results, merge)
+    def _run(self, work: BlockPass) -> Any:
+        results = self._results(work)
+        return list(results) if work.merge is None else tree_reduce(results, work.merge)
 
-    def _results(self, f: BlockFunction, shared: tuple, log: Log) -> Iterator[Any]:
+    def _results(self, work: BlockPass) -> Iterator[Any]:
         """Yield ``f(rows, *shared)`` for each block."""
         done, total = 0, len(self)
         window: list[BlockRows] = []
@@ -87,10 +85,10 @@ class LocalBlocks(Blocks):
             if len(window) < window_size and rows.place < len(self.sizes) - 1:
                 continue
             # For a single block, f may use all threads.
-            yield from map_in_threads(lambda block: f(block, *shared), window)
+            yield from map_in_threads(lambda block: work.f(block, *work.shared), window)
             done, window = rows.start + self.sizes[rows.place], []
-            if log is not None and done < total:
-                log(ProgressStep(f"{done} of {total} points", done, total))
+            if work.log is not None and done < total:
+                work.log(ProgressStep(f"{done} of {total} points", done, total))
 
     @property
     def cores(self) -> int:

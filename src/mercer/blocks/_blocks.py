@@ -12,10 +12,6 @@ import numpy as np
 from .._core import MemoryLimit, Points, ProgressCallback, check_budget, length
 
 Result = TypeVar("Result")
-# A function of the `BlockRows` of one block and of arguments that all blocks share.
-BlockFunction: TypeAlias = Callable[..., Any]
-Merge: TypeAlias = Callable[[Any, Any], Any] | None
-Log: TypeAlias = ProgressCallback | None
 # One value or row per point: targets or weights.
 RowValues: TypeAlias = "np.ndarray | Blocks | None"
 
@@ -45,6 +41,18 @@ class BlockRows(NamedTuple):
     log: ProgressCallback | None = None
 
 
+class BlockPass(NamedTuple):
+    """One pass over blocks; see `Blocks.reduce` for the attributes.
+
+    The result is the list of ``f(rows, *shared)``, or its reduction by `merge` if that is given.
+    """
+
+    f: Callable[..., Any]
+    shared: tuple
+    merge: Callable[[Any, Any], Any] | None = None
+    log: ProgressCallback | None = None
+
+
 class SpreadTask(NamedTuple):
     """Computation that is independent of blocks, and is spread over their workers by jobs.
 
@@ -61,7 +69,7 @@ class SpreadTask(NamedTuple):
         Arguments of this task.
     """
 
-    f: BlockFunction
+    f: Callable[..., Any]
     merge: Callable[[Any, Any], Any]
     static: tuple[object, object]
     inputs: object
@@ -157,7 +165,7 @@ class Blocks(ABC):
 
     def map(self, f: Callable[..., Result], *shared: object) -> list[Result]:
         """Return the list of ``f(rows, *shared)`` for all blocks in order, in one pass."""
-        return self._run(f, shared)
+        return self._run(BlockPass(f, shared))
 
     def reduce(
         self,
@@ -186,11 +194,11 @@ class Blocks(ABC):
         object
             The merged result.
         """
-        return self._run(f, shared, merge, log)
+        return self._run(BlockPass(f, shared, merge, log))
 
     @abstractmethod
-    def _run(self, f: BlockFunction, shared: tuple, merge: Merge = None, log: Log = None) -> Any:
-        """Make one pass; return the list of ``f(rows, *shared)``, or its reduction by `merge`."""
+    def _run(self, work: BlockPass) -> Any:
+        """Make one pass over the blocks, and return its result."""
 
     def _with(self, y: RowValues, weights: RowValues) -> Self:
         """Return the same blocks with other targets and weights."""

@@ -25,11 +25,9 @@ from .._core import (
     resource_scope,
 )
 from ._blocks import (
-    BlockFunction,
+    BlockPass,
     BlockRows,
     Blocks,
-    Log,
-    Merge,
     Result,
     RowValues,
     SpreadTask,
@@ -112,24 +110,24 @@ class DaskBlocks(Blocks):
         """Return the blocks as Dask Delayed objects."""
         return list(np.ravel(np.asarray(self.collection.to_delayed(**options), dtype=object)))
 
-    def _run(self, f: BlockFunction, shared: tuple, merge: Merge = None, log: Log = None) -> Any:
-        tasks = self._tasks(f, shared, self._delayed())
-        if merge is None:
+    def _run(self, work: BlockPass) -> Any:
+        tasks = self._tasks(work, self._delayed())
+        if work.merge is None:
             return compute(list(tasks))
-        plan = tree_reduce(tasks, _lazy_merge(merge))
-        if log is not None:
-            log(f"a pass over {len(self.sizes)} blocks with Dask")
+        plan = tree_reduce(tasks, _lazy_merge(work.merge))
+        if work.log is not None:
+            work.log(f"a pass over {len(self.sizes)} blocks with Dask")
         return compute([plan])[0]
 
-    def _tasks(self, f: BlockFunction, shared: tuple, chunks: list[Any]) -> Iterator[Any]:
+    def _tasks(self, work: BlockPass, chunks: list[Any]) -> Iterator[Any]:
         """Yield a Dask task ``f(rows, *shared)`` for each block."""
         from dask.delayed import delayed
 
-        task, common = delayed(_task, pure=False), _delayed_once(shared)
+        task, common = delayed(_task, pure=False), _delayed_once(work.shared)
         extras = [self._split_like_blocks(part) for part in (self.y, self.weights)]
         blocks = zip(self.starts, self.sizes, chunks, *extras, strict=True)
         for place, (start, size, X, y, weights) in enumerate(blocks):
-            yield task(f, common, place, start, X, y, weights, self.width, size)
+            yield task(work.f, common, place, start, X, y, weights, self.width, size)
 
     def _split_like_blocks(self, part: RowValues) -> list[Any]:
         """Return the targets or weights of each block."""
@@ -167,7 +165,8 @@ class DaskBlocks(Blocks):
         # Do not optimise the graph before the result is computed: this would drop references to
         # persisted data, so that the workers would release it.
         lazy = {"optimize_graph": False} if hasattr(self.collection, "chunks") else {}
-        tasks = self._with(None, None)._tasks(_apply_to_points, (f,), self._delayed(**lazy))
+        work = BlockPass(_apply_to_points, (f,))
+        tasks = self._with(None, None)._tasks(work, self._delayed(**lazy))
         parts = [
             da.from_delayed(task, (size, *like.shape[1:]), dtype=like.dtype)
             for task, size in zip(tasks, self.sizes, strict=True)
@@ -205,12 +204,12 @@ def _lazy_merge(merge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: merged(merge, a, b)
 
 
-def _task(f: BlockFunction, common: _Shared, *block: Any) -> Any:
+def _task(f: Callable[..., Result], common: _Shared, *block: Any) -> Result:
     """Validate one block and call f, in one thread; this is a Dask task."""
     return _in_one_thread(lambda: f(validate_block(*block), *common.parts))
 
 
-def _job(f: BlockFunction, static: _Shared, inputs: _Shared, job: object) -> Any:
+def _job(f: Callable[..., Result], static: _Shared, inputs: _Shared, job: object) -> Result:
     """Run one job of `spread` in one thread; this is a Dask task."""
     return _in_one_thread(f, static.parts, inputs.parts, job)
 

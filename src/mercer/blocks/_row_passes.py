@@ -24,11 +24,9 @@ from numpy.typing import ArrayLike
 
 from .._core import Points, ProgressCallback, length, take
 from ._blocks import (
-    BlockFunction,
+    BlockPass,
     BlockRows,
     Blocks,
-    Log,
-    Merge,
     Result,
     RowValues,
     SpreadTask,
@@ -189,8 +187,10 @@ class SelectedRows(Blocks):
             y[self.index] = self.y
         return self.source._with(y, weights)
 
-    def _run(self, f: BlockFunction, shared: tuple, merge: Merge = None, log: Log = None) -> Any:
-        return self._marked_source()._run(_call_with_selected_rows, (f, *shared), merge, log)
+    def _run(self, work: BlockPass) -> Any:
+        shared = (work.f, *work.shared)
+        selected = work._replace(f=_call_with_selected_rows, shared=shared)
+        return self._marked_source()._run(selected)
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
         raise TypeError("predictions are computed for all rows of blocks, not for a selection")

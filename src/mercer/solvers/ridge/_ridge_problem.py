@@ -220,7 +220,7 @@ class ExactRidge(_RidgeProblem):
             self.log(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
         columns = np.flatnonzero(self.alphas == alpha)
         try:
-            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
+            return self._solve_system(K, alpha, columns, overwrite=last)
         except NotPositiveDefiniteError as why:
             if self.solver != "auto":
                 raise
@@ -230,15 +230,10 @@ class ExactRidge(_RidgeProblem):
             )
             self.chosen = LeastSquares()
             K = self._dense_gram(2) if last else K
-            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
+            return self._solve_system(K, alpha, columns, overwrite=last)
 
     def _solve_system(
-        self,
-        solver: LinearSolver,
-        K: GramOperator,
-        alpha: float,
-        columns: np.ndarray,
-        overwrite: bool,
+        self, K: GramOperator, alpha: float, columns: np.ndarray, overwrite: bool
     ) -> _AlphaSolution:
         sqrt_weights, shift = None, np.asarray(alpha)
         if self.weights is not None and hasattr(K, "scaled"):
@@ -251,13 +246,13 @@ class ExactRidge(_RidgeProblem):
                     f"sample_weight goes down to {self.weights.min():.3g}, and alpha / weight "
                     f"overflows; give such points a weight of 0, or use solver='cholesky'"
                 )
-        factor = solver.factorize(K, shift, overwrite=overwrite)
+        factor = self.chosen.factorize(K, shift, overwrite=overwrite)
         system = BorderedSystem(factor, sqrt_weights, intercept=self.intercept)
         Y, mean = self.Y[:, columns], np.zeros(len(columns))
         if self.intercept:  # centre the targets, because a large mean reduces the precision
             mean = np.average(Y, axis=0, weights=self.weights)
         A, b = system.solve(Y - mean)
-        return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))
+        return _AlphaSolution(columns, system, A, b + mean, isinstance(self.chosen, LeastSquares))
 
     def _prepare_gram(self, n_alphas: int, workers: Blocks | None) -> GramOperator:
         """Choose the solver, and return K in the form that the solver requires."""
