@@ -15,7 +15,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ..._core import (
     Points,
     ProgressCallback,
     ProgressStep,
-    RandomState,
     Stopwatch,
     as_csr,
     as_float64,
@@ -58,7 +57,7 @@ _FEATURES_PER_COMPONENT = 10
 class FeatureBasis(NamedTuple):
     """Feature map, feature moments and eigenvectors in feature space, found by a feature solver."""
 
-    map: NystroemMap | FourierMap
+    map: Any  # a `NystroemMap` or `FourierMap`
     moments: Moments
     axes: np.ndarray  # eigenvectors in feature space, shape (m, k)
     # Squared distance of each point from the mean in feature space, if the points are available.
@@ -131,8 +130,8 @@ class LowRankEigen(_FeatureSolver):
     """
 
     rank: int | None = None
-    landmarks: Points = "auto"
-    random_state: RandomState = None
+    landmarks: Any = "auto"
+    random_state: Any = None
 
     def __post_init__(self) -> None:
         Landmarks(self.rank, self.landmarks)  # raises if the parameters are invalid
@@ -197,7 +196,7 @@ class FourierEigen(_FeatureSolver):
 
     rank: int | None = None
     method: str = "auto"
-    random_state: RandomState = None
+    random_state: Any = None
 
     def workspace(self, n: int, k: int) -> int:
         """Return the memory needed for n points and k eigenpairs, in bytes."""

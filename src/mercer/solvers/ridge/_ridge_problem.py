@@ -14,17 +14,15 @@ predictive variances.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core import (
-    MemoryLimit,
     NotPositiveDefiniteError,
     Points,
-    ProgressCallback,
     budget_in_bytes,
     check_budget,
     check_threads,
@@ -36,7 +34,6 @@ from ...blocks import Blocks
 from ...gram import GramOperator, Landmarks, TiledGram, gram, working_bytes
 from ...kernels import Kernel, Precomputed
 from .._choose_solver import LINEAR, choose
-from .._protocols import LinearSolver
 from .._report import Report, Status, worst_report
 from ..eigen import LowRankEigen
 from ..linear import BorderedSystem, LeastSquares
@@ -51,7 +48,7 @@ class _RidgeProblem:
     """Data and settings of a ridge regression problem, with one alpha per target."""
 
     kernel: Kernel
-    X: Points | Blocks
+    X: Any
     Y: np.ndarray
     weights: np.ndarray | None
     alphas: np.ndarray
@@ -100,13 +97,13 @@ class ExactRidge(_RidgeProblem):
     array([-0.488,  0.783,  0.455])
     """
 
-    solver: LinearSolver | str = "auto"
+    solver: Any = "auto"
     options: dict[str, Any] = field(default_factory=dict)
-    max_memory: MemoryLimit = None
-    log: ProgressCallback | None = None
+    max_memory: Any = None
+    log: Callable[[str], None] | None = None
     chosen: Any = None
     report: Report | None = None
-    _kept: dict[float, _AlphaSolution] = field(default_factory=dict, repr=False)
+    _kept: dict[float, Any] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         # Omit the factorisations, which are large and can be recomputed.
@@ -341,8 +338,8 @@ class LandmarkRidge(_RidgeProblem):
 
     landmarks: Landmarks = Landmarks()  # noqa: RUF009
     iterative: bool = False
-    max_memory: MemoryLimit = None
-    log: ProgressCallback | None = None
+    max_memory: Any = None
+    log: Callable[[str], None] | None = None
     chosen: str = "nystroem"
     report: Report | None = None
     points: Points = None

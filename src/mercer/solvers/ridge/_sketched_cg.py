@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,10 +28,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
-    MemoryLimit,
     Points,
     ProgressCallback,
-    RandomState,
     Stopwatch,
     as_csr,
     check_budget,
@@ -98,11 +97,11 @@ class Krill:
     """
 
     rank: int | None = None
-    landmarks: Points = "auto"
+    landmarks: Any = "auto"
     tol: float = 1e-10
     max_iter: int = 200
-    random_state: RandomState = None
-    max_memory: MemoryLimit = None
+    random_state: Any = None
+    max_memory: Any = None
 
     def __post_init__(self) -> None:
         check_stopping_criteria(self)
