@@ -7,7 +7,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_val_predict
 
 from mercer import KernelRidge, KernelRidgeCV, MemoryBudgetError, NotPositiveDefiniteError, compress
-from mercer.gram._length_scale_grid import can_share_distances, iter_grams
+from mercer.gram._dense import can_share_distances, iter_grams
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Precomputed
 from mercer.solvers import Status
 

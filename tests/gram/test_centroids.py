@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.gram import LowRankGram
-from mercer.gram.landmarks import _kmeans_landmarks
-from mercer.gram.landmarks._kmeans_landmarks import (
+from mercer.gram import LowRankGram, _landmarks
+from mercer.gram._landmarks import (
     kmeans_centroids,
     kmeans_medoids,
     supports_kmeans_landmarks,
@@ -85,13 +84,13 @@ def test_medoids_leave_less_over_than_points_drawn_with_equal_chances():
 @pytest.mark.parametrize(("width", "most"), [(0.2, 200), (3.0, 2000)])
 def test_medoids_look_at_more_points_where_it_matters(width, most, monkeypatch):
     many, seen = np.random.default_rng(1).normal(size=(5000, 4)), []
-    choose = _kmeans_landmarks.choose_with_residual
+    choose = _landmarks.choose_with_residual
 
     def watched(kernel, X, *options):
         seen.append(len(X))
         return choose(kernel, X, *options)
 
-    monkeypatch.setattr(_kmeans_landmarks, "choose_with_residual", watched)
+    monkeypatch.setattr(_landmarks, "choose_with_residual", watched)
     found = kmeans_medoids(RBF(width), many, 50, random_state=0)
     assert len(np.unique(found)) == 50
     assert seen[-1] == most

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import Expansion, KernelMismatchError, MemoryBudgetError, NotPositiveDefiniteError
-from mercer.gram import CentredGram, LowRankGram, NystroemMap, TiledGram, rpcholesky
-from mercer.gram.feature_maps import _feature_map
-from mercer.gram.feature_maps import _nystroem_map as nystroem_module
+from mercer.gram import CentredGram, LowRankGram, NystroemMap, TiledGram, _feature_map, rpcholesky
+from mercer.gram import _nystroem_map as nystroem_module
 from mercer.kernels import (
     RBF,
     Callable,

@@ -5,8 +5,8 @@ import pytest
 
 from mercer import NotPositiveDefiniteError
 from mercer.gram import DenseGram, rpcholesky
-from mercer.gram.landmarks._landmark_selection import choose_with_residual
-from mercer.gram.landmarks._pivoted_cholesky import sequential_rpcholesky
+from mercer.gram._landmark_selection import choose_with_residual
+from mercer.gram._pivoted_cholesky import sequential_rpcholesky
 from mercer.kernels import RBF, Callable
 
 rng = np.random.default_rng(0)

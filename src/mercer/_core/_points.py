@@ -33,7 +33,7 @@ class PointCollection(ABC):
     def __getitem__(self, rows: Any) -> Any: ...
 
     @abstractmethod
-    def joined(self, others: Any) -> Self:
+    def joined(self, others: Points) -> Self:
         """Return these points followed by `others`, a collection or a list of points."""
 
 
@@ -57,7 +57,7 @@ def is_table(X: Points) -> bool:
     return has_methods and (hasattr(X, "columns") or hasattr(X, "to_list"))
 
 
-def as_numpy(X: Points) -> Any:
+def as_numpy(X: Points) -> Points:
     """Convert arrays of other libraries (xarray, PyTorch, PyArrow) to NumPy arrays.
 
     Other collections of points are returned unchanged.
@@ -66,12 +66,12 @@ def as_numpy(X: Points) -> Any:
     return np.asarray(X) if hasattr(X, "__array__") and not is_supported else X
 
 
-def get_column(X: Points, position: int) -> Any:
+def get_column(X: Points, position: int) -> Points:
     """Return the column of a data frame at an integer position."""
     return X.iloc[:, position] if hasattr(X, "iloc") else X.to_series(position)
 
 
-def single_column(X: Points, owner: str, *, matrix: bool = False) -> Any:
+def single_column(X: Points, owner: str, *, matrix: bool = False) -> Points:
     """Return the single column of a table or of a 2-D array of objects, whose values are points.
 
     A table with several columns raises a TypeError.  If `matrix` is True, rows of numbers are also
@@ -93,7 +93,7 @@ def single_column(X: Points, owner: str, *, matrix: bool = False) -> Any:
     return X
 
 
-def take(X: Points, rows: Any) -> Any:
+def take(X: Points, rows: Any) -> Points:
     """Return the points X[rows]; `rows` is a slice, an index array or a boolean mask."""
     if isinstance(X, (np.ndarray, PointCollection)) or sp.issparse(X):
         return X[rows]
@@ -107,7 +107,7 @@ def take(X: Points, rows: Any) -> Any:
     return X[rows.astype(np.intp)] if is_table(X) else [X[i] for i in rows]
 
 
-def concatenate(X: Points, Z: Points) -> Any:
+def concatenate(X: Points, Z: Points) -> Points:
     """Return the points of X followed by those of Z."""
     if isinstance(X, PointCollection):
         return X.joined(Z)
@@ -157,7 +157,7 @@ def _equal(x: Any, z: Any) -> bool:
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-def as_vectors(X: Points, owner: str) -> Any:
+def as_vectors(X: Points, owner: str) -> Points:
     """Check that X contains finite vectors and return it as a floating-point array or CSR matrix.
 
     float32 and float64 are kept; integers, booleans and float16 become float64.
@@ -218,7 +218,7 @@ def reject_structured(X: Points, owner: str) -> None:
         )
 
 
-def reject_masked(values: Any, name: str) -> None:
+def reject_masked(values: object, name: str) -> None:
     """Raise a ValueError for an array with masked values, which NumPy would treat as valid."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         count = int(np.ma.count_masked(values))
@@ -243,7 +243,7 @@ def _refuse_columns(X: Points, owner: str) -> None:
             )
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """Return True for a string that is not a number; scikit-learn converts strings of numbers."""
     if not isinstance(value, (str, bytes)):
         return False
@@ -254,7 +254,7 @@ def _is_text(value: Any) -> bool:
     return False
 
 
-def snapshot(X: Points, *, arrays: bool = True) -> Any:
+def snapshot(X: Points, *, arrays: bool = True) -> Points:
     """Return a copy of the points that is not affected if the objects in X are modified.
 
     Sets, lists, dictionaries, arrays and networkx graphs are copied.  Objects of unknown classes
@@ -281,7 +281,7 @@ def snapshot(X: Points, *, arrays: bool = True) -> Any:
     return X.copy() if arrays else X
 
 
-def _snapshot_table(X: Points) -> Any:
+def _snapshot_table(X: Points) -> Points:
     """Return a copy of a pandas object, including the Python objects in its columns."""
     if X.ndim == 1:
         if not _holds_objects(X.dtype):
@@ -294,7 +294,7 @@ def _snapshot_table(X: Points) -> Any:
     return table
 
 
-def _holds_objects(dtype: Any) -> bool:
+def _holds_objects(dtype: object) -> bool:
     """Return True for NumPy's object dtype; pandas string dtypes have the same `kind`."""
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
 
@@ -317,12 +317,12 @@ def _copy_point(x: Any) -> Any:
     return x.copy() if is_mutable or is_networkx else x
 
 
-def as_csr(X: Points) -> Any:
+def as_csr(X: Points) -> Points:
     """Convert a sparse matrix to CSR, which supports row indexing; return others unchanged."""
     return X.tocsr() if hasattr(X, "tocsr") else X
 
 
-def as_float64(X: Points) -> Any:
+def as_float64(X: Points) -> Points:
     """Convert float32 points to float64, because factorisations of K need this precision.
 
     Other points are returned unchanged.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import copy_context
@@ -27,6 +27,7 @@ from threadpoolctl import ThreadpoolController
 from ._resources import check_threads
 
 T = TypeVar("T")
+Job = TypeVar("Job")
 _pool_state = threading.local()  # attribute `in_pool`: True in a thread that executes jobs
 # Methods that `entry_point` wraps although they are private: f(x) and K @ V call them.
 _ENTRY_METHODS = {"__call__", "_matmat", "_matvec"}
@@ -199,11 +200,8 @@ def _as_entry_point(value: Any) -> Any:
         inner = _as_entry_point(value.__func__)
         return None if inner is None else type(value)(inner)
     is_plain = isinstance(value, FunctionType) and not inspect.isgeneratorfunction(value)
-    if (
-        not is_plain
-        or hasattr(value, "__entry_point__")
-        or getattr(value, "__isabstractmethod__", False)
-    ):
+    skipped = hasattr(value, "__entry_point__") or getattr(value, "__isabstractmethod__", False)
+    if not is_plain or skipped:
         return None
 
     @wraps(value)
@@ -233,8 +231,8 @@ ignore_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
 def run_in_threads(
-    task: Callable[[Any], Any],
-    jobs: Iterable[Any],
+    task: Callable[[Job], object],
+    jobs: Iterable[Job],
     n_threads: int | None = None,
     work: float = np.inf,
 ) -> None:
@@ -267,7 +265,7 @@ def run_in_threads(
     stop = threading.Event()
 
     @ignore_overflow
-    def run_job(job: Any) -> None:
+    def run_job(job: Job) -> None:
         steps = task(job)
         if isinstance(steps, Iterator):
             for _ in steps:
@@ -345,9 +343,37 @@ def split_evenly(n: int, parts: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
+def map_in_threads(
+    task: Callable[[Job], Any],
+    jobs: Iterable[Job],
+    n_threads: int | None = None,
+    work: float = np.inf,
+) -> list[Any]:
+    """Return the list of task(job) for all jobs, computed in parallel threads.
+
+    The parameters are those of `run_in_threads`; the result of a generator function is the value
+    that it returns.
+
+    Examples
+    --------
+    >>> from mercer._core import map_in_threads
+    >>> map_in_threads(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    jobs = list(jobs)
+    results: list[Any] = [None] * len(jobs)
+
+    def run(i: int) -> Iterator[None]:
+        result = task(jobs[i])
+        results[i] = (yield from result) if isinstance(result, Generator) else result
+
+    run_in_threads(run, range(len(jobs)), n_threads, work)
+    return results
+
+
 def ordered_sum(
-    term: Callable[[Any], Any],
-    parts: Sequence[Any],
+    term: Callable[[Job], Any],
+    parts: Sequence[Job],
     groups: int,
     n_threads: int | None = None,
     work: float = np.inf,
@@ -360,13 +386,14 @@ def ordered_sum(
     if len(parts) == 1:  # avoid overhead: a fit may need 10,000 such sums
         with one_blas_thread:
             return 0.0 + ignore_overflow(term)(parts[0])
-    members = split_evenly(len(parts), min(groups, len(parts)))
-    sums: list[Any] = [0.0] * len(members)
 
-    def group(g: int) -> Iterator[None]:
-        for part in parts[members[g]]:
-            sums[g] = sums[g] + term(part)
+    def group(members: slice) -> Generator[None, None, Any]:
+        total: Any = 0.0
+        for part in parts[members]:
+            total = total + term(part)
             yield
+        return total
 
-    run_in_threads(group, range(len(sums)), n_threads, work)
+    members = split_evenly(len(parts), min(groups, len(parts)))
+    sums = map_in_threads(group, members, n_threads, work)
     return sum(sums[1:], sums[0]) if sums else 0.0

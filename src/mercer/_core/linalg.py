@@ -64,16 +64,10 @@ class _Routines:
 
 
 lapack, blas = _Routines(scipy.linalg.lapack), _Routines(scipy.linalg.blas)
-cho_factor, cho_solve = (
-    _with_blas_threads(scipy.linalg.cho_factor),
-    _with_blas_threads(scipy.linalg.cho_solve),
-)
-solve_triangular, lstsq = (
-    _with_blas_threads(scipy.linalg.solve_triangular),
-    _with_blas_threads(scipy.linalg.lstsq),
-)
-eigh, qr, svd = (
-    _with_blas_threads(scipy.linalg.eigh),
-    _with_blas_threads(scipy.linalg.qr),
-    _with_blas_threads(scipy.linalg.svd),
-)
+cho_factor = _with_blas_threads(scipy.linalg.cho_factor)
+cho_solve = _with_blas_threads(scipy.linalg.cho_solve)
+eigh = _with_blas_threads(scipy.linalg.eigh)
+lstsq = _with_blas_threads(scipy.linalg.lstsq)
+qr = _with_blas_threads(scipy.linalg.qr)
+solve_triangular = _with_blas_threads(scipy.linalg.solve_triangular)
+svd = _with_blas_threads(scipy.linalg.svd)

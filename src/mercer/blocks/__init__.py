@@ -8,10 +8,18 @@ which thread or worker processes which block.
 
 from ._array_blocks import ArrayBlocks, LocalBlocks, rows_per_block
 from ._blocks import BlockRows, Blocks, concatenate_blocks, tree_reduce, validate_block
+from ._blocks import SpreadTask as SpreadTask
 from ._dask_blocks import DaskBlocks, is_dask
-from ._dispatch import as_blocks, is_chunked, with_targets
-from ._row_passes import map_rows, reduce_rows, select_rows
-from ._row_sample import RowSample, sample_rows
+from ._row_passes import (
+    RowSample,
+    as_blocks,
+    is_chunked,
+    map_rows,
+    reduce_rows,
+    sample_rows,
+    select_rows,
+    with_targets,
+)
 
 __all__ = [
     "ArrayBlocks",

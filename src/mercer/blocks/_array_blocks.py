@@ -13,15 +13,23 @@ import scipy.sparse as sp
 
 from .._core import (
     Points,
-    ProgressCallback,
     ProgressStep,
     check_threads,
     is_count,
     is_table,
     length,
-    run_in_threads,
+    map_in_threads,
 )
-from ._blocks import BlockRows, Blocks, string_column_names, tree_reduce, validate_block
+from ._blocks import (
+    BlockPass,
+    BlockRows,
+    Blocks,
+    RowValues,
+    SpreadTask,
+    string_column_names,
+    tree_reduce,
+    validate_block,
+)
 
 _BLOCK_BYTES = 2**24  # default size of a block: efficient for the BLAS, but small in memory
 _MIN_BLOCK_ROWS = 256  # minimum number of rows of a default block, for points with many columns
@@ -34,11 +42,9 @@ def rows_per_block(width: int | None, rows: int | None) -> int:
     """
     if rows is not None and not is_count(rows):
         raise ValueError(f"rows must be a positive integer or None, got {rows!r}")
-    return (
-        max(_MIN_BLOCK_ROWS, _BLOCK_BYTES // (8 * max(1, width or 1)))
-        if rows is None
-        else int(rows)
-    )
+    if rows is not None:
+        return int(rows)
+    return max(_MIN_BLOCK_ROWS, _BLOCK_BYTES // (8 * max(1, width or 1)))
 
 
 class LocalBlocks(Blocks):
@@ -51,10 +57,10 @@ class LocalBlocks(Blocks):
     in_memory = False
 
     @abstractmethod
-    def _parts(self) -> Iterator[Any]:
+    def _parts(self) -> Iterator[np.ndarray]:
         """Yield the rows of each block as an array."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[np.ndarray]:
         """Yield the blocks as arrays."""
         return self._parts()
 
@@ -65,9 +71,12 @@ class LocalBlocks(Blocks):
         for place, (start, size, X, y, weights) in enumerate(parts):
             yield validate_block(place, start, X, y, weights, self.width, size)
 
-    def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: ProgressCallback | None = None
-    ) -> Iterator[Any]:
+    def _run(self, work: BlockPass) -> Any:
+        results = self._results(work)
+        return list(results) if work.merge is None else tree_reduce(results, work.merge)
+
+    def _results(self, work: BlockPass) -> Iterator[Any]:
+        """Yield ``f(rows, *shared)`` for each block."""
         done, total = 0, len(self)
         window: list[BlockRows] = []
         window_size = check_threads(None) if self.in_memory else 1
@@ -75,30 +84,19 @@ class LocalBlocks(Blocks):
             window.append(rows)
             if len(window) < window_size and rows.place < len(self.sizes) - 1:
                 continue
-            yield from _process_window(f, window, shared)
+            # For a single block, f may use all threads.
+            yield from map_in_threads(lambda block: work.f(block, *work.shared), window)
             done, window = rows.start + self.sizes[rows.place], []
-            if log is not None and done < total:
-                log(ProgressStep(f"{done} of {total} points", done, total))
+            if work.log is not None and done < total:
+                work.log(ProgressStep(f"{done} of {total} points", done, total))
 
     @property
     def cores(self) -> int:
         return check_threads(None)
 
-    def spread(
-        self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        static: Any,
-        inputs: Any,
-        jobs: Sequence[Any],
-    ) -> Any:
-        results: list[Any] = [None] * len(jobs)
-
-        def work(i: int) -> None:
-            results[i] = f(static, inputs, jobs[i])
-
-        run_in_threads(work, range(len(jobs)))
-        return tree_reduce(results, merge)
+    def spread(self, task: SpreadTask, jobs: Sequence[object]) -> Any:
+        results = map_in_threads(lambda job: task.f(task.static, task.inputs, job), jobs)
+        return tree_reduce(results, task.merge)
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Blocks:
         width = like.shape[1] if like.ndim == 2 else None
@@ -129,8 +127,8 @@ class ArrayBlocks(LocalBlocks):
     width: int | None
     arrays: tuple[Any, ...]
     columns: Any = None
-    y: Any = None
-    weights: Any = None
+    y: RowValues = None
+    weights: RowValues = None
     names: list[str] | None = None
 
     @classmethod
@@ -188,9 +186,6 @@ class ArrayBlocks(LocalBlocks):
                 yield part if self.in_memory else np.array(part)  # copying reads from the file
                 start = stop
 
-    def _with(self, y: Any, weights: Any) -> Self:
-        return replace(self, y=y, weights=weights)
-
     def __getitem__(self, columns: Any) -> ArrayBlocks:
         """Return blocks with some of the columns.
 
@@ -226,8 +221,8 @@ class MappedBlocks(LocalBlocks):
     source: LocalBlocks
     f: Callable[[np.ndarray], Any]
     kind: np.dtype
-    y: Any = None
-    weights: Any = None
+    y: RowValues = None
+    weights: RowValues = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -237,11 +232,8 @@ class MappedBlocks(LocalBlocks):
         for rows in self.source._iter_rows():
             yield self.f(rows.X)
 
-    def _with(self, y: Any, weights: Any) -> Self:
-        return replace(self, y=y, weights=weights)
 
-
-def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
+def _split_like_blocks(blocks: Blocks, values: RowValues) -> Iterator[np.ndarray | None]:
     """Yield the slice of `values` (targets or weights) that belongs to each block."""
     if isinstance(values, LocalBlocks):
         yield from values._parts()
@@ -253,19 +245,6 @@ def _split_like_blocks(blocks: Blocks, values: Any) -> Iterator[Any]:
         )
     for start, size in zip(blocks.starts, blocks.sizes, strict=True):
         yield None if values is None else values[start : start + size]
-
-
-def _process_window(
-    f: Callable[..., Any], window: list[BlockRows], shared: Sequence[Any]
-) -> list[Any]:
-    """Apply f to some blocks in parallel; for a single block, f may use all threads."""
-    results: list[Any] = [None] * len(window)
-
-    def work(i: int) -> None:
-        results[i] = f(window[i], *shared)
-
-    run_in_threads(work, range(len(window)))
-    return results
 
 
 def _read_ahead(rows: Iterator[BlockRows]) -> Iterator[BlockRows]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from .._core import MemoryLimit, Points, ProgressCallback, check_budget, length
+
+Result = TypeVar("Result")
+# One value or row per point: targets or weights.
+RowValues: TypeAlias = "np.ndarray | Blocks | None"
 
 
 class BlockRows(NamedTuple):
@@ -34,6 +39,40 @@ class BlockRows(NamedTuple):
     y: Any = None
     weights: Any = None
     log: ProgressCallback | None = None
+
+
+class BlockPass(NamedTuple):
+    """One pass over blocks; see `Blocks.reduce` for the attributes.
+
+    The result is the list of ``f(rows, *shared)``, or its reduction by `merge` if that is given.
+    """
+
+    f: Callable[..., Any]
+    shared: tuple
+    merge: Callable[[Any, Any], Any] | None = None
+    log: ProgressCallback | None = None
+
+
+class SpreadTask(NamedTuple):
+    """Computation that is independent of blocks, and is spread over their workers by jobs.
+
+    Attributes
+    ----------
+    f : callable
+        ``f(static, inputs, job)`` returns the result of one job.
+    merge : callable
+        ``merge(a, b)`` combines two results.
+    static : tuple
+        Arguments whose second element is the same object in many tasks; they are sent to the
+        workers only once.
+    inputs : object
+        Arguments of this task.
+    """
+
+    f: Callable[..., Any]
+    merge: Callable[[Any, Any], Any]
+    static: tuple[object, object]
+    inputs: object
 
 
 class Blocks(ABC):
@@ -124,17 +163,17 @@ class Blocks(ABC):
 
     # ------------------------------------------------------------------ passes
 
-    def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
+    def map(self, f: Callable[..., Result], *shared: object) -> list[Result]:
         """Return the list of ``f(rows, *shared)`` for all blocks in order, in one pass."""
-        return list(self._map_blocks(f, shared))
+        return self._run(BlockPass(f, shared))
 
     def reduce(
         self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        *shared: Any,
+        f: Callable[..., Result],
+        merge: Callable[[Result, Result], Result],
+        *shared: object,
         log: ProgressCallback | None = None,
-    ) -> Any:
+    ) -> Result:
         """Merge the results ``f(rows, *shared)`` of all blocks over a binary tree, in one pass.
 
         Parameters
@@ -155,17 +194,15 @@ class Blocks(ABC):
         object
             The merged result.
         """
-        return tree_reduce(self._map_blocks(f, shared, log), merge)
+        return self._run(BlockPass(f, shared, merge, log))
 
     @abstractmethod
-    def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: ProgressCallback | None = None
-    ) -> Iterator[Any]:
-        """Yield ``f(rows, *shared)`` for each block."""
+    def _run(self, work: BlockPass) -> Any:
+        """Make one pass over the blocks, and return its result."""
 
-    @abstractmethod
-    def _with(self, y: Any, weights: Any) -> Self:
+    def _with(self, y: RowValues, weights: RowValues) -> Self:
         """Return the same blocks with other targets and weights."""
+        return replace(self, y=y, weights=weights)  # type: ignore[type-var]
 
     @abstractmethod
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
@@ -180,18 +217,10 @@ class Blocks(ABC):
         """Number of processor cores that a pass uses."""
 
     @abstractmethod
-    def spread(
-        self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        static: Any,
-        inputs: Any,
-        jobs: Sequence[Any],
-    ) -> Any:
-        """Merge the results f(static, inputs, job) of all jobs over a binary tree.
+    def spread(self, task: SpreadTask, jobs: Sequence[object]) -> Any:
+        """Run all jobs of a task, and merge the results over a binary tree.
 
         The jobs run in this process, or on the workers of the Dask cluster that has the blocks.
-        `static` is the same object in many calls, and is sent to the workers only once.
         """
 
     def to_array(self, max_memory: MemoryLimit = None) -> np.ndarray:
@@ -208,7 +237,7 @@ class Blocks(ABC):
         return np.asarray(self.to_array(), dtype=dtype)
 
 
-def concatenate_blocks(blocks: Blocks, f: Callable[..., np.ndarray], *shared: Any) -> np.ndarray:
+def concatenate_blocks(blocks: Blocks, f: Callable[..., np.ndarray], *shared: object) -> np.ndarray:
     """Stack the arrays ``f(rows, *shared)`` of all blocks vertically, in one pass."""
     out: Any = None
     for start, size, part in zip(blocks.starts, blocks.sizes, blocks.map(f, *shared), strict=True):
@@ -220,7 +249,7 @@ def concatenate_blocks(blocks: Blocks, f: Callable[..., np.ndarray], *shared: An
     return np.asarray(out)
 
 
-def string_column_names(table: Any) -> list[str] | None:
+def string_column_names(table: object) -> list[str] | None:
     """Return the column names of a data frame if all are strings, otherwise None."""
     names = list(getattr(table, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
@@ -340,7 +369,7 @@ def _check_finite(A: np.ndarray, what: str, place: int, start: int) -> None:
 # --- Reduction over a fixed binary tree, with at most about log2(n) partial results in memory.
 
 
-def tree_reduce(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+def tree_reduce(values: Iterable[Result], merge: Callable[[Result, Result], Result]) -> Result:
     """Reduce values pairwise: merge(merge(v0, v1), merge(v2, v3)), and so on.
 
     The merge order depends only on the number of values.  If the values are Dask tasks, the result
@@ -352,7 +381,8 @@ def tree_reduce(values: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
     >>> tree_reduce("abcdefg", lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
     """
-    pending: list[tuple[int, Any]] = []  # height and value of each subtree that is not merged yet
+    # Height and value of each subtree that is not merged yet.
+    pending: list[tuple[int, Result]] = []
     for value in values:
         height = 0
         while pending and pending[-1][0] == height:

@@ -9,7 +9,7 @@ tasks as it has threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from time import monotonic, sleep
 from typing import Any, Self
@@ -19,13 +19,22 @@ import numpy as np
 from .._core import (
     MemoryBudgetError,
     Points,
-    ProgressCallback,
     check_threads,
     format_bytes,
     one_blas_thread,
     resource_scope,
 )
-from ._blocks import Blocks, string_column_names, tree_reduce, validate_block
+from ._blocks import (
+    BlockPass,
+    BlockRows,
+    Blocks,
+    Result,
+    RowValues,
+    SpreadTask,
+    string_column_names,
+    tree_reduce,
+    validate_block,
+)
 
 _OBJECT_DTYPE = np.dtype(object)
 _WORKER_TIMEOUT = 30.0  # seconds to wait for a worker, which Dask may be restarting
@@ -60,8 +69,8 @@ class DaskBlocks(Blocks):
     width: int | None
     collection: Any
     names: list[str] | None = None
-    y: Any = None
-    weights: Any = None
+    y: RowValues = None
+    weights: RowValues = None
     # Last object that `spread` sent to the workers, and its future.
     _sent: dict[str, Any] = field(default_factory=dict)
 
@@ -94,77 +103,36 @@ class DaskBlocks(Blocks):
         dtypes = getattr(self.collection, "dtypes", None)
         if dtypes is None:
             return np.dtype(self.collection.dtype)
-        return (
-            np.result_type(*np.ravel(dtypes))
-            if all(map(_is_number, np.ravel(dtypes)))
-            else _OBJECT_DTYPE
-        )
+        columns = np.ravel(dtypes)
+        return np.result_type(*columns) if all(map(_is_number, columns)) else _OBJECT_DTYPE
 
-    @property
-    def _delayed(self) -> list[Any]:
-        """The blocks as Dask Delayed objects."""
-        return list(np.ravel(np.asarray(self.collection.to_delayed(), dtype=object)))
+    def _delayed(self, **options: Any) -> list[Any]:
+        """Return the blocks as Dask Delayed objects."""
+        return list(np.ravel(np.asarray(self.collection.to_delayed(**options), dtype=object)))
 
-    def map(self, f: Callable[..., Any], *shared: Any) -> list[Any]:
-        return compute(list(self._map_blocks(f, shared)))
-
-    def reduce(
-        self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        *shared: Any,
-        log: ProgressCallback | None = None,
-    ) -> Any:
-        from dask.delayed import delayed
-
-        merged = delayed(_in_one_thread, pure=False)
-        plan = tree_reduce(self._map_blocks(f, shared), lambda a, b: merged(merge, a, b))
-        if log is not None:
-            log(f"a pass over {len(self.sizes)} blocks with Dask")
+    def _run(self, work: BlockPass) -> Any:
+        tasks = self._tasks(work, self._delayed())
+        if work.merge is None:
+            return compute(list(tasks))
+        plan = tree_reduce(tasks, _lazy_merge(work.merge))
+        if work.log is not None:
+            work.log(f"a pass over {len(self.sizes)} blocks with Dask")
         return compute([plan])[0]
 
-    @property
-    def cores(self) -> int:
-        client = _client()
-        return check_threads(None) if client is None else sum(client.nthreads().values())
-
-    def spread(
-        self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        static: Any,
-        inputs: Any,
-        jobs: Sequence[Any],
-    ) -> Any:
-        from dask.base import persist
-        from dask.delayed import delayed
-
-        if self._sent.get("static") is not static[1]:
-            check_worker_memory(static[1], inputs)
-            (future,) = persist(delayed(_Shared(static), pure=False, traverse=False))
-            self._sent.update(static=static[1], future=future)
-        common = delayed(_Shared(inputs), pure=False, traverse=False)
-        task, merged = delayed(_job, pure=False), delayed(_in_one_thread, pure=False)
-        tasks = (task(f, self._sent["future"], common, job) for job in jobs)
-        return compute([tree_reduce(tasks, lambda a, b: merged(merge, a, b))])[0]
-
-    def _map_blocks(
-        self, f: Callable[..., Any], shared: Sequence[Any], log: ProgressCallback | None = None
-    ) -> Iterator[Any]:
+    def _tasks(self, work: BlockPass, chunks: list[Any]) -> Iterator[Any]:
         """Yield a Dask task ``f(rows, *shared)`` for each block."""
         from dask.delayed import delayed
 
-        task = delayed(_task, pure=False)
-        common = delayed(_Shared(tuple(shared)), pure=False, traverse=False)
+        task, common = delayed(_task, pure=False), _delayed_once(work.shared)
         extras = [self._split_like_blocks(part) for part in (self.y, self.weights)]
-        blocks = zip(self.starts, self.sizes, self._delayed, *extras, strict=True)
+        blocks = zip(self.starts, self.sizes, chunks, *extras, strict=True)
         for place, (start, size, X, y, weights) in enumerate(blocks):
-            yield task(f, common, place, start, X, y, weights, self.width, size)
+            yield task(work.f, common, place, start, X, y, weights, self.width, size)
 
-    def _split_like_blocks(self, part: Any) -> list[Any]:
+    def _split_like_blocks(self, part: RowValues) -> list[Any]:
         """Return the targets or weights of each block."""
         if isinstance(part, DaskBlocks):
-            return part._delayed
+            return part._delayed()
         if isinstance(part, Blocks):
             raise ValueError(
                 f"X is a Dask collection, but y or sample_weight is {part!r}; pass a Dask "
@@ -173,33 +141,40 @@ class DaskBlocks(Blocks):
         ends = zip(self.starts, self.sizes, strict=True)
         return [None if part is None else part[start : start + size] for start, size in ends]
 
-    def _with(self, y: Any, weights: Any) -> Self:
-        return replace(self, y=y, weights=weights)
+    @property
+    def cores(self) -> int:
+        client = _client()
+        return check_threads(None) if client is None else sum(client.nthreads().values())
+
+    def spread(self, task: SpreadTask, jobs: Sequence[object]) -> Any:
+        from dask.base import persist
+        from dask.delayed import delayed
+
+        if self._sent.get("static") is not task.static[1]:
+            check_worker_memory(task.static[1], task.inputs)
+            (future,) = persist(_delayed_once(task.static))
+            self._sent.update(static=task.static[1], future=future)
+        run, inputs = delayed(_job, pure=False), _delayed_once(task.inputs)
+        tasks = (run(task.f, self._sent["future"], inputs, job) for job in jobs)
+        return compute([tree_reduce(tasks, _lazy_merge(task.merge))])[0]
 
     def mapped(self, f: Callable[[np.ndarray], Any], like: np.ndarray) -> Any:
         """Return a lazy Dask array with the same chunks."""
         import dask.array as da
-        from dask.delayed import delayed
 
-        common = delayed(_Shared((f,)), pure=False, traverse=False)
-        task = delayed(_mapped, pure=False)
         # Do not optimise the graph before the result is computed: this would drop references to
         # persisted data, so that the workers would release it.
         lazy = {"optimize_graph": False} if hasattr(self.collection, "chunks") else {}
-        chunks = np.ravel(np.asarray(self.collection.to_delayed(**lazy), dtype=object))
-        blocks = zip(self.starts, self.sizes, chunks, strict=True)
+        work = BlockPass(_apply_to_points, (f,))
+        tasks = self._with(None, None)._tasks(work, self._delayed(**lazy))
         parts = [
-            da.from_delayed(
-                task(common, place, start, X, self.width, size),
-                (size, *like.shape[1:]),
-                dtype=like.dtype,
-            )
-            for place, (start, size, X) in enumerate(blocks)
+            da.from_delayed(task, (size, *like.shape[1:]), dtype=like.dtype)
+            for task, size in zip(tasks, self.sizes, strict=True)
         ]
         return da.concatenate(parts)
 
 
-def _is_number(dtype: Any) -> bool:
+def _is_number(dtype: object) -> bool:
     """Return True if the type of a column is a numeric NumPy dtype."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
@@ -210,37 +185,40 @@ class _Shared:
     The task graph contains it only once, and Dask does not search it for other tasks.
     """
 
-    def __init__(self, parts: tuple[Any, ...]) -> None:
+    def __init__(self, parts: Any) -> None:
         self.parts = parts
 
 
-def _task(
-    f: Any, common: _Shared, place: int, start: int, X: Points, y: Any, w: Any, *expected: Any
-) -> Any:
+def _delayed_once(parts: object) -> Any:
+    """Return shared arguments as a Dask Delayed object; see `_Shared`."""
+    from dask.delayed import delayed
+
+    return delayed(_Shared(parts), pure=False, traverse=False)
+
+
+def _lazy_merge(merge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function that merges two Dask tasks in a third one."""
+    from dask.delayed import delayed
+
+    merged = delayed(_in_one_thread, pure=False)
+    return lambda a, b: merged(merge, a, b)
+
+
+def _task(f: Callable[..., Result], common: _Shared, *block: Any) -> Result:
     """Validate one block and call f, in one thread; this is a Dask task."""
-    return _in_one_thread(_checked_call, f, common.parts, place, start, X, y, w, *expected)
+    return _in_one_thread(lambda: f(validate_block(*block), *common.parts))
 
 
-def _job(f: Any, static: _Shared, inputs: _Shared, job: Any) -> Any:
+def _job(f: Callable[..., Result], static: _Shared, inputs: _Shared, job: object) -> Result:
     """Run one job of `spread` in one thread; this is a Dask task."""
     return _in_one_thread(f, static.parts, inputs.parts, job)
 
 
-def _checked_call(
-    f: Any, shared: Any, place: int, start: int, X: Points, y: Any, w: Any, width: Any, size: int
-) -> Any:
-    """Validate a block and return the value of f for it."""
-    return f(validate_block(place, start, X, y, w, width, size), *shared)
+def _apply_to_points(rows: BlockRows, f: Callable[[np.ndarray], Result]) -> Result:
+    return f(rows.X)
 
 
-def _mapped(common: _Shared, place: int, start: int, X: Points, width: Any, size: int) -> Any:
-    """Compute one block of `mapped` in one thread; this is a Dask task."""
-    return _in_one_thread(
-        common.parts[0], validate_block(place, start, X, None, None, width, size).X
-    )
-
-
-def _in_one_thread(f: Callable[..., Any], *args: Any) -> Any:
+def _in_one_thread(f: Callable[..., Result], *args: object) -> Result:
     """Return f(*args), computed in one thread."""
     with resource_scope(n_threads=1), one_blas_thread:
         return f(*args)
@@ -263,7 +241,7 @@ def compute(tasks: list[Any]) -> list[Any]:
         return list(run_tasks(*tasks))
 
 
-def check_worker_memory(*parts: Any) -> None:
+def check_worker_memory(*parts: object) -> None:
     """Raise MemoryBudgetError if the data for each worker exceeds half of its memory."""
     needed = sum(array_bytes(part) for part in parts)
     limit = _min_worker_memory()
@@ -275,7 +253,7 @@ def check_worker_memory(*parts: Any) -> None:
         )
 
 
-def array_bytes(part: Any) -> int:
+def array_bytes(part: object) -> int:
     """Return the total size in bytes of the arrays in nested tuples, lists and attributes."""
     if isinstance(part, np.ndarray):
         return int(part.nbytes)

@@ -7,11 +7,13 @@ the evaluation, so the prepared points are cached between calls (`cross_kernel_c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core import (
     KernelMismatchError,
@@ -27,7 +29,7 @@ from .._core import (
 )
 from ..gram import GramOperator, gram
 from ..kernels import Kernel, Prepared, expects_precomputed_rows, shifted_to_data
-from ._primal_form import Primal, to_weights
+from ._primal_form import ColumnIndex, Primal, count_functions, select_columns, to_weights
 from .preimage import PreImageOptions, PreImages, preimage
 from .reduced_set import CompressionRequest, Reduction, reduce
 
@@ -51,11 +53,11 @@ class _CacheEntry(NamedTuple):
 
 # The keys are the models to which the points belong.  The cache is not an attribute of the models,
 # so that it is neither copied nor saved with them.
-_cache: WeakKeyDictionary[Any, _CacheEntry] = WeakKeyDictionary()
+_cache: WeakKeyDictionary[object, _CacheEntry] = WeakKeyDictionary()
 
 
 @entry_point
-def cross_kernel_cached(owner: Any, kernel: Kernel, X: Points, points: Points) -> np.ndarray:
+def cross_kernel_cached(owner: object, kernel: Kernel, X: Points, points: Points) -> np.ndarray:
     """Return k(X, points) for a few points X; `points` are prepared only in the first call.
 
     Parameters
@@ -80,12 +82,8 @@ def cross_kernel_cached(owner: Any, kernel: Kernel, X: Points, points: Points) -
     >>> cross_kernel_cached(f, f.kernel, np.array([[3.0]]), f.points)
     array([[3., 6.]])
     """
-    if not (
-        kernel.on_vectors
-        and _is_dense(X)
-        and _is_dense(points)
-        and points.size <= _MAX_CACHED_ENTRIES
-    ):
+    are_dense = kernel.on_vectors and _is_dense(X) and _is_dense(points)
+    if not (are_dense and points.size <= _MAX_CACHED_ENTRIES):
         return np.asarray(kernel(X, points))
     entry = _cache.get(owner)
     if entry is None or not entry.is_valid_for(kernel, points):
@@ -172,7 +170,7 @@ class Expansion:
         return cls(kernel, X, np.eye(length(X)))
 
     @classmethod
-    def mean(cls, kernel: Kernel, X: Points, weights: Any = None) -> Expansion:
+    def mean(cls, kernel: Kernel, X: Points, weights: ArrayLike | None = None) -> Expansion:
         """Return the mean embedding sum_i w_i k(x_i, .), with w_i = 1/n by default.
 
         Weights are not normalised; they need not sum to 1.
@@ -189,13 +187,11 @@ class Expansion:
         """Return m, the number of functions."""
         return self.coefficients.shape[1]
 
-    def __getitem__(self, columns: Any) -> Expansion:
+    def __getitem__(self, columns: ColumnIndex) -> Expansion:
         """Return an expansion of the selected functions, on the same points."""
-        if isinstance(columns, (int, np.integer)):
-            columns = [columns]
-        return Expansion(self.kernel, self.points, self.coefficients[:, columns])
+        return Expansion(self.kernel, self.points, select_columns(self.coefficients, columns))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Expansion]:
         return (self[c] for c in range(len(self)))
 
     # ------------------------------------------------------------------ values
@@ -205,15 +201,11 @@ class Expansion:
 
         k(X, points) is computed in tiles and, unless it is small, never stored as a whole.
         """
-        if length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS and not expects_precomputed_rows(
-            self.kernel
-        ):
-            return np.asarray(
-                cross_kernel_cached(self, self.kernel, X, self.points) @ self.coefficients
-            )
-        return np.asarray(
-            gram(self.kernel, X, self.points, n_threads=n_threads) @ self.coefficients
-        )
+        kernel, points = self.kernel, self.points
+        is_small = length(X) * len(self.coefficients) <= _MAX_CACHED_PAIRS
+        if is_small and not expects_precomputed_rows(kernel):
+            return np.asarray(cross_kernel_cached(self, kernel, X, points) @ self.coefficients)
+        return np.asarray(gram(kernel, X, points, n_threads=n_threads) @ self.coefficients)
 
     def gradient(self, X: Points) -> np.ndarray:
         """Return the gradient of each function at each point of X, shape (n, m, d)."""
@@ -244,10 +236,9 @@ class Expansion:
         # its terms; otherwise k is not positive semidefinite.  The terms |a_i k_ij a_j| sum to at
         # most (sum |a_i| sqrt k_ii)^2.  This bound may be 0 for a kernel that is only conditionally
         # positive definite, because its diagonal may be 0; then |a|^T K |a| is used instead.
-        bound = np.maximum(
-            np.einsum("ic,ic->c", np.abs(a), np.abs(K_abs_a)),
-            (np.sqrt(np.abs(K.diagonal())) @ np.abs(a)) ** 2,
-        )
+        bound_by_diagonal = (np.sqrt(np.abs(K.diagonal())) @ np.abs(a)) ** 2
+        bound_by_values = np.einsum("ic,ic->c", np.abs(a), np.abs(K_abs_a))
+        bound = np.maximum(bound_by_values, bound_by_diagonal)
         if np.any(squared < -max(1e-10, 100 * np.finfo(K.dtype).eps) * bound):
             raise ValueError(
                 f"a squared norm is {squared.min():.3g} < 0: {self.kernel} is not positive "
@@ -263,14 +254,9 @@ class Expansion:
         errors.
         """
         difference = self - other
-        sums, magnitudes = (
-            np.abs(difference.coefficients.sum(axis=0)),
-            np.abs(difference.coefficients).sum(axis=0),
-        )
-        if np.all(sums <= _ZERO_SUM * magnitudes):
-            difference = replace(
-                difference, kernel=shifted_to_data(difference.kernel, difference.points)
-            )
+        a, kernel = difference.coefficients, difference.kernel
+        if np.all(np.abs(a.sum(axis=0)) <= _ZERO_SUM * np.abs(a).sum(axis=0)):
+            difference = replace(difference, kernel=shifted_to_data(kernel, difference.points))
         return difference.norm()
 
     def _gram_with(self, other: Expansion) -> GramOperator:
@@ -483,9 +469,8 @@ class Expansion:
         if self.points is other.points or same_points(self.points, other.points):
             return Expansion(self.kernel, self.points, self.coefficients + other.coefficients)
         points = concatenate(self.points, other.points)
-        return Expansion(
-            self.kernel, points, np.concatenate([self.coefficients, other.coefficients])
-        )
+        coefficients = np.concatenate([self.coefficients, other.coefficients])
+        return Expansion(self.kernel, points, coefficients)
 
     def __sub__(self, other: Expansion) -> Expansion:
         if not isinstance(other, Expansion):
@@ -495,7 +480,7 @@ class Expansion:
     def __neg__(self) -> Expansion:
         return self * -1.0
 
-    def __mul__(self, factor: Any) -> Expansion:
+    def __mul__(self, factor: ArrayLike | Expansion) -> Expansion:
         """Multiply all functions by one number, or each function by its own number."""
         if isinstance(factor, Expansion):
             return NotImplemented
@@ -507,7 +492,7 @@ class Expansion:
     __rmul__ = __mul__
     __array_ufunc__ = None  # makes numpy.float64(2) * f call __rmul__
 
-    def __truediv__(self, factor: Any) -> Expansion:
+    def __truediv__(self, factor: ArrayLike | Expansion) -> Expansion:
         if isinstance(factor, Expansion):
             return NotImplemented
         return self * (1.0 / np.asarray(factor, dtype=float))
@@ -521,5 +506,4 @@ class Expansion:
 
     def __repr__(self) -> str:
         n, m = self.coefficients.shape
-        functions = "function" if m == 1 else "functions"
-        return f"<Expansion: {m} {functions} on {n} points, {self.kernel}>"
+        return f"<Expansion: {count_functions(m)} on {n} points, {self.kernel}>"

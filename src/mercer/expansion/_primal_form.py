@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,8 +43,8 @@ from ..solvers import minimum_norm_solution
 if TYPE_CHECKING:
     from ._expansion import Expansion
 
-__all__ = ["Primal", "to_weights"]
-
+# One function, or several functions, of an expansion.
+ColumnIndex: TypeAlias = int | np.integer | slice | list[int] | np.ndarray
 _FEATURE_BLOCK_BYTES = 2**25  # features phi(X) are computed in blocks of about this size
 
 
@@ -99,10 +99,9 @@ class Primal:
         """Return m, the number of functions."""
         return self.weights.shape[1]
 
-    def __getitem__(self, columns: Any) -> Primal:
+    def __getitem__(self, columns: ColumnIndex) -> Primal:
         """Return the selected functions."""
-        columns = [columns] if isinstance(columns, (int, np.integer)) else columns
-        return Primal(self.kernel, self.weights[:, columns], self.frame)
+        return Primal(self.kernel, select_columns(self.weights, columns), self.frame)
 
     def __call__(self, X: Points, *, n_threads: int | None = None) -> np.ndarray:
         """Return the values f_c(x_i) at the points X, shape (n, m), computed in blocks of points.
@@ -182,8 +181,19 @@ class Primal:
 
     def __repr__(self) -> str:
         M, m = self.weights.shape
-        functions = "function" if m == 1 else "functions"
-        return f"<Primal: {m} {functions} of {M} features, {self.kernel}>"
+        return f"<Primal: {count_functions(m)} of {M} features, {self.kernel}>"
+
+
+def select_columns(A: np.ndarray, columns: ColumnIndex) -> np.ndarray:
+    """Return columns of a matrix with one column per function; an integer selects one column."""
+    if isinstance(columns, (int, np.integer)):
+        return A[:, [int(columns)]]
+    return A[:, columns]
+
+
+def count_functions(m: int) -> str:
+    """Return "1 function" or "m functions"."""
+    return f"{m} function" if m == 1 else f"{m} functions"
 
 
 def _feature_blocks(
@@ -278,10 +288,8 @@ class PrimalDualSizes:
     @property
     def prediction(self) -> PrimalDualCost:
         """Number of multiply-adds to predict for one point; computing a feature counts as one."""
-        per_point, operations = (
-            self.numbers + self.n_functions,
-            self.entries * (1.0 + self.n_functions),
-        )
+        per_point = self.numbers + self.n_functions
+        operations = self.entries * (1.0 + self.n_functions)
         return PrimalDualCost(self.n_points * per_point, operations, operations / per_point)
 
     @property
@@ -291,11 +299,8 @@ class PrimalDualSizes:
         # The costs are equal at a root of n^3/3 + s n^2 - e^2 n - M^3/3.  The signs of the
         # coefficients change only once, so that there is exactly one positive root.
         roots = np.roots([1.0 / 3.0, s, -(e**2), -(M**3) / 3.0])
-        return PrimalDualCost(
-            n**2 * (s + n / 3.0) / 2.0,
-            (n * e**2 + M**3 / 3.0) / 2.0,
-            float(roots[np.argmax(roots.real)].real),
-        )
+        dual, primal = n**2 * (s + n / 3.0) / 2.0, (n * e**2 + M**3 / 3.0) / 2.0
+        return PrimalDualCost(dual, primal, float(roots[np.argmax(roots.real)].real))
 
     def __str__(self) -> str:
         rows = {
@@ -303,16 +308,12 @@ class PrimalDualSizes:
             "multiply-adds per prediction": self.prediction,
             "multiply-adds of ridge training": self.training,
         }
-        functions = "function" if self.n_functions == 1 else "functions"
-        title = (
-            f"{self.n_points} points, {self.n_features} features, {self.n_functions} {functions}"
-        )
+        functions = count_functions(self.n_functions)
+        title = f"{self.n_points} points, {self.n_features} features, {functions}"
         lines = [f"{title:<40}{'dual':>10}{'primal':>10}   cheaper   equal at"]
         for name, cost in rows.items():
-            lines.append(
-                f"  {name:<38}{cost.dual:>10.3g}{cost.primal:>10.3g}   {cost.cheaper:<9} "
-                f"{cost.crossover:.0f} points"
-            )
+            costs = f"{cost.dual:>10.3g}{cost.primal:>10.3g}"
+            lines.append(f"  {name:<38}{costs}   {cost.cheaper:<9} {cost.crossover:.0f} points")
         return "\n".join(lines)
 
 

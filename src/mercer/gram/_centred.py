@@ -75,9 +75,8 @@ class CentredGram(LinearOperator):
         self.gram = gram
         self.weights = np.full(n, 1.0 / n) if weights is None else _normalised(weights, n)
         self.scale = np.ones(n) if weights is None else np.sqrt(n * self.weights)
-        self.uncentred_diagonal = np.asarray(
-            gram.diagonal(), float
-        )  # the diagonal is computed now, because `release` may overwrite K
+        # The diagonal is computed now, because `release` may overwrite K.
+        self.uncentred_diagonal = np.asarray(gram.diagonal(), float)
         self._means: np.ndarray | None = None
         self._squares: float | None = None  # sum_ij S_ii^2 S_jj^2 K_ij^2
         super().__init__(dtype=gram.dtype, shape=gram.shape)
@@ -259,6 +258,11 @@ class CentredGram(LinearOperator):
         """
         gamma = beta - self.weights[:, None] * beta.sum(axis=0)
         return gamma, gamma.T @ self.means
+
+
+def uncentred(gram: GramOperator | CentredGram) -> GramOperator:
+    """Return the operator that a `CentredGram` wraps, or the operator itself."""
+    return gram.gram if isinstance(gram, CentredGram) else gram
 
 
 def _normalised(weights: Any, n: int) -> np.ndarray:

@@ -1,18 +1,25 @@
-"""Kernel matrix stored as a dense array."""
+"""Kernel matrices stored as dense arrays, and those of several length scales.
+
+    k_l(x, z) = profile(|x - z|^2 / l^2)
+
+For several length scales l, `iter_grams` computes the squared distances |x - z|^2, which need a
+matrix product, only once.  Each length scale then needs only one elementwise operation.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._core import Points, entry_point, run_in_threads, slices
-from ..kernels import Kernel, prepare_pair
+from .._core import ENTRY_WORK, Points, entry_point, run_in_threads, slices
+from ..kernels import Kernel, Radial, node, prepare_pair
 from ._operator import GramOperator
 from ._tile_products import weighted_squares
 from ._tiled import fill_gram
 
-_STRIP_ROWS = 512  # number of rows of a product that one task computes
+_STRIP_ROWS = 512  # number of rows of K that one task processes
 _MIN_THREADED_ENTRIES = 2**22  # a smaller K is multiplied by one BLAS call, without threads
 
 
@@ -46,8 +53,9 @@ class DenseGram(GramOperator):
         P, Q = prepare_pair(kernel, X, Z)
         array = np.empty((len(P), len(Q)), dtype=np.result_type(P.dtype, Q.dtype))
         fill_gram(kernel, P, Q, array, n_threads)
-        self.n_threads = n_threads
-        self._initialise(kernel, X, Z, array, owned=True)
+        self._array: np.ndarray | None = array
+        self._owned = True
+        super().__init__(kernel, X, Z, array.shape, array.dtype, n_threads)
 
     @classmethod
     def from_array(
@@ -65,17 +73,9 @@ class DenseGram(GramOperator):
         If `owned` is True, the operator may overwrite the array; otherwise it only reads the array.
         """
         self = cls.__new__(cls)
-        self.n_threads = n_threads
-        self._initialise(kernel, X, Z, array, owned)
+        self._array, self._owned = array, owned
+        GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype, n_threads)
         return self
-
-    def _initialise(
-        self, kernel: Kernel, X: Points, Z: Points, array: np.ndarray, owned: bool
-    ) -> None:
-        """Set the attributes of the operator for an array of kernel values."""
-        self._array: np.ndarray | None = array
-        self._owned = owned
-        GramOperator.__init__(self, kernel, X, Z, array.shape, array.dtype)
 
     @property
     def array(self) -> np.ndarray:
@@ -129,9 +129,8 @@ class DenseGram(GramOperator):
         def strip(rows: slice) -> None:
             np.matmul(K[rows], V, out=out[rows])
 
-        run_in_threads(
-            strip, slices(len(K), _STRIP_ROWS), self.n_threads, work=float(K.size) * V.shape[1]
-        )
+        work = float(K.size) * V.shape[1]
+        run_in_threads(strip, slices(len(K), _STRIP_ROWS), self.n_threads, work)
         return out
 
     def with_squares(self, V: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -145,3 +144,88 @@ class DenseGram(GramOperator):
 
     def _swapped(self) -> DenseGram:
         return DenseGram.from_array(self.array.T, self.kernel, self.Z, self.X)
+
+
+@node
+class _SquaredDistance(Radial):
+    """Squared distance |x - z|^2, which is not a kernel, but is evaluated like one."""
+
+    # Small distances must be accurate, because they are scaled later.
+    _has_kink_at_zero: ClassVar[bool] = True
+
+    def profile(self, s: np.ndarray) -> np.ndarray:
+        return s
+
+    def slope(self, s: np.ndarray) -> np.ndarray:
+        return np.ones_like(s)
+
+
+def can_share_distances(kernels: Sequence[Kernel]) -> bool:
+    """Whether all kernels are the same radial kernel with different scalar length scales.
+
+    Examples
+    --------
+    >>> from mercer.gram import can_share_distances
+    >>> from mercer.kernels import RBF, Matern
+    >>> can_share_distances([RBF(1.0), RBF(2.0)]), can_share_distances([RBF(1.0), Matern(1.0)])
+    (True, False)
+    """
+    first = kernels[0]
+    return len(kernels) > 1 and all(
+        isinstance(k, Radial)
+        and np.ndim(k.length_scale) == 0
+        and k.set_params(length_scale=1.0) == first.set_params(length_scale=1.0)
+        for k in kernels
+    )
+
+
+def iter_grams(
+    kernels: Sequence[Kernel], X: Points, *, n_threads: int | None = None
+) -> Iterator[DenseGram]:
+    """Yield k(X, X) for each kernel, computing the distances only once if possible.
+
+    If the distances are shared, they occupy an n x n array in addition to the kernel matrix.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The distances are computed only once if `can_share_distances(kernels)` is True.
+    X : points
+    n_threads : int, optional
+        Number of threads; all processors by default.
+
+    Yields
+    ------
+    DenseGram of shape (n, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram._dense import iter_grams
+    >>> from mercer.kernels import RBF
+    >>> X = np.array([[0.0], [1.0]])
+    >>> [K.array[0, 1].round(4) for K in iter_grams([RBF(1.0), RBF(2.0)], X)]
+    [np.float64(0.6065), np.float64(0.8825)]
+    """
+    if not can_share_distances(kernels):
+        for kernel in kernels:
+            yield DenseGram(kernel, X, n_threads=n_threads)
+        return
+    reference: Any = kernels[0]
+    S = DenseGram(_SquaredDistance(reference.length_scale), X, n_threads=n_threads).array
+    for kernel in kernels:
+        yield _gram_from_distances(kernel, X, S, n_threads, reference.length_scale)
+
+
+def _gram_from_distances(
+    kernel: Any, X: Points, S: np.ndarray, n_threads: int | None, reference: float
+) -> DenseGram:
+    """Return k(X, X) from S, the squared distances divided by reference^2."""
+    K, ratio = np.empty_like(S), (reference / kernel.length_scale) ** 2
+
+    def strip(rows: slice) -> None:
+        np.multiply(S[rows], S.dtype.type(ratio), out=K[rows])
+        K[rows] = kernel.profile(K[rows])
+
+    run_in_threads(strip, slices(len(S), _STRIP_ROWS), n_threads, work=ENTRY_WORK * S.size)
+    return DenseGram.from_array(K, kernel, X, owned=True, n_threads=n_threads)

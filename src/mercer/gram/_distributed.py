@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from .._core import MemoryLimit, Points, entry_point
-from ..blocks import Blocks
+from ..blocks import Blocks, SpreadTask
 from ..kernels import Kernel, Prepared
 from ._operator import GramOperator
 from ._tiled import TILE_COLUMNS, TiledGram, TileInputs, tile_group_product
@@ -71,8 +71,8 @@ class DistributedGram(GramOperator):
         if workers is None:
             raise TypeError("workers must be Blocks if X is not; see Blocks.of and open_blocks")
         self.tiles = TiledGram(kernel, X, n_threads=n_threads, max_memory=max_memory)
-        self.n_threads, self._workers = n_threads, workers
-        super().__init__(kernel, X, None, self.tiles.shape, self.tiles.dtype)
+        self._workers = workers
+        super().__init__(kernel, X, None, self.tiles.shape, self.tiles.dtype, n_threads)
 
     def block(self, rows: Points, cols: Points) -> np.ndarray:
         return self.tiles.block(rows, cols)
@@ -98,7 +98,8 @@ class DistributedGram(GramOperator):
         """Return K V and, if weights w are given, sum_ij w_i w_j K_ij^2."""
         n, c = V.shape
         static, inputs = self.tiles.tile_task(V, weights)
-        total = self._workers.spread(_run_group, _add_parts, static, inputs, _groups(n))
+        task = SpreadTask(_run_group, _add_parts, static, inputs)
+        total = self._workers.spread(task, _groups(n))
         return np.asarray(total.product[:, :c]), total.squares
 
 

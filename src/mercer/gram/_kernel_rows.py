@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -134,18 +135,13 @@ class KernelRows:
         error = None if small else float32_error_bound(kernel, self.P)
         self.dtype = np.dtype(np.float64 if error is None else np.float32)
         self.error = 1e-15 if error is None else error  # relative error of an entry of K
-        min_bytes = (
-            _TUNING.min_cached_rows
-            * self.n
-            * self.dtype.itemsize
-            * (2 if len(self.sizes) > 1 else 1)
-        )
+        n_caches = 2 if len(self.sizes) > 1 else 1
+        min_bytes = _TUNING.min_cached_rows * self.n * self.dtype.itemsize * n_caches
         what = f"a support vector machine on {self.n} points"
         check_budget(fixed_bytes + min_bytes + _TUNING.min_block_bytes, max_memory, what)
         self.available_bytes = budget - fixed_bytes
-        self.block_bytes = min(
-            _TUNING.max_block_bytes, self.available_bytes // 3, self.available_bytes - min_bytes
-        )
+        limits = self.available_bytes // 3, self.available_bytes - min_bytes
+        self.block_bytes = min(_TUNING.max_block_bytes, *limits)
         self._cache_limit = min(self.available_bytes - self.block_bytes, limit)
         self.tiles: Prepared = self.P if error is None else self.P.astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -189,9 +185,8 @@ class KernelRows:
                 self._whole = cached.array
                 return self._whole
             self._whole = K = np.empty((self.n, self.n))
-            for rows in slices(
-                self.n, _TUNING.tile_rows
-            ):  # complete rows are evaluated directly into K
+            # Complete rows are evaluated directly into K.
+            for rows in slices(self.n, _TUNING.tile_rows):
                 P = self.P if rows.stop - rows.start == self.n else self.P[rows]
                 self.kernel._tile(P, self.P, K[rows])
             self.entries += K.size
@@ -259,13 +254,11 @@ class KernelRows:
                 shape = self._max_rows(a, a, limit), self.sizes[a]
                 own = RowCache(np.empty(shape, dtype=self.dtype), self.sizes[a])
             self._class_caches[a] = own  # the most recently used class comes last
-        return [
-            [
-                self._class_caches[a] if a == b else self._cross_cache(a, b, limit, (i, j))
-                for j, b in pairs
-            ]
-            for i, a in pairs
-        ]
+
+        def cache(i: int, a: int, j: int, b: int) -> RowCache:
+            return self._class_caches[a] if a == b else self._cross_cache(a, b, limit, (i, j))
+
+        return [[cache(i, a, j, b) for j, b in pairs] for i, a in pairs]
 
     def _max_rows(self, a: int, b: int, limit: int) -> int:
         """Return the number of rows of k(X_a, X_b) that are cached in `limit` bytes."""
@@ -292,10 +285,8 @@ class KernelRows:
         """Return the prepared points of a class, split into columns of tiles; they are cached."""
         if segment not in self._columns:
             first, last = int(self.ends[segment]), int(self.ends[segment + 1])
-            starts = range(first, last, _TUNING.tile_columns)
-            self._columns[segment] = [
-                self.tiles[j : min(j + _TUNING.tile_columns, last)] for j in starts
-            ]
+            parts = slices(last - first, _TUNING.tile_columns)
+            self._columns[segment] = [self.tiles[first + p.start : first + p.stop] for p in parts]
         return self._columns[segment]
 
     def tile(self, P: Prepared, Q: Prepared) -> np.ndarray:
@@ -323,9 +314,8 @@ class KernelRows:
                 yield
                 T = scratch[: len(rows) * len(Q)].reshape(len(rows), len(Q))
                 self.kernel._tile(prepared_rows, Q, T)  # the solver checks for overflow
-                cache.array[
-                    target, run_ * _TUNING.tile_columns : run_ * _TUNING.tile_columns + len(Q)
-                ] = T
+                start = run_ * _TUNING.tile_columns
+                cache.array[target, start : start + len(Q)] = T
 
         work = self.kernel._evaluation_work(len(rows) * sum(map(len, runs)))
         run_in_threads(evaluate_runs, range(0, len(runs), 8), self.n_threads, work)
@@ -395,10 +385,8 @@ class RowsView:
     @property
     def capacity(self) -> int:
         """Number of rows that can be cached at the same time, whatever their classes are."""
-        short = [
-            len(c.array) for caches in self._caches for c in caches if len(c.array) < len(c.slot)
-        ]
-        return min(short, default=self.n)
+        caches = chain.from_iterable(self._caches)
+        return min((len(c.array) for c in caches if len(c.array) < len(c.slot)), default=self.n)
 
     def holds(self, variables: int) -> bool:
         """Whether the memory suffices for all of K and linear systems in `variables` unknowns.
@@ -505,9 +493,8 @@ class RowsView:
         if not (len(support) and len(index)):
             return np.zeros(len(index))
         if len(index) * len(support) <= _TUNING.one_tile_entries:
-            return np.asarray(
-                rows.tile(rows.P[index], rows.P[self.index[support]]) @ weights[support]
-            )
+            tile = rows.tile(rows.P[index], rows.P[self.index[support]])
+            return np.asarray(tile @ weights[support])
         rows.entries += len(index) * len(support)
         P = rows.P if len(index) == rows.n and len(self.classes) == 1 else rows.P[index]
         K = TiledGram.on(rows.kernel, P, rows.P[self.index[support]], rows.n_threads)
@@ -602,7 +589,9 @@ class RowCache:
 
 
 @jit()
-def add_weighted_rows(array: Any, slots: Any, weights: Any, out: Any) -> None:
+def add_weighted_rows(
+    array: np.ndarray, slots: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None:
     """Add a weighted sum of cached rows to `out`, eight rows at a time.
 
     out_j <- out_j + sum_i weights_i array[slots_i, j]

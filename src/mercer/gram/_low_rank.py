@@ -35,13 +35,11 @@ from .._core import (
 )
 from .._core.linalg import solve_triangular
 from ..kernels import Kernel
+from ._landmark_selection import choose_landmarks
+from ._nystroem_map import NystroemMap, clip_negative_residual
 from ._operator import GramOperator
-from .feature_maps._nystroem_map import NystroemMap, clip_negative_residual
-from .landmarks._landmark_selection import choose_landmarks
 
-_DEFAULT_LANDMARKS = (
-    100  # default number of landmarks; more are more accurate, but need more memory and time
-)
+_DEFAULT_LANDMARKS = 100  # more landmarks are more accurate, but need more memory and time
 _CHUNK_ROWS = 1024  # number of points processed at a time for derivatives and diagonals
 
 
@@ -131,7 +129,7 @@ class LowRankGram(GramOperator):
             # The squared norms are computed together with F, while its rows are in the CPU cache.
             squares = self.__dict__["_squared_norms"] = np.empty(n)
             self._F = self.map.features(self._points, n_threads=n_threads, squares=squares)
-        super().__init__(kernel, X, None, (n, n), np.float64)
+        super().__init__(kernel, X, None, (n, n), np.float64, n_threads)
 
     def _map_and_indices(
         self, kernel: Kernel, landmarks: Any
@@ -224,9 +222,11 @@ class LowRankGram(GramOperator):
         """Call task(rows, F[rows]) in parallel for all strips of rows; see `_sum_over_strips`."""
         strips = self.map._strips(slice(0, self.shape[0]))
         work = self.map._work(self.shape[0])
-        run_in_threads(
-            lambda rows: task(rows, self._strip(rows, whiten)), strips, self.n_threads, work
-        )
+
+        def strip(rows: slice) -> None:
+            task(rows, self._strip(rows, whiten))
+
+        run_in_threads(strip, strips, self.n_threads, work)
 
     def _strip(self, rows: slice, whiten: bool) -> np.ndarray:
         """Return F[rows], or K_nS[rows] = k(X[rows], S) if `whiten` is False."""
@@ -291,9 +291,8 @@ class LowRankGram(GramOperator):
         if not (total.size and len(self.map)):
             return total
         UV = np.hstack([U, V])
-        AU, AV = np.hsplit(
-            self._solve(self._sum_over_strips(lambda rows, F: F.T @ UV[rows]), "T"), 2
-        )
+        products = self._sum_over_strips(lambda rows, F: F.T @ UV[rows])
+        AU, AV = np.hsplit(self._solve(products, "T"), 2)
         S = self.map.points
         for rows in slices(n, _CHUNK_ROWS):
             W = U[rows] @ AV.T + V[rows] @ AU.T

@@ -15,9 +15,9 @@ there is one (`as_distance_kernel`).  Otherwise a warning reports the loss of pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from .._core import (
     entry_point,
     ignore_overflow,
     jit,
+    map_in_threads,
     not_finite_error,
     run_in_threads,
     slices,
@@ -108,86 +109,202 @@ def nearest_neighbors(
     >>> nearest_neighbors(Linear(), np.array([[4.0]]), Z, 2, Linear().diag(Z), np.array([16.0]))
     (array([[1., 9.]]), array([[2, 1]]))
     """
-    norms = np.asarray(norms, dtype=np.float64)
-    if (
-        own is not None
-        and isinstance(X, np.ndarray)
-        and X.ndim == 2
-        and X.shape[1] <= _TUNING.max_difference_features
-    ):
-        stable = as_distance_kernel(kernel)
-        if stable is not kernel:
-            kernel, norms = stable, np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
-            own = norms if Z is None else np.asarray(stable.diag(X), dtype=np.float64)
-    P, Q = prepare_pair(kernel, X, Z)
-    best, index = _scan(kernel, P, Q, k, norms, Z is None, n_threads)
-    if not np.isfinite(best.sum() + (0.0 if own is None else own.sum())):
-        raise not_finite_error(kernel)
+    search = _Search(kernel, X, Z, np.asarray(norms, dtype=np.float64), own, n_threads)
     if own is None:
+        best, index = search.scan(k)
+        if not np.isfinite(best.sum()):
+            raise not_finite_error(kernel)
         return best, index
-    squared = _squared_distances(best, norms[index], own[:, None])
-    rows = _inaccurate_rows(kernel, X, Z, squared, index, norms, own)
-    if not len(rows):
-        return squared, index
-    stable = as_distance_kernel(kernel)
-    if stable is not kernel:
-        P, Q = prepare_pair(stable, X, Z)
-        norms = np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
-        own = np.asarray(norms if Z is None else stable.diag(X), dtype=np.float64)
-        best, index[rows] = _scan(stable, P[rows], Q, k, norms, Z is None, n_threads)
-        squared[rows] = _squared_distances(best, norms[index[rows]], own[rows, None])
-    pairs = np.repeat(rows, k), index[rows].ravel()
-    _warn_if_lost(kernel, X, Z, pairs, squared[rows].ravel(), norms, own)
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] <= _TUNING.max_difference_features:
+        search = search.from_differences() or search
+    squared, index = search.nearest(k)
+    rows = search.inaccurate_rows(squared, index)
+    if len(rows):
+        accurate = search.from_differences()
+        if accurate is not None:
+            squared[rows], index[rows] = accurate.nearest(k, rows)
+        pairs = np.repeat(rows, k), index[rows].ravel()
+        (accurate or search).warn_if_lost(search.kernel, pairs, squared[rows].ravel())
     return squared, index
 
 
-def _scan(
-    kernel: Kernel,
-    P: Prepared,
-    Q: Prepared,
-    k: int,
-    norms: np.ndarray,
-    exclude_self: bool,
-    n_threads: int | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return k(z, z) - 2 k(x, z) for the k nearest z of each x, and their indices.
+@dataclass(frozen=True)
+class _Search:
+    """The points of a neighbour search, with the values k(z, z) and, if known, k(x, x)."""
 
-    If `exclude_self` is True, a point is not its own neighbour.
-    """
-    factor, radial = _decreasing(kernel)
-    while radial is not None and kernel is not radial:
-        kernel, P, Q = kernel.kernel, P.children[0], Q.children[0]  # type: ignore[attr-defined]
-    best = np.full((len(P), k), np.inf)
-    index = np.full((len(P), k), -1, dtype=np.intp)
-    dtype = np.result_type(P.dtype, Q.dtype)
-    columns = [(cols, Q[cols]) for cols in slices(len(Q), _TUNING.tile_columns)]
-    sign, terms = (-2.0, norms) if radial is None else (1.0, np.zeros(len(Q)))
+    kernel: Kernel
+    X: Points
+    Z: Points  # None for Z = X; then a point is not a neighbour of itself
+    norms: np.ndarray
+    own: np.ndarray | None
+    n_threads: int | None
 
-    def strip(rows: slice) -> Iterator[None]:
-        Pi = P[rows]
-        scratch = np.empty(len(Pi) * _TUNING.tile_columns, dtype=dtype)
-        for cols, Qj in columns:
-            yield
-            T = scratch[: len(Pi) * len(Qj)].reshape(len(Pi), len(Qj))
+    @property
+    def candidates(self) -> Points:
+        """The points among which neighbours are searched."""
+        return self.X if self.Z is None else self.Z
+
+    def from_differences(self) -> Self | None:
+        """Return the search with an equivalent kernel that uses differences of points, or None."""
+        kernel = as_distance_kernel(self.kernel)
+        if kernel is self.kernel:
+            return None
+        norms = np.asarray(kernel.diag(self.candidates), dtype=np.float64)
+        own = norms if self.Z is None else np.asarray(kernel.diag(self.X), dtype=np.float64)
+        return replace(self, kernel=kernel, norms=norms, own=own)
+
+    def prepared(self, rows: np.ndarray | None) -> tuple[Prepared, Prepared]:
+        """Return the prepared points x with the indices `rows`, and the prepared candidates."""
+        P, Q = prepare_pair(self.kernel, self.X, self.Z)
+        return P if rows is None else P[rows], Q
+
+    def own_of(self, rows: np.ndarray | slice | None) -> np.ndarray:
+        """Return the values k(x, x) of some rows, or of all rows."""
+        own = np.asarray(self.own, dtype=np.float64)
+        return own if rows is None else own[rows]
+
+    # ------------------------------------------------------------------ nearest neighbours
+
+    def nearest(self, k: int, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the squared distances and the indices of the k nearest neighbours."""
+        best, index = self.scan(k, rows)
+        own = self.own_of(rows)
+        if not np.isfinite(best.sum() + own.sum()):
+            raise not_finite_error(self.kernel)
+        return _squared_distances(best, self.norms[index], own[:, None]), index
+
+    def scan(self, k: int, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return k(z, z) - 2 k(x, z) for the k nearest z of each x, and their indices."""
+        (P, Q), kernel = self.prepared(rows), self.kernel
+        factor, radial = _decreasing(kernel)
+        while radial is not None and kernel is not radial:
+            kernel, P, Q = kernel.kernel, P.children[0], Q.children[0]  # type: ignore[attr-defined]
+        best = np.full((len(P), k), np.inf)
+        index = np.full((len(P), k), -1, dtype=np.intp)
+        sign, terms = (-2.0, self.norms) if radial is None else (1.0, np.zeros(len(Q)))
+
+        def evaluate(Pi: Prepared, Qj: Prepared, T: np.ndarray) -> None:
             if radial is None:
                 kernel._tile(Pi, Qj, T)
             else:
                 radial._statistic(Pi, Qj, T, exact=False)
-            if exclude_self:
-                T[Pi.coincidences(Qj)] = sign * np.inf  # set the distance to infinity
-            _insert(T, terms[cols], sign, cols.start, best[rows], index[rows])
 
-    run_in_threads(
-        strip,
-        slices(len(P), _TUNING.tile_rows),
-        n_threads,
-        kernel._evaluation_work(len(P) * len(Q)),
-    )
-    if radial is not None and np.isfinite(best.sum()):
-        best = norms[index] - 2.0 * factor * radial.profile(np.maximum(best, 0.0))
-        # make the order ascending despite rounding errors
-        np.maximum.accumulate(best, axis=1, out=best)
-    return best, index
+        def strip(part: slice) -> Iterator[None]:
+            for cols, Pi, Qj, T in _tiles(P[part], columns, evaluate):
+                yield
+                if self.Z is None:
+                    T[Pi.coincidences(Qj)] = sign * np.inf  # set the distance to infinity
+                _insert(T, terms[cols], sign, cols.start, best[part], index[part])
+
+        columns, work = _columns(Q), kernel._evaluation_work(len(P) * len(Q))
+        run_in_threads(strip, slices(len(P), _TUNING.tile_rows), self.n_threads, work)
+        if radial is not None and np.isfinite(best.sum()):
+            best = self.norms[index] - 2.0 * factor * radial.profile(np.maximum(best, 0.0))
+            # make the order ascending despite rounding errors
+            np.maximum.accumulate(best, axis=1, out=best)
+        return best, index
+
+    def inaccurate_rows(self, squared: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Return the rows with an inaccurate squared distance between different points."""
+        if self.kernel.discrete or _decreasing(self.kernel)[1] is not None:
+            # k is exact, or points were sorted by distances in R^d
+            return np.empty(0, dtype=np.intp)
+        error = _rounding_of(self.norms[index], self.own_of(None)[:, None])
+        i, position = np.nonzero(squared * _TUNING.max_relative_error < error)
+        return np.unique(i[points_differ(self.X, self.candidates, i, index[i, position])])
+
+    # ------------------------------------------------------------------ neighbours in a radius
+
+    def within(
+        self, radius: float, rows: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return for each x the number of z in the radius, their squared distances and indices."""
+        (P, Q), own = self.prepared(rows), self.own_of(rows)
+
+        def strip(part: slice) -> Generator[None, None, tuple[np.ndarray, ...]]:
+            found, n_rows = [], part.stop - part.start
+            for cols, Pi, Qj, T in _tiles(P[part], columns, self.kernel._tile):
+                yield
+                if not np.isfinite(T.sum()):
+                    raise not_finite_error(self.kernel)
+                norms = self.norms[cols]
+                squared = _squared_distances(norms - 2.0 * T, norms, own[part, None])
+                if self.Z is None:
+                    squared[Pi.coincidences(Qj)] = np.inf
+                i, j = np.nonzero(squared <= radius**2)
+                found.append((i, squared[i, j], j + cols.start))
+            i, squared, j = (np.concatenate(each) for each in zip(*found, strict=True))
+            order = np.argsort(i, kind="stable")
+            return np.bincount(i, minlength=n_rows), squared[order], j[order]
+
+        columns, work = _columns(Q), self.kernel._evaluation_work(len(P) * len(Q))
+        strips = slices(len(P), _TUNING.tile_rows)
+        results = map_in_threads(strip, strips, self.n_threads, work)
+        counts, squared, index = (np.concatenate(each) for each in zip(*results, strict=True))
+        return counts, squared, index
+
+    def inaccurate_rows_within(
+        self, radius: float, i: np.ndarray, squared: np.ndarray, index: np.ndarray
+    ) -> np.ndarray:
+        """Return the rows in which a distance or its comparison with `radius` is inaccurate.
+
+        The points index[m] are the neighbours of the points x_i with i = i[m].
+        """
+        if self.kernel.discrete or not len(self.norms):
+            return np.empty(0, dtype=np.intp)
+        own = self.own_of(None)
+        error = _rounding_of(self.norms[index], own[i])
+        pairs = np.flatnonzero(squared * _TUNING.max_relative_error < error)
+        rows = i[pairs][points_differ(self.X, self.candidates, i[pairs], index[pairs])]
+        if not radius > 0.0:
+            return np.unique(rows)
+        error = _rounding_of(np.abs(self.norms).max(initial=0.0), own)
+        return np.union1d(rows, np.flatnonzero(radius**2 * _TUNING.max_relative_error < error))
+
+    # ------------------------------------------------------------------ rounding
+
+    def warn_if_lost(
+        self,
+        kernel: Kernel,
+        pairs: tuple[np.ndarray, np.ndarray],
+        squared: np.ndarray,
+        radius: float = np.inf,
+    ) -> None:
+        """Warn if the neighbours of many points are decided by rounding errors of the kernel."""
+        (i, j), n = pairs, len(self.own_of(None))
+        error = _rounding_of(self.norms[j], self.own_of(i))
+        lost = np.flatnonzero(np.minimum(squared, radius**2) * MAX_CANCELLATION_ERROR < error)
+        lost = lost[points_differ(self.X, self.candidates, i[lost], j[lost])]
+        count = len(np.unique(i[lost]))
+        if not count > _TUNING.warn_fraction * n or not is_cancelled(
+            kernel, self.X, self.candidates, i[lost], j[lost]
+        ):
+            return
+        what = f"the neighbours of {count} of {n} points are determined by rounding errors"
+        size = float(np.median(squared[lost]))
+        warn_about_cancellation(kernel, what, size, float(np.median(error[lost])))
+
+
+def _columns(Q: Prepared) -> list[tuple[slice, Prepared]]:
+    """Split the candidates into the columns of tiles."""
+    return [(cols, Q[cols]) for cols in slices(len(Q), _TUNING.tile_columns)]
+
+
+def _tiles(
+    P: Prepared,
+    columns: list[tuple[slice, Prepared]],
+    evaluate: Callable[[Prepared, Prepared, np.ndarray], object],
+) -> Iterator[tuple[slice, Prepared, Prepared, np.ndarray]]:
+    """Yield for each column of tiles its slice, the points of its rows and columns, and the tile.
+
+    All tiles share the same memory.
+    """
+    dtype = np.result_type(P.dtype, columns[0][1].dtype) if columns else np.float64
+    scratch = np.empty(len(P) * _TUNING.tile_columns, dtype=dtype)
+    for cols, Q in columns:
+        T = scratch[: len(P) * len(Q)].reshape(len(P), len(Q))
+        evaluate(P, Q, T)
+        yield cols, P, Q, T
 
 
 def _decreasing(kernel: Kernel) -> tuple[float, Radial | None]:
@@ -241,144 +358,22 @@ def radius_neighbors(
     (array([0, 2, 2]), array([9., 1.]), array([1, 2]))
     """
     norms, own = np.asarray(norms, dtype=np.float64), np.asarray(own, dtype=np.float64)
-    counts, squared, index = _scan_within(
-        kernel, *prepare_pair(kernel, X, Z), radius, norms, own, Z is None, n_threads
-    )
-    rows = _inaccurate_rows_within(kernel, X, Z, radius, counts, squared, index, norms, own)
+    search = _Search(kernel, X, Z, norms, own, n_threads)
+    counts, squared, index = search.within(radius)
+    i = np.repeat(np.arange(len(counts)), counts)
+    rows = search.inaccurate_rows_within(radius, i, squared, index)
     if len(rows):
-        stable, i = as_distance_kernel(kernel), np.repeat(np.arange(len(counts)), counts)
-        if stable is not kernel:
-            P, Q = prepare_pair(stable, X, Z)
-            norms = np.asarray(stable.diag(X if Z is None else Z), dtype=np.float64)
-            own = np.asarray(norms if Z is None else stable.diag(X), dtype=np.float64)
-            new_counts, new_squared, new_index = _scan_within(
-                stable, P[rows], Q, radius, norms, own[rows], Z is None, n_threads
-            )
+        accurate = search.from_differences()
+        if accurate is not None:
+            new_counts, new_squared, new_index = accurate.within(radius, rows)
             unchanged = np.isin(i, rows, invert=True)
             i = np.concatenate([i[unchanged], np.repeat(rows, new_counts)])
             order = np.argsort(i, kind="stable")
             squared = np.concatenate([squared[unchanged], new_squared])[order]
             index = np.concatenate([index[unchanged], new_index])[order]
             i, counts = i[order], np.bincount(i, minlength=len(counts))
-        _warn_if_lost(kernel, X, Z, (i, index), squared, norms, own, radius)
+        (accurate or search).warn_if_lost(kernel, (i, index), squared, radius)
     return np.concatenate([[0], np.cumsum(counts)]), squared, index
-
-
-def _scan_within(
-    kernel: Kernel,
-    P: Prepared,
-    Q: Prepared,
-    radius: float,
-    norms: np.ndarray,
-    own: np.ndarray,
-    exclude_self: bool,
-    n_threads: int | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the number of neighbours of each x, and their squared distances and indices."""
-    dtype = np.result_type(P.dtype, Q.dtype)
-    columns = [(cols, Q[cols]) for cols in slices(len(Q), _TUNING.tile_columns)]
-    strips = slices(len(P), _TUNING.tile_rows)
-    results: list[Any] = [None] * len(strips)
-
-    def strip(number: int) -> Iterator[None]:
-        rows = strips[number]
-        Pi, parts = P[rows], []
-        scratch = np.empty(len(Pi) * _TUNING.tile_columns, dtype=dtype)
-        for cols, Qj in columns:
-            yield
-            T = scratch[: len(Pi) * len(Qj)].reshape(len(Pi), len(Qj))
-            kernel._tile(Pi, Qj, T)
-            if not np.isfinite(T.sum()):
-                raise not_finite_error(kernel)
-            squared = _squared_distances(norms[cols] - 2.0 * T, norms[cols], own[rows, None])
-            if exclude_self:
-                squared[Pi.coincidences(Qj)] = np.inf
-            i, j = np.nonzero(squared <= radius**2)
-            parts.append((i, squared[i, j], j + cols.start))
-        i, squared, j = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(i, kind="stable")
-        results[number] = np.bincount(i, minlength=len(Pi)), squared[order], j[order]
-
-    run_in_threads(strip, range(len(strips)), n_threads, kernel._evaluation_work(len(P) * len(Q)))
-    counts, squared, index = (np.concatenate(each) for each in zip(*results, strict=True))
-    return counts, squared, index
-
-
-# ---------------------------------------------------------------------- rounding
-
-
-def _inaccurate_rows(
-    kernel: Kernel,
-    X: Points,
-    Z: Points,
-    squared: np.ndarray,
-    index: np.ndarray,
-    norms: np.ndarray,
-    own: np.ndarray,
-) -> np.ndarray:
-    """Return the rows with an inaccurate squared distance between different points."""
-    if kernel.discrete or _decreasing(kernel)[1] is not None:
-        return np.empty(0, dtype=np.intp)  # k is exact, or points were sorted by distances in R^d
-    i, position = np.nonzero(
-        squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[:, None])
-    )
-    return np.unique(i[points_differ(X, X if Z is None else Z, i, index[i, position])])
-
-
-def _inaccurate_rows_within(
-    kernel: Kernel,
-    X: Points,
-    Z: Points,
-    radius: float,
-    counts: np.ndarray,
-    squared: np.ndarray,
-    index: np.ndarray,
-    norms: np.ndarray,
-    own: np.ndarray,
-) -> np.ndarray:
-    """Return the rows in which a squared distance or its comparison with `radius` is inaccurate."""
-    if kernel.discrete or not len(norms):
-        return np.empty(0, dtype=np.intp)
-    i = np.repeat(np.arange(len(counts)), counts)
-    inaccurate = np.flatnonzero(
-        squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[i])
-    )
-    inaccurate = i[inaccurate][
-        points_differ(X, X if Z is None else Z, i[inaccurate], index[inaccurate])
-    ]
-    error = _rounding_of(np.abs(norms).max(initial=0.0), own)
-    boundary = (
-        np.flatnonzero(radius**2 * _TUNING.max_relative_error < error)
-        if radius > 0.0
-        else inaccurate
-    )
-    return np.union1d(inaccurate, boundary)
-
-
-def _warn_if_lost(
-    kernel: Kernel,
-    X: Points,
-    Z: Points,
-    pairs: tuple[np.ndarray, np.ndarray],
-    squared: np.ndarray,
-    norms: np.ndarray,
-    own: np.ndarray,
-    radius: float = np.inf,
-) -> None:
-    """Warn if the neighbours of many points are decided by rounding errors."""
-    i, j = pairs
-    Z = X if Z is None else Z
-    error = _rounding_of(norms[j], own[i])
-    lost = np.flatnonzero(np.minimum(squared, radius**2) * MAX_CANCELLATION_ERROR < error)
-    lost = lost[points_differ(X, Z, i[lost], j[lost])]
-    count = len(np.unique(i[lost]))
-    if not count > _TUNING.warn_fraction * len(own) or not is_cancelled(
-        kernel, X, Z, i[lost], j[lost]
-    ):
-        return
-    what = f"the neighbours of {count} of {len(own)} points are determined by rounding errors"
-    size = float(np.median(squared[lost]))
-    warn_about_cancellation(kernel, what, size, float(np.median(error[lost])))
 
 
 def _squared_distances(partial: np.ndarray, norms: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -394,7 +389,9 @@ def _rounding_of(norms: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 @jit()
-def _insert(T: Any, terms: Any, factor: float, start: int, best: Any, index: Any) -> None:
+def _insert(
+    T: np.ndarray, terms: np.ndarray, factor: float, start: int, best: np.ndarray, index: np.ndarray
+) -> None:
     """Insert the points of a tile into the sorted lists of nearest neighbours.
 
     A smaller value of terms + factor * T means a nearer point; ties are in the order of the points.
@@ -420,7 +417,7 @@ def _insert(T: Any, terms: Any, factor: float, start: int, best: Any, index: Any
 
 
 @jit()
-def _minimum(row: Any, terms: Any, factor: float) -> float:
+def _minimum(row: np.ndarray, terms: np.ndarray, factor: float) -> float:
     """Return the minimum of terms + factor * row; without branches, the compiler vectorises it."""
     minimum = np.inf
     for j in range(len(row)):

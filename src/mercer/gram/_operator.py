@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse.linalg import LinearOperator
 
 from .._core import Points, entry_point, length, slices, take
@@ -43,12 +44,18 @@ class GramOperator(LinearOperator):
     kernel: Kernel
     X: Points
     Z: Points
-    n_threads: int | None = None
+    n_threads: int | None
 
     def __init__(
-        self, kernel: Kernel, X: Points, Z: Points, shape: tuple[int, int], dtype: Any
+        self,
+        kernel: Kernel,
+        X: Points,
+        Z: Points,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        n_threads: int | None = None,
     ) -> None:
-        self.kernel, self.X, self.Z = kernel, X, Z
+        self.kernel, self.X, self.Z, self.n_threads = kernel, X, Z, n_threads
         super().__init__(dtype=np.dtype(dtype), shape=shape)
 
     @property
@@ -149,7 +156,7 @@ class GramOperator(LinearOperator):
         return f"<{type(self).__name__} {n}x{m}, {self.dtype.name}, {self.kernel}>"
 
 
-def _columns(V: Any) -> np.ndarray:
+def _columns(V: ArrayLike) -> np.ndarray:
     """Return V as a 2-D array; a vector becomes one column."""
     V = np.asarray(V)
     return V[:, None] if V.ndim == 1 else V

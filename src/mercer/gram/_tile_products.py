@@ -8,8 +8,6 @@ sums fit the CPU registers.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._core import jit
@@ -37,7 +35,7 @@ def tile_product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def tile_products(
-    T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: Any
+    T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: np.ndarray
 ) -> None:
     """Set out <- T V and mirror <- U^T T; `Vt` is the transpose of V."""
     if len(T) % _ROW_UNROLL:
@@ -48,14 +46,16 @@ def tile_products(
 
 
 @jit("reassoc", "nsz")
-def _tile_product(T: Any, Vt: Any, out: Any) -> None:
+def _tile_product(T: np.ndarray, Vt: np.ndarray, out: np.ndarray) -> None:
     """Set out <- T V; the number of rows is a multiple of four."""
     for i in range(0, T.shape[0], 4):
         _four_rows(T, Vt, out, i)
 
 
 @jit("reassoc", "nsz")
-def _tile_products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
+def _tile_products(
+    T: np.ndarray, Vt: np.ndarray, U: np.ndarray, out: np.ndarray, mirror: np.ndarray
+) -> None:
     """Set out <- T V and mirror <- U^T T; the number of rows is a multiple of four."""
     mirror[:] = 0
     for i in range(0, T.shape[0], 4):
@@ -64,7 +64,7 @@ def _tile_products(T: Any, Vt: Any, U: Any, out: Any, mirror: Any) -> None:
 
 
 @jit("reassoc", "nsz")
-def _four_rows(T: Any, Vt: Any, out: Any, i: int) -> None:
+def _four_rows(T: np.ndarray, Vt: np.ndarray, out: np.ndarray, i: int) -> None:
     """Compute the rows i to i + 3 of out = T V, twelve inner products at a time."""
     zero = T.dtype.type(0)
     r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
@@ -92,7 +92,7 @@ def _four_rows(T: Any, Vt: Any, out: Any, i: int) -> None:
 
 
 @jit("reassoc", "nsz")
-def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
+def _four_columns(T: np.ndarray, U: np.ndarray, mirror: np.ndarray, i: int) -> None:
     """Add the contribution of the rows i to i + 3 of T to U^T T, three columns of U at a time."""
     r0, r1, r2, r3 = T[i], T[i + 1], T[i + 2], T[i + 3]
     for c in range(0, U.shape[1], 3):
@@ -102,12 +102,7 @@ def _four_columns(T: Any, U: Any, mirror: Any, i: int) -> None:
         d0, d1, d2 = U[i + 3, c], U[i + 3, c + 1], U[i + 3, c + 2]
         m0, m1, m2 = mirror[c], mirror[c + 1], mirror[c + 2]
         for j in range(T.shape[1]):
-            t0, t1, t2, t3 = (
-                r0[j],
-                r1[j],
-                r2[j],
-                r3[j],
-            )  # read T before `mirror` is written
+            t0, t1, t2, t3 = r0[j], r1[j], r2[j], r3[j]  # read T before `mirror` is written
             m0[j] += t0 * a0 + t1 * b0 + t2 * c0 + t3 * d0
             m1[j] += t0 * a1 + t1 * b1 + t2 * c1 + t3 * d1
             m2[j] += t0 * a2 + t1 * b2 + t2 * c2 + t3 * d2
@@ -119,11 +114,7 @@ def weighted_squares(T: np.ndarray, left: np.ndarray, right: np.ndarray) -> floa
         if left[0] == right[0] and np.all(left == left[0]) and np.all(right == left[0]):
             # Each row is summed in the precision of T, and the rows in float64, so that rounding
             # errors of a float32 tile do not accumulate.
-            is_contiguous = T.dtype == np.float64 and T.flags.c_contiguous
-            sums = (
-                np.vdot(T, T)
-                if is_contiguous
-                else np.einsum("ij,ij->i", T, T).sum(dtype=np.float64)
-            )
-            return float(left[0] ** 2 * sums)
+            if T.dtype == np.float64 and T.flags.c_contiguous:
+                return float(left[0] ** 2 * np.vdot(T, T))
+            return float(left[0] ** 2 * np.einsum("ij,ij->i", T, T).sum(dtype=np.float64))
         return float(left @ (np.square(T, dtype=np.float64) @ right))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -26,6 +26,7 @@ from .._core import (
     budget_in_bytes,
     entry_point,
     format_bytes,
+    map_in_threads,
     one_blas_thread,
     run_in_threads,
     slices,
@@ -76,7 +77,8 @@ class TiledGram(GramOperator):
     kernel : Kernel
         A kernel whose parameters are all numbers (see `Kernel.resolve`).
     X, Z : points
-        `Z=None` means Z = X; then only half of the tiles are evaluated.
+        `Z=None` means Z = X; then only half of the tiles are evaluated.  The points may have been
+        prepared by the kernel.
     n_threads : int, optional
         Number of threads; all processors by default.  The result does not depend on it.
     max_memory : int, str or None
@@ -103,31 +105,18 @@ class TiledGram(GramOperator):
         n_threads: int | None = None,
         max_memory: MemoryLimit = None,
     ) -> None:
-        self._initialise(
-            kernel, X, Z, *prepare_pair(kernel, X, Z), n_threads, budget_in_bytes(max_memory)
-        )
+        if isinstance(X, Prepared):
+            self._P, self._Q = X, X if Z is None else Z
+        else:
+            self._P, self._Q = prepare_pair(kernel, X, Z)
+        self._budget = budget_in_bytes(max_memory)
+        shape, dtype = (len(self._P), len(self._Q)), np.result_type(self._P.dtype, self._Q.dtype)
+        super().__init__(kernel, X, Z, shape, dtype, n_threads)
 
     @classmethod
     def on(cls, kernel: Kernel, P: Prepared, Q: Prepared, n_threads: int | None = None) -> Self:
         """Return the operator k(P, Q) for prepared points; it offers only products and blocks."""
-        self = cls.__new__(cls)
-        self._initialise(kernel, P, None if P is Q else Q, P, Q, n_threads, budget_in_bytes(None))
-        return self
-
-    def _initialise(
-        self,
-        kernel: Kernel,
-        X: Points,
-        Z: Points,
-        P: Prepared,
-        Q: Prepared,
-        n_threads: int | None,
-        budget: int,
-    ) -> None:
-        """Set the attributes of the operator for the prepared points P and Q."""
-        self._P, self._Q, self.n_threads, self._budget = P, Q, n_threads, budget
-        dtype = np.result_type(P.dtype, Q.dtype)
-        GramOperator.__init__(self, kernel, X, Z, (len(P), len(Q)), dtype)
+        return cls(kernel, P, None if P is Q else Q, n_threads=n_threads)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         P, Q = self._P[rows], self._Q[cols]
@@ -156,14 +145,9 @@ class TiledGram(GramOperator):
         return out
 
     def _matmat(self, V: np.ndarray) -> np.ndarray:
-        return self.multiply_in_parts(
-            V,
-            lambda part: (
-                self._symmetric_product(part)[0]
-                if self.symmetric
-                else self._rectangular_product(self._P, self._Q, part)
-            ),
-        )
+        if self.symmetric:
+            return self.multiply_in_parts(V, lambda part: self._symmetric_product(part)[0])
+        return self.multiply_in_parts(V, partial(self._rectangular_product, self._P, self._Q))
 
     def multiply_in_parts(
         self, V: np.ndarray, multiply: Callable[[np.ndarray], np.ndarray]
@@ -196,19 +180,19 @@ class TiledGram(GramOperator):
         copies = 4 * len(self._P) * (self.X.shape[1] + 3) * _count_leaves(self.kernel)
         if copies > _TUNING.max_float32_fraction * self._budget:
             return None
-        P = self._P.astype(np.float32)
-        single = TiledGram.on(self.kernel, P, P, self.n_threads)
-        single._budget = self._budget
-        return single
+        P, options = self._P.astype(np.float32), self._options
+        return TiledGram(self.kernel, P, **options)
 
     def part(self, rows: np.ndarray, V: np.ndarray) -> np.ndarray:
         V = np.ascontiguousarray(V, dtype=self.dtype)
         return self._rectangular_product(self._P[rows], self._Q, V, strip=_TUNING.short_strip_rows)
 
     def _swapped(self) -> TiledGram:
-        return TiledGram(
-            self.kernel, self.Z, self.X, n_threads=self.n_threads, max_memory=self._budget
-        )
+        return TiledGram(self.kernel, self.Z, self.X, **self._options)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"n_threads": self.n_threads, "max_memory": self._budget}
 
     def tile_task(
         self, V: np.ndarray, weights: np.ndarray | None
@@ -227,14 +211,10 @@ class TiledGram(GramOperator):
         """Return K V for the symmetric K and, if weights w are given, sum_ij w_i w_j K_ij^2."""
         n, c = V.shape
         static, inputs = self.tile_task(V, weights)
-        groups = list(pairwise(_group_starts(n, inputs.V.shape[1])))
-        parts: list[Any] = [None] * len(groups)
-
-        def group(g: int) -> Iterator[None]:
-            parts[g] = yield from tile_group_product(static, inputs, groups[g])
-
+        groups = pairwise(_group_starts(n, inputs.V.shape[1]))
         work = self.kernel._evaluation_work(n * n // 2, inputs.V.shape[1])
-        run_in_threads(group, range(len(groups)), self.n_threads, work)
+        product = partial(tile_group_product, static, inputs)
+        parts = map_in_threads(product, groups, self.n_threads, work)
         total = np.zeros((n, c))
         for acc, _ in parts:
             total[: len(acc)] += acc[:, :c]
@@ -355,9 +335,8 @@ def fill_gram(
         with one_blas_thread:
             _tile(kernel, P, Q, out.reshape(-1))
     else:
-        run_in_threads(
-            column, reversed(slices(m, TILE_COLUMNS)), n_threads, kernel._evaluation_work(out.size)
-        )
+        columns, work = reversed(slices(m, TILE_COLUMNS)), kernel._evaluation_work(out.size)
+        run_in_threads(column, columns, n_threads, work)
     if symmetric:
         for part in slices(n, TILE_COLUMNS):  # make the squares on the diagonal exactly symmetric
             square = out[part, part]
@@ -388,11 +367,8 @@ def working_bytes(kernel: Kernel, X: Points, Z: Points, columns: int, threads: i
     width = X.shape[1] + 3 if hasattr(X, "shape") and len(X.shape) == 2 else 1
     points = (n if Z is None else n + m) * width * 8 * _count_leaves(kernel)
     tile = 2 * _TILE_ROWS * TILE_COLUMNS + TILE_COLUMNS * width if max(n, m) > TILE_COLUMNS else 0
-    return (
-        points
-        + threads * 8 * tile
-        + min(_TUNING.buffer_bytes, 8 * n * columns * _TUNING.max_groups)
-    )
+    buffers = min(_TUNING.buffer_bytes, 8 * n * columns * _TUNING.max_groups)
+    return points + threads * 8 * tile + buffers
 
 
 def _count_leaves(kernel: Kernel) -> int:
@@ -417,8 +393,6 @@ def _group_starts(n: int, columns: int) -> list[int]:
     """
     max_buffers = int(_TUNING.buffer_bytes / max(1.0, 8 * n * columns * 2 / 3))
     groups = max(2, min(_TUNING.max_groups, max_buffers, -(-n // TILE_COLUMNS)))
-    ends = n * np.sqrt(np.arange(groups + 1) / groups)
-    return sorted(
-        {int(e / TILE_COLUMNS + 0.5) * TILE_COLUMNS for e in ends[:-1]}
-        | {-(-n // TILE_COLUMNS) * TILE_COLUMNS}
-    )
+    ends = n * np.sqrt(np.arange(groups) / groups)
+    tiles = {int(end / TILE_COLUMNS + 0.5) for end in ends} | {-(-n // TILE_COLUMNS)}
+    return [tile * TILE_COLUMNS for tile in sorted(tiles)]

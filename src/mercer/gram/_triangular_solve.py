@@ -16,19 +16,7 @@ from scipy.linalg import cython_blas
 from scipy.linalg.blas import dtrmm, dtrsm
 
 # Expected types of the arguments of a BLAS routine.  They differ for a BLAS with 64-bit integers.
-_EXPECTED_KINDS = (
-    "char",
-    "char",
-    "char",
-    "char",
-    "int",
-    "int",
-    "real",
-    "real",
-    "int",
-    "real",
-    "int",
-)
+_EXPECTED_KINDS = ("char",) * 4 + ("int", "int", "real", "real", "int", "real", "int")
 
 
 def solve_triangular_rows(L: np.ndarray, B: np.ndarray) -> None:
@@ -73,12 +61,8 @@ def _apply(name: str, wrapper: Any, L: np.ndarray, B: np.ndarray) -> None:
     stride = ctypes.c_int(max(B.strides[0] // 8, B.shape[1]))
     ref, data = ctypes.byref, ctypes.c_void_p
     routine(
-        *(
-            b"L",
-            b"L",
-            b"N",
-            b"N",
-        ),  # L is on the left, lower triangular, not transposed, and without unit diagonal
+        # L is on the left, lower triangular, not transposed, and without unit diagonal.
+        *(b"L", b"L", b"N", b"N"),
         *(ref(m), ref(n), ref(one)),
         *(data(L.ctypes.data), ref(m), data(B.ctypes.data), ref(stride)),
     )

@@ -18,6 +18,7 @@ import numpy as np
 from .._core import MemoryBudgetError, NotPositiveDefiniteError, check_budget, entry_point
 from ..gram import DenseGram, GramOperator, RowsView
 from ._cost_model import Cost, cost_of_entries
+from ._protocols import LinearSolver
 from ._report import Status
 from .linear import Cholesky, Factor, PreconditionedFactor, check_shift, max_relative_residual
 from .svm import (
@@ -153,7 +154,7 @@ class FallbackSolver:
         return _FallbackFactor(self, gram, check_shift(gram, shift), overwrite)
 
 
-def _storage(solver: Any) -> str:
+def _storage(solver: LinearSolver) -> str:
     return str(getattr(solver, "storage", "dense"))
 
 
@@ -162,7 +163,7 @@ class _FallbackFactor(Factor):
 
     _status = Status.CONVERGED
     _factor: Any = None  # the factor of the solver `_factorized_by`
-    _factorized_by: Any = None
+    _factorized_by: LinearSolver | None = None
 
     def __init__(
         self, fallback: FallbackSolver, gram: GramOperator, shift: np.ndarray, overwrite: bool
@@ -179,7 +180,7 @@ class _FallbackFactor(Factor):
             self._note = f"a shift of {np.min(shift):.1e} is too small for iterative solvers. "
         self._chain.run(self._factorize)
 
-    def _factorize(self, solver: Any) -> Any:
+    def _factorize(self, solver: LinearSolver) -> Any:
         """Return the factor of a solver, which is computed once."""
         if self._factorized_by is not solver:
             self._factor = None  # free the memory before the next factor is computed
@@ -215,7 +216,7 @@ class _FallbackFactor(Factor):
             factor._gram = self._store_gram()
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        def attempt(solver: Any) -> tuple[np.ndarray, np.ndarray]:
+        def attempt(solver: LinearSolver) -> tuple[np.ndarray, np.ndarray]:
             factor, is_last = self._factorize(solver), self._chain.is_last
             self._check_expected_steps(factor)
             factor._exponents = self._exponents

@@ -9,8 +9,7 @@ import zoo
 from threadpoolctl import threadpool_limits
 
 from mercer import NotPositiveDefiniteError
-from mercer.gram import CentredGram, DenseGram, TiledGram, gram
-from mercer.gram.feature_maps import _feature_map
+from mercer.gram import CentredGram, DenseGram, TiledGram, _feature_map, gram
 from mercer.kernels import (
     RBF,
     Callable,

@@ -193,7 +193,7 @@ def test_what_rounding_spoils_is_reported(monkeypatch):
         U, s, V = right(M, k)
         return U, s + 1e-3, V
 
-    monkeypatch.setattr("mercer.solvers.two_view._cca_solver.leading_singular_vectors", wrong)
+    monkeypatch.setattr("mercer.solvers.two_view._cca_pls.leading_singular_vectors", wrong)
     with pytest.warns(UserWarning, match=r"residual of 1\.0e-03.* Increase alpha"):
         found = CanonicalCorrelations(2).relate(View.of(F), View.of(G))
     assert found.report.status is Status.INACCURATE

@@ -150,10 +150,9 @@ def conformal(target: PreImageTarget, max_memory: MemoryLimit = None) -> np.ndar
     factor = Cholesky().factorize(K, 1e-10 * len(X) * largest, overwrite=True)
     correction = np.linalg.lstsq(centred, factor.solve(G.T), rcond=_SINGULAR_VALUE_CUTOFF)[0].T
     linear, rows = mean + G @ centred, np.arange(len(target))
-    correction_norm = np.linalg.norm(correction, axis=1, keepdims=True)
-    correction = (
-        correction / np.where(correction_norm > 0, correction_norm, 1.0) * target.scale
-    )  # makes eta independent of the scale of the data
+    norms = np.linalg.norm(correction, axis=1, keepdims=True)
+    # Scale the corrections, so that eta does not depend on the scale of the data.
+    correction = correction / np.where(norms > 0, norms, 1.0) * target.scale
     best = target.clip(linear)
     lowest = target.costs(best, rows)
     for eta in _RIDGES:
@@ -217,9 +216,8 @@ def choose_regression_map(
         values, vectors = eigh(L)
         if values[0] < -1e-8 * max(values[-1], 0.0):
             continue  # L is indefinite; the kernel may be only conditionally definite
-        ridges = (
-            _RELATIVE_RIDGES * (float(np.mean(np.diagonal(L))) or 1.0) if shift is None else [shift]
-        )
+        mean_diagonal = float(np.mean(np.diagonal(L))) or 1.0
+        ridges = _RELATIVE_RIDGES * mean_diagonal if shift is None else [shift]
         rotated, squares = vectors.T @ X, vectors**2
         for ridge in ridges:
             inverse = 1.0 / np.maximum(values + ridge, np.finfo(float).eps * abs(values[-1]))

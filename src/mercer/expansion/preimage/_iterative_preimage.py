@@ -101,9 +101,8 @@ def batched_lbfgs(
         slope = np.einsum("cj,cj->c", g, direction)
         length = np.linalg.norm(direction, axis=1)
         # Without information on the curvature, the first step has a fixed length.
-        t = np.where(
-            history.has_curvature[active], 1.0, 0.1 * unit / np.where(length > 0, length, 1.0)
-        )
+        first_step = 0.1 * unit / np.where(length > 0, length, 1.0)
+        t = np.where(history.has_curvature[active], 1.0, first_step)
         old_Z, old_value = Z[active].copy(), value[active].copy()
         pending = np.arange(len(active))
         for _ in range(_TUNING.max_step_trials):
@@ -111,27 +110,20 @@ def batched_lbfgs(
             trial = old_Z[pending] + t[pending, None] * direction[pending]
             trial = trial if lower is None else np.maximum(trial, lower)
             trial_value, trial_gradient = slopes(trial, rows)
-            threshold = (
-                old_value[pending]
-                + (_TUNING.armijo_fraction if lower is None else 0.0) * t[pending] * slope[pending]
-            )
+            fraction = _TUNING.armijo_fraction if lower is None else 0.0
+            threshold = old_value[pending] + fraction * t[pending] * slope[pending]
             better = (trial_value <= threshold) & np.isfinite(trial_value)
             accepted = rows[better]
-            Z[accepted], value[accepted], gradient[accepted] = (
-                trial[better],
-                trial_value[better],
-                trial_gradient[better],
-            )
+            Z[accepted], value[accepted] = trial[better], trial_value[better]
+            gradient[accepted] = trial_gradient[better]
             pending, increase = pending[~better], (trial_value - old_value[pending])[~better]
             if not len(pending):
                 break
-            t_pending, slope_pending = t[pending], slope[pending]
+            tried, rate = t[pending], slope[pending]
             # minimum of the parabola through two values and one slope
             with np.errstate(all="ignore"):
-                parabola = (
-                    -slope_pending * t_pending**2 / (2.0 * (increase - slope_pending * t_pending))
-                )
-            t[pending] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * t_pending, 0.5 * t_pending)
+                parabola = -rate * tried**2 / (2.0 * (increase - rate * tried))
+            t[pending] = np.clip(np.nan_to_num(parabola, nan=0.0), 0.1 * tried, 0.5 * tried)
         step = Z[active] - old_Z
         # If no step in the L-BFGS direction decreases the value (for example at a kink), discard
         # the history of that row and try the direction of the gradient in the next iteration.
@@ -179,10 +171,8 @@ class _LBFGSHistory:
         self.S[slot, rows], self.Y[slot, rows] = s, y
         self.rho[slot, rows] = np.divide(1.0, sy, out=np.zeros_like(sy), where=is_curved)
         valid = rows[is_curved]
-        self.gamma[valid], self.has_curvature[valid] = (
-            (sy / np.where(yy > 0, yy, 1.0))[is_curved],
-            True,
-        )
+        self.gamma[valid] = (sy / np.where(yy > 0, yy, 1.0))[is_curved]
+        self.has_curvature[valid] = True
 
     def reset(self, rows: np.ndarray) -> None:
         """Discard the history of some rows."""
@@ -191,9 +181,8 @@ class _LBFGSHistory:
     def direction(self, rows: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return the L-BFGS direction by the two-loop recursion; pairs with rho = 0 are ignored."""
         r = gradient.copy()
-        slots = [
-            i % _TUNING.memory for i in range(max(0, self.n_added - _TUNING.memory), self.n_added)
-        ]
+        memory, added = _TUNING.memory, self.n_added
+        slots = [i % memory for i in range(max(0, added - memory), added)]
         weights = {}
         for i in reversed(slots):
             w = self.rho[i, rows] * np.einsum("cj,cj->c", self.S[i, rows], r)
@@ -239,9 +228,8 @@ def fixed_point(
         old_Z = Z[active]
         step = _step(current, old_Z)
         outside = np.any((old_Z + step < low) | (old_Z + step > high), axis=1)
-        step[outside] = limit_step_length(
-            step[outside], length_unit
-        )  # good solutions are near the points
+        # Good solutions are near the points.
+        step[outside] = limit_step_length(step[outside], length_unit)
         pending, new = np.arange(len(active)), FixedPointTerms(*(part.copy() for part in current))
         for halving in range(_MAX_HALVINGS):
             rows = active[pending]
@@ -276,10 +264,8 @@ def _regularised_terms(
     terms = target.fixed_point_terms(Z, rows)
     if not penalty:
         return terms
-    with np.errstate(over="ignore", divide="ignore"):
-        strength = np.minimum(
-            penalty / terms.scale, 1e100
-        )  # the scale underflows far from all points
+    with np.errstate(over="ignore", divide="ignore"):  # the scale underflows far from all points
+        strength = np.minimum(penalty / terms.scale, 1e100)
     curvature: Any = 1.0  # the objective is J + penalty * curvature * |z - x_0|^2
     if target.is_radial:
         curvature = -2.0 * target.slope_at_zero / target.core._scale(Z.shape[1]) ** 2
@@ -326,11 +312,8 @@ def local_search(
             if not costs[best] < cost - 1e-12 * max(1.0, abs(cost)):
                 converged[c] = True
                 break
-            current, cost, max_moves = (
-                candidates[best],
-                float(costs[best]),
-                max(max_moves, move + 1),
-            )
+            current, cost = candidates[best], float(costs[best])
+            max_moves = max(max_moves, move + 1)
         results.append(current)
     return results, max_moves, converged
 

@@ -221,18 +221,17 @@ def preimage(
     # Overflow is ignored here, because points with an infinite cost are never selected, and an
     # infinite |f|^2 raises an error.
     with np.errstate(over="ignore", invalid="ignore"):
-        guess = (
-            closed_form_preimage(target.core, points, coefficients) if method == "auto" else None
-        )
+        guess = None
+        if method == "auto":
+            guess = closed_form_preimage(target.core, points, coefficients)
         if guess is not None and preimage_neighbours(target.core, points) is None:
             result = _PreImageResult(guess.method, guess.points)
         elif vectors and method != "search":
             _ = target.squared_norms  # raise an error early if a norm is not finite
             result = _VectorMethods(target, options).run(method)
         else:
-            result = _among_objects(
-                target, method, options, None if guess is None else guess.points
-            )
+            start = None if guess is None else guess.points
+            result = _among_objects(target, method, options, start)
     residuals = target.residuals(result.points)
     report = _report(method, result, residuals, watch.seconds)
     if report.status is Status.NOT_CONVERGED:
@@ -336,9 +335,8 @@ class _VectorMethods:
             )
         # The weights of an RBF kernel are scaled so that they do not underflow far from the points.
         start = self._start(from_anywhere=isinstance(self.target.core, RBF))
-        return _PreImageResult(
-            name, *fixed_point(self.target, start, penalty=penalty, **self.options.stopping_rule)
-        )
+        limits = self.options.stopping_rule
+        return _PreImageResult(name, *fixed_point(self.target, start, penalty=penalty, **limits))
 
     def _regularized(self) -> _PreImageResult:
         return self._fixed_point(self.options.regularization, "regularized")
@@ -363,9 +361,9 @@ class _VectorMethods:
         is_near = np.all((start >= low - margin) & (start <= high + margin), axis=1)
         is_near &= np.linalg.norm(slopes, axis=1) > 0
         is_usable = np.isfinite(values) & (is_near | from_anywhere)
-        return (
-            start if is_usable.all() else np.where(is_usable[:, None], start, self._default_start)
-        )
+        if is_usable.all():
+            return start
+        return np.where(is_usable[:, None], start, self._default_start)
 
     @property
     def _default_start(self) -> np.ndarray:
@@ -378,10 +376,9 @@ class _VectorMethods:
     def _auto(self) -> _PreImageResult:
         results, skipped = self._run_all()
         if self.options.start is not None:  # try the default starts, too
-            without_start, _ = _VectorMethods(
-                self.target, replace(self.options, start=None)
-            )._run_all()
-            results += [result for result in without_start if result.steps]
+            options = replace(self.options, start=None)
+            others, _ = _VectorMethods(self.target, options)._run_all()
+            results += [result for result in others if result.steps]
         Z, costs, winner = self._best([result.points for result in results])
         names = np.array([result.name for result in results], dtype=object)[winner]
         all_converged = [np.broadcast_to(result.converged, len(Z)) for result in results]
@@ -392,10 +389,8 @@ class _VectorMethods:
         if len(unrefined) and any(result.name == "gradient" for result in results):
             refined = self._descend(Z[unrefined], unrefined)
             is_lower = self.target.costs(refined.points, unrefined) < costs[unrefined]
-            Z[unrefined[is_lower]], names[unrefined[is_lower]] = (
-                refined.points[is_lower],
-                "gradient",
-            )
+            improved = unrefined[is_lower]
+            Z[improved], names[improved] = refined.points[is_lower], "gradient"
             steps, converged[unrefined] = steps + refined.steps, refined.converged
         message = f"best of {', '.join(dict.fromkeys(result.name for result in results))}"
         message += f"; {', '.join(skipped)} failed" if skipped else ""

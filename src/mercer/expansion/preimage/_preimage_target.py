@@ -173,10 +173,9 @@ class PreImageTarget:
 
         Thus a point of Z that is far away does not reduce the precision of the other rows.
         """
-        P = self.core.prepare(Z, like=self._prepared_points)
-        return self.core.tile(
-            P, self._prepared_points, np.empty((len(P), len(self._prepared_points)))
-        )
+        Q = self._prepared_points
+        P = self.core.prepare(Z, like=Q)
+        return self.core.tile(P, Q, np.empty((len(P), len(Q))))
 
     def slopes(self, Z: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return J_c(z) and its gradient for the targets `rows`, each at its own row of Z."""
@@ -238,10 +237,7 @@ class PreImageTarget:
             return -2.0 * np.log(values)
         X = np.asarray(self.candidates) / kernel._scale(np.shape(self.candidates)[1])
         max_distance = float(np.sum(np.ptp(X, axis=0) ** 2)) or 1.0
-        low, high = (
-            np.full(values.shape, 1e-18 * max_distance),
-            np.full(values.shape, 1e8 * max_distance),
-        )
+        low, high = (np.full(values.shape, factor * max_distance) for factor in (1e-18, 1e8))
         for _ in range(60):  # bisection in the logarithm of s
             middle = np.sqrt(low * high)
             is_below = kernel.profile(middle.copy()) > values
@@ -265,10 +261,9 @@ class PreImageTarget:
 
     def _squared_distances(self, Z: np.ndarray) -> tuple[Prepared, np.ndarray]:
         """Return the prepared Z, and its squared distances to the points, in length scales."""
-        P = self.core.prepare(Z, like=self._prepared_points)
-        return P, self.core._statistic(
-            P, self._prepared_points, np.empty((len(P), len(self._prepared_points)))
-        )
+        Q = self._prepared_points
+        P = self.core.prepare(Z, like=Q)
+        return P, self.core._statistic(P, Q, np.empty((len(P), len(Q))))
 
     def _radial_slopes(self, Z: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kernel = self.core

@@ -11,6 +11,7 @@ with respect to B is 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,26 +50,16 @@ def construct(
 ) -> np.ndarray:
     """Return Z after at most `n_iter` L-BFGS steps; the error is never larger than initially."""
     objective = _SquaredError(f, Z.shape, n_threads)
-    low, high = _coordinate_bounds(f)
-    bounds = np.stack(
-        [
-            np.tile((low / objective.column_scale), len(Z)),
-            np.tile(high / objective.column_scale, len(Z)),
-        ]
-    )
+    box = [bound / objective.column_scale for bound in _coordinate_bounds(f)]
+    bounds = np.stack([np.tile(bound, len(Z)) for bound in box])
     start = np.clip((Z / objective.column_scale).ravel(), *bounds)
     value, gradient = objective(start)
     if not np.abs(gradient).max() > _TUNING.min_relative_gradient * value:
         return np.asarray(objective.best * objective.column_scale)
     objective.scale *= max(value, 1e-12)  # makes tolerances relative to the initial error
     objective.best_value = np.inf
-    options = {
-        "maxiter": n_iter,
-        "maxfun": 2 * n_iter,
-        "maxcor": _TUNING.lbfgs_memory,
-        "ftol": _TUNING.tol,
-        "gtol": 0,
-    }
+    limits = {"maxiter": n_iter, "maxfun": 2 * n_iter, "ftol": _TUNING.tol, "gtol": 0}
+    options = {"maxcor": _TUNING.lbfgs_memory, **limits}
     minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds.T, options=options)
     return np.asarray(objective.best * objective.column_scale)
 
@@ -103,16 +94,15 @@ class _SquaredError:
             self.best_value, self.best = value, z.reshape(self.shape).copy()
         return value, (2.0 / self.scale * G * self.column_scale).ravel()
 
-    def _sum_over_points(self, term: Any) -> np.ndarray:
+    def _sum_over_points(self, term: Callable[..., np.ndarray]) -> np.ndarray:
         """Return the sum of term(X_b, A_b) over blocks of points, in a fixed order."""
-        X, A = self.f.X, self.f.A
-        return ordered_sum(
-            lambda rows: term(X[rows], A[rows]),
-            self.blocks,
-            len(self.blocks),
-            self.n_threads,
-            self.f.kernel._evaluation_work(len(X) * self.shape[0]),
-        )
+        X, A, blocks = self.f.X, self.f.A, self.blocks
+        work = self.f.kernel._evaluation_work(len(X) * self.shape[0])
+
+        def block_term(rows: slice) -> np.ndarray:
+            return term(X[rows], A[rows])
+
+        return ordered_sum(block_term, blocks, len(blocks), self.n_threads, work)
 
 
 def _cholesky(K: np.ndarray, f: TargetFunctions) -> Any:

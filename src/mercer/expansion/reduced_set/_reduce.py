@@ -344,11 +344,8 @@ def _optimise_points(
     trial_steps = min(_TUNING.trial_steps, (request.max_iter + 1) // 2)
     starts = f.X[indices], kmeans(f, len(indices), request.seed)
     from_selection, from_clusters = (f.project(construct(f, Z, trial_steps)) for Z in starts)
-    final = start = (
-        from_clusters
-        if from_clusters.total < _TUNING.cluster_handicap * from_selection.total
-        else from_selection
-    )
+    prefer_clusters = from_clusters.total < _TUNING.cluster_handicap * from_selection.total
+    final = start = from_clusters if prefer_clusters else from_selection
     if request.max_iter > trial_steps:
         final = f.project(construct(f, start.points, request.max_iter - trial_steps))
     return min((final, from_selection, from_clusters), key=lambda projection: projection.total)

@@ -247,9 +247,8 @@ class Selection:
                 if not gain[s] > 0.0:
                     break
                 if j == len(self._F):
-                    self._grow(
-                        min(n_points, 2 * j or _TUNING.initial_rows) if max_error else n_points
-                    )
+                    doubled = min(n_points, 2 * j or _TUNING.initial_rows)
+                    self._grow(doubled if max_error else n_points)
                 self._choose(s)
         return self
 

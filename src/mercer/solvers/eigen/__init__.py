@@ -15,8 +15,7 @@ from ._feature_eigen import eigenpairs_of_moments as eigenpairs_of_moments
 from ._feature_eigen import eigenpairs_of_points as eigenpairs_of_points
 from ._feature_eigen import feature_moments as feature_moments
 from ._feature_moments import Moments
-from ._library_solvers import Arpack, DenseEigen, RandomizedEigen
-from ._power_deflation import PowerDeflation
+from ._standard_eigensolvers import Arpack, DenseEigen, PowerDeflation, RandomizedEigen
 
 from ._feature_eigen import FeatureBasis as FeatureBasis  # isort: skip
 

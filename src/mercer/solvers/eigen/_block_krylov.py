@@ -35,10 +35,10 @@ from ..._core import (
     warn_caller,
 )
 from ..._core.linalg import lapack, qr, solve_triangular
+from ...gram import uncentred
 from .._cost_model import Cost
-from .._report import Status
+from .._report import Report, Status
 from ._certificate import Certificate, certify, largest_value_bound
-from ._davidson import DavidsonPreconditioner
 from ._eigenpairs import (
     EigenPairs,
     check_k,
@@ -48,7 +48,7 @@ from ._eigenpairs import (
     relative_residual,
     sort_and_fix_signs,
 )
-from ._rayleigh_ritz import Float32Products, RitzBasis
+from ._rayleigh_ritz import DavidsonPreconditioner, Float32Products, Operator, RitzBasis
 
 
 @dataclass(frozen=True)
@@ -162,12 +162,12 @@ class BlockKrylov:
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: Operator,
         k: int | None = None,
         *,
         log: ProgressCallback | None = None,
         start: np.ndarray | None = None,
-        **_: Any,
+        **_: object,
     ) -> EigenPairs:
         """Return the k largest eigenpairs.
 
@@ -219,15 +219,12 @@ class BlockKrylov:
                 f"the usual cause is a slowly decaying spectrum. Raise max_iter or tol",
                 ConvergenceWarning,
             )
-        return EigenPairs.with_report(
-            *(repr(self), status, watch, values, vectors, residuals, certificate),
-            n_iter=result.passes,
-            message=message.strip(),
-        )
+        report = Report(repr(self), status, result.passes, message=message.strip())
+        return EigenPairs(values, vectors, residuals, report, certificate).completed(watch)
 
     def _iterate(
         self,
-        A: Any,
+        A: Operator,
         new: np.ndarray,
         k: int,
         M: DavidsonPreconditioner | None,
@@ -265,47 +262,34 @@ class BlockKrylov:
             exhausted = passes >= max_passes or len(basis) == n
             if n_converged == k or exhausted:
                 all_residuals, certificate = _certify_basis(A, M, basis, t, W, k)
-                no_more_proof = (
-                    exhausted or passes > 1 or not self.prove or certificate.nothing_missed
-                )
-                proof = None if no_more_proof else _proof_vectors(A, t, r, k, M, basis.Z)
+                may_prove = self.prove and passes == 1 and not exhausted
+                may_prove = may_prove and not certificate.nothing_missed
+                proof = _proof_vectors(A, t, r, k, M, basis.Z) if may_prove else None
                 if proof is None:
-                    return _KrylovResult(
-                        t, all_residuals, U[:, :k], passes, n_converged == k, certificate
-                    )
-                log(
-                    f"one more pass with {proof.shape[1]} columns, to prove that nothing was missed"
-                )
+                    converged = n_converged == k
+                    return _KrylovResult(t, all_residuals, U[:, :k], passes, converged, certificate)
+                text = f"one more pass with {proof.shape[1]} columns"
+                log(f"{text}, to prove that nothing was missed")
                 new = proof  # if a larger eigenvalue was missed, the next residuals show it
                 continue
             if np.any(float32_errors[:k] > 0.5 * allowed[:k]):
                 # Float32 errors prevent convergence: restart in float64 from the Ritz vectors.
-                new, basis, use_float32 = (
-                    basis.Z @ W[:, :restart_size],
-                    RitzBasis(n, basis.float32),
-                    False,
-                )
+                new, use_float32 = basis.Z @ W[:, :restart_size], False
+                basis = RitzBasis(n, basis.float32)
                 continue
             if M is None:
                 corrections = np.asarray(basis.Y[:, -new.shape[1] :])
             else:
                 corrections = M.solve(R[:, unconverged], t[unconverged])
-            if (
-                passes == 1
-                and M is not None
-                and (float32 := Float32Products.of(A, rng)) is not None
-            ):
+            float32 = Float32Products.of(A, rng) if passes == 1 and M is not None else None
+            if float32 is not None:
                 basis.track_float32_errors(float32)
             # Once float32 is accurate enough, it remains so, because later corrections are smaller.
             if basis.float32 is not None and not use_float32:
                 wanted = unconverged < k
                 expected_errors = basis.float32.expected_error(corrections[:, wanted])
-                use_float32 = bool(
-                    np.all(
-                        expected_errors
-                        <= _TUNING.float32_error_fraction * allowed[unconverged][wanted]
-                    )
-                )
+                largest_errors = _TUNING.float32_error_fraction * allowed[unconverged][wanted]
+                use_float32 = bool(np.all(expected_errors <= largest_errors))
             proof = _proof_vectors(A, t, r, k, M, basis.Z) if self.prove and passes == 1 else None
             if proof is not None:
                 log(f"{proof.shape[1]} extra columns, to prove that nothing was missed")
@@ -315,9 +299,8 @@ class BlockKrylov:
             if len(basis) + new.shape[1] > capacity:  # thick restart with the best Ritz vectors
                 basis.restart(t, W[:, :restart_size])
 
-    def _factor(self, gram: Any, rank: int, rng: Any) -> DavidsonPreconditioner | None:
-        uncentred = getattr(gram, "gram", gram)
-        if not hasattr(uncentred, "block") or rank < 1:
+    def _factor(self, gram: Operator, rank: int, rng: Any) -> DavidsonPreconditioner | None:
+        if not hasattr(uncentred(gram), "block") or rank < 1:
             return None
         try:
             return DavidsonPreconditioner.of(gram, rank, rng)
@@ -394,7 +377,7 @@ def _cholesky_qr(N: np.ndarray) -> np.ndarray | None:
     return np.ascontiguousarray(solve_triangular(R, N.T, trans="T", check_finite=False).T)
 
 
-def _residual_floor(A: Any, t: np.ndarray) -> float:
+def _residual_floor(A: Operator, t: np.ndarray) -> float:
     """Return the residual norm below which a residual is only rounding error.
 
     Call it after the first product with A, because the norm of A is unknown before.
@@ -404,7 +387,7 @@ def _residual_floor(A: Any, t: np.ndarray) -> float:
 
 
 def _certify_basis(
-    A: Any,
+    A: Operator,
     M: DavidsonPreconditioner | None,
     basis: RitzBasis,
     t: np.ndarray,
@@ -443,7 +426,7 @@ def _certify_basis(
 
 
 def _proof_vectors(
-    A: Any,
+    A: Operator,
     t: np.ndarray,
     r: np.ndarray,
     k: int,
@@ -471,10 +454,8 @@ def _proof_vectors(
         squares = squared - float(np.sum(s[:n_extra] * (s[:n_extra] + gain)))
         others = s[n_extra + 1 :] if is_mercer else s[:0]
         count = len(Z) - len(t) - n_extra
-        if (
-            largest_value_bound(count, total - float(np.sum(s[:n_extra])), squares, others)
-            < 0.8 * t[k - 1]
-        ):
+        rest = total - float(np.sum(s[:n_extra]))
+        if largest_value_bound(count, rest, squares, others) < 0.8 * t[k - 1]:
             break
     else:
         return None
@@ -482,15 +463,14 @@ def _proof_vectors(
     return vectors if vectors.size else None
 
 
-def _trace(A: Any) -> float:
+def _trace(A: Operator) -> float:
     return float(A.trace() if hasattr(A, "trace") else np.sum(A.diagonal()))
 
 
-def _is_mercer(A: Any) -> bool:
+def _is_mercer(A: Operator) -> bool:
     """Return True if the kernel of A is known to be positive semidefinite on these points."""
-    uncentred = getattr(A, "gram", A)
-    properties, width = uncentred.kernel.properties, len(getattr(uncentred.X, "shape", ()))
-    is_valid_dimension = properties.columns is None or (
-        width == 2 and uncentred.X.shape[1] <= properties.columns
-    )
+    K = uncentred(A)
+    properties, width = K.kernel.properties, len(getattr(K.X, "shape", ()))
+    limit = properties.columns
+    is_valid_dimension = limit is None or (width == 2 and K.X.shape[1] <= limit)
     return properties.order == 0 and is_valid_dimension

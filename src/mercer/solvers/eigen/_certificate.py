@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,13 +123,11 @@ class Certificate:
     def __str__(self) -> str:
         if self.found == 0:
             return "no bound is known"
-        verdict = (
-            "no larger eigenvalue was"
-            if self.nothing_missed
-            else "a larger eigenvalue may have been"
-        )
+        missed = "no larger eigenvalue was"
+        if not self.nothing_missed:
+            missed = "a larger eigenvalue may have been"
         return (
-            f"{verdict} overlooked: all others are at most {max(self.outside, 0.0):.4g}, "
+            f"{missed} overlooked: all others are at most {max(self.outside, 0.0):.4g}, "
             f"and the smallest one returned is {self.lower[-1]:.4g}"
         )
 
@@ -187,17 +186,16 @@ def certify(
     """
     t, r = np.asarray(values, dtype=float), np.asarray(residuals, dtype=float)
     if following is None:
-        upper, outside, rest, found = _frobenius_bounds(t, r, k, squared_norm, floor, ritz, bound)
-        upper, outside, rest = upper + slack, outside + slack, rest + slack
+        bounds = _frobenius_bounds(t, r, k, squared_norm, floor, ritz, bound)
     else:
-        upper, outside, rest, found = t[:k] + r[:k] + slack, following + slack, following + slack, k
+        bounds = _UpperBounds(t[:k] + r[:k], following, following, k)
+    upper, outside, rest = bounds.upper + slack, bounds.outside + slack, bounds.rest + slack
     t, r = t[:k], r[:k] + slack
     upper = np.minimum.accumulate(upper)  # an upper bound on l_i also bounds l_{i+1}
     upper = _kato_temple(t, r, upper, outside, slack)
     proved = bool(rest < t[-1] - slack and outside <= t[-1] + r[-1])
-    return _make_certificate(
-        t, r, upper, outside, found, rest, following is not None or proved, slack
-    )
+    bounds = _UpperBounds(upper, outside, rest, bounds.found)
+    return _make_certificate(t, r, bounds, following is not None or proved, slack)
 
 
 def weyl_certificate(values: np.ndarray, trace: float, k: int, slack: float = 0.0) -> Certificate:
@@ -240,7 +238,8 @@ def weyl_certificate(values: np.ndarray, trace: float, k: int, slack: float = 0.
     t = lower[:k]
     outside = float(upper[k]) if len(upper) > k else float(trace + slack)
     proved, residuals = bool(outside < t[-1] - slack), np.full(k, trace + slack)
-    return _make_certificate(t, residuals, upper[:k], outside, k, outside, proved, slack)
+    bounds = _UpperBounds(upper[:k], outside, outside, k)
+    return _make_certificate(t, residuals, bounds, proved, slack)
 
 
 def largest_value_bound(count: int, total: float, squares: float, others: np.ndarray) -> float:
@@ -287,45 +286,28 @@ def unknown_certificate(values: np.ndarray) -> Certificate:
     >>> print(unknown_certificate(np.array([3.0, 1.0])))
     no bound is known
     """
-    k = len(values)
-    return Certificate(
-        lower=np.full(k, -np.inf),
-        upper=np.full(k, np.inf),
-        residuals=np.full(k, np.inf),
-        sines=np.ones(k),
-        clusters=(),
-        outside=np.inf,
-        found=0,
-        rest=np.inf,
-        nothing_missed=False,
-        slack=0.0,
-    )
+    unbounded = np.full(len(values), np.inf)
+    bounds = (-unbounded, unbounded, unbounded, np.ones(len(values)))
+    return Certificate(*bounds, (), np.inf, found=0, rest=np.inf, nothing_missed=False, slack=0.0)
+
+
+class _UpperBounds(NamedTuple):
+    """Upper bounds on eigenvalues; the attributes of `Certificate` have the same names."""
+
+    upper: np.ndarray
+    outside: float
+    rest: float
+    found: int
 
 
 def _make_certificate(
-    t: np.ndarray,
-    r: np.ndarray,
-    upper: np.ndarray,
-    outside: float,
-    found: int,
-    rest: float,
-    nothing_missed: bool,
-    slack: float,
+    t: np.ndarray, r: np.ndarray, bounds: _UpperBounds, nothing_missed: bool, slack: float
 ) -> Certificate:
     """Return the certificate of Ritz values t with the given bounds; adds bounds on the angles."""
+    upper, outside, rest, found = bounds
     sines, clusters = _davis_kahan(t, r, upper, outside, slack)
-    return Certificate(
-        t - slack,
-        np.maximum(upper, t),
-        r,
-        sines,
-        clusters,
-        float(outside),
-        found,
-        float(rest),
-        nothing_missed,
-        slack,
-    )
+    values = (t - slack, np.maximum(upper, t), r, sines, clusters)
+    return Certificate(*values, float(outside), found, float(rest), nothing_missed, slack)
 
 
 def _frobenius_bounds(
@@ -336,14 +318,14 @@ def _frobenius_bounds(
     floor: float,
     ritz: bool,
     bound: Callable[[int, float], float] | None,
-) -> tuple[np.ndarray, float, float, int]:
+) -> _UpperBounds:
     """Return upper bounds from the Frobenius identity; see the module docstring for the symbols.
 
     The result holds upper bounds on the eigenvalues l_1 ... l_k, the bound on l_{k+1}, the smallest
     w_j, and its j.
     """
     if not np.isfinite(squared_norm):
-        return np.full(k, np.inf), np.inf, np.inf, 0
+        return _UpperBounds(np.full(k, np.inf), np.inf, np.inf, 0)
     T, R = np.cumsum(t**2), np.sqrt(np.cumsum(r**2))
     perp = np.sqrt(np.maximum(squared_norm - T - (1 + ritz) * R**2, 0.0) + floor**2)
     first = k - 1  # index of the entries for j = k
@@ -360,7 +342,7 @@ def _frobenius_bounds(
     bounds = ranked + np.where((gap > 0) & (R > 0), correction, R)
     outside = _next_eigenvalue_bound(t[k:], r[k:], perp)
     best = int(np.argmin(perp))
-    return bounds.min(axis=1), outside, float(perp[best]), best + first + 1
+    return _UpperBounds(bounds.min(axis=1), outside, float(perp[best]), best + first + 1)
 
 
 def _next_eigenvalue_bound(t: np.ndarray, r: np.ndarray, perp: np.ndarray) -> float:

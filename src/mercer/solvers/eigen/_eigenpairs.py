@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import Stopwatch, warn_caller
@@ -64,27 +66,16 @@ class EigenPairs:
     certificate: Certificate
     basis: Any = None
 
-    @classmethod
-    def with_report(
-        cls,
-        solver: str,
-        status: Status,
-        watch: Stopwatch,
-        values: np.ndarray,
-        vectors: np.ndarray,
-        residuals: np.ndarray,
-        certificate: Certificate,
-        *,
-        n_iter: int = 0,
-        message: str = "",
-        basis: Any = None,
-    ) -> EigenPairs:
-        """Return eigenpairs with a report made from the solver name, the status and the timing."""
-        largest = max(float(np.abs(values).max(initial=0.0)), 1e-300)
-        residual = float(residuals.max(initial=0.0)) / largest
-        bounds = {"nothing missed": str(certificate), "bounds": certificate}
-        report = Report(solver, status, n_iter, residual, watch.seconds, message, bounds)
-        return cls(values, vectors, residuals, report, certificate, basis)
+    def completed(self, watch: Stopwatch) -> EigenPairs:
+        """Return the pairs with the residual, the time and the bounds in their report."""
+        largest = max(float(np.abs(self.values).max(initial=0.0)), 1e-300)
+        report = replace(
+            self.report,
+            residual=float(self.residuals.max(initial=0.0)) / largest,
+            seconds=watch.seconds,
+            certificate={"nothing missed": str(self.certificate), "bounds": self.certificate},
+        )
+        return replace(self, report=report)
 
     def first(self, k: int) -> EigenPairs:
         """Return the first k pairs."""
@@ -100,27 +91,25 @@ class EigenPairs:
 
 
 def assemble_eigenpairs(
-    solver: str,
+    report: Report,
+    watch: Stopwatch,
     times: Callable[[np.ndarray], np.ndarray],
+    norms: tuple[float, float],
     values: np.ndarray,
     vectors: np.ndarray,
     *,
-    norms: tuple[float, float],
-    status: Status,
-    watch: Stopwatch,
-    n_iter: int = 0,
-    message: str = "",
     following: float | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     tol: float = 0.0,
     advice: str = "",
 ) -> EigenPairs:
     """Sort the pairs, recompute their residuals with one more product, and certify them.
 
-    `times` multiplies the matrix by a block of vectors.  `norms` is the result of `matrix_norms`.
-    `dtype` is the precision of the matrix, by default that of the vectors.  The status CONVERGED
-    is kept only if each residual is at most `tol` times its eigenvalue, or no larger than rounding
-    errors.  Otherwise it becomes NOT_CONVERGED, with a warning that ends with `advice`.
+    `report` holds the solver, its status and number of products, and a message.  `times` multiplies
+    the matrix by a block of vectors.  `norms` is the result of `matrix_norms`.  `dtype` is the
+    precision of the matrix, by default that of the vectors.  The status CONVERGED is kept only if
+    each residual is at most `tol` times its eigenvalue, or no larger than rounding errors.
+    Otherwise it becomes NOT_CONVERGED, with a warning that ends with `advice`.
     """
     dtype = vectors.dtype if dtype is None else dtype
     slack = eigenvalue_rounding(dtype, norms[1])
@@ -132,12 +121,13 @@ def assemble_eigenpairs(
         residuals[columns] = np.linalg.norm(difference, axis=0)
     floor = eigenvalue_rounding(dtype, max(norms[1], float(np.abs(values).max(initial=0.0))))
     large = residuals > np.maximum(tol * np.abs(values), floor)
-    if status is Status.CONVERGED and large.any():
-        status, worst = Status.NOT_CONVERGED, relative_residual(residuals[large], values[large])
-        message = f"relative residual {worst:.1e} after {n_iter} products, {message}".rstrip(", ")
+    if report.status is Status.CONVERGED and large.any():
+        worst, n_iter = relative_residual(residuals[large], values[large]), report.n_iter
+        text = f"relative residual {worst:.1e} after {n_iter} products, {report.message}"
+        report = replace(report, status=Status.NOT_CONVERGED, message=text.rstrip(", "))
         warn_caller(
-            f"{solver.partition('(')[0]} did not converge: largest relative residual {worst:.1e} "
-            f"after {n_iter} products, but {tol:.1e} was required; {advice}",
+            f"{report.solver.partition('(')[0]} did not converge: largest relative residual "
+            f"{worst:.1e} after {n_iter} products, but {tol:.1e} was required; {advice}",
             ConvergenceWarning,
         )
     certificate = certify(
@@ -149,8 +139,7 @@ def assemble_eigenpairs(
         floor=float(np.sqrt(8 * np.finfo(dtype).eps)) * norms[1],
         following=following,
     )
-    pairs = (values, vectors, residuals, certificate)
-    return EigenPairs.with_report(solver, status, watch, *pairs, n_iter=n_iter, message=message)
+    return EigenPairs(values, vectors, residuals, report, certificate).completed(watch)
 
 
 def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
@@ -159,7 +148,7 @@ def relative_residual(residuals: np.ndarray, values: np.ndarray) -> float:
         return float(np.max(residuals / np.maximum(np.abs(values), 1e-300)))
 
 
-def matrix_norms(gram: Any) -> tuple[float, float]:
+def matrix_norms(gram: LinearOperator) -> tuple[float, float]:
     """Return the squared Frobenius norm of A, and the norm to which its rounding is proportional.
 
     The second norm is the Frobenius norm of A; if A is centred, that of the uncentred matrix.  For
@@ -174,7 +163,7 @@ def matrix_norms(gram: Any) -> tuple[float, float]:
     return float("inf"), 0.0
 
 
-def eigenvalue_rounding(dtype: Any, norm: float) -> float:
+def eigenvalue_rounding(dtype: DTypeLike, norm: float) -> float:
     """Return a bound on the change of an eigenvalue by rounding, for a matrix of the given norm."""
     return 16.0 * float(np.finfo(dtype).eps) * norm
 
@@ -186,7 +175,7 @@ def sort_and_fix_signs(
 
     Eigenvalues that differ by at most `tolerance` count as equal.
     """
-    order: Any = slice(None, None, -1)  # LAPACK returns ascending values
+    order: slice | np.ndarray = slice(None, None, -1)  # LAPACK returns ascending values
     if np.any(values[1:] < values[:-1]):
         order = np.argsort(values, kind="stable")[::-1]
     values, vectors = values[order], vectors[:, order]

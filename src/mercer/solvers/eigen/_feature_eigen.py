@@ -12,14 +12,16 @@ eigenvalue of K.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core import (
     Points,
+    ProgressCallback,
     ProgressStep,
     Stopwatch,
     as_csr,
@@ -31,9 +33,18 @@ from ..._core import (
 )
 from ..._core.linalg import eigh
 from ...blocks import BlockRows, Blocks, reduce_rows
-from ...gram import DEFAULT_RANK, FourierMap, Landmarks, NystroemMap, TiledGram
-from ...kernels import as_index_kernel
-from .._report import Status
+from ...gram import (
+    DEFAULT_RANK,
+    CentredGram,
+    FourierMap,
+    GramOperator,
+    Landmarks,
+    NystroemMap,
+    TiledGram,
+    uncentred,
+)
+from ...kernels import Kernel, as_index_kernel
+from .._report import Report, Status
 from ._certificate import unknown_certificate, weyl_certificate
 from ._eigenpairs import EigenPairs, canonical_signs, check_k
 from ._feature_moments import Moments
@@ -53,16 +64,22 @@ class FeatureBasis(NamedTuple):
     distances: np.ndarray | None = None
 
 
-class _FeatureSolver:
-    """Base class of eigensolvers that use explicit features; `map` returns the feature map."""
+class _FeatureSolver(ABC):
+    """Base class of eigensolvers that use explicit features."""
+
+    @abstractmethod
+    def map(
+        self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None
+    ) -> NystroemMap | FourierMap:
+        """Return the feature map for k components of the points X."""
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: GramOperator | CentredGram,
         k: int | None = None,
         *,
-        log: Callable[[str], None] | None = None,
-        **_: Any,
+        log: ProgressCallback | None = None,
+        **_: object,
     ) -> EigenPairs:
         """Return the k largest eigenpairs of the approximation K^ = F F^T from features F.
 
@@ -71,16 +88,13 @@ class _FeatureSolver:
         """
         n = gram.shape[0]
         k = check_k(k, n)
-        uncentred = getattr(gram, "gram", gram)
+        K = uncentred(gram)
         pairs = eigenpairs_of_points(
-            self,
-            uncentred.kernel,
-            uncentred.X,
-            lambda *_: k,
+            *(self, K.kernel, K.X, lambda *_: k),
             expected=k,
-            weights=gram.weights * n if uncentred is not gram else None,
-            centred=uncentred is not gram,
-            n_threads=uncentred.n_threads,
+            weights=gram.weights * n if isinstance(gram, CentredGram) else None,
+            centred=isinstance(gram, CentredGram),
+            n_threads=K.n_threads,
             log=log,
         )
         signs = canonical_signs(pairs.vectors)
@@ -144,7 +158,7 @@ class LowRankEigen(_FeatureSolver):
         """Return the number of landmarks for n points and k components."""
         return self.choice(k).count(n)
 
-    def map(self, kernel: Any, X: Points, k: int, n_threads: int | None = None) -> NystroemMap:
+    def map(self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None) -> NystroemMap:
         """Choose landmarks from the points X, factor their kernel matrix and return the map."""
         self.choice(1).require(length(X))
         return self.choice(k).map(kernel, X, n_threads)
@@ -192,7 +206,7 @@ class FourierEigen(_FeatureSolver):
         """Return the number of features for k components."""
         return max(DEFAULT_RANK, _FEATURES_PER_COMPONENT * k) if self.rank is None else self.rank
 
-    def map(self, kernel: Any, X: Points, k: int, n_threads: int | None = None) -> FourierMap:
+    def map(self, kernel: Kernel, X: Points, k: int, n_threads: int | None = None) -> FourierMap:
         """Draw random frequencies for points with as many columns as X, and return the map."""
         return FourierMap.on(
             kernel,
@@ -214,8 +228,8 @@ def _workspace(n: int, k: int, m: int) -> int:
 @entry_point
 @one_blas_thread
 def eigenpairs_of_points(
-    solver: Any,
-    kernel: Any,
+    solver: _FeatureSolver,
+    kernel: Kernel,
     X: Points,
     count: Callable[[np.ndarray, float], int],
     *,
@@ -223,7 +237,7 @@ def eigenpairs_of_points(
     weights: np.ndarray | None = None,
     centred: bool = True,
     n_threads: int | None = None,
-    log: Callable[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> EigenPairs:
     """Return eigenpairs of the approximation K^ = F F^T from features F, reading points in blocks.
 
@@ -288,8 +302,8 @@ def eigenpairs_of_points(
 
 @entry_point
 def eigenpairs_of_moments(
-    solver: Any,
-    phi: Any,
+    solver: _FeatureSolver,
+    phi: NystroemMap | FourierMap,
     moments: Moments,
     count: Callable[[np.ndarray, float], int],
     *,
@@ -338,16 +352,13 @@ def eigenpairs_of_moments(
         )
     else:
         certificate = unknown_certificate(values)
-    return EigenPairs.with_report(
-        *(repr(solver), Status.APPROXIMATE, watch, values, np.empty((0, k))),
-        *(certificate.residuals, certificate),
-        message=_message(phi, moments),
-        basis=FeatureBasis(phi, moments, axes),
-    )
+    report = Report(repr(solver), Status.APPROXIMATE, message=_message(phi, moments))
+    pairs = (values, np.empty((0, k)), certificate.residuals, report, certificate)
+    return EigenPairs(*pairs, FeatureBasis(phi, moments, axes)).completed(watch)
 
 
 def _projections(
-    phi: Any, X: Points, axes: np.ndarray, n_threads: int | None
+    phi: NystroemMap | FourierMap, X: Points, axes: np.ndarray, n_threads: int | None
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Yield, for each block of points, its rows, the projections phi(x)^T axes and squared norms.
 
@@ -368,12 +379,12 @@ def _projections(
 
 @entry_point
 def feature_moments(
-    phi: Any,
+    phi: NystroemMap | FourierMap,
     X: Points,
     weights: np.ndarray | None = None,
     *,
     n_threads: int | None = None,
-    log: Callable[[str], None] | None = None,
+    log: ProgressCallback | None = None,
 ) -> Moments:
     """Return the moments of the features of X, reading one block of rows at a time.
 
@@ -404,8 +415,7 @@ def feature_moments(
     (50.0, True)
     """
     if isinstance(X, Blocks):
-        total = reduce_rows(X, _moments_of_rows, Moments.merge, phi, weights=weights, log=log)
-        return cast(Moments, total)
+        return reduce_rows(X, _moments_of_rows, Moments.merge, phi, weights=weights, log=log)
     moments, n = Moments.none(len(phi)), length(X)
     points = as_csr(X)
     exact = isinstance(phi, NystroemMap)  # only then is k(x, x) >= |phi(x)|^2 for all x
@@ -419,7 +429,7 @@ def feature_moments(
     return moments
 
 
-def _moments_of_rows(rows: BlockRows, phi: Any) -> Moments:
+def _moments_of_rows(rows: BlockRows, phi: NystroemMap | FourierMap) -> Moments:
     return feature_moments(phi, rows.X, rows.weights)
 
 
@@ -438,7 +448,7 @@ def _nystroem_rounding(phi: NystroemMap, moments: Moments) -> float:
     return 1e-14 * total + 8.0 * float(np.finfo(float).eps * largest * np.trace(weights))
 
 
-def _message(phi: Any, moments: Moments) -> str:
+def _message(phi: NystroemMap | FourierMap, moments: Moments) -> str:
     if not isinstance(phi, NystroemMap):
         return "random features: an unbiased approximation without error bounds"
     text = f"{len(phi)} landmarks leave {moments.residual:.3e} of the trace unexplained"

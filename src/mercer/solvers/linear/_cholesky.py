@@ -3,6 +3,10 @@
 The shift is an argument of the solver and not part of the kernel matrix K, because nearly every
 kernel method solves such a system.  A scalar shift is the ridge penalty alpha; a vector
 shift_i = alpha / w_i takes sample weights w into account.
+
+LAPACK reads and overwrites only one triangle of a symmetric matrix.  The other triangle still
+contains the original, so that products with it, and true residuals, need no second copy
+(`InPlaceSymmetric`).
 """
 
 from __future__ import annotations
@@ -14,12 +18,18 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import NotPositiveDefiniteError, Stopwatch, entry_point, warn_caller
-from ..._core.linalg import eigh, lapack
-from ...gram import GramOperator
+from ..._core import (
+    DensifyWarning,
+    NotPositiveDefiniteError,
+    Stopwatch,
+    entry_point,
+    not_finite_error,
+    warn_caller,
+)
+from ..._core.linalg import blas, eigh, lapack
+from ...gram import CentredGram, GramOperator, uncentred
 from .._cost_model import Cost
 from .._report import Report, Status, status_of
-from ._in_place_symmetric import InPlaceSymmetric, gram_to_array
 
 
 @entry_point
@@ -101,18 +111,10 @@ class Factor(ABC):
         """The report of the last solve; its status is PENDING before the first solve."""
         status, message = Status.PENDING, self._message
         if not np.isnan(self._residual):
-            status, message = status_of(
-                self._status, message, self._residual, self._tol, self._dtype
-            )
-        return Report(
-            solver=self.solver,
-            status=status,
-            n_iter=self._n_iter,
-            residual=self._residual,
-            seconds=self._watch.seconds,
-            message=message,
-            certificate=self._certificate(),
-        )
+            residual, tol = self._residual, self._tol
+            status, message = status_of(self._status, message, residual, tol, self._dtype)
+        outcome = (status, self._n_iter, self._residual, self._watch.seconds, message)
+        return Report(self.solver, *outcome, self._certificate())
 
     def _certificate(self) -> dict[str, Any]:
         return {}
@@ -281,9 +283,8 @@ class _CholeskyFactor(Factor):
         )
 
     def _solve(self, y: np.ndarray, patient: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        a, _ = lapack_routine("potrs", self._L)(
-            self._L, y.astype(self._L.dtype, copy=False), lower=1
-        )
+        rhs = y.astype(self._L.dtype, copy=False)
+        a, _ = lapack_routine("potrs", self._L)(self._L, rhs, lower=1)
         a = np.ascontiguousarray(a)
         return a, y - self._A.times(a)
 
@@ -348,9 +349,8 @@ class _SpectralFactor(Factor):
     def __init__(self, solver: str, K: np.ndarray, shift: np.ndarray, rcond: float | None) -> None:
         super().__init__(solver, len(K), K.dtype)
         self._A = InPlaceSymmetric(K, shift)
-        self._values, self._vectors = eigh(
-            self._A.work, lower=True, overwrite_a=True, check_finite=False
-        )
+        options = {"lower": True, "overwrite_a": True, "check_finite": False}
+        self._values, self._vectors = eigh(self._A.work, **options)
         largest = np.abs(self._values).max(initial=0.0)
         cutoff = largest * (len(K) * np.finfo(K.dtype).eps if rcond is None else rcond)
         is_nonzero = np.abs(self._values) > cutoff
@@ -392,3 +392,126 @@ def check_shift(gram: GramOperator, shift: Any) -> np.ndarray:
 def lapack_routine(name: str, array: np.ndarray) -> Any:
     """Return a LAPACK routine for the dtype of `array`: "potrf" gives dpotrf or spotrf."""
     return getattr(lapack, ("d" if array.dtype == np.float64 else "s") + name)
+
+
+def check_points(gram: GramOperator | CentredGram) -> None:
+    """Raise ValueError if the Gram matrix is not symmetric, or if there are no points."""
+    if not getattr(gram, "symmetric", True):
+        raise ValueError(
+            "this solver needs a symmetric Gram matrix k(X, X), but got a Gram matrix k(X, Z)"
+        )
+    if not gram.shape[0]:
+        raise ValueError("there are no points, so that K is 0 x 0; pass at least one point")
+
+
+def gram_to_array(gram: GramOperator | CentredGram, overwrite: bool) -> np.ndarray:
+    """Return a symmetric Gram operator as an array that the caller may overwrite.
+
+    Parameters
+    ----------
+    gram : GramOperator or CentredGram
+    overwrite : bool
+        If K is stored as an array, return this array itself instead of a copy.
+
+    Returns
+    -------
+    K : ndarray of shape (n, n)
+
+    Warns
+    -----
+    DensifyWarning
+        If K was not stored as an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import gram_to_array
+    >>> gram_to_array(gram("Linear()", np.eye(2)), overwrite=False)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    check_points(gram)
+    inner = uncentred(gram)
+    if not hasattr(inner, "release"):
+        n = gram.shape[0]
+        warn_caller(
+            f"a direct solver turns the {type(inner).__name__} of {n} points into an array of "
+            f"{gram.dtype.itemsize * n * n / 2**30:.2f} GiB",
+            DensifyWarning,
+        )
+        K = gram.to_array()
+    else:
+        K = gram.release() if overwrite else gram.to_array()
+    with np.errstate(over="ignore", invalid="ignore"):
+        # unlike np.isfinite(K), this needs no n x n array of flags
+        finite = np.isfinite(K.sum(dtype=np.float64))
+    if not finite:
+        raise not_finite_error(gram.kernel)
+    return K
+
+
+class InPlaceSymmetric:
+    """The matrix A = K + diag(shift) in an array whose lower triangle LAPACK may overwrite.
+
+    Attributes
+    ----------
+    work : ndarray of shape (n, n)
+        The array, in Fortran order.  It can be passed to LAPACK with lower=1 and overwrite_a=1.
+    diagonal : ndarray of shape (n,)
+        The diagonal of A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import InPlaceSymmetric
+    >>> A = InPlaceSymmetric(np.array([[2.0, 1.0], [1.0, 2.0]]), shift=1.0)
+    >>> A.times(np.eye(2))
+    array([[3., 1.],
+           [1., 3.]])
+    """
+
+    def __init__(self, K: np.ndarray, shift: np.ndarray | float = 0.0) -> None:
+        self.work = K.T if K.flags.c_contiguous else K  # the same matrix, in Fortran order
+        self.diagonal = (K.diagonal() + shift).astype(K.dtype)
+        self.restore_diagonal()
+
+    def restore_diagonal(self) -> None:
+        """Write the diagonal of A back into `work`."""
+        np.fill_diagonal(self.work, self.diagonal)
+
+    def restore(self) -> None:
+        """Restore A in `work`, from the upper triangle that LAPACK did not overwrite."""
+        mirror_lower_triangle(self.work.T)
+        self.restore_diagonal()
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        """Return A V, computed from the upper triangle of `work`."""
+        symm = blas.dsymm if self.work.dtype == np.float64 else blas.ssymm
+        lapack_diagonal = self.work.diagonal().copy()
+        self.restore_diagonal()
+        try:
+            return np.asarray(symm(1.0, self.work, np.asfortranarray(V, self.work.dtype), lower=0))
+        finally:
+            np.fill_diagonal(self.work, lapack_diagonal)
+
+
+def mirror_lower_triangle(A: np.ndarray) -> None:
+    """Copy the lower triangle of A to the upper triangle, in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import mirror_lower_triangle
+    >>> A = np.array([[1.0, 0.0], [2.0, 3.0]])
+    >>> mirror_lower_triangle(A)
+    >>> A
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    for start in range(0, len(A), 256):
+        rows = slice(start, start + 256)
+        A[:start, rows] = A[rows, :start].T
+        square = A[rows, rows]
+        upper = np.triu_indices(len(square), 1)
+        square[upper] = square.T[upper]

@@ -27,10 +27,9 @@ from ..._core import (
 )
 from ...gram import GramOperator, rpcholesky
 from .._cost_model import Cost
-from ._cholesky import Factor, check_shift
-from ._in_place_symmetric import check_points
+from ._cholesky import Factor, check_points, check_shift
+from ._low_rank_systems import ShiftedLowRank
 from ._pcg import PreconditionedFactor, check_stopping_criteria
-from ._woodbury import ShiftedLowRank
 
 _STEPS_PER_CHEBYSHEV_STEP = 1.3  # ratio of the expected number of steps to Chebyshev's bound
 _MAX_FACTOR_ENTRIES = 2**27  # by default, F has at most this many entries: 1 GiB in float64
@@ -109,13 +108,9 @@ class ConjugateGradient:
 
         `read` is the cost of one pass over K.
         """
-        r, extra_columns = self._rank(n), columns - 1
+        r, extra = self._rank(n), columns - 1
         setup = (2.0 * r / n) * read + Cost(thin=3.0 * n * r * r, calls=200)
-        step = Cost(
-            read=32.0 * n * r,
-            products=2.0 * n * n * extra_columns,
-            thin=4.0 * n * r * extra_columns,
-        )
+        step = Cost(read=32.0 * n * r, products=2.0 * n * n * extra, thin=4.0 * n * r * extra)
         return setup, read + step + Cost(calls=15)
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
@@ -247,8 +242,7 @@ class _Scaled(GramOperator):
 
     def __init__(self, gram: GramOperator, scale: np.ndarray) -> None:
         self._gram, self._scale = gram, scale
-        self.n_threads = gram.n_threads
-        super().__init__(gram.kernel, gram.X, None, gram.shape, gram.dtype)
+        super().__init__(gram.kernel, gram.X, None, gram.shape, gram.dtype, gram.n_threads)
 
     def block(self, rows: Any, cols: Any) -> np.ndarray:
         return self._scale[rows, None] * self._gram.block(rows, cols) * self._scale[cols]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import entry_point
+from ..._core import entry_point, slices
 from .._report import Report, worst_report
 from ._cholesky import Factor
 
@@ -100,11 +100,9 @@ class BorderedSystem:
         intercept, it is smaller by (1 - u^T k_x)^2 / u^T 1, the variance of the intercept.
         """
         out = np.empty(K.shape[1])
-        for start in range(0, K.shape[1], _COLUMNS_PER_BLOCK):
-            block = K[:, start : start + _COLUMNS_PER_BLOCK]
-            out[start : start + _COLUMNS_PER_BLOCK] = np.einsum(
-                "ij,ij->j", block, self._inverse(block)
-            )
+        for columns in slices(K.shape[1], _COLUMNS_PER_BLOCK):
+            block = K[:, columns]
+            out[columns] = np.einsum("ij,ij->j", block, self._inverse(block))
         if self._u is not None:
             out -= np.square(1.0 - self._u @ K) / self._u.sum()
         return out

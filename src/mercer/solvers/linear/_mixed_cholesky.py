@@ -28,8 +28,7 @@ from ..._core import (
 from ..._core.linalg import lapack
 from ...gram import GramOperator
 from .._cost_model import Cost
-from ._cholesky import Cholesky, Factor, check_shift
-from ._in_place_symmetric import InPlaceSymmetric, check_points
+from ._cholesky import Cholesky, Factor, InPlaceSymmetric, check_points, check_shift
 from ._pcg import PreconditionedFactor, check_stopping_criteria
 
 _TILE = 384  # rows and columns of a tile of K, which is evaluated in float64
@@ -100,20 +99,9 @@ class MixedCholesky:
         return Cost(factors=n**3 / 6.0, written=4.0 * n * n) + read + _EXPECTED_STEPS * step
 
     def factorize(self, gram: GramOperator, shift: Any = 0.0, *, overwrite: bool = False) -> Factor:
-        """Factorise K + diag(shift) in float32.
+        """Factorise K + diag(shift) in float32; the shift may be 0.
 
-        Parameters
-        ----------
-        gram : GramOperator
-            The symmetric matrix K, stored or not.  It is not changed, but `solve` uses it later.
-        shift : float or ndarray of shape (n,), default=0.0
-            Non-negative numbers that are added to the diagonal of K.
-        overwrite : bool, default=False
-            Ignored.
-
-        Returns
-        -------
-        factor : Factor
+        The parameters are those of `ConjugateGradient.factorize`.
 
         Raises
         ------
@@ -166,11 +154,8 @@ class _MixedFactor(PreconditionedFactor):
     @cached_property
     def _exact(self) -> Factor:
         """A float64 Cholesky factor, for determinants and inverses, which CG cannot correct."""
-        check_budget(
-            12 * self.size**2,
-            self._options.max_memory,
-            f"log det and inverses need a float64 factor of {self.size} points, which",
-        )
+        what = f"log det and inverses need a float64 factor of {self.size} points, which"
+        check_budget(12 * self.size**2, self._options.max_memory, what)
         return Cholesky().factorize(self._gram, self._shift)
 
 
@@ -206,9 +191,8 @@ def _float32_matrix(gram: GramOperator, scale: np.ndarray) -> np.ndarray:
             out[rows, cols] = tile
             out[cols, rows] = tile.T
 
-    run_in_threads(
-        tile_column, reversed(range(0, n, _TILE)), gram.n_threads, work=ENTRY_WORK * n * n
-    )
+    columns = reversed(range(0, n, _TILE))
+    run_in_threads(tile_column, columns, gram.n_threads, work=ENTRY_WORK * n * n)
     np.fill_diagonal(out, 1.0)
     return out
 

@@ -141,23 +141,18 @@ def conjugate_gradients(
     eps, max_goal = float(np.finfo(dtype).eps), residual_floor(dtype) * norm_y
     while True:
         rounding_error = eps * rounding(run.X)
-        goals = np.maximum(
-            tol * norm_y, np.minimum(_TUNING.rounding_floor * rounding_error, max_goal)
-        )
+        at_best = np.minimum(_TUNING.rounding_floor * rounding_error, max_goal)
+        goals = np.maximum(tol * norm_y, at_best)
         norm_r = np.linalg.norm(run.R, axis=0)
         unsolved = norm_r > (goals if fresh else 0.5 * goals)
         recurrence_done = not unsolved.any()
         if fresh and recurrence_done:
             return CGResult(run.X, run.R, run.n_iter, True)
         give_up = run.n_iter >= max_iter
-        give_up = give_up or (
-            not patient and _is_too_slow(norm_r, norm_y, goals, run.n_iter, max_iter)
-        )
-        if not (
-            give_up
-            or recurrence_done
-            or (run.n_iter % _TUNING.steps_per_refresh == 0 and not fresh)
-        ):
+        if not (give_up or patient):
+            give_up = _is_too_slow(norm_r, norm_y, goals, run.n_iter, max_iter)
+        refresh = run.n_iter % _TUNING.steps_per_refresh == 0 and not fresh
+        if not (give_up or recurrence_done or refresh):
             run.step(slice(None) if unsolved.all() else np.flatnonzero(unsolved))
             fresh = False
             continue
@@ -165,16 +160,11 @@ def conjugate_gradients(
             run.R, fresh = run.residual(), True
             norm_r = np.linalg.norm(run.R, axis=0)
         worst_ratio = float(np.max(norm_r / np.maximum(goals, 1e-300)))
-        at_rounding = bool(
-            np.all(norm_r <= np.maximum(goals, _TUNING.backward_stable * rounding_error))
-        )
+        guaranteed = np.maximum(goals, _TUNING.backward_stable * rounding_error)
+        at_rounding = bool(np.all(norm_r <= guaranteed))
         if log is not None:
-            log(
-                ProgressStep(
-                    f"step {run.n_iter}: relative residual "
-                    f"{max_relative_residual(run.R, run.Y):.1e}"
-                )
-            )
+            residual = max_relative_residual(run.R, run.Y)
+            log(ProgressStep(f"step {run.n_iter}: relative residual {residual:.1e}"))
         # Once the recurrence has reached the goal, or the residual is at the level of rounding,
         # continue only as long as the true residual is halved.
         near_end = recurrence_done or at_rounding
@@ -308,9 +298,8 @@ class PreconditionedFactor(Factor):
                 log=getattr(options, "log", None),
             )
         self._n_iter = found.n_iter
-        self._status, self._message = iteration_status(
-            found, max_relative_residual(found.gap, y), self._tol, self._note
-        )
+        residual = max_relative_residual(found.gap, y)
+        self._status, self._message = iteration_status(found, residual, self._tol, self._note)
         self._store_bounds(found.gap)
         return found.a, found.gap
 

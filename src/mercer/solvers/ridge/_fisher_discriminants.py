@@ -96,11 +96,8 @@ class Discriminants:
         U = contrasts @ U
         unexplained = np.clip(unexplained, _MIN_ERROR, 1.0)
         explained = 1.0 - unexplained
-        scale = np.where(
-            explained > _MIN_RATIO,
-            np.sqrt(n / np.maximum(explained * unexplained, _MIN_RATIO * _MIN_ERROR)),
-            0.0,
-        )
+        product = np.maximum(explained * unexplained, _MIN_RATIO * _MIN_ERROR)
+        scale = np.where(explained > _MIN_RATIO, np.sqrt(n / product), 0.0)
         means = U / sqrt_sizes[:, None] * (explained * scale)
         largest = np.abs(means).argmax(axis=0) if n_classes > 2 else np.array([1])
         anchor = means[largest, np.arange(n_classes - 1)]

@@ -21,9 +21,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from operator import add
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,10 +37,11 @@ from ..._core import (
     length,
     one_blas_thread,
     run_in_threads,
+    slices,
 )
 from ..._core.linalg import eigh
 from ...blocks import BlockRows, Blocks, map_rows, reduce_rows
-from ...gram import GramOperator, NystroemMap
+from ...gram import DenseGram, NystroemMap
 from ...kernels import unwrap
 from .._report import Report, Status, status_of, worst_report
 from ..eigen import Moments
@@ -57,6 +57,7 @@ _MAX_SOLUTION_COLUMNS = 256  # columns of solutions computed at a time; limits m
 _STRIP_ROWS = 512  # rows of features per parallel task when leave-one-out errors are computed
 # An alpha below this fraction of the largest eigenvalue of F^T W F is less than a rounding error.
 _MIN_RELATIVE_ALPHA = 1e-13
+Result = TypeVar("Result")
 
 
 @entry_point
@@ -79,7 +80,7 @@ class RidgePath(ABC):
     True
     """
 
-    points: Any
+    points: Points
     report: Report
 
     @abstractmethod
@@ -150,7 +151,7 @@ class ExactPath(RidgePath):
 
     def __init__(
         self,
-        gram: GramOperator,
+        gram: DenseGram,
         Y: np.ndarray,
         weights: np.ndarray | None = None,
         *,
@@ -167,19 +168,14 @@ class ExactPath(RidgePath):
         light = self.sqrt_weights < 1e-3 * np.median(self.sqrt_weights)
         self._light_points = np.flatnonzero(light)
         self._light_rows = gram.block(self._light_points, slice(None)) if light.any() else None
-        operator: Any = gram
-        self._T = Tridiagonal.of(
-            operator if weights is None else operator.scaled(self.sqrt_weights), overwrite=True
-        )
+        scaled = gram if weights is None else gram.scaled(self.sqrt_weights)
+        self._T = Tridiagonal.of(scaled, overwrite=True)
         self._intercept = intercept
         rhs = np.c_[self.Y, np.ones(len(Y))] if intercept else self.Y
         self._rhs = self.sqrt_weights[:, None] * rhs
-        self.report = Report(
-            solver="Tridiagonal",
-            status=Status.PENDING,
-            seconds=watch.seconds,
-            message="K = Q T Q^T, computed once for all alphas",
-        )
+        message = "K = Q T Q^T, computed once for all alphas"
+        seconds = watch.seconds
+        self.report = Report("Tridiagonal", Status.PENDING, seconds=seconds, message=message)
 
     def usable(self, alphas: np.ndarray) -> np.ndarray:
         return self._T.usable(alphas)
@@ -196,10 +192,8 @@ class ExactPath(RidgePath):
 
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
         w, light = np.square(self.sqrt_weights), self._light_points
-        inverse = self._T.inverse_diagonal(alphas)
-        for alpha, diagonal, (A, b, u) in zip(
-            alphas, inverse, self._solutions(alphas), strict=True
-        ):
+        inverse, solutions = self._T.inverse_diagonal(alphas), self._solutions(alphas)
+        for alpha, diagonal, (A, b, u) in zip(alphas, inverse, solutions, strict=True):
             P = inverse_diagonal_with_intercept(w * diagonal, u)
             errors = A / P[:, None]
             if self._light_rows is not None:
@@ -327,22 +321,21 @@ class NystroemPath(RidgePath):
         self.weights = np.ones(len(Y)) if weights is None else weights
         in_memory = not isinstance(X, Blocks)
         keep = in_memory and 8 * length(X) * len(phi) <= budget_in_bytes(max_memory) // 4
-        self._kept: list[tuple[slice, np.ndarray]] | None = [] if keep else None
-        moments = self._reduce(_joint_moments, Moments.merge, self._kept, log=log)
+        self._kept: _KeptFeatures = [] if keep else None
+        moments = self._reduce(_joint_moments, Moments.merge, log=log)
         self.rows, self._weight = moments.rows, moments.weight
         self._decompose(moments, intercept, watch)
 
     def _reduce(
         self,
-        f: Callable[..., Any],
-        merge: Callable[[Any, Any], Any],
-        *shared: Any,
+        f: Callable[..., Result],
+        merge: Callable[[Result, Result], Result],
+        *shared: object,
         log: ProgressCallback | None = None,
-    ) -> Any:
-        """Return the merged results f(rows, phi, *shared), in one pass over the points."""
-        return reduce_rows(
-            self.X, f, merge, self.phi, *shared, y=self.Y, weights=self.weights, log=log
-        )
+    ) -> Result:
+        """Return the merged results f(rows, phi, kept, *shared), in one pass over the points."""
+        shared, data = (self.phi, self._kept, *shared), {"y": self.Y, "weights": self.weights}
+        return reduce_rows(self.X, f, merge, *shared, **data, log=log)
 
     def _decompose(self, moments: Moments, intercept: bool, watch: Stopwatch) -> None:
         """Compute the eigendecomposition of F^T W F, after which each alpha is cheap."""
@@ -355,11 +348,7 @@ class NystroemPath(RidgePath):
         s, self._V = eigh(C[:m, :m], check_finite=False)
         self._s, self._c = np.maximum(s, 0.0), self._V.T @ C[:m, m:]
         self._yy = C.diagonal()[m:]
-        self.report = Report(
-            solver=f"Nyström on {m} landmarks",
-            status=Status.PENDING,
-            seconds=watch.seconds,
-        )
+        self.report = Report(f"Nyström on {m} landmarks", Status.PENDING, seconds=watch.seconds)
 
     def usable(self, alphas: np.ndarray) -> np.ndarray:
         return np.asarray(alphas) > self._floor
@@ -370,9 +359,8 @@ class NystroemPath(RidgePath):
         message = f"f is restricted to the span of {len(self.phi)} landmarks"
         if not self.usable(np.array([alpha]))[0]:
             status = Status.INACCURATE
-            message += (
-                f"; alpha = {alpha:g} is below {self._floor:.1e}, the rounding error of F^T F"
-            )
+            limit = f"{self._floor:.1e}, the rounding error of F^T F"
+            message += f"; alpha = {alpha:g} is below {limit}"
         self.report = replace(self.report, status=status, message=message)
         w = self._V @ (self._c / (self._s + alpha)[:, None])
         m = len(self.phi)
@@ -387,7 +375,7 @@ class NystroemPath(RidgePath):
         rss = np.array([self._rss(alpha) for alpha in alphas])
         # `_rss` computes a difference, which is inaccurate if the result is small.
         if np.any(rss < 1e-8 * self._yy):
-            rss = self._sum_squared_residuals(alphas)
+            rss = self._reduce(_squared_errors, add, self._errors(alphas), False)
         # n minus the degrees of freedom; this formula avoids cancellation if the two are close.
         free = np.array([n - m - constant + np.sum(alpha / (self._s + alpha)) for alpha in alphas])
         out = np.full(rss.shape, np.inf)  # the score if no degrees of freedom are left
@@ -401,35 +389,15 @@ class NystroemPath(RidgePath):
 
     def mean_squares(self, alphas: np.ndarray) -> np.ndarray:
         """Return the weighted mean squared leave-one-out errors, shape (n_alphas, n_targets)."""
-        total = self._reduce(_squared_errors, add, self._errors(alphas), True, self._kept)
+        total = self._reduce(_squared_errors, add, self._errors(alphas), True)
         return np.asarray(total / self._weight)
 
-    def _sum_squared_residuals(self, alphas: np.ndarray) -> np.ndarray:
-        """Return the weighted sum of squared residuals of all points, for each alpha and target."""
-        return np.asarray(
-            self._reduce(_squared_errors, add, self._errors(alphas), False, self._kept)
-        )
-
     def leave_one_out(self, alphas: np.ndarray) -> Iterator[np.ndarray]:
-        if isinstance(self.X, Blocks):
-            yield from map_rows(
-                *(self.X, _block_errors, self.phi, self._errors(alphas)),
-                y=self.Y,
-                weights=self.weights,
-            ).transpose(1, 0, 2)
-            return
-        point_errors, errors = self._errors(alphas), np.empty((len(alphas), *self.Y.shape))
-
-        def strip(job: tuple[slice, np.ndarray]) -> None:
-            rows, F = job
-            strip_errors = point_errors.leave_one_out(F, self.Y[rows], self.weights[rows])
-            errors[:, rows] = strip_errors.transpose(1, 0, 2)
-
-        for block, F in self.phi.blocks(self.X) if self._kept is None else self._kept:
-            ends = [*range(0, len(F), _STRIP_ROWS), len(F)]
-            jobs = [(slice(block.start + i, block.start + j), F[i:j]) for i, j in pairwise(ends)]
-            run_in_threads(strip, jobs, work=F.size * (F.shape[1] + 2.0 * len(alphas)))
-        yield from errors
+        # Blocks are processed in parallel, so that each may use only little memory.
+        step = _STRIP_ROWS if isinstance(self.X, Blocks) else None
+        shared = self.phi, self._kept, self._errors(alphas), step
+        errors = map_rows(self.X, _block_errors, *shared, y=self.Y, weights=self.weights)
+        yield from map(np.ascontiguousarray, errors.transpose(1, 0, 2))
 
     def without_data(self) -> Self:
         """Discard the data, and return self; solutions and variances remain available."""
@@ -461,9 +429,11 @@ class NystroemPath(RidgePath):
         return _MIN_RELATIVE_ALPHA * float(self._s.max(initial=0.0))
 
 
-def _joint_moments(
-    rows: BlockRows, phi: NystroemMap, kept: list[tuple[slice, np.ndarray]] | None
-) -> Moments:
+# The features of blocks of rows, stored by the first pass over points in memory.
+_KeptFeatures: TypeAlias = list[tuple[slice, np.ndarray]] | None
+
+
+def _joint_moments(rows: BlockRows, phi: NystroemMap, kept: _KeptFeatures) -> Moments:
     """Return the joint moments of the features and targets of a block of points.
 
     The features are appended to `kept`, unless it is None.
@@ -478,21 +448,36 @@ def _joint_moments(
     return moments
 
 
-def _block_errors(rows: BlockRows, phi: NystroemMap, errors: _ErrorsFromFeatures) -> np.ndarray:
-    """Return the leave-one-out errors of a block, of shape (n_rows, n_alphas, n_targets)."""
-    parts = [
-        errors.leave_one_out(F, rows.y[part], rows.weights[part])
-        for part, F in phi.blocks(rows.X, _STRIP_ROWS)
-    ]
-    return np.concatenate(parts)
+def _block_errors(
+    rows: BlockRows,
+    phi: NystroemMap,
+    kept: _KeptFeatures,
+    errors: _ErrorsFromFeatures,
+    step: int | None,
+) -> np.ndarray:
+    """Return the leave-one-out errors of a block, of shape (n_rows, n_alphas, n_targets).
+
+    Features that are not stored are computed for `step` rows at a time.
+    """
+    out = np.empty((len(rows.y), errors.inverse.shape[1], rows.y.shape[1]))
+
+    def strip(job: tuple[slice, np.ndarray]) -> None:
+        part, F = job
+        out[part] = errors.leave_one_out(F, rows.y[part], rows.weights[part])
+
+    for part, F in phi.blocks(rows.X, step) if kept is None else kept:
+        strips = slices(len(F), _STRIP_ROWS)
+        jobs = [(slice(part.start + s.start, part.start + s.stop), F[s]) for s in strips]
+        run_in_threads(strip, jobs, work=F.size * (F.shape[1] + 2.0 * out.shape[1]))
+    return out
 
 
 def _squared_errors(
     rows: BlockRows,
     phi: NystroemMap,
+    kept: _KeptFeatures,
     errors: _ErrorsFromFeatures,
     leave_one_out: bool,
-    kept: list[tuple[slice, np.ndarray]] | None,
 ) -> np.ndarray:
     """Return the weighted sum of squared errors of a block, for all alphas and targets."""
     total = np.zeros((errors.inverse.shape[1], rows.y.shape[1]))

@@ -31,7 +31,7 @@ from ..._core import (
     warn_caller,
 )
 from ...blocks import Blocks
-from ...gram import Landmarks, TiledGram, gram, working_bytes
+from ...gram import GramOperator, Landmarks, TiledGram, gram, working_bytes
 from ...kernels import Kernel, Precomputed
 from .._choose_solver import LINEAR, choose
 from .._report import Report, Status, worst_report
@@ -105,7 +105,7 @@ class ExactRidge(_RidgeProblem):
     report: Report | None = None
     _kept: dict[float, Any] = field(default_factory=dict, repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Omit the factorisations, which are large and can be recomputed.
         return {**self.__dict__, "_kept": {}, "log": None}
 
@@ -138,7 +138,7 @@ class ExactRidge(_RidgeProblem):
             errors[:, solution.columns] = solution.system.leave_one_out(solution.A)
         return errors
 
-    def inverse(self, columns: Any = None) -> np.ndarray:
+    def inverse(self, columns: np.ndarray | None = None) -> np.ndarray:
         """Return columns of the matrix P that maps targets to dual coefficients, a = P y.
 
         All targets must have the same alpha.
@@ -161,10 +161,8 @@ class ExactRidge(_RidgeProblem):
                 variance[np.ix_(rows, solution.columns)] -= explained[:, None]
             # The minimum of the objective J satisfies min J / alpha = (y - b)^T a.
             gap = self.Y[:, solution.columns] - solution.b
-            scale = np.einsum("ic,ic->c", gap, solution.A)
-            variance[:, solution.columns] *= np.maximum(scale, 0.0) / max(
-                1, len(self.Y) - self.intercept
-            )
+            scale = np.maximum(np.einsum("ic,ic->c", gap, solution.A), 0.0)
+            variance[:, solution.columns] *= scale / max(1, len(self.Y) - self.intercept)
         return np.maximum(variance, 0.0)
 
     @staticmethod
@@ -214,12 +212,12 @@ class ExactRidge(_RidgeProblem):
                 self._kept[alpha] = solution
             yield self._kept[alpha]
 
-    def _solve_alpha(self, K: Any, alpha: float, last: bool) -> _AlphaSolution:
+    def _solve_alpha(self, K: GramOperator, alpha: float, last: bool) -> _AlphaSolution:
         if self.log is not None:
             self.log(f"{self.chosen} of {K!r}, alpha = {alpha:g}")
         columns = np.flatnonzero(self.alphas == alpha)
         try:
-            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
+            return self._solve_system(K, alpha, columns, overwrite=last)
         except NotPositiveDefiniteError as why:
             if self.solver != "auto":
                 raise
@@ -229,10 +227,10 @@ class ExactRidge(_RidgeProblem):
             )
             self.chosen = LeastSquares()
             K = self._dense_gram(2) if last else K
-            return self._solve_system(self.chosen, K, alpha, columns, overwrite=last)
+            return self._solve_system(K, alpha, columns, overwrite=last)
 
     def _solve_system(
-        self, solver: Any, K: Any, alpha: float, columns: np.ndarray, overwrite: bool
+        self, K: GramOperator, alpha: float, columns: np.ndarray, overwrite: bool
     ) -> _AlphaSolution:
         sqrt_weights, shift = None, np.asarray(alpha)
         if self.weights is not None and hasattr(K, "scaled"):
@@ -245,38 +243,30 @@ class ExactRidge(_RidgeProblem):
                     f"sample_weight goes down to {self.weights.min():.3g}, and alpha / weight "
                     f"overflows; give such points a weight of 0, or use solver='cholesky'"
                 )
-        factor = solver.factorize(K, shift, overwrite=overwrite)
+        factor = self.chosen.factorize(K, shift, overwrite=overwrite)
         system = BorderedSystem(factor, sqrt_weights, intercept=self.intercept)
         Y, mean = self.Y[:, columns], np.zeros(len(columns))
         if self.intercept:  # centre the targets, because a large mean reduces the precision
             mean = np.average(Y, axis=0, weights=self.weights)
         A, b = system.solve(Y - mean)
-        return _AlphaSolution(columns, system, A, b + mean, isinstance(solver, LeastSquares))
+        return _AlphaSolution(columns, system, A, b + mean, isinstance(self.chosen, LeastSquares))
 
-    def _prepare_gram(self, n_alphas: int, workers: Blocks | None) -> Any:
+    def _prepare_gram(self, n_alphas: int, workers: Blocks | None) -> GramOperator:
         """Choose the solver, and return K in the form that the solver requires."""
         is_precomputed = isinstance(self.kernel, Precomputed)
         n, stored = length(self.X), None
         if is_precomputed:
             stored = gram(self.kernel, self.X, max_memory=self.max_memory)
         available = budget_in_bytes(self.max_memory) - self._tile_bytes(1)
-        self.chosen = choose(
-            LINEAR,
-            stored,
-            self.solver,
-            n=n,
-            kernel=self.kernel,
-            X=self.X,
-            columns=self.Y.shape[1],
-            max_memory=max(1, available),
-            **self.options,
-        )
+        size: dict[str, Any] = {"n": n, "kernel": self.kernel, "X": self.X}
+        size |= {"columns": self.Y.shape[1], "max_memory": max(1, available)}
+        self.chosen = choose(LINEAR, stored, self.solver, **size, **self.options)
         if is_precomputed or self.chosen.storage == "dense":
             return self._dense_gram(n_alphas, stored)
         options: dict[str, Any] = {"max_memory": self.max_memory, "workers": workers}
         return gram(self.kernel, self.X, storage="tiled", **options)
 
-    def _dense_gram(self, n_alphas: int, stored: Any = None) -> Any:
+    def _dense_gram(self, n_alphas: int, stored: Any = None) -> GramOperator:
         """Return S K S as a `DenseGram`, with S = diag(sqrt(weights))."""
         # Cholesky overwrites K.  A second array is needed for eigenvectors, or to keep K for
         # the next alpha.
@@ -352,12 +342,12 @@ class LandmarkRidge(_RidgeProblem):
     log: Callable[[str], None] | None = None
     chosen: str = "nystroem"
     report: Report | None = None
-    points: Any = None
-    among: Any = None
+    points: Points = None
+    among: Points = None
     _path: NystroemPath | None = None
     _n: int = 0
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "log": None}
 
     def path(self) -> NystroemPath:
@@ -374,15 +364,9 @@ class LandmarkRidge(_RidgeProblem):
         phi = self.landmarks.map(self.kernel, self.X if self.among is None else self.among)
         if self.log is not None:
             self.log(f"features by {phi!r}")
-        return NystroemPath(
-            phi,
-            self.X,
-            self.Y,
-            self.weights,
-            intercept=self.intercept,
-            max_memory=self.max_memory,
-            log=self.log,
-        )
+        options: dict[str, Any] = {"max_memory": self.max_memory, "log": self.log}
+        data = self.X, self.Y, self.weights
+        return NystroemPath(phi, *data, intercept=self.intercept, **options)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients of the landmarks, shape (m, q), and intercepts, shape (q,)."""

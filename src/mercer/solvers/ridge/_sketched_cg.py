@@ -24,10 +24,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     Points,
+    ProgressCallback,
     Stopwatch,
     as_csr,
     check_budget,
@@ -39,7 +41,7 @@ from ..._core import (
 )
 from ..._core.linalg import cho_solve, lapack, solve_triangular
 from ...gram import Landmarks, NystroemMap
-from ...kernels import as_index_kernel
+from ...kernels import Kernel, as_index_kernel
 from .._report import Report, Status, status_of
 from ..linear import (
     check_stopping_criteria,
@@ -113,15 +115,15 @@ class Krill:
 
     def regress(
         self,
-        kernel: Any,
+        kernel: Kernel,
         X: Points,
         Y: np.ndarray,
         shift: float,
         weights: np.ndarray | None = None,
         *,
         n_threads: int | None = None,
-        log: Callable[[str], None] | None = None,
-    ) -> tuple[Any, np.ndarray, Report]:
+        log: ProgressCallback | None = None,
+    ) -> tuple[Points, np.ndarray, Report]:
         """Solve the ridge regression; return the landmarks, their coefficients and the report.
 
         Parameters
@@ -157,9 +159,8 @@ class Krill:
         check_budget(self.workspace(n), self.max_memory, f"a fit on {m} landmarks")
         phi = self._landmark_choice.map(kernel, X, n_threads)
         if not len(phi):  # no landmark is left, because k(s, s) = 0 for all of them
-            report = Report(
-                repr(self), Status.APPROXIMATE, message="k(s, s) = 0 for every landmark, so f = 0"
-            )
+            message = "k(s, s) = 0 for every landmark, so f = 0"
+            report = Report(repr(self), Status.APPROXIMATE, message=message)
             return phi.points, np.zeros((0, *np.shape(Y)[1:])), report
         passes = _Passes(phi, X, weights, n_threads)
         with one_blas_thread:  # results are then identical for any number of threads
@@ -186,16 +187,10 @@ class Krill:
         remarks = ", ".join([f"{len(phi)} landmarks", *phi.report_remarks])
         status, message = iteration_status(result, residual, self.tol, remarks)
         status, message = status_of(status, message, residual, self.tol)
-        norms = np.linalg.norm(result.gap, axis=0)
-        report = Report(
-            repr(self),
-            status,
-            result.n_iter,
-            residual,
-            watch.seconds,
-            message,
-            {"function": float(np.ldexp(norms, exponents).max(initial=0.0)) / shift},
-        )
+        norms = np.ldexp(np.linalg.norm(result.gap, axis=0), exponents)
+        bounds = {"function": float(norms.max(initial=0.0)) / shift}
+        outcome = (status, result.n_iter, residual, watch.seconds, message)
+        report = Report(repr(self), *outcome, bounds)
         if status is not Status.CONVERGED:
             warn_caller(
                 f"Krill did not converge: {message}. The usual cause is a shift that is tiny "
@@ -231,7 +226,7 @@ class _Passes:
         """Return F^T U Y."""
         return self._sum(lambda rows, T: Y[rows])
 
-    def sketch(self, rng: Any) -> np.ndarray:
+    def sketch(self, rng: np.random.Generator) -> np.ndarray:
         """Return the sketch Phi U^1/2 F with a random sign matrix Phi; for n <= 4 m, U^1/2 F."""
         m, n = len(self.phi), len(self.weights)
         dimension = min(_SKETCH_ROWS_PER_LANDMARK * m, n)
@@ -246,9 +241,8 @@ class _Passes:
         return np.asarray(self._solve(B.T, trans="N").T)
 
     def _solve(self, V: np.ndarray, trans: str) -> np.ndarray:
-        return np.asarray(
-            solve_triangular(self.phi.factor, V, trans=trans, lower=True, check_finite=False)
-        )
+        L = self.phi.factor
+        return np.asarray(solve_triangular(L, V, trans=trans, lower=True, check_finite=False))
 
     def _sum(self, values: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
         """Return F^T U V, where V is computed in blocks of rows.
@@ -262,13 +256,12 @@ class _Passes:
             self.phi._fill(self.X, rows, T, whiten=False)
             return T.T @ (self.weights[rows, None] * values(rows, T))
 
-        total = ordered_sum(
-            partial_sum, strips, _SUM_GROUPS, self.n_threads, self.phi._work(len(self.weights))
-        )
+        work = self.phi._work(len(self.weights))
+        total = ordered_sum(partial_sum, strips, _SUM_GROUPS, self.n_threads, work)
         return self._solve(total, trans="N")
 
 
-def _embedding(rng: Any, rows: int, points: int) -> Any:
+def _embedding(rng: np.random.Generator, rows: int, points: int) -> sp.csr_array:
     """Return a sparse random sign matrix of shape (rows, points).
 
     Each column has 8 entries +-1/sqrt(8), or fewer if there are fewer rows.
@@ -282,7 +275,9 @@ def _embedding(rng: Any, rows: int, points: int) -> Any:
     return sp.csc_array((signs.ravel(), index.ravel(), starts), shape=(rows, points)).tocsr()
 
 
-def _check(Y: Any, weights: Any, shift: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _check(
+    Y: ArrayLike, weights: ArrayLike | None, shift: float, n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Validate the input; return the targets as a 2-D array, and the weights."""
     Y = np.asarray(Y, dtype=float)
     if Y.ndim not in (1, 2) or len(Y) != n:

@@ -13,9 +13,10 @@ tridiagonal decomposition takes fewer operations, about half of them in matrix p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
@@ -25,6 +26,8 @@ from ..._core.linalg import lapack
 from ...gram import GramOperator
 from ..linear import gram_to_array
 
+# The shifts m, as a list or an array.
+Shifts: TypeAlias = Sequence[float] | np.ndarray
 _SWEEP_ROWS = 256  # rows of Q per parallel task; with up to 30 shifts they fit into the cache
 
 
@@ -96,23 +99,23 @@ class Tridiagonal:
         """The eigenvalues of K in ascending order."""
         return np.asarray(eigvalsh_tridiagonal(self.diagonal, self.off_diagonal[: len(self) - 1]))
 
-    def usable(self, shifts: Any) -> np.ndarray:
+    def usable(self, shifts: Shifts) -> np.ndarray:
         """Return, for each shift m, whether K + m I is numerically positive definite."""
         lowest, highest = self.eigenvalues[0], np.abs(self.eigenvalues).max()
         floor = len(self) * np.finfo(float).eps * highest
         return np.array([lowest + m > floor for m in shifts])
 
-    def logdet(self, shifts: Any) -> np.ndarray:
+    def logdet(self, shifts: Shifts) -> np.ndarray:
         """Return log det (K + m I) for each shift m."""
         return np.array([np.log(self._factor(m)[0]).sum() for m in shifts])
 
-    def inverse_trace(self, shifts: Any) -> np.ndarray:
+    def inverse_trace(self, shifts: Shifts) -> np.ndarray:
         """Return tr (K + m I)^-1 for each shift m."""
         return np.array([np.sum(1.0 / (self.eigenvalues + m)) for m in shifts])
 
     # ------------------------------------------------------------------ vector results
 
-    def solve(self, Y: np.ndarray, shifts: Any) -> np.ndarray:
+    def solve(self, Y: np.ndarray, shifts: Shifts) -> np.ndarray:
         """Return (K + m I)^-1 Y for each shift m, of shape (n_shifts, n, n_columns)."""
         C = self.Q.T @ Y
         parts = [lapack.dpttrs(*self._factor(m), C)[0] for m in shifts]
@@ -127,7 +130,7 @@ class Tridiagonal:
         W[:-1] += off_diagonal * U[1:]
         return np.asarray(self.Q @ W)
 
-    def inverse_diagonal(self, shifts: Any, n_threads: int | None = None) -> np.ndarray:
+    def inverse_diagonal(self, shifts: Shifts, n_threads: int | None = None) -> np.ndarray:
         """Return the diagonal of (K + m I)^-1 for each shift m, of shape (n_shifts, n)."""
         n, factors = len(self), [self._factor(m) for m in shifts]
         D, L = (np.array(part) for part in zip(*factors, strict=True))
@@ -157,7 +160,7 @@ class Tridiagonal:
 
 
 @jit()
-def _sweep(Qt: Any, D: Any, L: Any, y: Any, total: Any) -> None:
+def _sweep(Qt: np.ndarray, D: np.ndarray, L: np.ndarray, y: np.ndarray, total: np.ndarray) -> None:
     """Add sum_k y_k^2 / D_jk to total_ji for each row i and shift j.
 
     This gives the diagonal of (K + m_j I)^-1 from K = Q T Q^T and T + m_j I = L_j D_j L_j^T.  The

@@ -172,9 +172,8 @@ def columnwise_correlations(
     """
     c = None if weights is None else weights / weights.sum()
     S, T = (A - np.average(A, axis=0, weights=c) for A in (S, T))
-    covariance, variance_s, variance_t = (
-        np.average(A, axis=0, weights=c) for A in (S * T, S * S, T * T)
-    )
+    moments = (np.average(A, axis=0, weights=c) for A in (S * T, S * S, T * T))
+    covariance, variance_s, variance_t = moments
     scale = np.sqrt(variance_s) * np.sqrt(variance_t)
     return np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
 

@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import (
+from .._core import (
     NotPositiveDefiniteError,
     Points,
     as_csr,
@@ -33,12 +33,12 @@ from ..._core import (
     not_finite_error,
     take,
 )
-from ..._core.linalg import lapack
-from ...kernels import Kernel, Prepared, expects_precomputed_rows
-from .._tiled import fill_gram
-from .._triangular_solve import multiply_triangular_rows, solve_triangular_rows
-from ..landmarks._pivoted_cholesky import residual_tolerances
+from .._core.linalg import lapack
+from ..kernels import Kernel, Prepared, expects_precomputed_rows
 from ._feature_map import FeatureMap
+from ._pivoted_cholesky import residual_tolerances
+from ._tiled import fill_gram
+from ._triangular_solve import multiply_triangular_rows, solve_triangular_rows
 
 _TILE_BYTES = 2**20  # bytes of kernel values evaluated at a time; fits the second-level cache
 _MAX_INVERSE_LANDMARKS = 600  # for more landmarks, solving with L is as fast as multiplying by L^-1

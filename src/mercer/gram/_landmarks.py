@@ -1,9 +1,10 @@
-"""Choose landmarks by k-means: centroids in R^d, or the data points nearest to them.
+"""Landmarks of a Nyström approximation: how many to choose, and by which method.
 
-The centroids minimise the mean squared distance from the points to their nearest landmark.  For a
-kernel that is a function of distances, centroids therefore tend to give a better approximation than
-the same number of data points (Zhang, Tsang & Kwok 2008).  A few iterations are enough.  They start
-from the pivots of RPCholesky, so that outliers and small clusters keep a landmark.
+The k-means methods choose centroids in R^d, or the data points nearest to them.  The centroids
+minimise the mean squared distance from the points to their nearest landmark.  For a kernel that is
+a function of distances, centroids therefore tend to give a better approximation than the same
+number of data points (Zhang, Tsang & Kwok 2008).  A few iterations are enough.  They start from the
+pivots of RPCholesky, so that outliers and small clusters keep a landmark.
 """
 
 from __future__ import annotations
@@ -14,25 +15,145 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import (
+from .._core import (
     Points,
     RandomState,
     as_csr,
     as_float64,
     as_generator,
+    as_vectors,
     entry_point,
+    is_count,
     length,
     one_blas_thread,
+    seeded_generator,
     slices,
     take,
 )
-from ...kernels import Kernel, Radial, Wrapper
+from ..kernels import Kernel, Radial, Wrapper
 from ._landmark_selection import (
     CANDIDATES_PER_LANDMARK,
     DEFAULT_CANDIDATES,
     choose_landmarks,
     choose_with_residual,
+    landmark_choice_bytes,
 )
+from ._nystroem_map import NystroemMap
+
+LANDMARK_METHODS = ("auto", "kmeans", "medoids", "rpcholesky", "uniform", "kmeans++", "leverage")
+DEFAULT_RANK = 1000  # default number of landmarks; time grows with its square, memory linearly
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Specification of the landmarks S of a Nyström approximation.
+
+    The approximation represents functions as linear combinations of k(s, .) for s in S.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Number of landmarks; 1000 by default, or all points if there are fewer.
+    method : str or points, default "auto"
+        "kmeans" (centroids, for a radial kernel on dense vectors), "medoids" (the points nearest
+        to the centroids), a method of `choose_landmarks`, or the landmarks themselves.  "auto" is
+        "kmeans" if that is possible, else "rpcholesky".
+    random_state : int, Generator, RandomState or None
+        Seed or source of random numbers; None means 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.kernels import RBF
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> Landmarks(20).map(RBF(), X)
+    <NystroemMap on 20 landmarks, RBF(length_scale=1.0)>
+    """
+
+    rank: int | None = None
+    method: Any = "auto"
+    random_state: Any = None
+
+    def __post_init__(self) -> None:
+        if self.rank is not None and not is_count(self.rank):
+            raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}")
+        if isinstance(self.method, str) and self.method not in LANDMARK_METHODS:
+            raise ValueError(
+                f"unknown landmark method {self.method!r}; choose one of "
+                f"{', '.join(map(repr, LANDMARK_METHODS))}, or pass the landmarks themselves"
+            )
+        if not isinstance(self.method, str) and not length(self.method):
+            raise ValueError("the landmarks that were passed are empty; pass at least one")
+
+    @property
+    def given(self) -> bool:
+        """Whether the user supplied the landmarks themselves instead of a method."""
+        return not isinstance(self.method, str)
+
+    def count(self, n: int) -> int:
+        """Return the number of landmarks for n points."""
+        if self.given:
+            return length(self.method)
+        return min(n, DEFAULT_RANK if self.rank is None else int(self.rank))
+
+    def require(self, n: int, instead: str = "pass the landmarks themselves") -> None:
+        """Raise an error if more landmarks are requested than there are points.
+
+        `instead` is an alternative that the error message suggests.
+        """
+        if not self.given and self.rank is not None and self.rank > n:
+            raise ValueError(
+                f"rank={self.rank} landmarks cannot be chosen among {n} points; request fewer, or "
+                f"{instead}"
+            )
+
+    def workspace(self, n: int) -> int:
+        """Return the bytes needed to choose the landmarks among n points."""
+        m = self.count(n)
+        needs_nothing = self.given or self.method == "uniform" or m == n
+        return 0 if needs_nothing else landmark_choice_bytes(n, m, dense=self.method == "medoids")
+
+    def draw(self, kernel: Kernel, X: Points, n_threads: int | None = None) -> Any:
+        """Return the user-supplied landmarks, or choose landmarks for the points X."""
+        return self.choose(kernel, X, n_threads)[0]
+
+    def choose(
+        self, kernel: Kernel, X: Points, n_threads: int | None = None
+    ) -> tuple[Any, np.ndarray | None]:
+        """Return the landmarks and their indices in X.
+
+        The indices are None if the landmarks are not points of X.
+        """
+        if self.given:
+            return self._validated_points(kernel, X), None
+        method, m = self.method, self.count(length(X))
+        if method == "auto":
+            method = "kmeans" if supports_kmeans_landmarks(kernel, X) else "rpcholesky"
+        rng = seeded_generator(self.random_state)
+        if method == "kmeans":
+            return kmeans_centroids(kernel, X, m, random_state=rng, n_threads=n_threads), None
+        if method == "medoids":
+            chosen = kmeans_medoids(kernel, X, m, random_state=rng, n_threads=n_threads)
+        else:
+            chosen = choose_landmarks(kernel, X, m, method, random_state=rng, n_threads=n_threads)
+        return take(as_csr(X), chosen), chosen
+
+    def map(self, kernel: Kernel, X: Points, n_threads: int | None = None) -> NystroemMap:
+        """Choose landmarks for the points X, and return their Nyström feature map."""
+        return NystroemMap.on(kernel, self.draw(kernel, X, n_threads), n_threads)
+
+    def _validated_points(self, kernel: Kernel, X: Points) -> Any:
+        """Return the user-supplied landmarks after validation."""
+        if not kernel.on_vectors:
+            return self.method
+        Z = as_float64(as_vectors(self.method, "landmarks"))
+        if Z.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"landmarks have {Z.shape[1]} columns, but X has {X.shape[1]}; both need the same "
+                f"features"
+            )
+        return Z
 
 
 @dataclass(frozen=True)
@@ -93,7 +214,7 @@ def kmeans_centroids(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._kmeans_landmarks import kmeans_centroids
+    >>> from mercer.gram._landmarks import kmeans_centroids
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [1.0], [10.0], [12.0]])
     >>> np.sort(kmeans_centroids(RBF(5.0), X, 2, random_state=0)[:, 0]).round(8)
@@ -132,7 +253,7 @@ def kmeans_medoids(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._kmeans_landmarks import kmeans_medoids
+    >>> from mercer.gram._landmarks import kmeans_medoids
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
     >>> np.sort(kmeans_medoids(RBF(5.0), X, 2, random_state=0))
@@ -141,11 +262,9 @@ def kmeans_medoids(
     scale, rng, n = _scale(kernel, X), as_generator(random_state), length(X)
     for minimum, per_landmark in _TUNING.medoid_candidates:
         n_candidates = max(minimum, per_landmark * m)
-        candidates = (
-            np.arange(n)
-            if n <= n_candidates
-            else np.sort(rng.choice(n, n_candidates, replace=False))
-        )
+        candidates = np.arange(n)
+        if n > n_candidates:
+            candidates = np.sort(rng.choice(n, n_candidates, replace=False))
         Y = as_float64(take(as_csr(X), candidates))
         pivots, residual = choose_with_residual(kernel, Y, m, rng, n_threads)
         if residual > _TUNING.large_residual or len(candidates) == n:

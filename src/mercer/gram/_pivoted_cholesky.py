@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..._core import (
+from .._core import (
     NotPositiveDefiniteError,
     RandomState,
     as_generator,
@@ -35,10 +35,10 @@ from ..._core import (
     run_in_threads,
     slices,
 )
-from .._distributed import DistributedGram
-from .._operator import GramOperator
-from .._tiled import TiledGram
-from .._triangular_solve import solve_triangular_rows
+from ._distributed import DistributedGram
+from ._operator import GramOperator
+from ._tiled import TiledGram
+from ._triangular_solve import solve_triangular_rows
 
 _STRIP_ROWS = 1024  # number of rows of F^T that one task processes
 # Limits for the number of points in a block of proposals.  Larger blocks are faster in the BLAS,
@@ -255,9 +255,8 @@ class _SchurComplement:
         self.residual = np.array(diagonal, dtype=np.float64)
         self.largest = float(np.abs(self.residual).max(initial=0.0))
         # K and its diagonal may have been computed in different precisions.
-        floor, negative = np.maximum(
-            residual_tolerances(gram.dtype), residual_tolerances(diagonal.dtype)
-        )
+        tolerances = [residual_tolerances(dtype) for dtype in (gram.dtype, diagonal.dtype)]
+        floor, negative = np.max(tolerances, axis=0)
         self.floor, self.negative = floor * self.largest, -negative * self.largest
         self.target_trace = tol * float(self.residual.sum())
         self._check(0)
@@ -370,7 +369,7 @@ def sequential_rpcholesky(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._pivoted_cholesky import sequential_rpcholesky
+    >>> from mercer.gram._pivoted_cholesky import sequential_rpcholesky
     >>> K = np.diag([1.0, 0.0, 2.0])
     >>> pivots, residual = sequential_rpcholesky(K, 3, 1e-12, np.random.default_rng(0))
     >>> sorted(pivots.tolist()), residual.tolist()
@@ -397,9 +396,8 @@ def _draw_pivots(K: Any, uniforms: Any, floor: float, F: Any, residual: Any, piv
                 s, threshold = i, threshold - residual[i]
         for c in range(n):
             F[k, c] = K[s, c]
-        for i in range(
-            0, k - k % 4, 4
-        ):  # four rows at a time, so that F[k] is read and written less often
+        # four rows at a time, so that F[k] is read and written less often
+        for i in range(0, k - k % 4, 4):
             w0, w1, w2, w3 = F[i, s], F[i + 1, s], F[i + 2, s], F[i + 3, s]
             for c in range(n):
                 sums = w0 * F[i, c] + w1 * F[i + 1, c] + (w2 * F[i + 2, c] + w3 * F[i + 3, c])

@@ -1,6 +1,14 @@
-"""Eigensolvers based on LAPACK, ARPACK and randomised subspace iteration.
+"""Standard eigensolvers: LAPACK, ARPACK, randomised subspace iteration, and power iteration.
 
 They compute the leading eigenpairs (l, u) of a symmetric kernel matrix K, K u = l u.
+
+Power iteration with deflation (also called peeling) is the textbook method.  The step
+v <- K v / |K v| is repeated until v is an eigenvector.  The next eigenvector is then computed in
+the same way, orthogonal to those found so far.  K multiplies the component of v along the
+eigenvector u_i by its eigenvalue l_i, so the eigenvector of the largest eigenvalue dominates.  Each
+step reduces the error of v by the factor l_2 / l_1, and that of the eigenvalue by the square of
+this factor.  Textbook deflation subtracts l u u^T from K.  Here v is projected onto the complement
+of the earlier eigenvectors instead, so that their errors do not affect later ones.
 """
 
 from __future__ import annotations
@@ -14,12 +22,20 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import RandomState, Stopwatch, as_generator, entry_point, warn_caller
+from ..._core import (
+    ProgressCallback,
+    ProgressStep,
+    RandomState,
+    Stopwatch,
+    as_generator,
+    entry_point,
+    warn_caller,
+)
 from ..._core.linalg import eigh
 from .._cost_model import CACHE_BYTES, Cost
-from .._report import Status
+from .._report import Report, Status
 from ..linear import InPlaceSymmetric, gram_to_array
-from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, matrix_norms
+from ._eigenpairs import EigenPairs, assemble_eigenpairs, check_k, eigenvalue_rounding, matrix_norms
 
 # Maximum number of points for divide and conquer, which needs three extra n x n matrices.
 _MAX_DIVIDE_AND_CONQUER_POINTS = 500
@@ -58,12 +74,12 @@ class DenseEigen:
 
     def eigenpairs(
         self,
-        gram: Any,
+        gram: LinearOperator,
         k: int | None = None,
         *,
         overwrite: bool = False,
         keep: Callable[[np.ndarray], int] | None = None,
-        **_: Any,
+        **_: object,
     ) -> EigenPairs:
         """Return the k largest eigenpairs, all by default.
 
@@ -91,15 +107,10 @@ class DenseEigen:
         if keep is not None:
             k = keep(values[: -k - 1 : -1])
         following = float(values[-k - 1]) if k < n else -np.inf
+        values, vectors = values[len(values) - k :], vectors[:, vectors.shape[1] - k :]
+        report = Report(repr(self), Status.DIRECT)
         return assemble_eigenpairs(
-            repr(self),
-            K.times,
-            values[len(values) - k :],
-            vectors[:, vectors.shape[1] - k :],
-            norms=norms,
-            status=Status.DIRECT,
-            watch=watch,
-            following=following,
+            report, watch, K.times, norms, values, vectors, following=following
         )
 
 
@@ -166,7 +177,7 @@ class Arpack:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (2 * max(2 * k + 1, 20) + 2 * k)
 
-    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: object) -> EigenPairs:
         """Return the k largest eigenpairs, 1 <= k < n."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
@@ -199,16 +210,9 @@ class Arpack:
             # K maps a random vector to 0, so K is 0 and every vector is an eigenvector.
             values, vectors = np.zeros(k, dtype=gram.dtype), np.eye(n, k, dtype=gram.dtype)
             message, counted.products = "K is 0", 0
+        report = Report(repr(self), status, counted.products, message=message)
         return assemble_eigenpairs(
-            repr(self),
-            gram.dot,
-            values,
-            vectors,
-            norms=matrix_norms(gram),
-            status=status,
-            watch=watch,
-            n_iter=counted.products,
-            message=message,
+            *(report, watch, gram.dot, matrix_norms(gram), values, vectors),
             tol=max(self.tol, _ARPACK_ZERO_TOL),
             advice="the usual cause is that the entries of K are very small or large, because "
             "ARPACK uses absolute thresholds. Scale the kernel so that its values are about 1",
@@ -251,7 +255,7 @@ class RandomizedEigen:
         """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
         return 8 * n * (3 * (k + self.n_oversamples) + k)
 
-    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: Any) -> EigenPairs:
+    def eigenpairs(self, gram: LinearOperator, k: int | None = None, **_: object) -> EigenPairs:
         """Return approximations of the k eigenpairs of largest modulus, with their residuals."""
         watch, n = Stopwatch(), gram.shape[0]
         k = check_k(k, n)
@@ -269,19 +273,11 @@ class RandomizedEigen:
             vectors = Q @ inner
         chosen = np.sort(np.argsort(np.abs(values))[::-1][:k])
         values, vectors = values[chosen], vectors[:, chosen]
-        return assemble_eigenpairs(
-            repr(self),
-            gram.dot,
-            values,
-            vectors,
-            norms=matrix_norms(gram),
-            status=Status.APPROXIMATE,
-            watch=watch,
-            n_iter=steps + 2,
-        )
+        report = Report(repr(self), Status.APPROXIMATE, steps + 2)
+        return assemble_eigenpairs(report, watch, gram.dot, matrix_norms(gram), values, vectors)
 
 
-def _seed() -> dict[str, Any]:
+def _seed() -> dict[str, np.random.Generator]:
     """Return the arguments of `eigsh` that seed ARPACK's random restarts."""
     has_rng = "rng" in inspect.signature(eigsh).parameters  # added in SciPy 1.17
     return {"rng": np.random.default_rng(0)} if has_rng else {}
@@ -297,3 +293,109 @@ class _CountingOperator(LinearOperator):
     def _matvec(self, v: np.ndarray) -> np.ndarray:
         self.products += 1
         return self.inner @ v
+
+
+# Tolerance of the relative residual if tol = 0; eigenvalues are then accurate to rounding.
+_DEFAULT_TOL = 1e-8
+_ADVICE = (
+    "the usual cause is two eigenvalues that are close. Raise max_iter or tol, or use BlockKrylov"
+)
+
+
+@entry_point
+@dataclass(frozen=True)
+class PowerDeflation:
+    """Power iteration with deflation: O(n^2) operations per step, memory for k vectors.
+
+    Parameters
+    ----------
+    tol : float, default=0.0
+        Stop when the residual |A v - t v| of the eigenvalue t is at most tol |t|, or no larger than
+        rounding errors.  0 means 1e-8.
+    max_iter : int, optional
+        Maximum number of steps per eigenpair, 1000 by default.
+    random_state : int or None, default=None
+        Seed for the starting vectors.
+
+    Notes
+    -----
+    Each step is one product of A with a single vector, so the method needs many more passes over K
+    than `BlockKrylov`.  It is meant for teaching and comparison.
+
+    The method converges to the eigenvalue of largest *modulus*.  For a matrix that is not positive
+    semidefinite, this may be a negative eigenvalue.
+
+    Examples
+    --------
+    >>> from mercer.gram import gram
+    >>> from mercer.kernels import Linear
+    >>> from mercer.solvers import PowerDeflation
+    >>> K = gram(Linear(), [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> PowerDeflation(random_state=0).eigenpairs(K, 2).values.round(6)
+    array([9., 4.])
+    """
+
+    tol: float = 0.0
+    max_iter: int | None = None
+    random_state: RandomState = None
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the memory needed in addition to K for k eigenpairs of n points, in bytes."""
+        return 8 * n * (2 * k + 6)
+
+    def eigenpairs(
+        self,
+        gram: LinearOperator,
+        k: int | None = None,
+        *,
+        log: ProgressCallback | None = None,
+        **_: object,
+    ) -> EigenPairs:
+        """Return the k leading eigenpairs, computed one after the other."""
+        watch, n = Stopwatch(), gram.shape[0]
+        k = check_k(k, n)
+        rng, tol = as_generator(self.random_state), self.tol or _DEFAULT_TOL
+        max_iter = self.max_iter or 1000
+        U, largest, steps = np.empty((n, 0)), 0.0, 0
+        for j in range(k):
+            v = _deflate(rng.standard_normal(n), U)
+            steps_before, last_residual = steps, np.inf
+            for _step in range(max_iter):
+                w = _deflate(np.asarray(gram @ v, dtype=float), U, normalise=False)
+                steps += 1
+                t, norm = float(v @ w), float(np.linalg.norm(w))
+                residual = float(np.linalg.norm(w - t * v))
+                largest = max(largest, abs(t))
+                # Stop at tol / 2, because the final rotation mixes the residuals of equal
+                # eigenvalues.  If the residual is no larger than rounding errors, continue only
+                # while it still decreases; in a null space it is only noise, so stop at once.
+                floor = _residual_floor(gram, largest)
+                at_rounding = norm <= floor or (
+                    residual <= floor and not residual <= 0.9 * last_residual
+                )
+                if residual <= 0.5 * tol * abs(t) or at_rounding:
+                    break
+                v, last_residual = _deflate(w / norm, U), residual
+            if log is not None:
+                n_products = steps - steps_before
+                progress = f"{t:.6g} after {n_products} products, residual {residual:.1e}"
+                log(ProgressStep(f"component {j + 1}: {progress}"))
+            U = np.column_stack([U, v])
+        AU = np.asarray(gram @ U, dtype=float)
+        values, W = eigh(0.5 * (U.T @ AU + AU.T @ U))
+        report = Report(repr(self), Status.CONVERGED, steps)
+        found = (report, watch, gram.dot, matrix_norms(gram), values, U @ W)
+        return assemble_eigenpairs(*found, dtype=gram.dtype, tol=tol, advice=_ADVICE)
+
+
+def _deflate(v: np.ndarray, U: np.ndarray, normalise: bool = True) -> np.ndarray:
+    """Project v onto the orthogonal complement of span(U), and normalise the result."""
+    for _ in range(2):
+        v = v - U @ (U.T @ v)
+    return v / np.linalg.norm(v) if normalise else v
+
+
+def _residual_floor(gram: LinearOperator, largest: float) -> float:
+    """Return the residual norm |A v - t v| below which a residual is only rounding error."""
+    norm = gram.uncentred_norm if hasattr(gram, "uncentred_norm") else largest
+    return eigenvalue_rounding(gram.dtype, max(norm, largest))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._core import (
+from .._core import (
     NotPositiveDefiniteError,
     Points,
     RandomState,
@@ -38,9 +38,8 @@ from ..._core import (
     slices,
     take,
 )
-from ...kernels import Kernel, expects_precomputed_rows
-from .._operator import GramOperator
-from .._tiled import TiledGram
+from ..kernels import Kernel, expects_precomputed_rows
+from ._operator import GramOperator
 from ._pivoted_cholesky import (
     columns_of,
     residual_tolerances,
@@ -48,6 +47,7 @@ from ._pivoted_cholesky import (
     sample_by_rejection,
     sequential_rpcholesky,
 )
+from ._tiled import TiledGram
 
 # By default, m landmarks are chosen among max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * m)
 # points.  With more candidates, smaller clusters are found, but the kernel is evaluated more often.
@@ -195,16 +195,14 @@ def choose_with_residual(
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram.landmarks._landmark_selection import choose_with_residual
+    >>> from mercer.gram._landmark_selection import choose_with_residual
     >>> from mercer.kernels import RBF
     >>> X = np.array([[0.0], [0.0], [9.0], [9.0]])
     >>> choose_with_residual(RBF(), X, 2, np.random.default_rng(0))[1]
     0.0
     """
     diagonal = np.asarray(kernel.diag(X), dtype=float)
-    floor, negative = (
-        np.abs(diagonal).max() * fraction for fraction in residual_tolerances(np.float64)
-    )
+    floor, negative = np.abs(diagonal).max() * np.array(residual_tolerances(np.float64))
     pivots, residual = np.empty(0, dtype=np.intp), diagonal
     if len(residual) <= _MAX_DENSE_POINTS:
         pivots, residual = sequential_rpcholesky(kernel(X), m, floor, rng)
@@ -224,9 +222,8 @@ def _by_residual(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np
 def _by_distance(K: GramOperator, m: int, rng: Any, n_threads: int | None) -> np.ndarray:
     """Choose landmarks like the initial centres of k-means++, in feature space."""
     first = np.array([int(rng.random() * K.shape[0])], dtype=np.intp)
-    return np.concatenate(
-        [first, sample_by_rejection(_NearestLandmark(K, first, n_threads), m - 1, rng)]
-    )
+    density = _NearestLandmark(K, first, n_threads)
+    return np.concatenate([first, sample_by_rejection(density, m - 1, rng)])
 
 
 class _NearestLandmark:

@@ -1,1 +1,0 @@
-"""Feature maps phi such that phi(x)^T phi(z) approximates a kernel k(x, z)."""

@@ -1,1 +1,0 @@
-"""Selection of the landmark points on which low-rank approximations are built."""
