@@ -65,6 +65,8 @@ html_theme_options = {
 }
 html_sidebars = {"docs/index": []}
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+myst_dmath_allow_digits = False  # "$5 and $6" is not a formula
 
 nitpicky = True
 nitpick_ignore_regex = [
@@ -172,8 +174,8 @@ def rewrite_links(app, docname, source):
     """Redirect links to example scripts to the gallery, and link code that names an example."""
     if docname.startswith(("docs/gallery", "docs/api")):
         return
-    text = re.sub(r"\]\((?:\.\./)?examples/(\w+)\.py\)", r"](/docs/gallery/\1.rst)", source[0])
-    text = re.sub(r"\]\((?:\.\./)?examples/?\)", "](/docs/gallery/index.rst)", text)
+    text = re.sub(r"\]\((?:\.\./)*examples/(\w+)\.py\)", r"](/docs/gallery/\1.rst)", source[0])
+    text = re.sub(r"\]\((?:\.\./)*examples/?\)", "](/docs/gallery/index.rst)", text)
     text = re.sub(r"(?<!\[)`examples/(\w+)\.py`", r"[`examples/\1.py`](/docs/gallery/\1.rst)", text)
     source[0] = text
 
