@@ -82,6 +82,18 @@ def check_test_options(
     return int(n_permutations), _DEFAULT_RANK if rank is None else int(rank)
 
 
+@dataclass(frozen=True, eq=False)
+class PermutationTestResult:
+    """The fields that the results of all tests share; the subclasses document them."""
+
+    statistic: float
+    pvalue: float
+    method: str
+    estimator: str
+    n_permutations: int
+    smallest_pvalue: float
+
+
 # ---------------------------------------------------------------------- rearrangements
 
 
@@ -234,10 +246,10 @@ def are_chunked(X: object, Y: object) -> bool:
     return is_chunked(X)
 
 
-def pair_blocks(X: object, Y: object, method: str, methods: Sequence[str]) -> Blocks:
-    """Validate two chunked samples; return blocks that contain the rows of both.
+def pair_blocks(X: object, Y: object, method: str, methods: Sequence[str]) -> tuple[Blocks, str]:
+    """Validate two chunked samples; return blocks with the rows of both, and the method.
 
-    `methods` are the methods of the test that need only sums over blocks.
+    `methods` are the methods of the test that need only sums over blocks.  "auto" is "lowrank".
     """
     X, Y = as_blocks(X, "X"), as_blocks(Y, "Y")
     if X.ndim != 2 or Y.ndim != 2:
@@ -248,12 +260,12 @@ def pair_blocks(X: object, Y: object, method: str, methods: Sequence[str]) -> Bl
             f"X has {len(X)} rows in {len(X.sizes)} blocks, Y has {len(Y)} rows in "
             f"{len(Y.sizes)} blocks"
         )
-    if method not in methods:
+    if method not in ("auto", *methods):
         raise ValueError(
             f"samples in blocks support method={' and '.join(map(repr, methods))}; {method!r} "
             f"needs all pairs of points"
         )
-    return with_targets(X, Y)
+    return with_targets(X, Y), "lowrank" if method == "auto" else method
 
 
 def sample_of_blocks(

@@ -27,9 +27,16 @@ from ...blocks import BlockRows, Blocks
 from ...expansion import Expansion
 from ...gram import NystroemMap, memoise_if_affordable
 from ...kernels import Kernel, shifted_to_data
-from ._mmd import SplitSums, pair_terms
+from ._mean_discrepancies import (
+    SplitSums,
+    check_finite,
+    pair_terms,
+    recentred_gram,
+    relative_rounding,
+)
 from ._permutation_test import (
     OneBlock,
+    PermutationTestResult,
     Rearrangements,
     add_elementwise,
     are_chunked,
@@ -43,7 +50,6 @@ from ._permutation_test import (
     warn_if_level_unreachable,
     warn_if_rounding_dominates,
 )
-from ._recentring import check_finite, recentred_gram, relative_rounding
 from ._sample_validation import KernelSpec, check_count, pool_samples
 
 _METHODS = ("auto", "permutation", "lowrank", "linear")
@@ -54,7 +60,7 @@ _SIGNS_PER_BLOCK = 2**21  # number of random signs that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleResult:
+class TwoSampleResult(PermutationTestResult):
     """The result of `two_sample_test`.
 
     Attributes
@@ -98,12 +104,6 @@ class TwoSampleResult:
     (True, 'unbiased')
     """
 
-    statistic: float
-    pvalue: float
-    method: str
-    estimator: str
-    n_permutations: int
-    smallest_pvalue: float
     truncation: float
     rank: int | None
     kernel: Kernel
@@ -207,8 +207,7 @@ def two_sample_test(
     rng, min_points = seeded_generator(random_state), 4 if method == "linear" else 2
     blocks: Blocks | OneBlock
     if are_chunked(X, Y):
-        method = "lowrank" if method == "auto" else method
-        blocks = pair_blocks(X, Y, method, ("lowrank", "linear"))
+        blocks, method = pair_blocks(X, Y, method, ("lowrank", "linear"))
         if blocks.width != blocks.y.width:
             raise ValueError(
                 f"X has {blocks.width} columns and Y has {blocks.y.width}; both samples need the "
