@@ -50,8 +50,8 @@ from ...solvers.linear import mirror_lower_triangle
 from ._exact_likelihood import DenseObjective
 from ._exact_solve import (
     dense_matrix,
+    derivatives,
     fits_one_block,
-    symmetric_pullback,
     symmetric_tile,
 )
 from ._gp_objective import Theta
@@ -597,10 +597,7 @@ class LaplaceLikelihood(DenseObjective):
     def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
         kernel = self._kernel_at(theta)
         block: Any = kernel.linearise(self.X) if fits_one_block(kernel, self.X) else None
-        if block is None:
-            K = dense_matrix(kernel, self.X, self.max_memory)
-        else:
-            K = np.asarray(block.values, dtype=np.float64)
+        K = dense_matrix(kernel, self.X, self.max_memory, block)
         mode = self._find_mode(K)
         A = mode.slope
         U, R = mode.curvature.gradient_terms(K)
@@ -609,7 +606,7 @@ class LaplaceLikelihood(DenseObjective):
             outer = (A[rows] + U[rows]) @ A[cols].T + A[rows] @ U[cols].T
             return 0.5 * (outer - symmetric_tile(R, rows, cols))
 
-        return mode.value, symmetric_pullback(kernel, self.X, weights, block=block)
+        return mode.value, derivatives(kernel, self.X, weights, block=block)[0]
 
     def posterior(self, theta: Theta = None) -> Posterior:
         """Return the mean and covariance of f given the labels, by the Laplace approximation."""

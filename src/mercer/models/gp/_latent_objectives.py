@@ -340,9 +340,25 @@ class _LatentBoundTuning:
 _TUNING = _LatentBoundTuning()
 
 
+@dataclass(frozen=True, eq=False)
+class LatentObjective:
+    """Base class of the objectives of latent variable models, for `maximise`."""
+
+    kernel: Kernel
+    Y: np.ndarray
+    n_components: int
+
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    @property
+    def X(self) -> np.ndarray:
+        """The data Y; `maximise` needs only its number of rows."""
+        return self.Y
+
+
 @entry_point
 @dataclass(frozen=True, eq=False)
-class LatentLikelihood:
+class LatentLikelihood(LatentObjective):
     """Log likelihood of data Y as a function of latent points Z and theta, for the GPLVM.
 
         log p(Y | Z, theta) + log p(Z) = sum_c log N(y_c; 0, K(Z)) + sum_i log N(z_i; 0, I)
@@ -377,9 +393,6 @@ class LatentLikelihood:
     (-4.743, (4,))
     """
 
-    kernel: Kernel
-    Y: np.ndarray
-    n_components: int
     prior: bool = True
     max_memory: MemoryLimit = None
 
@@ -388,13 +401,6 @@ class LatentLikelihood:
         check_budget(
             8 * n * n * _N_SQUARE_ARRAYS, self.max_memory, f"a latent variable model of {n} points"
         )
-
-    capabilities: ClassVar[Capabilities] = Capabilities()
-
-    @property
-    def X(self) -> np.ndarray:
-        """The data Y; `maximise` needs only its number of rows."""
-        return self.Y
 
     @property
     def bounds(self) -> np.ndarray:
@@ -543,7 +549,7 @@ class _InducingSystem(NamedTuple):
 
 @entry_point
 @dataclass(frozen=True, eq=False)
-class LatentBound:
+class LatentBound(LatentObjective):
     """Lower bound on the log likelihood of the Bayesian GPLVM, with its gradient.
 
         log p(Y) >= F = sum_c <log N(y_c; f(X), s)> - KL(q || p)
@@ -588,18 +594,8 @@ class LatentBound:
     (-44.2, (48,))
     """
 
-    kernel: Kernel
-    Y: np.ndarray
-    n_components: int
     n_inducing: int
     n_threads: int | None = None
-
-    capabilities: ClassVar[Capabilities] = Capabilities()
-
-    @property
-    def X(self) -> np.ndarray:
-        """The data Y; `maximise` needs only its number of rows."""
-        return self.Y
 
     @property
     def _sizes(self) -> list[int]:

@@ -610,7 +610,7 @@ class _ThetaOptimiser:
             R[free] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(free, free)])).T
             u_bounds = np.tile([-_TUNING.max_deviations, _TUNING.max_deviations], (free.size, 1))
             options = {"gtol": _TUNING.scaled_gtol, "ftol": 1e-12}
-        to_theta, to_u = (_identity, _identity) if R is None else (R.__matmul__, R.T.__matmul__)
+        to_theta, to_u = (np.asarray,) * 2 if R is None else (R.__matmul__, R.T.__matmul__)
         start_value, cache = value, {start.tobytes(): (value, gradient)}
         best: list[Any] = [value, start, gradient]
         values: list[float] = []  # the value after each step
@@ -703,11 +703,6 @@ class _ThetaOptimiser:
     def _optimum(self, theta: np.ndarray, value: float, converged: bool, message: str) -> Optimum:
         """Return an `Optimum` with the number of evaluations so far."""
         return Optimum(theta, value, self.evaluations, converged, message)
-
-
-def _identity(u: np.ndarray) -> np.ndarray:
-    """Return u unchanged."""
-    return u
 
 
 def _describe_stop(message: str) -> str:

@@ -37,6 +37,7 @@ from ..._core import (
     check_budget,
     entry_point,
     format_bytes,
+    is_count,
     length,
     one_blas_thread,
     take,
@@ -49,7 +50,7 @@ from ...kernels import Prepared, node
 from ...solvers import Report, Status
 from ...solvers.linear import CGRecurrence, ShiftedLowRank, columnwise_dot
 from ._exact_likelihood import MarginalLikelihood
-from ._exact_solve import pullback_workspace, symmetric_pullback
+from ._exact_solve import derivatives, pullback_workspace
 from ._gp_objective import UNDEFINED, Capabilities, Objective, Theta
 from ._inducing_bound import (
     InducingBound,
@@ -320,12 +321,9 @@ class Solved(PosteriorKernel):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
-        _, v, _ = self._features(as_float64(X if Z is None else Z), _TUNING.gradient_tol)
-        prior_gradient = self.kernel.input_gradient(X, Z, W)
-        return prior_gradient - self.kernel.input_gradient(
-            X, self.points, (W @ v) * self.system.scale
-        )
+    def _point_weights(self, Z: Points, W: np.ndarray) -> np.ndarray:
+        _, v, _ = self._features(Z, _TUNING.gradient_tol)
+        return np.asarray((W @ v) * self.system.scale)
 
     # ------------------------------------------------------------------ equality and repr
 
@@ -436,8 +434,7 @@ class StochasticLikelihood(InducingPointObjective):
             ("max_iter", 1, ""),
         ):
             value = getattr(self, name)
-            is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not (is_integer and value >= minimum):
+            if not is_count(value, minimum):
                 raise ValueError(
                     f"{name} must be an integer of at least {minimum}{reason}, got {value!r}"
                 )
@@ -595,7 +592,9 @@ class StochasticLikelihood(InducingPointObjective):
         scale = 0.25 * q / self.probes
         left = np.hstack([0.5 * alpha, -scale * X, -scale * Y])
         right = np.hstack([alpha, Y, X])
-        total = symmetric_pullback(kernel, Q.X, lambda i, j: left[i] @ right[j].T, self.n_threads)
+        total, _ = derivatives(
+            kernel, Q.X, lambda i, j: left[i] @ right[j].T, n_threads=self.n_threads
+        )
 
         root = np.asfortranarray(np.tril(system.P._factor[0]))
         inverse = cho_solve((root, True), np.eye(len(root)))
