@@ -298,12 +298,8 @@ class MarginalLikelihood(ExactObjective):
         q = self.Y.shape[1]
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
-            tile = A[rows] @ A[cols].T
-            tile -= (
-                symmetric_tile(inverse, rows, cols)
-                if q == 1
-                else q * symmetric_tile(inverse, rows, cols)
-            )
+            tile, inverse_tile = A[rows] @ A[cols].T, symmetric_tile(inverse, rows, cols)
+            tile -= inverse_tile if q == 1 else q * inverse_tile
             tile *= 0.5
             return tile
 

@@ -160,12 +160,8 @@ def pullback_workspace(
     """
     if kernel is not None and not _has_tiled_derivatives(kernel):
         return 8 * n * n * (2 + 3 * kernel.theta.size)
-    return (
-        8
-        * _TILE_ARRAYS_PER_THREAD
-        * min(n, _TILE) ** 2
-        * min(check_threads(n_threads), -(-n // _TILE))
-    )
+    n_running = min(check_threads(n_threads), -(-n // _TILE))
+    return 8 * _TILE_ARRAYS_PER_THREAD * min(n, _TILE) ** 2 * n_running
 
 
 def _has_tiled_derivatives(kernel: Kernel) -> bool:

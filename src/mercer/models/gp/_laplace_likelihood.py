@@ -211,10 +211,8 @@ def expected_probability(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         x = np.linspace(-_LIKELIHOOD.normal_range, _LIKELIHOOD.normal_range, 2 * steps + 1)
         out[~wide] = _weighted_mean(expit, mean[~wide], sigma[~wide], x, np.exp(-0.5 * x**2))
     if wide.any():
-        nodes, scale = (
-            0.75 * np.arange(-_LIKELIHOOD.logistic_nodes, _LIKELIHOOD.logistic_nodes + 1),
-            1.0 / sigma[wide],
-        )
+        n_nodes, scale = _LIKELIHOOD.logistic_nodes, 1.0 / sigma[wide]
+        nodes = 0.75 * np.arange(-n_nodes, n_nodes + 1)
         density = expit(nodes) * expit(-nodes)
         out[wide] = _weighted_mean(ndtr, mean[wide] * scale, scale, nodes, density)
     # rounding errors must not move a probability to the wrong side of 0.5
@@ -614,15 +612,13 @@ class LaplaceLikelihood(DenseObjective):
         mode = self._find_mode(dense_matrix(kernel, self.X, self.max_memory))
         status = Status.CONVERGED if mode.converged else Status.NOT_CONVERGED
         if not mode.converged:
-            out_of_steps = mode.steps == self.max_iter
+            advice = "the kernel values are too large: try a smaller constant factor"
+            if mode.steps == self.max_iter:
+                advice = "increase max_iter_predict"
             warn_caller(
                 f"the posterior mode of f has not converged after {mode.steps} Newton steps: the "
                 f"relative difference between its coefficients and y - p is {mode.slack:.2e}; "
-                + (
-                    "increase max_iter_predict"
-                    if out_of_steps
-                    else "the kernel values are too large: try a smaller constant factor"
-                )
+                f"{advice}"
             )
         covariance = mode.curvature.covariance(kernel, self.X)
         report = Report(

@@ -145,9 +145,8 @@ class _RBFExpectations(Expectations):
         self.differences = z[self.a] - z[self.b]
         self.bumps = _GaussianBumps(z, self.squared_scales)
         self.pair_bumps = _GaussianBumps(0.5 * (z[self.a] + z[self.b]), 0.5 * self.squared_scales)
-        self.pair_factor = self.v**2 * np.exp(
-            -0.25 * np.sum(self.differences**2 / self.squared_scales, axis=1)
-        )
+        squared_distances = np.sum(self.differences**2 / self.squared_scales, axis=1)
+        self.pair_factor = self.v**2 * np.exp(-0.25 * squared_distances)
 
     def psi0(self, mu: np.ndarray, S: np.ndarray) -> np.ndarray:
         return np.full(len(mu), self.v)
@@ -165,28 +164,20 @@ class _RBFExpectations(Expectations):
         self, mu: np.ndarray, S: np.ndarray, g0: float, G1: np.ndarray, G2: np.ndarray
     ) -> PsiPullback:
         mu = mu - self.centre
-        psi1_terms = self.bumps.pullback_terms(mu, S, self.v * G1)
+        one = self.bumps.pullback_terms(mu, S, self.v * G1)  # the terms of psi1
         multiplicity = np.where(self.a == self.b, 1.0, 2.0)  # only pairs a <= b are stored
-        psi2_terms = self.pair_bumps.pullback_terms(
-            mu, S, multiplicity * self.pair_factor * G2[self.a, self.b]
-        )
-        rows = g0 * self.v + psi1_terms.total + psi2_terms.total
+        pair_weights = multiplicity * self.pair_factor * G2[self.a, self.b]
+        two = self.pair_bumps.pullback_terms(mu, S, pair_weights)  # the terms of psi2
+        D, h = self.differences, self.squared_scales
         pairs = np.zeros((2, *G2.shape, mu.shape[1]))
-        pairs[0][self.a, self.b] = 0.5 * psi2_terms.t
-        pairs[1][self.a, self.b] = (
-            -0.5 * psi2_terms.column_sums[:, None] * self.differences / self.squared_scales
-        )
-        Z = psi1_terms.t + (pairs[0] + pairs[1]).sum(axis=1) + (pairs[0] - pairs[1]).sum(axis=0)
-        on_scales = 2.0 * self.squared_scales * psi1_terms.h + self.squared_scales * psi2_terms.h
-        on_scales += 0.5 * (psi2_terms.column_sums @ self.differences**2) / self.squared_scales
-        on_variance = g0 * self.v * len(mu) + psi1_terms.total.sum() + 2.0 * psi2_terms.total.sum()
-        return PsiPullback(
-            rows,
-            psi1_terms.mu + psi2_terms.mu,
-            psi1_terms.S + psi2_terms.S,
-            Z,
-            np.append(on_scales, on_variance),
-        )
+        pairs[0][self.a, self.b] = 0.5 * two.t
+        pairs[1][self.a, self.b] = -0.5 * two.column_sums[:, None] * D / h
+        Z = one.t + (pairs[0] + pairs[1]).sum(axis=1) + (pairs[0] - pairs[1]).sum(axis=0)
+        on_scales = 2.0 * h * one.h + h * two.h
+        on_scales += 0.5 * (two.column_sums @ D**2) / h
+        on_variance = g0 * self.v * len(mu) + one.total.sum() + 2.0 * two.total.sum()
+        rows, theta = g0 * self.v + one.total + two.total, np.append(on_scales, on_variance)
+        return PsiPullback(rows, one.mu + two.mu, one.S + two.S, Z, theta)
 
 
 class _LinearExpectations(Expectations):
@@ -606,21 +597,16 @@ class LatentBound(LatentObjective):
     @property
     def bounds(self) -> np.ndarray:
         """The bounds of u: those of theta, and limits of log S and log s that avoid overflow."""
-        unbounded, log_range = [-np.inf, np.inf], [-30.0, 30.0]
-        parts = [[unbounded], [log_range], [unbounded], None, [[-200.0, 200.0]]]
-        return np.concatenate(
-            [
-                self.kernel.bounds if part is None else np.tile(part, (size, 1))
-                for size, part in zip(self._sizes, parts, strict=True)
-            ]
-        )
+        limits = [np.inf, 30.0, np.inf, np.nan, 200.0]
+        parts = [np.tile([-x, x], (n, 1)) for n, x in zip(self._sizes, limits, strict=True)]
+        parts[3] = self.kernel.bounds
+        return np.concatenate(parts)
 
     def joined(self, state: LatentState) -> np.ndarray:
         """Return the parameter vector u of a state."""
         mu, S, Z, kernel, noise = state
-        return np.concatenate(
-            [mu.ravel(), np.log(S).ravel(), Z.ravel(), kernel.theta, [np.log(noise)]]
-        )
+        log_S, log_s = np.log(S).ravel(), [np.log(noise)]
+        return np.concatenate([mu.ravel(), log_S, Z.ravel(), kernel.theta, log_s])
 
     def split(self, u: np.ndarray) -> LatentState:
         """Return the state that the parameter vector u describes."""
@@ -666,11 +652,8 @@ class LatentBound(LatentObjective):
 
     def workspace(self) -> int:
         """Return the memory of an optimisation, in bytes: vectors of L-BFGS, and blocks of rows."""
-        blocks = (
-            _TUNING.arrays_per_thread
-            * max(_TUNING.block_entries, self.n_inducing**2)
-            * check_threads(self.n_threads)
-        )
+        n_arrays = _TUNING.arrays_per_thread * check_threads(self.n_threads)
+        blocks = n_arrays * max(_TUNING.block_entries, self.n_inducing**2)
         return 8 * (_TUNING.optimiser_vectors * sum(self._sizes) + blocks)
 
     @property

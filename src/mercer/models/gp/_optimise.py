@@ -92,12 +92,9 @@ class QuadraticModel:
         for s, y in self.steps[-_TRUST_REGION.n_corrections :]:
             Bs = B @ s
             observed, predicted = s @ y, s @ Bs
-            if (
-                observed > _TRUST_REGION.min_curvature_ratio * predicted > 0.0
-                and not _TRUST_REGION.agreement_ratio * predicted
-                < observed
-                < predicted / _TRUST_REGION.agreement_ratio
-            ):
+            agreement = _TRUST_REGION.agreement_ratio
+            agrees = agreement * predicted < observed < predicted / agreement
+            if observed > _TRUST_REGION.min_curvature_ratio * predicted > 0.0 and not agrees:
                 B = B - np.outer(Bs, Bs) / predicted + np.outer(y, y) / observed
         return B
 
@@ -143,12 +140,9 @@ class QuadraticModel:
         if actual_gain < 0.25 * predicted_gain:
             # Shrink the radius to the maximum of the parabola through the values at both ends of
             # the step, but to no less than 0.1 and no more than 0.5 of the step.
-            linear_gain = g @ e
-            fraction = (
-                0.5 * linear_gain / (linear_gain - actual_gain)
-                if -np.inf < actual_gain < linear_gain
-                else 0.0
-            )
+            linear_gain, fraction = g @ e, 0.0
+            if -np.inf < actual_gain < linear_gain:
+                fraction = 0.5 * linear_gain / (linear_gain - actual_gain)
             self.radius = np.minimum(self.radius, min(max(fraction, 0.1), 0.5) * np.abs(s))
         elif actual_gain > 0.5 * predicted_gain:
             self.radius = np.minimum(_TRUST_REGION.max_step, 4.0 * self.radius)
@@ -351,11 +345,8 @@ def maximise(
         else:
             start = optimiser.follow_direction(start, subset_optimum.theta)
     best = optimiser.lbfgs(start, unit_step=first_step == "unit")
-    if (
-        first_step == "both"
-        and first_steps(objective)[1:]
-        and optimiser.on_bounds(best.theta).any()
-    ):
+    has_other_step = first_step == "both" and len(first_steps(objective)) > 1
+    if has_other_step and optimiser.on_bounds(best.theta).any():
         best = max(best, optimiser.lbfgs(start, unit_step=True), key=lambda end: end.value)
     return replace(best, evaluations=optimiser.evaluations)
 
@@ -365,11 +356,9 @@ def first_steps(objective: Any) -> tuple[str, ...]:
 
     With many observations, or if the values of the objective are estimates, only "unit" is used.
     """
-    is_small = (
-        length(objective.X) < _TUNING.many_observations
-        and not objective.capabilities.standard_error
-    )
-    return ("gradient", "unit") if is_small else ("unit",)
+    is_large = length(objective.X) >= _TUNING.many_observations
+    is_estimate = objective.capabilities.standard_error
+    return ("unit",) if is_large or is_estimate else ("gradient", "unit")
 
 
 def _start_from_subsets(
@@ -379,15 +368,12 @@ def _start_from_subsets(
     n = length(objective.X)
     order, theta = np.random.default_rng(seed).permutation(n), start
     for size in (n // 4, n // 2):
-        subset_optimiser = _ThetaOptimiser(
-            objective.subset(np.sort(order[:size])), bounds, max_iter
-        )
-        rough = (
-            subset_optimiser.lbfgs(theta, rough=True)
-            if size < n // 2
-            else subset_optimiser.newton(theta, _TUNING.rough_gain)
-        )
-        theta = subset_optimiser.move_off_bounds(rough.theta, start)
+        optimiser = _ThetaOptimiser(objective.subset(np.sort(order[:size])), bounds, max_iter)
+        if size < n // 2:
+            rough = optimiser.lbfgs(theta, rough=True)
+        else:
+            rough = optimiser.newton(theta, _TUNING.rough_gain)
+        theta = optimiser.move_off_bounds(rough.theta, start)
     return theta
 
 
@@ -446,11 +432,8 @@ class _ThetaOptimiser:
             up, down = (self.evaluate(theta + sign * step)[1] for sign in (1, -1))
             H[i] = (down - up) / (2.0 * _TUNING.difference_step)
         H = 0.5 * (H + H.T)
-        return (
-            H
-            if np.linalg.eigvalsh(H)[0] > _TUNING.min_curvature * length(self.objective.X)
-            else None
-        )
+        smallest = _TUNING.min_curvature * length(self.objective.X)
+        return H if np.linalg.eigvalsh(H)[0] > smallest else None
 
     def follow_direction(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return `end`, the optimum on a subset, if the gradient at `start` points to it.
@@ -531,9 +514,8 @@ class _ThetaOptimiser:
                 new_theta, value + model.min_useful_gain(moved, predicted_gain)
             )
             actual_gain = new_value - value
-            idle_steps = (
-                idle_steps + 1 if abs(actual_gain) <= _TUNING.idle_gain_factor * min_gain else 0
-            )
+            is_idle = abs(actual_gain) <= _TUNING.idle_gain_factor * min_gain
+            idle_steps = idle_steps + 1 if is_idle else 0
             previous_gain = predicted_gain if actual_gain > 0.5 * predicted_gain else 0.0
             if model.update(moved, gradient, new_gradient, actual_gain, predicted_gain):
                 theta, value, gradient, B = new_theta, new_value, new_gradient, new_B
@@ -600,10 +582,8 @@ class _ThetaOptimiser:
             scale = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if unit_step else 1.0
             options = {"gtol": _TUNING.gtol * scale, "ftol": _TUNING.ftol}
             if self.gain is not None:  # without bounds, L-BFGS limits its first step itself
-                scale, options = (
-                    1.0,
-                    {"gtol": _TUNING.gtol, "ftol": 0.0, "maxcor": _TUNING.lbfgs_memory},
-                )
+                scale = 1.0
+                options = {"gtol": _TUNING.gtol, "ftol": 0.0, "maxcor": _TUNING.lbfgs_memory}
         else:
             free, scale = np.arange(start.size) if fixed is None else np.flatnonzero(~fixed), 1.0
             R = np.zeros((start.size, free.size))
@@ -614,13 +594,9 @@ class _ThetaOptimiser:
         start_value, cache = value, {start.tobytes(): (value, gradient)}
         best: list[Any] = [value, start, gradient]
         values: list[float] = []  # the value after each step
-        min_gain = (
-            _TUNING.rough_gain
-            if rough
-            else -np.inf
-            if standard_error is None
-            else _TUNING.min_gain_in_errors * standard_error(start)
-        )
+        min_gain = _TUNING.rough_gain if rough else -np.inf
+        if standard_error is not None and not rough:
+            min_gain = _TUNING.min_gain_in_errors * standard_error(start)
 
         def negative_objective(u: np.ndarray) -> tuple[float, np.ndarray]:
             theta = self.clip_to_bounds(start + to_theta(u))
@@ -633,17 +609,14 @@ class _ThetaOptimiser:
         def gains_too_little() -> bool:
             if self.gain is None or H is not None or len(values) <= _TUNING.gain_window:
                 return False
-            return bool(
-                values[-1] - values[-1 - _TUNING.gain_window] < _TUNING.gain_window * self.gain
-            )
+            window = _TUNING.gain_window
+            return values[-1] - values[-1 - window] < window * self.gain
 
         def step(intermediate_result: Any) -> None:
             values.append(-float(intermediate_result.fun) / scale)
-            if gains_too_little():
-                raise StopIteration
-            if len(values) > 1 and values[-1] - values[-2] < min_gain:
-                raise StopIteration
-            if H is not None and self.on_bounds(best[1]).sum() > n_fixed:
+            gained_little = len(values) > 1 and values[-1] - values[-2] < min_gain
+            reached_bound = H is not None and self.on_bounds(best[1]).sum() > n_fixed
+            if gained_little or reached_bound or gains_too_little():
                 raise StopIteration
 
         result = minimize(
@@ -665,15 +638,13 @@ class _ThetaOptimiser:
         if gains_too_little():
             message = f"the last {_TUNING.gain_window} steps gained too little"
             return self._optimum(theta, value, True, message)
-        slope = np.abs(self.clip_to_bounds(theta + gradient) - theta).max(initial=0.0)
+        move = self.clip_to_bounds(theta + gradient) - theta
         converged, message = bool(result.success), _describe_stop(str(result.message))
-        if fixed is not None and np.any(fixed & (self.clip_to_bounds(theta + gradient) != theta)):
+        if fixed is not None and np.any(fixed & (move != 0.0)):
             return self.lbfgs(theta)  # the objective increases away from a bound
-        if (
-            converged
-            and standard_error is None
-            and slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
-        ):
+        slope = np.abs(move).max(initial=0.0)
+        is_steep = slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
+        if converged and is_steep and standard_error is None:
             # The objective is divided by the length of the initial gradient, so that a steep start
             # widens the tolerance for the gain; a restart from here narrows it.
             if value > start_value + _TUNING.min_restart_gain:

@@ -168,13 +168,9 @@ class Conditioned(PosteriorKernel):
         # With two arguments, the kernel treats all observations as different: K has no noise.
         K = self.kernel(self.points, self.points)
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
-        is_valid = lowest >= -1e-10 * np.abs(K).max()
-        return Properties.of(
-            inner,
-            "Schur complement, since L L^T >= K_SS",
-            0 if is_valid else None,
-            diagonal_bound=inner[0].diagonal_bound,
-        )
+        order = 0 if lowest >= -1e-10 * np.abs(K).max() else None
+        rule, bound = "Schur complement, since L L^T >= K_SS", inner[0].diagonal_bound
+        return Properties.of(inner, rule, order, diagonal_bound=bound)
 
     # ------------------------------------------------------------------ evaluation
 

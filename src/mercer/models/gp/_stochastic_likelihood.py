@@ -429,15 +429,13 @@ class StochasticLikelihood(InducingPointObjective):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        for name, minimum, reason in (
-            ("probes", 2, ", because a single probe has no standard error"),
-            ("max_iter", 1, ""),
-        ):
-            value = getattr(self, name)
-            if not is_count(value, minimum):
-                raise ValueError(
-                    f"{name} must be an integer of at least {minimum}{reason}, got {value!r}"
-                )
+        if not is_count(self.probes, 2):
+            raise ValueError(
+                f"probes must be an integer of at least 2, because a single probe has no standard "
+                f"error, got {self.probes!r}"
+            )
+        if not is_count(self.max_iter):
+            raise ValueError(f"max_iter must be an integer of at least 1, got {self.max_iter!r}")
         if not (isinstance(self.tol, Real) and 0.0 < self.tol < 1.0):
             raise ValueError(f"tol must be a number in (0, 1), got {self.tol!r}")
         super().__post_init__()
