@@ -22,6 +22,7 @@ from ._axes import (
     Style,
     check_components,
     diverging_styles,
+    draw_curve,
     draw_function,
     interpret_labels,
     legend_below,
@@ -299,9 +300,8 @@ def eigenfunctions(
     ['1: eigenvalue 22.08', '2: eigenvalue 21.65']
     """
     values = require_attribute(model, "eigenvalues_")
-    window = plane_window(
-        require_attribute(model, "X_fit_") if X is None else X, n_grid, "eigenfunctions"
-    )
+    points = require_attribute(model, "X_fit_") if X is None else X
+    window = plane_window(points, n_grid, "eigenfunctions")
     if components is None:
         components = range(min(8, len(values)))
     chosen = check_components(components, len(values))
@@ -497,12 +497,10 @@ def witness(
 def _line(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axes:
     """Plot the witness function in one dimension."""
     values, x = window.evaluate(f, "witness"), window.sides[0]
-    ax = new_axes(ax, (6.0, 4.0))
-    ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=1)
+    ax = draw_curve(new_axes(ax, (6.0, 4.0)), window, values, "witness", "witness")
     (red, _), (blue, _) = _sample_styles()
     for where, colour in ((values > 0, red), (values < 0, blue)):
         ax.fill_between(x, 0.0, values, where=where, interpolate=True, color=colour, alpha=0.2)
-    ax.plot(x, values, color="0.15", linewidth=2.0, label="witness")
     for c, (name, colour, height) in enumerate((("X", red, 0.05), ("Y", blue, 0.02))):
         sample = window.points[index == c, 0]
         # The marks are at a fixed height above the axis, which does not depend on the values.
@@ -511,9 +509,8 @@ def _line(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axe
         ax.plot(sample, np.full_like(sample, height), "|", color=colour, label=name, **marks)
     span = float(np.ptp(values)) or 1.0
     ax.set_ylim(values.min() - 0.18 * span, values.max() + 0.08 * span)  # leave space for the marks
-    ax.set(xlim=(x[0], x[-1]), xlabel="x", ylabel="witness")
     ax.legend(framealpha=0.85, edgecolor="none")
-    return open_frame(ax)
+    return ax
 
 
 def _plane(f: Any, window: PlotWindow, index: np.ndarray, ax: Axes | None) -> Axes:

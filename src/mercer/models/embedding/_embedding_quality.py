@@ -419,13 +419,8 @@ def _check_neighbors(n_neighbors: Any, n: int) -> Any:
     if n_neighbors is None:
         return min(_TUNING.n_neighbors, n - 2)
     neighbors = np.asarray(n_neighbors)
-    if (
-        neighbors.ndim > 1
-        or neighbors.dtype.kind not in "iu"
-        or not neighbors.size
-        or neighbors.min() < 1
-        or neighbors.max() > n - 2
-    ):
+    are_integers = neighbors.ndim <= 1 and neighbors.dtype.kind in "iu" and neighbors.size
+    if not are_integers or neighbors.min() < 1 or neighbors.max() > n - 2:
         raise ValueError(
             f"n_neighbors must be integers from 1 to {n - 2} (the number of points minus 2), "
             f"got {n_neighbors!r}"

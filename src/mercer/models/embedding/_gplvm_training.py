@@ -331,14 +331,9 @@ def fit_gplvm(
             f"the kernel matrix of {kernel} is not positive definite at the initial coordinates; "
             f"the usual cause is a kernel without noise: add White()"
         )
+    bounds, gain = likelihood.bounds, tol * Y.size
     result = maximise(
-        likelihood,
-        u,
-        likelihood.bounds,
-        first_step="unit",
-        log=log,
-        max_iter=max_iter,
-        gain=tol * Y.size,
+        likelihood, u, bounds, first_step="unit", log=log, max_iter=max_iter, gain=gain
     )
     Z, kernel = likelihood.split(result.theta)
     limits = f"max_iter={max_iter} or tol={tol:.1e}"
@@ -584,9 +579,8 @@ def fit_bayesian_gplvm(
     kernel = with_relevance(kernel, start.shape[1])
     bound = LatentBound(kernel, Y, start.shape[1], len(inducing))
     check_budget(bound.workspace(), max_memory, f"a Bayesian GPLVM of {len(Y)} points")
-    u = bound.joined(
-        LatentState(start, np.full_like(start, _TUNING.initial_variance), inducing, kernel, noise)
-    )
+    variances = np.full_like(start, _TUNING.initial_variance)
+    u = bound.joined(LatentState(start, variances, inducing, kernel, noise))
     bounds, gain = bound.bounds, tol * Y.size
     bounds_fixed_noise = bounds.copy()
     bounds_fixed_noise[-1] = u[-1]
@@ -600,11 +594,8 @@ def fit_bayesian_gplvm(
     result = maximise(bound, first_stage.theta, bounds, log=log, max_iter=steps, gain=gain)
     value = result.value - Y.size * float(np.log(unit))
     result = replace(result, value=value, evaluations=first_stage.evaluations + result.evaluations)
-    solver, limits = (
-        f"L-BFGS, {len(inducing)} inducing points",
-        f"max_iter={max_iter} or tol={tol:.1e}",
-    )
-    report = search_report(result, watch, solver, "bound", limits)
+    solver = f"L-BFGS, {len(inducing)} inducing points"
+    report = search_report(result, watch, solver, "bound", f"max_iter={max_iter} or tol={tol:.1e}")
     model = _build_model(bound, bound.split(result.theta), mean, unit)
     if not model.active.any():
         warn_caller(

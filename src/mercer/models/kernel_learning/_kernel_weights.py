@@ -151,11 +151,8 @@ def _alignf_weights(problem: WeightingProblem) -> np.ndarray:
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     values, Q = eigh(problem.products * scale * scale[:, None])
     significant = values > len(values) * 8 * _EPS * max(values[-1], 0.0)
-    root = np.sqrt(values[significant])
-    S, b = (
-        root[:, None] * Q[:, significant].T,
-        (Q[:, significant].T @ (scale * problem.with_target)) / root,
-    )
+    root, Q = np.sqrt(values[significant]), Q[:, significant]
+    S, b = root[:, None] * Q.T, (Q.T @ (scale * problem.with_target)) / root
     v, _ = nnls(S, b / max(np.abs(b).max(initial=0.0), 1e-300))
     return np.asarray(v * scale)
 
@@ -217,15 +214,13 @@ def _easymkl_weights(problem: WeightingProblem, ridge: float) -> np.ndarray:
             "use 'alignf', 'likelihood' or 'simplemkl'"
         )
     n, p = len(problem.Y), len(problem.kernels)
-    mixed = (
-        weighted_sum(problem.kernels, np.full(p, (1.0 - ridge) / p)).terms if ridge < 1.0 else ()
-    )
+    mixed = weighted_sum(problem.kernels, np.full(p, (1.0 - ridge) / p)).terms if ridge < 1 else ()
     rows = _kernel_rows(Sum((*mixed, _DiagonalKernel(ridge / problem.counts))), problem)
     solver, ones = BlockSMO(tol=1e-4 / n), np.ones(n)
     duals = [Dual.nu_classify(signs, ones, 2.0 / n) for signs in problem.signs.T]
     solutions = [solver.minimize(rows, dual) for dual in duals]
     _warn_if_not_converged(solutions)
-    return _squared_norms(problem, np.column_stack([s.coefficients for s in solutions]))
+    return _squared_norms(problem, solutions)
 
 
 def _simplemkl_weights(problem: WeightingProblem, C: float) -> np.ndarray:
@@ -258,9 +253,7 @@ def _simplemkl_weights(problem: WeightingProblem, C: float) -> np.ndarray:
         solutions = [BlockSMO().minimize(rows, dual) for dual in duals]
         del rows
         duals = [replace(d, start=s.variables) for d, s in zip(duals, solutions, strict=True)]
-        squared_norms = _squared_norms(
-            problem, np.column_stack([s.coefficients for s in solutions])
-        )
+        squared_norms = _squared_norms(problem, solutions)
         gap = 0.5 * float(squared_norms.max() - v @ squared_norms)
         objective = float(sum(s.report.certificate["dual"] for s in solutions))
         if gap <= _TUNING.relative_gap * abs(objective):
@@ -299,18 +292,16 @@ def _kernel_rows(kernel: Kernel, problem: WeightingProblem) -> KernelRows:
     return KernelRows(Precomputed(array), np.arange(len(array)), max_memory=problem.max_memory)
 
 
-def _squared_norms(problem: WeightingProblem, V: np.ndarray) -> np.ndarray:
-    """Return sum_j v_j^T K_k v_j over the columns v_j of V, for each kernel k.
+def _squared_norms(problem: WeightingProblem, solutions: list[DualSolution]) -> np.ndarray:
+    """Return sum_j v_j^T K_k v_j over the coefficients v_j of all solutions, for each kernel k.
 
     K_k is evaluated only on the points with a nonzero coefficient.
     """
+    V = np.column_stack([solution.coefficients for solution in solutions])
     support = np.flatnonzero(np.any(V != 0.0, axis=1))
-    points, A = take(problem.X, support), V[support]
-    squared_norms = [
-        np.sum(A * (gram(k, points, storage="tiled", max_memory=problem.max_memory) @ A))
-        for k in problem.kernels
-    ]
-    return np.maximum(squared_norms, 0.0)
+    points, A, budget = take(problem.X, support), V[support], problem.max_memory
+    grams = (gram(k, points, storage="tiled", max_memory=budget) for k in problem.kernels)
+    return np.maximum([np.sum(A * (K @ A)) for K in grams], 0.0)
 
 
 # ---------------------------------------------------------------------- marginal likelihood
@@ -331,20 +322,11 @@ def _marginal_likelihood_weights(problem: WeightingProblem) -> np.ndarray:
     c.  A constant mean is integrated out.  Class labels are one-hot encoded and treated as numbers.
     """
     p = len(problem.kernels)
-    kernel = weighted_sum(
-        [Fixed(k) for k in problem.kernels], np.full(p, _INITIAL_SIGNAL_TO_NOISE / p)
-    )
+    start = np.full(p, _INITIAL_SIGNAL_TO_NOISE / p)
+    kernel = weighted_sum([Fixed(k) for k in problem.kernels], start)
     noise = 0.0 if problem.weights is None else 1.0 / problem.weights
-    objective = RidgeCriterion(
-        kernel,
-        problem.X,
-        problem.Y,
-        noise,
-        problem.max_memory,
-        free=False,
-        intercept=True,
-        criterion="likelihood",
-    )
+    data = (kernel, problem.X, problem.Y, noise, problem.max_memory)
+    objective = RidgeCriterion(*data, free=False, intercept=True, criterion="likelihood")
     result = maximise(objective, objective.start, np.tile(np.log(_WEIGHT_BOUNDS), (p, 1)))
     if not result.converged:
         warn_caller(

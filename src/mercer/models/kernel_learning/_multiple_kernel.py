@@ -76,9 +76,9 @@ class KernelWeights:
     kernels: tuple[Kernel, ...]
     weights: np.ndarray
     sizes: np.ndarray
-    alignments: np.ndarray | None
-    alignment: float | None
-    alignment_of_average: float | None
+    alignments: np.ndarray | None = None
+    alignment: float | None = None
+    alignment_of_average: float | None = None
 
     @property
     def kernel(self) -> Sum:
@@ -267,33 +267,18 @@ class MultipleKernel(Kernel):
         if self.normalize:
             sizes = np.where(inner.sizes[:p] > 0, inner.sizes[:p], 1.0)
         if Y is None:
-            return KernelWeights(
-                self.method, self.kernels, np.full(p, 1.0 / p), sizes, None, None, None
-            )
+            return KernelWeights(self.method, self.kernels, np.full(p, 1.0 / p), sizes)
+        pairs = zip(kernels, sizes.tolist(), strict=True)
+        scaled = [k if s == 1.0 else (1.0 / s) * k for k, s in pairs]
+        products = inner.products[:p, :p] / np.outer(sizes, sizes)
+        with_target, norm2 = inner.products[:p, -1] / sizes, float(inner.products[-1, -1])
         problem = WeightingProblem(
-            [
-                k if s == 1.0 else (1.0 / s) * k
-                for k, s in zip(kernels, sizes.tolist(), strict=True)
-            ],
-            X,
-            Y,
-            weights,
-            inner.products[:p, :p] / np.outer(sizes, sizes),
-            inner.products[:p, -1] / sizes,
-            float(inner.products[-1, -1]),
-            self.max_memory,
+            scaled, X, Y, weights, products, with_target, norm2, self.max_memory
         )
         v = np.ones(1) if p == 1 else compute_weights(problem, self.method, self.ridge, self.C)
         v = v / v.sum()
-        return KernelWeights(
-            self.method,
-            self.kernels,
-            v,
-            sizes,
-            problem.alignments,
-            problem.alignment(v),
-            problem.alignment(np.ones(p)),
-        )
+        alignments = problem.alignments, problem.alignment(v), problem.alignment(np.ones(p))
+        return KernelWeights(self.method, self.kernels, v, sizes, *alignments)
 
     def _gram(self, i: int, X: Points, kernel: Kernel) -> GramOperator:
         try:

@@ -109,20 +109,18 @@ def repair_spectrum(
     u_j sqrt(l_j), with the new eigenvalue l_j; the same linear map is applied to new points.
     """
     eigenvalues = pairs.values.astype(float)
-    floor = rounding_floor(
-        eigenvalues, float(np.abs(eigenvalues).max(initial=0.0)), uncentred_trace
-    )
+    largest = float(np.abs(eigenvalues).max(initial=0.0))
+    floor = rounding_floor(eigenvalues, largest, uncentred_trace)
     if policy == "clip":
         repaired = np.maximum(eigenvalues, 0.0)
     elif policy == "flip":
         repaired = np.abs(eigenvalues)
     else:
-        lowest = min(0.0, float(eigenvalues.min(initial=0.0)))
+        lowest = float(eigenvalues.min(initial=0.0))
+        shift = -lowest if lowest < -floor else 0.0
         # Centring makes the constant vector an eigenvector with eigenvalue 0.  This eigenvalue is
         # not shifted, because the constant vector is not a direction of variance.
-        repaired = np.where(
-            np.abs(eigenvalues) > floor, eigenvalues - (lowest if lowest < -floor else 0.0), 0.0
-        )
+        repaired = np.where(np.abs(eigenvalues) > floor, eigenvalues + shift, 0.0)
     repaired[repaired < floor] = 0.0
     has_variance = (repaired > 0) & (np.abs(eigenvalues) > floor)
     score_factors = np.divide(
@@ -130,17 +128,10 @@ def repair_spectrum(
     )
     order = np.argsort(-repaired, kind="stable")
     values, residuals = repaired[order], pairs.residuals[order]
-    certificate = certify(
-        values, residuals, len(values), slack=pairs.certificate.slack, following=-np.inf
-    )
-    repaired_pairs = replace(
-        pairs,
-        values=values,
-        vectors=pairs.vectors[:, order],
-        residuals=residuals,
-        certificate=certificate,
-    )
-    return repaired_pairs, score_factors[order]
+    vectors, slack = pairs.vectors[:, order], pairs.certificate.slack
+    certificate = certify(values, residuals, len(values), slack=slack, following=-np.inf)
+    changed = {"values": values, "vectors": vectors, "residuals": residuals}
+    return replace(pairs, certificate=certificate, **changed), score_factors[order]
 
 
 def inverse_sqrt(values: np.ndarray) -> np.ndarray:
@@ -263,20 +254,14 @@ class ComponentSearch:
             residual = pairs.report.residual
             self.log(f"largest residual: {residual:.1e}, relative to the largest eigenvalue")
         components = self._exact_components(centred, pairs, X)
-        errors = components.reconstruction_errors(
-            centred.squared_distances(), np.asarray(components.scores)
-        )
-        weight = None if weights is None else float(weights.sum())
-        return ComponentSearchResult(components, solver, repr(K), weight, errors)
+        return _search_result(components, solver, repr(K), weights, centred.squared_distances())
 
     def _choose_solver_and_storage(self, kernel: Kernel, X: Points) -> tuple[Any, str]:
         """Return the eigensolver and the storage for the parameters and the memory budget."""
         spec, storage = self.eigen_solver, self.storage
         if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
-            candidates = [
-                option for option in self.plan(kernel, X).options if option.eigen_solver == spec
-            ]
-            storage = next((option.storage for option in candidates if option.fits), storage)
+            fitting = (option for option in self.plan(kernel, X).options if option.fits)
+            storage = next((o.storage for o in fitting if o.eigen_solver == spec), storage)
         if not (isinstance(spec, str) and spec == "auto"):
             return spec, storage
         is_small = length(X) <= _MAX_DENSE_POINTS and storage == "auto"
@@ -285,8 +270,12 @@ class ComponentSearch:
         chosen = self.plan(kernel, X).require()
         if not chosen.low_memory:
             return chosen.eigen_solver, chosen.storage
-        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self._seed}
-        return replace(LOW_MEMORY_KRYLOV, **options), chosen.storage
+        return replace(LOW_MEMORY_KRYLOV, **self._iteration), chosen.storage
+
+    @property
+    def _iteration(self) -> dict[str, Any]:
+        """The options of iterative solvers."""
+        return {"tol": self.tol, "max_iter": self.max_iter, "random_state": self._seed}
 
     def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
         """Return the eigensolver for a name, or the user-supplied one."""
@@ -298,16 +287,8 @@ class ComponentSearch:
                 f"requested; the dense solver is used instead"
             )
             spec = "dense"
-        return choose(
-            EIGEN,
-            centred,
-            spec,
-            k=None if wanted == n else wanted,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_iter=self.iterated_power,
-            random_state=self._seed,
-        )
+        k = None if wanted == n else wanted
+        return choose(EIGEN, centred, spec, k=k, n_iter=self.iterated_power, **self._iteration)
 
     def _leading_pairs(self, centred: CentredGram, solver: Any, wanted: int | float) -> EigenPairs:
         """Return the requested leading eigenpairs.
@@ -327,12 +308,9 @@ class ComponentSearch:
         def n_kept(values: np.ndarray) -> int:
             k = n_components_for(values, centred.trace(), wanted) if wanted < 1 else len(values)
             uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
-            positive = (
-                int(np.sum(check_psd_eigenvalues(values, uncentred_trace) > 0))
-                if self.drop_zeros
-                else k
-            )
-            return max(1, min(k, positive))
+            if self.drop_zeros:
+                k = min(k, int(np.sum(check_psd_eigenvalues(values, uncentred_trace) > 0)))
+            return max(1, k)
 
         if wanted >= 1:
             return run(min(n, int(wanted)))
@@ -384,10 +362,8 @@ class ComponentSearch:
         """Compute the components from landmarks or random features."""
         solver, n = self._feature_solver(), length(X)
         self._check_rank(solver, X)
-        is_precomputed = isinstance(kernel, Precomputed)
-        needed = feature_solver_bytes(
-            solver, X, self._expected_components(n), self.n_components, is_precomputed
-        )
+        expected, is_precomputed = self._expected_components(n), isinstance(kernel, Precomputed)
+        needed = feature_solver_bytes(solver, X, expected, self.n_components, is_precomputed)
         check_budget(needed, self.max_memory, f"{solver} of {n} points")
         scale = np.ones(n) if weights is None else weights * (n / weights.sum())
         pairs = eigenpairs_of_points(
@@ -395,7 +371,7 @@ class ComponentSearch:
             kernel,
             X,
             lambda values, total: min(n, self._n_components(values, total)),
-            expected=self._expected_components(n),
+            expected=expected,
             weights=None if weights is None else scale,
             log=self.log,
         )
@@ -403,11 +379,8 @@ class ComponentSearch:
         if weights is not None:  # restore the original scale, so that later blocks can be added
             components = components.with_moments(pairs.basis.moments.times(weights.sum() / n))
         self._check_variance(components)
-        errors = components.reconstruction_errors(
-            pairs.basis.distances, np.asarray(components.scores)
-        )
-        weight = None if weights is None else float(weights.sum())
-        return ComponentSearchResult(components, solver, repr(pairs.basis.map), weight, errors)
+        basis = pairs.basis
+        return _search_result(components, solver, repr(basis.map), weights, basis.distances)
 
     def rank(self, n: int) -> int:
         """Return the number of landmarks or features for n points."""
@@ -491,6 +464,19 @@ class ComponentSearch:
     def _n_components(self, values: np.ndarray, total: float) -> int:
         """Return the number of components to keep, given the eigenvalues from all features."""
         return n_components_for(values, total, self.n_components)
+
+
+def _search_result(
+    components: Components,
+    solver: Any,
+    held: str,
+    weights: np.ndarray | None,
+    distances: np.ndarray,
+) -> ComponentSearchResult:
+    """Return the result, with the errors of training points at these `distances` from the mean."""
+    errors = components.reconstruction_errors(distances, np.asarray(components.scores))
+    weight = None if weights is None else float(weights.sum())
+    return ComponentSearchResult(components, solver, held, weight, errors)
 
 
 def same_feature_map(a: Any, b: Any) -> bool:

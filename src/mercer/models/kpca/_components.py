@@ -109,23 +109,13 @@ class Components:
         """
         S, vectors = centred.scale[:, None], pairs.vectors
         is_unweighted = bool(np.all(S == 1.0))  # S holds the square roots of the weights
-        coefficients, offset = centred.centre_expansion(
-            (vectors if is_unweighted else S * vectors) * score_factors
-        )
+        weighted = vectors if is_unweighted else S * vectors
+        coefficients, offset = centred.centre_expansion(weighted * score_factors)
         columns = np.column_stack([coefficients, centred.weights])
-        singular_values = np.sqrt(pairs.values)
-        return cls(
-            pairs.values,
-            pairs.vectors,
-            pairs.certificate,
-            pairs.report,
-            total,
-            centred.shape[0],
-            Expansion(centred.kernel, points, columns),
-            offset,
-            centred.grand_mean,
-            (vectors if is_unweighted else vectors / S) * singular_values,
-        )
+        f, n = Expansion(centred.kernel, points, columns), centred.shape[0]
+        scores = (vectors if is_unweighted else vectors / S) * np.sqrt(pairs.values)
+        solution = pairs.values, vectors, pairs.certificate, pairs.report
+        return cls(*solution, total, n, f, offset, centred.grand_mean, scores)
 
     @classmethod
     def from_features(
@@ -139,10 +129,12 @@ class Components:
         """
         phi, moments, axes, _ = pairs.basis
         total = float(np.trace(moments.comoment)) + moments.residual
-        uncentred_trace = total + moments.weight * float(moments.mean @ moments.mean)
-        is_zero = pairs.values < rounding_floor(
-            pairs.values, float(pairs.values.max(initial=0.0)), uncentred_trace
+        squared_mean = float(moments.mean @ moments.mean)
+        largest, uncentred_trace = (
+            pairs.values.max(initial=0.0),
+            total + moments.weight * squared_mean,
         )
+        is_zero = pairs.values < rounding_floor(pairs.values, float(largest), uncentred_trace)
         signs = np.ones(axes.shape[1])
         if isinstance(phi, NystroemMap):
             signs = canonical_signs(phi.factor @ axes - moments.mean @ axes)
@@ -164,22 +156,13 @@ class Components:
         else:
             kernel, points = phi.kernel, phi.points
             coefficients = phi.expansion_coefficients(columns)
-        scores = None
+        vectors = scores = None
         if scale is not None:
-            scores = pairs.vectors * np.sqrt(pairs.values) / scale[:, None]
-        return cls(
-            pairs.values,
-            None if scale is None else pairs.vectors,
-            pairs.certificate,
-            pairs.report,
-            total,
-            moments.rows,
-            Expansion(kernel, points, coefficients),
-            axes.T @ moments.mean,
-            float(moments.mean @ moments.mean),
-            scores,
-            pairs.basis,
-        )
+            vectors = pairs.vectors
+            scores = vectors * np.sqrt(pairs.values) / scale[:, None]
+        f, offset = Expansion(kernel, points, coefficients), axes.T @ moments.mean
+        solution = pairs.values, vectors, pairs.certificate, pairs.report
+        return cls(*solution, total, moments.rows, f, offset, squared_mean, scores, pairs.basis)
 
     @property
     def functions(self) -> Any:
@@ -342,36 +325,27 @@ def reduced_components(
     axes, mean = B[:, nonzero] / column_scales[nonzero], B[:, k]
     K_zz = gram(kernel, Z, storage="tiled")
     G, at_mean = np.hsplit(axes.T @ (K_zz @ np.column_stack([axes, mean])), [len(nonzero)])
-    errors, T = None, np.zeros((len(nonzero), k))
+    squared_mean, errors = float(mean @ (K_zz @ mean)), None
     if components.basis is None:
         values = gram(kernel, f.points, Z) @ np.column_stack([axes, mean])
         centred = values[:, :-1] - at_mean.T
         weights = components.rows * f.coefficients[:, k]
         ritz_values, T = _ritz(G, (weights[:, None] * centred).T @ centred, k)
+        distances = kernel.diag(f.points) - 2.0 * values[:, -1] + squared_mean
+        errors = Components.reconstruction_errors(distances, centred @ T)
     else:
         # With landmarks S, the covariance is that of the features L^-1 k_S(x), with L L^T = K_SS.
         moments = components.basis.moments
         F = components.basis.map.features(Z).T @ axes
-        ritz_values, T = _ritz(
-            G, components.rows / moments.weight * (F.T @ moments.comoment @ F), k
-        )
-    squared_mean = float(mean @ (K_zz @ mean))
-    if components.basis is None:
-        distances = kernel.diag(f.points) - 2.0 * values[:, -1] + squared_mean
-        errors = Components.reconstruction_errors(distances, centred @ T)
-    c = components.certificate
+        C = components.rows / moments.weight * (F.T @ moments.comoment @ F)
+        ritz_values, T = _ritz(G, C, k)
+    c, lower = components.certificate, np.minimum(ritz_values, components.certificate.lower)
     deviations = np.maximum(np.abs(c.upper - ritz_values), np.abs(ritz_values - c.lower))
     reduced = replace(
         components,
         values=ritz_values,
         vectors=None,
-        certificate=replace(
-            c,
-            lower=np.minimum(ritz_values, c.lower),
-            residuals=deviations,
-            sines=np.ones(k),
-            clusters=(),
-        ),
+        certificate=replace(c, lower=lower, residuals=deviations, sines=np.ones(k), clusters=()),
         expansion=Expansion(f.kernel, Z, np.column_stack([axes @ T, mean]), compressed.reduction),
         offset=T.T @ at_mean[:, 0],
         squared_mean=squared_mean,

@@ -374,13 +374,11 @@ def _block_sums(
 
     With one map, these are the features of the pooled points.
     """
-    return [
-        np.append(
-            K._sum_over_strips(lambda _, F: F.sum(axis=0)),
-            [K.residual_trace, K.diagonal().sum(), K.shape[0]],
-        )
-        for K in block_features(rows, maps, max_memory)
-    ]
+    sums = []
+    for K in block_features(rows, maps, max_memory):
+        total = K._sum_over_strips(lambda _, F: F.sum(axis=0))
+        sums.append(np.append(total, [K.residual_trace, K.diagonal().sum(), K.shape[0]]))
+    return sums
 
 
 def block_features(
