@@ -210,9 +210,8 @@ def _check_changed_parameters(laws: Laws, kernel: Kernel, X: Points) -> None:
             changed.append(kernel.set_params(**dict(zip(names, values, strict=True))))
         for moved in changed:
             fresh = parse_kernel(repr(moved), vocabulary(moved))
-            same = np.allclose(moved(X), fresh(X), rtol, 0.0) and np.allclose(
-                moved.diag(X), fresh.diag(X), rtol, 0.0
-            )
+            pairs = (moved(X), fresh(X)), (moved.diag(X), fresh.diag(X))
+            same = all(np.allclose(a, b, rtol, 0.0) for a, b in pairs)
             laws.require("fresh value", same, f"its values differ from those of a new {moved!r}")
 
 
@@ -306,13 +305,8 @@ def check_expansion(
     detail = f"|f(x)| exceeds |f| |k(x, .)| by {excess:.3g}"
     laws.require("Cauchy-Schwarz", excess <= 1e-6 * (size + root), detail)
     got, want = type(f).mean(kernel, points)(X), B.mean(axis=1, keepdims=True)
-    laws.require_close(
-        "mean",
-        got,
-        want,
-        "the mean expansion at X and the row means of k(X, points)",
-        np.abs(B).max(),
-    )
+    what = "the mean expansion at X and the row means of k(X, points)"
+    laws.require_close("mean", got, want, what, np.abs(B).max())
 
     random = np.random.default_rng(random_state).normal(size=(length(X), len(f)))
     g = type(f)(kernel, X, random)
@@ -385,8 +379,8 @@ def check_primal(expansion: Any, X: Points, *, rtol: float = 1e-9) -> None:
     """
     f, A = expansion, np.abs(expansion.coefficients)
     laws, p = Laws(f, rtol), f.to_primal()
-    size = float(np.max(np.abs(f.kernel(X, f.points)) @ A, initial=0.0))
-    energy = float(np.max(A.T @ np.abs(f.kernel(f.points)) @ A, initial=0.0))
+    size = _largest(np.abs(f.kernel(X, f.points)) @ A)
+    energy = _largest(A.T @ np.abs(f.kernel(f.points)) @ A)
     fx = f(X)
     laws.require_close("values", p(X), fx, "<w, phi(x)> and f(x)", size)
     laws.require_close("inner", p.inner(p), f.inner(f), "<w, w> and <f, f>", energy)

@@ -48,9 +48,8 @@ from ...kernels import (
 )
 
 _ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
-_MAX_EXPONENT = (
-    200  # points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow
-)
+# Points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow.
+_MAX_EXPONENT = 200
 _ENTRIES_PER_BLOCK = 2**17  # number of distances in a block of rows
 
 
@@ -250,7 +249,7 @@ class QualityMeasures:
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingQuality:
+class EmbeddingQuality(QualityMeasures):
     """The result of `embedding_quality`; entry K - 1 of a curve belongs to K neighbours.
 
     Attributes
@@ -287,12 +286,6 @@ class EmbeddingQuality:
     >>> worst = quality.rows[quality.points.trustworthiness.argmin()]  # the least trustworthy point
     """
 
-    trustworthiness: np.ndarray
-    continuity: np.ndarray
-    lcmc: np.ndarray
-    q_nx: np.ndarray
-    r_nx: np.ndarray
-    auc: float
     standard_error: QualityMeasures = field(repr=False)
     points: QualityMeasures = field(repr=False)
     rows: np.ndarray = field(repr=False)

@@ -400,20 +400,21 @@ def _minimise(
     """Return the local minima of the stress s that are reached from the coordinates `start`."""
     total_weight, coordinates = w.sum(axis=1), start.copy()
     min_step = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
+
+    def evaluate(z: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _stress_and_steps(z, delta[rows], Z, w[rows], total_weight[rows])
+
     moving = np.arange(len(coordinates))
-    value, g, step = _stress_and_steps(coordinates, delta, Z, w, total_weight)
+    value, g, step = evaluate(coordinates, moving)
     for _ in range(max_iter):
         if not len(moving):
             break
         trial = coordinates[moving] + step
-        parts = delta[moving], Z, w[moving], total_weight[moving]
-        trial_value, trial_g, trial_step = _stress_and_steps(trial, *parts)
+        trial_value, trial_g, trial_step = evaluate(trial, moving)
         increased = trial_value > value
         if increased.any():
             trial[increased] = coordinates[moving][increased] - g[increased]
-            retried = _stress_and_steps(
-                trial[increased], *(part if part is Z else part[increased] for part in parts)
-            )
+            retried = evaluate(trial[increased], moving[increased])
             trial_value[increased], trial_g[increased], trial_step[increased] = retried
         not_converged = np.linalg.norm(trial - coordinates[moving], axis=1) > min_step
         coordinates[moving] = trial

@@ -306,9 +306,8 @@ def _squared_norms(problem: WeightingProblem, solutions: list[DualSolution]) -> 
 
 # ---------------------------------------------------------------------- marginal likelihood
 
-_INITIAL_SIGNAL_TO_NOISE = (
-    10.0  # variance of f relative to the noise variance at the start of the search
-)
+# Variance of f relative to the noise variance at the start of the search.
+_INITIAL_SIGNAL_TO_NOISE = 10.0
 _WEIGHT_BOUNDS = (1e-4, 1e8)  # bounds of a weight, relative to the noise variance
 # A weight below this fraction of the largest is set to 0: such a weight was approaching its lower
 # bound.

@@ -130,11 +130,9 @@ class Components:
         phi, moments, axes, _ = pairs.basis
         total = float(np.trace(moments.comoment)) + moments.residual
         squared_mean = float(moments.mean @ moments.mean)
-        largest, uncentred_trace = (
-            pairs.values.max(initial=0.0),
-            total + moments.weight * squared_mean,
-        )
-        is_zero = pairs.values < rounding_floor(pairs.values, float(largest), uncentred_trace)
+        largest = float(pairs.values.max(initial=0.0))
+        uncentred_trace = total + moments.weight * squared_mean
+        is_zero = pairs.values < rounding_floor(pairs.values, largest, uncentred_trace)
         signs = np.ones(axes.shape[1])
         if isinstance(phi, NystroemMap):
             signs = canonical_signs(phi.factor @ axes - moments.mean @ axes)
