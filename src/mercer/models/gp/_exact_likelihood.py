@@ -27,7 +27,6 @@ the restricted likelihood, det C times 1^T u.)
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable as Function
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -50,6 +49,7 @@ from ...solvers import Report, Status, status_of, warn_inaccurate
 from ...solvers.linear import mirror_lower_triangle
 from ._exact_solve import (
     FactorizedCovariance,
+    TileWeights,
     fits_one_block,
     pullback_workspace,
     symmetric_tile,
@@ -293,7 +293,7 @@ class MarginalLikelihood(ExactObjective):
         value, weights = self._log_objective(system, A), self._weights(system.invert(), A)
         return value, system.derivatives(weights)[0]
 
-    def _weights(self, inverse: np.ndarray, A: np.ndarray) -> Function[[slice, slice], np.ndarray]:
+    def _weights(self, inverse: np.ndarray, A: np.ndarray) -> TileWeights:
         """Return a function that computes tiles of W = 1/2 (A A^T - q C^-1)."""
         q = self.Y.shape[1]
 
@@ -371,7 +371,7 @@ def _log_predictive(A: np.ndarray, g: np.ndarray) -> Criterion:
 
 def _criterion_weights(
     criterion: Criterion, A: np.ndarray, P: np.ndarray
-) -> tuple[Function[[slice, slice], np.ndarray], np.ndarray]:
+) -> tuple[TileWeights, np.ndarray]:
     """Return a function that computes tiles of W, and the diagonal of W (module docstring).
 
     P is C^-1, valid in its lower triangle.  It is overwritten.

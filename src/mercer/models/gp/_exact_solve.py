@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ...solvers.linear import InPlaceSymmetric, max_relative_residual
 _TILE = 512  # rows and columns of a tile; large enough to make the overhead per tile negligible
 _MAX_SINGLE_BLOCK_POINTS = _TILE  # for up to this many points, threads cost more than they save
 _TILE_ARRAYS_PER_THREAD = 8  # number of tile-sized arrays that a pullback needs in each thread
+
+# `weights(rows, cols)` returns a tile of a symmetric matrix W, on or above the diagonal.
+TileWeights: TypeAlias = Callable[[slice, slice], np.ndarray]
 
 
 class FactorizedCovariance:
@@ -54,13 +57,13 @@ class FactorizedCovariance:
         self,
         kernel: Kernel,
         X: Points,
-        noise: Any,
+        noise: float | np.ndarray,
         max_memory: MemoryLimit = None,
         *,
         single_block: bool = False,
     ) -> None:
         self.kernel, self.X = kernel, X
-        self._block: Any = kernel.linearise(X) if single_block else None
+        self._block = kernel.linearise(X) if single_block else None
         K = dense_matrix(kernel, X, max_memory, self._block)
         self._C = InPlaceSymmetric(K, noise)
         self.L, info = lapack.dpotrf(self._C.work, lower=1, clean=0, overwrite_a=1)
@@ -93,7 +96,7 @@ class FactorizedCovariance:
         return self.L
 
     def derivatives(
-        self, weights: Any, A: np.ndarray | None = None
+        self, weights: TileWeights, A: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return sum_ij W_ij dK_ij / d theta, and (dK / d theta) A if A is given.
 
@@ -143,7 +146,7 @@ def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
 
 
 @jit()
-def _mirror(A: Any) -> None:
+def _mirror(A: np.ndarray) -> None:
     """Copy the upper triangle of A to the lower one."""
     for i in range(1, A.shape[0]):
         for j in range(i):
@@ -172,7 +175,7 @@ def _has_tiled_derivatives(kernel: Kernel) -> bool:
 def derivatives(
     kernel: Kernel,
     X: Points,
-    weights: Any,
+    weights: TileWeights,
     A: np.ndarray | None = None,
     block: Any = None,
     n_threads: int | None = None,

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import helmert
@@ -594,7 +594,7 @@ class LaplaceLikelihood(DenseObjective):
 
     def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
         kernel = self._kernel_at(theta)
-        block: Any = kernel.linearise(self.X) if fits_one_block(kernel, self.X) else None
+        block = kernel.linearise(self.X) if fits_one_block(kernel, self.X) else None
         K = dense_matrix(kernel, self.X, self.max_memory, block)
         mode = self._find_mode(K)
         A = mode.slope
