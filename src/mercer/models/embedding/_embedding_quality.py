@@ -497,9 +497,8 @@ class _RankComparison:
         """Convert the losses for the neighbourhood sizes `self.K[which]` to quality measures."""
         T, C, Q = 1.0 - loss
         chance = self.K[which] / (self.n - 1)
-        return QualityMeasures(
-            T, C, Q - chance, Q, 1.0 - loss[2] * self.chance_factor[which], 1.0 - area
-        )
+        R = 1.0 - loss[2] * self.chance_factor[which]
+        return QualityMeasures(T, C, Q - chance, Q, R, 1.0 - area)
 
     def _errors(self, loss: np.ndarray, area: float) -> QualityMeasures:
         """Convert the standard errors of the losses to those of the measures."""
@@ -515,16 +514,14 @@ class _RankComparison:
         common neighbours (q_nx).  a_k is the rank in the data of the point with rank k in the
         embedding; b_k is the rank in the embedding of the point with rank k in the data.
         """
-        (by_data, rho), (by_embedding, r) = (
-            _ranked(d, own) for d in (data_distances, embedding_distances)
-        )
+        by_data, rho = _ranked(data_distances, own)
+        by_embedding, r = _ranked(embedding_distances, own)
         a, b = rho[by_embedding][1:-1], r[by_data][1:-1]
         k = np.arange(1, self.n - 1)
-        trust_loss, continuity_loss = _intrusion(a, b, k), _intrusion(b, a, k)
+        trust_loss = _intrusion(a, b, k) / self.max_loss
+        continuity_loss = _intrusion(b, a, k) / self.max_loss
         common = np.cumsum((a <= k) + (b < k).view("i1"), dtype=np.int64)
-        return np.stack(
-            [trust_loss / self.max_loss, continuity_loss / self.max_loss, 1.0 - common / k]
-        )
+        return np.stack([trust_loss, continuity_loss, 1.0 - common / k])
 
 
 def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:

@@ -240,9 +240,8 @@ def scale_to_unit_variance(Z: np.ndarray) -> np.ndarray:
     """
     Z = Z - Z.mean(axis=0)
     deviation = Z.std(axis=0)
-    return np.asarray(
-        Z / np.where(deviation > _CONSTANT_TOLERANCE * deviation.max(), deviation, 1.0)
-    )
+    varies = deviation > _CONSTANT_TOLERANCE * deviation.max()
+    return np.asarray(Z / np.where(varies, deviation, 1.0))
 
 
 @entry_point
@@ -519,10 +518,8 @@ def default_ard_kernel(X: np.ndarray, q: int) -> Kernel:
     Y = X - X.mean(axis=0)
     deviations = np.zeros(max(q, min(Y.shape)))
     deviations[: min(Y.shape)] = np.linalg.svd(Y, compute_uv=False)
-    scales = deviations[0] / np.maximum(
-        deviations[:q], deviations[0] / _TUNING.max_initial_length_scale
-    )
-    return 1.0 * RBF(scales)
+    smallest = deviations[0] / _TUNING.max_initial_length_scale
+    return 1.0 * RBF(deviations[0] / np.maximum(deviations[:q], smallest))
 
 
 @entry_point

@@ -171,9 +171,8 @@ class ExactObjective(DenseObjective):
         jitters = [rounding * 10.0**i for i in range(4)] if smallest_noise > 0.0 else []
         for jitter in (0.0, *jitters):
             try:
-                return FactorizedCovariance(
-                    kernel, self.X, self.noise + jitter, self.max_memory
-                ), jitter
+                noise = self.noise + jitter
+                return FactorizedCovariance(kernel, self.X, noise, self.max_memory), jitter
             except NotPositiveDefiniteError as error:
                 reason = error
         raise NotPositiveDefiniteError(

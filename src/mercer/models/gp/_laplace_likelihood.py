@@ -146,10 +146,8 @@ class LogisticCurvature:
 
     def covariance(self, kernel: Kernel, X: Points) -> Conditioned:
         """Return the covariance of f given the labels."""
-        factor = (
-            np.tril(self.L) / np.maximum(self.root, np.sqrt(_LIKELIHOOD.min_curvature))[:, None]
-        )
-        return Conditioned(kernel, X, factor)
+        root = np.maximum(self.root, np.sqrt(_LIKELIHOOD.min_curvature))
+        return Conditioned(kernel, X, np.tril(self.L) / root[:, None])
 
 
 def factorize_shifted(K: np.ndarray, root: np.ndarray, out: np.ndarray) -> np.ndarray:
@@ -422,11 +420,10 @@ class ClassCovariance:
 @cache
 def _normal_nodes(q: int) -> np.ndarray:
     """Return quasi-random normal vectors whose q coordinates sum to 0, from Sobol points."""
-    points = qmc.Sobol(
-        d=q - 1, scramble=True, bits=_LIKELIHOOD.sobol_bits, seed=np.random.default_rng(0)
-    )
+    bits, rng = _LIKELIHOOD.sobol_bits, np.random.default_rng(0)
+    points = qmc.Sobol(d=q - 1, scramble=True, bits=bits, seed=rng)
     # The shift avoids the point 0, whose normal quantile is infinite.
-    quantiles = points.random_base2(_LIKELIHOOD.log2_nodes) + 0.5 ** (_LIKELIHOOD.sobol_bits + 1)
+    quantiles = points.random_base2(_LIKELIHOOD.log2_nodes) + 0.5 ** (bits + 1)
     return np.asarray(ndtri(quantiles) @ helmert(q))
 
 

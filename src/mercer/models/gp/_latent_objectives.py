@@ -300,9 +300,8 @@ def expectations(kernel: Kernel, Z: np.ndarray) -> Expectations:
     >>> psi.psi1(mu, S).round(4)
     array([[0.5   , 0.4412]])
     """
-    return (
-        _RBFExpectations(kernel, Z) if isinstance(kernel, Scale) else _LinearExpectations(kernel, Z)
-    )
+    kind = _RBFExpectations if isinstance(kernel, Scale) else _LinearExpectations
+    return kind(kernel, Z)
 
 
 # Number of n x n arrays that a gradient needs: the covariance, the weights of its derivatives, and
@@ -455,9 +454,8 @@ class LatentState(NamedTuple):
     def permuted(self, order: Any) -> LatentState:
         """Return the same state with its latent dimensions in another order."""
         kernel = with_relevance(self.kernel, len(order), length_scales(self.kernel)[order])
-        return LatentState(
-            self.mu[:, order], self.S[:, order], self.Z[:, order], kernel, self.noise
-        )
+        mu, S, Z = (array[:, order] for array in (self.mu, self.S, self.Z))
+        return LatentState(mu, S, Z, kernel, self.noise)
 
 
 @entry_point
@@ -674,10 +672,8 @@ class LatentBound(LatentObjective):
 
         def block_sums(rows: slice) -> np.ndarray:
             projected = psi.psi1(mu[rows], S[rows]).T @ self.Y[rows]
-            psi2 = psi.psi2(mu[rows], S[rows])
-            return np.concatenate(
-                [projected.ravel(), psi2.ravel(), [psi.psi0(mu[rows], S[rows]).sum()]]
-            )
+            psi2, psi0 = psi.psi2(mu[rows], S[rows]), psi.psi0(mu[rows], S[rows])
+            return np.concatenate([projected.ravel(), psi2.ravel(), [psi0.sum()]])
 
         sums = ordered_sum(block_sums, self.blocks, _TUNING.groups, self.n_threads, self._work)
         P, psi2, psi0 = sums[: m * d].reshape(m, d), sums[m * d : -1].reshape(m, m), sums[-1]

@@ -106,9 +106,8 @@ class QuadraticModel:
         H = (V * np.maximum(w, _TRUST_REGION.min_relative_curvature * max(w[-1], 1.0))) @ V.T
         low, high = np.clip(self.bounds.T - theta, -self.radius, self.radius)
         e_low, e_high = self._to_model_step(low), self._to_model_step(high)
-        e = np.clip(
-            _maximise_in_box(H, g / scale, e_low * scale, e_high * scale) / scale, e_low, e_high
-        )
+        scaled = _maximise_in_box(H, g / scale, e_low * scale, e_high * scale)
+        e = np.clip(scaled / scale, e_low, e_high)
         d = np.where(self.noise_mask, np.log1p(np.where(self.noise_mask, e, 0.0)), e)
         return np.clip(d, low, high), float(g @ e - 0.5 * e @ B @ e)
 
@@ -328,9 +327,8 @@ def maximise(
     start = optimiser.clip_to_bounds(start)
     n = length(objective.X)
     if n >= _TUNING.many_observations and objective.capabilities.cheap_information:
-        best = optimiser.newton(
-            _start_from_subsets(objective, start, bounds, max_iter, seed), _TUNING.final_gain * n
-        )
+        start = _start_from_subsets(objective, start, bounds, max_iter, seed)
+        best = optimiser.newton(start, _TUNING.final_gain * n)
         return best if best.converged else optimiser.lbfgs(best.theta)
     if n >= _TUNING.many_observations and objective.capabilities.subset:
         rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
@@ -482,9 +480,8 @@ class _ThetaOptimiser:
         The iteration ends if no step is predicted to increase the objective by more than
         `min_gain`, or after `max_idle` successive steps with a negligible gain.
         """
-        model, full_radius_model = (
-            QuadraticModel(self.bounds, self.objective.noise_mask) for _ in range(2)
-        )
+        noise_mask = self.objective.noise_mask
+        model, full_radius_model = (QuadraticModel(self.bounds, noise_mask) for _ in range(2))
         theta = start
         value, gradient, B = self.evaluate_information(theta)
         previous_gain, idle_steps = 0.0, 0  # previous_gain is the predicted gain of the last step

@@ -157,9 +157,8 @@ class GramInnerProducts:
 def _approximate_offsets(K: GramOperator) -> np.ndarray:
     """Return r such that K - r 1^T - 1 r^T has mean 0 over a few evenly spaced points."""
     centres = np.unique(np.linspace(0, K.shape[0] - 1, _TUNING.n_centres).astype(int))
-    columns = np.concatenate(
-        [K.block(rows, centres) for rows in slices(K.shape[0], _TUNING.max_tile_size)]
-    )
+    strips = slices(K.shape[0], _TUNING.max_tile_size)
+    columns = np.concatenate([K.block(rows, centres) for rows in strips])
     r = columns.mean(axis=1, dtype=float)
     return np.asarray(r - 0.5 * r[centres].mean())
 

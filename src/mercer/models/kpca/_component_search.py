@@ -123,9 +123,8 @@ def repair_spectrum(
         repaired = np.where(np.abs(eigenvalues) > floor, eigenvalues + shift, 0.0)
     repaired[repaired < floor] = 0.0
     has_variance = (repaired > 0) & (np.abs(eigenvalues) > floor)
-    score_factors = np.divide(
-        np.sqrt(repaired), eigenvalues, out=np.zeros_like(repaired), where=has_variance
-    )
+    score_factors = np.zeros_like(repaired)
+    np.divide(np.sqrt(repaired), eigenvalues, out=score_factors, where=has_variance)
     order = np.argsort(-repaired, kind="stable")
     values, residuals = repaired[order], pairs.residuals[order]
     vectors, slack = pairs.vectors[:, order], pairs.certificate.slack
@@ -403,9 +402,8 @@ class ComponentSearch:
         scaled = moments.times(moments.rows / moments.weight)
         pairs = eigenpairs_of_moments(solver, phi, scaled, self._n_components)
         components = Components.from_features(pairs, None, drop_zeros=self.drop_zeros)
-        return ComponentSearchResult(
-            components.with_moments(moments), solver, repr(phi), moments.weight
-        )
+        components = components.with_moments(moments)
+        return ComponentSearchResult(components, solver, repr(phi), moments.weight)
 
     def _feature_solver(self) -> Any:
         """Return the eigensolver on landmarks or random features."""

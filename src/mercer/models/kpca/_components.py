@@ -216,9 +216,8 @@ class Components:
         for first in range(0, len(scores), rows):
             block = slice(first, first + rows)
             block_start = None if start is None else take(start, block)
-            preimages.append(
-                self.decode(scores[block]).preimage(method, start=block_start, **options)
-            )
+            f = self.decode(scores[block])
+            preimages.append(f.preimage(method, start=block_start, **options))
         return concatenate_preimages(preimages)
 
     def contributions(self, X: np.ndarray) -> np.ndarray:

@@ -257,10 +257,8 @@ def mmd(
         return float(terms.mean())
     K = recentred_gram(memoise_if_affordable(kernel, m + n, max_memory), Z, max_memory)
     if weighted:
-        w = np.concatenate(
-            [_normalise_weights(x_weights, m, "x"), -_normalise_weights(y_weights, n, "y")]
-        )
-        return squared_norm(K, w)
+        u, v = _normalise_weights(x_weights, m, "x"), _normalise_weights(y_weights, n, "y")
+        return squared_norm(K, np.concatenate([u, -v]))
     sums = SplitSums.of(K, (np.arange(m + n) < m)[None], m)
     return float(sums.statistics(estimator)[0])
 
@@ -296,10 +294,8 @@ class SplitSums:
         KZ = np.asarray(K @ Z)
         sxx, sx = np.einsum("ij,ij->j", Z, KZ), KZ[:, -1] @ Z
         check_finite(sx, K.kernel)
-        sizes = (m, len(Z) - m)
-        return cls._of_products(
-            sxx, sx, K.diagonal() @ Z, entry_magnitudes(K) @ Z, sizes, K.kernel, K.dtype
-        )
+        d, e, sizes = K.diagonal() @ Z, entry_magnitudes(K) @ Z, (m, len(Z) - m)
+        return cls._of_products(sxx, sx, d, e, sizes, K.kernel, K.dtype)
 
     @classmethod
     def of_features(
@@ -537,6 +533,5 @@ def clip_biased_hsic(value: float, margin: float, estimator: str, *kernels: Kern
     """
     if estimator == "unbiased":
         return value
-    return float(
-        clip_negative(value, margin, "the squared norm of a covariance operator", *kernels)
-    )
+    quantity = "the squared norm of a covariance operator"
+    return float(clip_negative(value, margin, quantity, *kernels))

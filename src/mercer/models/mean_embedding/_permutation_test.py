@@ -284,9 +284,8 @@ def sample_of_blocks(
 
 def _sample_block(rows: BlockRows, count: int, pool: bool) -> list[np.ndarray]:
     X, Y = np.asarray(rows.X, dtype=float), np.asarray(rows.y, dtype=float)
-    return [
-        _rows_with_smallest_hash(count, A) for A in ([np.concatenate([X, Y])] if pool else [X, Y])
-    ]
+    samples = [np.concatenate([X, Y])] if pool else [X, Y]
+    return [_rows_with_smallest_hash(count, A) for A in samples]
 
 
 def _merge_samples(count: int, a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:

@@ -384,9 +384,8 @@ def thin(
     halvings = int(np.log2(n // m))
     parts = [rng.permutation(n)[: m * 2**halvings]]
     for _ in range(halvings):
-        parts = [
-            half for part in parts for half in _halve(mean.K, part, rng, _TUNING.delta / halvings)
-        ]
+        delta = _TUNING.delta / halvings
+        parts = [half for part in parts for half in _halve(mean.K, part, rng, delta)]
         if len(parts) > _TUNING.max_candidates:
             parts = sorted(parts, key=distance)[: _TUNING.max_candidates]
     parts.append(np.arange(m) * n // m)

@@ -306,9 +306,8 @@ def _split_statistics(
     # Swapping two samples of equal size does not change MMD^2, so that each value occurs twice
     # among all splits.
     smallest = (1 + (m == n and splits.is_complete)) / (1 + splits.count)
-    warn_if_level_unreachable(
-        smallest, f"there are {m} and {n} points, and {splits.count} permutations"
-    )
+    why = f"there are {m} and {n} points, and {splits.count} permutations"
+    warn_if_level_unreachable(smallest, why)
     warn_if_rounding_dominates(margin, values[1:])
     squared_distance = sums[0].biased[0]
     if estimator == "unbiased" and squared_distance < -100.0 * margin:
@@ -335,9 +334,8 @@ def _signed_statistics(
     signs = Rearrangements.of_signs(min(sizes) // 2, count, blocks.sizes, rng)
     sums, magnitude, pairs = blocks.reduce(_signed_sums, add_elementwise, kernel, signs)
     smallest = 1 / (1 + signs.count)
-    warn_if_level_unreachable(
-        smallest, f"there are {pairs:.0f} pairs, and {signs.count} rows of signs"
-    )
+    why = f"there are {pairs:.0f} pairs, and {signs.count} rows of signs"
+    warn_if_level_unreachable(smallest, why)
     return sums / pairs, relative_rounding(float) * float(magnitude / pairs), smallest
 
 
