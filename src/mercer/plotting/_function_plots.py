@@ -35,6 +35,8 @@ from ._axes import (
     window_around,
 )
 
+# --- Scatter plots of one or several embeddings.
+
 _MAX_WIDE_PANELS = 6  # up to this number of plots, there are three per row; otherwise, four
 _MAX_LARGE_MARKERS = 2000  # with more points, the markers are smaller
 
@@ -208,6 +210,8 @@ def _map_panels(count: int, figure: Any) -> Any:
         ax.set_axis_off()
     return panels[:count]
 
+
+# --- Plots of functions.
 
 _MAX_COLUMNS = 4  # maximum number of panels per row of a new figure
 _ITERATIVE_METHODS = ("fixed_point", "regularized", "gradient")  # methods of `Expansion.preimage`

@@ -248,6 +248,9 @@ def vocabulary(kernel: Kernel) -> dict[str, Any]:
     return names
 
 
+# --- Checks of expansions.
+
+
 def check_expansion(
     expansion: Any,
     X: Points,

@@ -47,6 +47,8 @@ from ...kernels import (
     shifted_to_data,
 )
 
+# --- Distances between points, in blocks of rows.
+
 _ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
 # Points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow.
 _MAX_EXPONENT = 200
@@ -195,6 +197,9 @@ def _check_finite(distances: np.ndarray, kernel: Kernel) -> np.ndarray:
     if not np.isfinite(distances.sum()):
         raise not_finite_error(kernel)
     return distances
+
+
+# --- Measures of quality.
 
 
 @dataclass(frozen=True)

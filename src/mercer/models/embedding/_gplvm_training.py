@@ -343,6 +343,9 @@ def fit_gplvm(
     return GPLVMResult(model, result.value, report)
 
 
+# --- The Bayesian GPLVM.
+
+
 @dataclass(frozen=True)
 class _BayesianGPLVMTuning:
     """Initial values, and limits of the searches for parameters and latent coordinates."""

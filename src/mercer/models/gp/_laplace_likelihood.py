@@ -48,14 +48,11 @@ from ...kernels import Kernel, prepare_pair
 from ...solvers import Report, Status
 from ...solvers.linear import mirror_lower_triangle
 from ._exact_likelihood import DenseObjective
-from ._exact_solve import (
-    dense_matrix,
-    derivatives,
-    fits_one_block,
-    symmetric_tile,
-)
+from ._exact_solve import dense_matrix, derivatives, fits_one_block, symmetric_tile
 from ._gp_objective import Theta
 from ._posterior import Conditioned, Posterior
+
+# --- Likelihoods of class labels: logistic and softmax.
 
 
 @dataclass(frozen=True)
@@ -468,6 +465,9 @@ def expected_softmax(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     for i in range(m):
         out[i] = softmax(mean[i] + nodes @ roots[i], axis=1).mean(axis=0)
     return out / out.sum(axis=1, keepdims=True)
+
+
+# --- The Laplace approximation.
 
 
 @dataclass(frozen=True)

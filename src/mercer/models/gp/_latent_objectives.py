@@ -43,6 +43,8 @@ from ._exact_solve import FactorizedCovariance
 from ._gp_objective import Capabilities
 from ._posterior import Conditioned
 
+# --- Psi statistics.
+
 
 class PsiPullback(NamedTuple):
     """Weighted sum of the psi statistics of each row, and derivatives of the total of all rows."""
@@ -303,6 +305,8 @@ def expectations(kernel: Kernel, Z: np.ndarray) -> Expectations:
     kind = _RBFExpectations if isinstance(kernel, Scale) else _LinearExpectations
     return kind(kernel, Z)
 
+
+# --- The GPLVM.
 
 # Number of n x n arrays that a gradient needs: the covariance, the weights of its derivatives, and
 # temporary arrays for the gradient in the points.

@@ -26,6 +26,8 @@ from scipy.optimize import minimize
 
 from ..._core import ProgressStep, check_choice, entry_point, length
 
+# --- Newton steps within the bounds and a trust region.
+
 
 @dataclass(frozen=True)
 class _TrustRegionTuning:
@@ -173,6 +175,9 @@ def _maximise_in_box(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.nda
             break
         free[np.argmax(multipliers)] = True  # free the variable whose release gains most
     return d
+
+
+# --- Searches for the optimum.
 
 
 @dataclass(frozen=True)

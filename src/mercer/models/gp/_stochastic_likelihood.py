@@ -62,6 +62,8 @@ from ._inducing_bound import (
 )
 from ._posterior import Posterior, PosteriorKernel
 
+# --- Preconditioned conjugate gradients, and the posterior that they give.
+
 
 @dataclass(frozen=True)
 class _CGPosteriorTuning:
@@ -338,6 +340,8 @@ class Solved(PosteriorKernel):
     def __repr__(self) -> str:
         return f"<{self}>"
 
+
+# --- The estimate of the likelihood.
 
 # Tolerance of conjugate gradients for the posterior mean.  It is smaller than the default `tol`,
 # because the mean is part of the result.

@@ -42,6 +42,8 @@ from ._kpca_plan import (
     make_plan,
 )
 
+# --- Validation of the eigenvalues, and repair of indefinite spectra.
+
 INDEFINITE_POLICIES = ("raise", "clip", "flip", "shift")
 
 
@@ -161,6 +163,8 @@ def n_components_for(values: np.ndarray, total: float, wanted: int | float | Non
         return int(np.argmax(reached)) + 1 if reached.any() else n
     return min(n, int(wanted))
 
+
+# --- The search for the components.
 
 # If a fraction of the variance is requested, this many components are computed first; the number is
 # doubled until the fraction is reached.

@@ -274,6 +274,8 @@ def rounding_floor(values: np.ndarray, largest: float, uncentred_trace: float) -
     return max(relative * largest, 8.0 * float(np.finfo(values.dtype).eps) * uncentred_trace)
 
 
+# --- Compression to fewer points.
+
 # Eigenvalues of the matrix <g_i, g_j> below this fraction of the largest one count as 0, which
 # means that the functions g_j are linearly dependent.
 _MIN_RELATIVE_EIGENVALUE = 1e-10
@@ -370,6 +372,9 @@ def _ritz(G: np.ndarray, C: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]
     overlaps = np.einsum("ij,ji->i", G[:n_signs], T[:, :n_signs])
     T[:, :n_signs] *= np.where(overlaps < 0, -1.0, 1.0)
     return values, T
+
+
+# --- The inverse transform, learned by kernel ridge regression.
 
 
 @entry_point
