@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 
 from . import estimators, kernels
 from ._core import (
@@ -174,13 +175,10 @@ def _tasks() -> Iterator[tuple[str, Callable[[], Any]]]:
 def _fit(model: Any, X: np.ndarray) -> None:
     """Fit a model to labels or real targets, then call `predict` and `transform` if they exist."""
     f = X[:, 0] - X[:, 1]
-    is_classifier = getattr(model, "_estimator_type", "") == "classifier" or hasattr(
-        model, "predict_proba"
-    )
     try:
         model.fit(X, (f > np.median(f)).astype(int))
     except ValueError:
-        if is_classifier:
+        if is_classifier(model) or hasattr(model, "predict_proba"):
             raise
         model.fit(X, f)
     for method in ("predict", "transform"):

@@ -144,7 +144,7 @@ def test_an_exception_inside_a_fit_leaves_nothing_behind(solver, monkeypatch):
 def test_an_interrupted_inverse_leaves_nothing_behind(monkeypatch):
     A = np.random.default_rng(1).normal(size=(100, 4))
     model = KernelPCA(2, kernel="rbf", fit_inverse_transform=True)
-    import mercer.models.kpca._learned_inverse as inverse
+    import mercer.models.kpca._components as inverse
 
     class Interrupted:
         def factorize(self, *args, **options):

@@ -5,8 +5,7 @@ shows nor saves the figure.  matplotlib is an optional dependency (install it wi
 `pip install mercer[plot]`), and is imported only when a function is called.
 """
 
-from ._embedding_plots import embedding, maps
-from ._function_plots import contours, eigenfunctions, preimage_path, witness
+from ._function_plots import contours, eigenfunctions, embedding, maps, preimage_path, witness
 from ._kernel_plots import basis_functions, gram_heatmap, kernel_sections, validity
 from ._model_plots import cluster_numbers, credible_band, margin, spectrum
 

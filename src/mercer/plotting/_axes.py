@@ -319,6 +319,17 @@ def draw_function(
     return window.frame(ax)
 
 
+def draw_curve(
+    ax: Axes, window: PlotWindow, values: np.ndarray, ylabel: str, label: str | None = None
+) -> Axes:
+    """Draw the values of a function of one variable on the grid, with a thin line at 0."""
+    x = window.sides[0]
+    ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=1)
+    ax.plot(x, values, color="0.15", linewidth=2.0, label=label)
+    ax.set(xlim=(x[0], x[-1]), xlabel="x", ylabel=ylabel)
+    return open_frame(ax)
+
+
 def as_column(x: Any, name: str) -> np.ndarray:
     """Return points with one coordinate as an array of shape (n, 1)."""
     x = np.asarray(x, dtype=float)

@@ -20,6 +20,7 @@ from ._axes import (
     Axes,
     Style,
     as_column,
+    draw_curve,
     draw_function,
     interpret_labels,
     new_axes,
@@ -359,13 +360,10 @@ def _plane(witness: Counterexample, ax: Axes | None, n_grid: int) -> Axes:
 def _line(witness: Counterexample, ax: Axes | None, n_grid: int) -> Axes:
     """Draw the function f of a counterexample in one dimension."""
     window = window_around(witness.points, 4 * n_grid, 0.3)
-    values, x = window.evaluate(witness), window.sides[0]
     ax = new_axes(ax, (6.0, 4.0))
-    ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=1)
-    ax.plot(x, values, color="0.15", linewidth=2.0)
+    draw_curve(ax, window, window.evaluate(witness), "f = sum c k(x, .)")
     _scatter(ax, witness, window.points[:, 0], witness(window.points))
-    ax.set(xlim=(x[0], x[-1]), xlabel="x", ylabel="f = sum c k(x, .)")
-    return open_frame(ax)
+    return ax
 
 
 def _scatter(

@@ -13,9 +13,8 @@ Each function raises an AssertionError with the name of the violated law and the
 or returns None if all laws hold.  No test framework is needed.
 """
 
-from ._expansion_laws import check_expansion, check_primal
 from ._finite_differences import check_input_gradient, check_pullback
-from ._kernel_laws import check_kernel
+from ._kernel_laws import check_expansion, check_kernel, check_primal
 from ._solver_laws import check_gram, check_solver, check_status
 
 __all__ = [

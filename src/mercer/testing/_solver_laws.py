@@ -124,9 +124,8 @@ def check_solver(
     """
     laws = Laws(solver, rtol)
     has_factorize, has_eigenpairs = hasattr(solver, "factorize"), hasattr(solver, "eigenpairs")
-    laws.require(
-        "methods", has_factorize or has_eigenpairs, "it has neither factorize nor eigenpairs"
-    )
+    detail = "it has neither factorize nor eigenpairs"
+    laws.require("methods", has_factorize or has_eigenpairs, detail)
     K = np.asarray(gram.to_array(), dtype=float)
     if has_factorize:
         random = np.random.default_rng(random_state).normal(size=(len(K), 2))
@@ -290,9 +289,8 @@ def _check_pairs(laws: Laws, gram: Any, K: np.ndarray, k: int) -> None:
     values, U = pairs.values.astype(np.longdouble), pairs.vectors.astype(np.longdouble)
     true = _norms(K @ U - U * values)
     norm = float(np.linalg.norm(K.astype(float)))
-    rounding = (
-        20.0 * float(np.finfo(gram.dtype).eps) * norm
-    )  # 16 eps for the solver, 4 eps for the products in `true`
+    # 16 eps for the solver, 4 eps for the products in `true`
+    rounding = 20.0 * float(np.finfo(gram.dtype).eps) * norm
     status = pairs.report.status
     if status in (Status.CONVERGED, Status.DIRECT):
         tol = 0.0 if status is Status.DIRECT else getattr(laws.subject, "tol", 0.0) or 1e-8

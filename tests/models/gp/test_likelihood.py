@@ -26,8 +26,7 @@ from mercer.kernels import (
     White,
 )
 from mercer.models.gp import LeaveOneOut, MarginalLikelihood, maximise
-from mercer.models.gp._optimise import _ThetaOptimiser
-from mercer.models.gp._trust_region import QuadraticModel
+from mercer.models.gp._optimise import QuadraticModel, _ThetaOptimiser
 from mercer.testing._finite_differences import directional_derivative
 
 FIRST_STEPS = ("both", "gradient", "unit")

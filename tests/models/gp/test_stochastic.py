@@ -32,8 +32,8 @@ from mercer.models.gp import (
     StochasticLikelihood,
     maximise,
 )
-from mercer.models.gp._cg_posterior import Preconditioned, Solved
 from mercer.models.gp._inducing_bound import Projection
+from mercer.models.gp._stochastic_likelihood import Preconditioned, Solved
 from mercer.solvers import Status
 from mercer.testing._finite_differences import STEP, directional_derivative
 

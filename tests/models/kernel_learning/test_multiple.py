@@ -46,7 +46,7 @@ from mercer.kernels import (
     WeisfeilerLehman,
     White,
 )
-from mercer.models.kernel_learning import KernelWeights, _kernel_weights
+from mercer.models.kernel_learning import KernelWeights, _multiple_kernel
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4))
@@ -188,7 +188,7 @@ def test_simplemkl_has_a_smaller_objective_than_other_weights():
 
 
 def test_simplemkl_says_if_it_is_not_settled(monkeypatch):
-    monkeypatch.setattr(_kernel_weights, "_TUNING", replace(_kernel_weights._TUNING, max_iter=1))
+    monkeypatch.setattr(_multiple_kernel, "_TUNING", replace(_multiple_kernel._TUNING, max_iter=1))
     with pytest.warns(ConvergenceWarning, match="not converged after 1 iterations"):
         learn(VIEWS, "simplemkl")
 
@@ -368,8 +368,8 @@ def test_what_the_estimator_may_take_is_for_the_kernel_too():
 def test_machines_read_rows_where_k_does_not_fit(monkeypatch):
     for method in ("easymkl", "simplemkl"):
         held = learn(VIEWS, method)
-        tuning = replace(_kernel_weights._TUNING, min_budget_ratio=10**12)
-        monkeypatch.setattr(_kernel_weights, "_TUNING", tuning)
+        tuning = replace(_multiple_kernel._TUNING, min_budget_ratio=10**12)
+        monkeypatch.setattr(_multiple_kernel, "_TUNING", tuning)
         read = learn(VIEWS, method)
         monkeypatch.undo()
         assert read.weights == pytest.approx(held.weights, abs=1e-3)

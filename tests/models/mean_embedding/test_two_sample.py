@@ -11,7 +11,7 @@ from mercer import Expansion, NotPositiveDefiniteError, mmd, two_sample_test
 from mercer.gram import DenseGram, LowRankGram
 from mercer.kernels import RBF, Distance, Linear, Precomputed, ThinPlate
 from mercer.models.mean_embedding import _two_sample_test
-from mercer.models.mean_embedding._mmd import SplitSums, pair_terms
+from mercer.models.mean_embedding._mean_discrepancies import SplitSums, pair_terms
 from mercer.models.mean_embedding._permutation_test import Rearrangements, landmark_map, pvalue
 from mercer.models.mean_embedding._sample_validation import pool_samples
 

@@ -1,15 +1,14 @@
 from ._autoencoder_training import ACTIVATIONS, MLP, ReconstructionLoss, fit_autoencoder
-from ._bayesian_gplvm_training import BayesianGPLVMModel, fit_bayesian_gplvm
-from ._bayesian_gplvm_training import default_ard_kernel as default_ard_kernel
 from ._embedding_quality import EmbeddingQuality, QualityMeasures, embedding_quality
-from ._gplvm_training import GPLVMModel, fit_gplvm
+from ._embedding_quality import feature_space_cdist as feature_space_cdist
+from ._embedding_quality import feature_space_pdist as feature_space_pdist
+from ._gplvm_training import BayesianGPLVMModel, GPLVMModel, fit_bayesian_gplvm, fit_gplvm
+from ._gplvm_training import default_ard_kernel as default_ard_kernel
 from ._gplvm_training import pca_scores as pca_scores
 from ._gplvm_training import scale_to_unit_variance as scale_to_unit_variance
 from ._mds_training import Stress, classical_mds, metric_mds
 from ._mds_training import embed_new_points as embed_new_points
 from ._mds_training import stress_of_points as stress_of_points
-from ._pairwise_distances import feature_space_cdist as feature_space_cdist
-from ._pairwise_distances import feature_space_pdist as feature_space_pdist
 from ._ppca_training import LinearGaussian, fit_ppca, fit_ppca_missing
 
 __all__ = [

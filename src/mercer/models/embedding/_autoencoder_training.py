@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ProgressCallback, Stopwatch, entry_point, ordered_sum, slices, warn_caller
-from ...solvers import Report
-from ._embedding_search import fix_signs, restart_report, run_lbfgs, standardise
+from ..._core import ProgressCallback, entry_point, ordered_sum, slices, warn_caller
+from ...solvers import Report, Status
+from ._embedding_search import fix_signs, minimise_from_starts, standardise
 
 _ROWS_PER_BLOCK = 512  # number of rows of X that are propagated through the network at a time
 # Blocks are summed in this fixed number of groups, so that the result does not depend on the number
@@ -201,10 +201,8 @@ class ReconstructionLoss:
                 [[np.sum(error * error)], 2.0 * encoder_gradient, 2.0 * decoder_gradient]
             )
 
-        total = (
-            ordered_sum(term, self._blocks, _N_GROUPS, work=3.0 * len(self._X) * len(theta))
-            / self._total_variance
-        )
+        work = 3.0 * len(self._X) * len(theta)
+        total = ordered_sum(term, self._blocks, _N_GROUPS, work=work) / self._total_variance
         decay = self._alpha * self._is_weight * theta
         return float(total[0] + decay @ theta), total[1:] + 2.0 * decay
 
@@ -266,31 +264,30 @@ def fit_autoencoder(
     ((3,), True)
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    watch = Stopwatch()
     Y, mean, scale = standardise(X)
     E = ReconstructionLoss(Y, (X.shape[1], *hidden, q), activation, alpha)
-    runs = run_lbfgs(
+    best, losses, report = minimise_from_starts(
         E,
         (E.start(rng) for _ in range(n_init)),
+        name="loss",
         max_iter=max_iter,
         memory=_LBFGS_MEMORY,
+        residual=lambda run: float(np.abs(run.jac).max()),
+        tol=tol,
         describe=lambda run, step, value: (
             f"restart {run} of {n_init}, step {step}: {value:.4g} of the variance lost"
         ),
         log=log,
         gtol=tol,
     )
-    losses = np.array([run.fun for run in runs])
-    best = runs[int(losses.argmin())]
-    gradient = float(np.abs(best.jac).max())
-    if gradient > tol:
+    if report.status is Status.NOT_CONVERGED:
         warn_caller(
             f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) with a gradient of "
-            f"{gradient:.1e}, more than tol={tol:.1e}; at this point a fraction {best.fun:.3g} of "
-            f"the variance is lost. Raise max_iter or tol, or use fewer hidden units",
+            f"{report.residual:.1e}, more than tol={tol:.1e}; at this point a fraction "
+            f"{best.fun:.3g} of the variance is lost. Raise max_iter or tol, or use fewer hidden "
+            f"units",
             ConvergenceWarning,
         )
-    report = restart_report(watch, losses, best, gradient, tol, "loss")
     return AutoencoderResult(*_in_units_of_data(*E.halves(best.x), X, mean, scale), losses, report)
 
 
@@ -298,12 +295,9 @@ def _in_units_of_data(
     encoder: MLP, decoder: MLP, X: np.ndarray, mean: np.ndarray, scale: float
 ) -> tuple[MLP, MLP]:
     """Convert encoder and decoder to the units of X, and rotate the embedding to principal axes."""
-    encoder_weights, decoder_weights = (
-        [W.copy() for W in half.weights] for half in (encoder, decoder)
-    )
-    encoder_biases, decoder_biases = (
-        [b.copy() for b in half.biases] for half in (encoder, decoder)
-    )
+    halves = encoder, decoder
+    encoder_weights, decoder_weights = ([W.copy() for W in half.weights] for half in halves)
+    encoder_biases, decoder_biases = ([b.copy() for b in half.biases] for half in halves)
     encoder_biases[0] -= mean @ encoder_weights[0] / scale
     encoder_weights[0] /= scale
     decoder_biases[-1] = mean + scale * decoder_biases[-1]

@@ -5,15 +5,22 @@ embedding; rank 1 is the nearest.  Each measure compares both ranks for all poin
 all numbers K of neighbours at once, and is averaged over the rows i.  A random subset of the rows,
 each with its exact ranks among *all* points, therefore gives an unbiased estimate with a standard
 error.  Ranks within a random subset of the points would give a biased estimate.
+
+Distances are computed in input space or in the feature space of a kernel, in blocks of rows.
+Distances between vectors are computed from their differences, not from a matrix product.  Two
+copies of a point then have bit-for-bit identical distances to all other points; a matrix product
+does not guarantee this, because its order of summation varies between tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.spatial.distance import cdist, pdist
+from sklearn.utils.validation import check_array
 
 from ..._core import (
     ENTRY_WORK,
@@ -23,12 +30,176 @@ from ..._core import (
     ignore_overflow,
     is_count,
     length,
+    not_finite_error,
     ordered_sum,
+    reject_structured,
     seeded_generator,
     slices,
 )
-from ...kernels import Kernel, as_kernel, expects_precomputed_rows
-from ._pairwise_distances import Distances, distances
+from ...kernels import (
+    Kernel,
+    Linear,
+    Radial,
+    Shift,
+    as_kernel,
+    expects_precomputed_rows,
+    prepare_pair,
+    shifted_to_data,
+)
+
+# --- Distances between points, in blocks of rows.
+
+_ZERO_ULPS = 32  # squared distances below this many rounding units of their terms are set to 0
+# Points beyond 2^200 or below 2^-200 are rescaled, so that squares do not overflow.
+_MAX_EXPONENT = 200
+_ENTRIES_PER_BLOCK = 2**17  # number of distances in a block of rows
+
+
+class Distances(Protocol):
+    """Squared distances between n points, or values that sort the points in the same order."""
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        """Return the distances of the m points `rows` (indices) to all n points, shape (m, n)."""
+
+
+def distances(X: Points, kernel: Kernel | None, name: str) -> Distances:
+    """Return the distances of points in the feature space of a kernel; None means Euclidean.
+
+    `name` is the name of the argument X in error messages.
+    """
+    if kernel is None:
+        reject_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
+    vectors = kernel is None or kernel.on_vectors
+    points = _vectors(X, name) if vectors else X
+    kernel = kernel if kernel is None else shifted_to_data(kernel.resolve(points), points)
+    if isinstance(points, np.ndarray) and vectors:
+        if kernel is None or _is_euclidean(kernel):
+            return _EuclideanDistances(points)
+        if isinstance(kernel, Radial) and kernel.is_decreasing:
+            # Distances in input space sort the points in the same order as distances in feature
+            # space, and are exact even where k underflows to 0 and all points are equally far
+            # apart in feature space.
+            return _EuclideanDistances(points / kernel.length_scale)
+    return _FeatureSpaceDistances(Linear() if kernel is None else kernel, points)
+
+
+def _vectors(X: Points, name: str) -> Any:
+    """Validate X as finite vectors in float64."""
+    return check_array(
+        X, accept_sparse="csr", dtype=np.float64, input_name=name, estimator="embedding_quality"
+    )
+
+
+class _EuclideanDistances:
+    """Squared Euclidean distances; points are rescaled if the squares would over- or underflow."""
+
+    def __init__(self, points: np.ndarray) -> None:
+        _, exponent = np.frexp(np.abs(points).max())
+        rescale = abs(exponent) > _MAX_EXPONENT
+        self._points = np.ascontiguousarray(np.ldexp(points, -exponent) if rescale else points)
+
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(cdist(self._points[rows], self._points, "sqeuclidean"))
+
+
+class _FeatureSpaceDistances:
+    """Squared distances in feature space, k(x, x) - 2 k(x, z) + k(z, z)."""
+
+    @ignore_overflow
+    def __init__(self, kernel: Kernel, points: Points) -> None:
+        self._kernel = kernel
+        self._P, self._Q = prepare_pair(kernel, points, None)
+        self._norms = np.asarray(kernel.diag(points), dtype=np.float64)
+
+    @ignore_overflow
+    def block(self, rows: np.ndarray) -> np.ndarray:
+        P, norms = self._P[rows], self._norms
+        out = np.empty((len(rows), len(norms)), dtype=np.result_type(P.dtype, self._Q.dtype))
+        self._kernel._tile(P, self._Q, out)
+        own = norms[rows, None]
+        return _squared_distances(own, norms, out, self._kernel)
+
+
+@entry_point
+def feature_space_pdist(kernel: Kernel, points: Points) -> np.ndarray:
+    """Return the distances of all pairs of points in the feature space of a kernel.
+
+    The result is a condensed distance vector of shape (n (n - 1) / 2,), as from SciPy's `pdist`.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum
+    >>> from mercer.models.embedding import feature_space_pdist
+    >>> feature_space_pdist(Spectrum(1), ["AA", "AC", "CC"]).round(3)
+    array([1.414, 2.828, 1.414])
+    """
+    if _is_euclidean(kernel) and isinstance(points, np.ndarray):
+        return _check_finite(np.asarray(pdist(points)), kernel)
+    n, feature_distances = length(points), _FeatureSpaceDistances(kernel, points)
+    out, start = np.empty(n * (n - 1) // 2), 0
+    for rows in slices(n, max(1, _ENTRIES_PER_BLOCK // n)):
+        block = np.sqrt(feature_distances.block(np.arange(rows.start, rows.stop)))
+        for i, row in enumerate(block, start=rows.start):
+            out[start : start + n - 1 - i] = row[i + 1 :]
+            start += n - 1 - i
+    return out
+
+
+@entry_point
+@ignore_overflow
+def feature_space_cdist(
+    kernel: Kernel, X: Points, Z: Points, own: np.ndarray, norms: np.ndarray
+) -> np.ndarray:
+    """Return the distances of points X to points Z in the feature space of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X, Z : points
+        The m points x and the n points z.
+    own, norms : ndarrays of shape (m,) and (n,)
+        The values k(x, x) and k(z, z).
+
+    Returns
+    -------
+    ndarray of shape (m, n)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> from mercer.models.embedding import feature_space_cdist
+    >>> X, Z = np.array([[0.0]]), np.array([[0.0], [9.0]])
+    >>> feature_space_cdist(RBF(), X, Z, np.ones(1), np.ones(2)).round(4)
+    array([[0.    , 1.4142]])
+    """
+    if _is_euclidean(kernel) and isinstance(X, np.ndarray) and isinstance(Z, np.ndarray):
+        return _check_finite(np.asarray(cdist(X, Z)), kernel)
+    return np.sqrt(_squared_distances(own[:, None], norms, kernel(X, Z), kernel))
+
+
+def _is_euclidean(kernel: Kernel) -> bool:
+    """Whether distances in feature space are Euclidean distances of the vectors."""
+    return type(kernel) is Linear or (isinstance(kernel, Shift) and _is_euclidean(kernel.kernel))
+
+
+def _squared_distances(
+    own: np.ndarray, norms: np.ndarray, K: np.ndarray, kernel: Kernel
+) -> np.ndarray:
+    """Return k(x, x) - 2 k(x, z) + k(z, z), with values at the level of rounding set to 0."""
+    squared = own - 2.0 * K.astype(np.float64, copy=False) + norms
+    threshold = _ZERO_ULPS * np.finfo(np.float64).eps * (np.abs(own) + np.abs(norms))
+    squared[squared <= threshold] = 0.0
+    return _check_finite(squared, kernel)
+
+
+def _check_finite(distances: np.ndarray, kernel: Kernel) -> np.ndarray:
+    if not np.isfinite(distances.sum()):
+        raise not_finite_error(kernel)
+    return distances
+
+
+# --- Measures of quality.
 
 
 @dataclass(frozen=True)
@@ -83,7 +254,7 @@ class QualityMeasures:
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingQuality:
+class EmbeddingQuality(QualityMeasures):
     """The result of `embedding_quality`; entry K - 1 of a curve belongs to K neighbours.
 
     Attributes
@@ -120,12 +291,6 @@ class EmbeddingQuality:
     >>> worst = quality.rows[quality.points.trustworthiness.argmin()]  # the least trustworthy point
     """
 
-    trustworthiness: np.ndarray
-    continuity: np.ndarray
-    lcmc: np.ndarray
-    q_nx: np.ndarray
-    r_nx: np.ndarray
-    auc: float
     standard_error: QualityMeasures = field(repr=False)
     points: QualityMeasures = field(repr=False)
     rows: np.ndarray = field(repr=False)
@@ -252,13 +417,8 @@ def _check_neighbors(n_neighbors: Any, n: int) -> Any:
     if n_neighbors is None:
         return min(_TUNING.n_neighbors, n - 2)
     neighbors = np.asarray(n_neighbors)
-    if (
-        neighbors.ndim > 1
-        or neighbors.dtype.kind not in "iu"
-        or not neighbors.size
-        or neighbors.min() < 1
-        or neighbors.max() > n - 2
-    ):
+    are_integers = neighbors.ndim <= 1 and neighbors.dtype.kind in "iu" and neighbors.size
+    if not are_integers or neighbors.min() < 1 or neighbors.max() > n - 2:
         raise ValueError(
             f"n_neighbors must be integers from 1 to {n - 2} (the number of points minus 2), "
             f"got {n_neighbors!r}"
@@ -342,9 +502,8 @@ class _RankComparison:
         """Convert the losses for the neighbourhood sizes `self.K[which]` to quality measures."""
         T, C, Q = 1.0 - loss
         chance = self.K[which] / (self.n - 1)
-        return QualityMeasures(
-            T, C, Q - chance, Q, 1.0 - loss[2] * self.chance_factor[which], 1.0 - area
-        )
+        R = 1.0 - loss[2] * self.chance_factor[which]
+        return QualityMeasures(T, C, Q - chance, Q, R, 1.0 - area)
 
     def _errors(self, loss: np.ndarray, area: float) -> QualityMeasures:
         """Convert the standard errors of the losses to those of the measures."""
@@ -360,16 +519,14 @@ class _RankComparison:
         common neighbours (q_nx).  a_k is the rank in the data of the point with rank k in the
         embedding; b_k is the rank in the embedding of the point with rank k in the data.
         """
-        (by_data, rho), (by_embedding, r) = (
-            _ranked(d, own) for d in (data_distances, embedding_distances)
-        )
+        by_data, rho = _ranked(data_distances, own)
+        by_embedding, r = _ranked(embedding_distances, own)
         a, b = rho[by_embedding][1:-1], r[by_data][1:-1]
         k = np.arange(1, self.n - 1)
-        trust_loss, continuity_loss = _intrusion(a, b, k), _intrusion(b, a, k)
+        trust_loss = _intrusion(a, b, k) / self.max_loss
+        continuity_loss = _intrusion(b, a, k) / self.max_loss
         common = np.cumsum((a <= k) + (b < k).view("i1"), dtype=np.int64)
-        return np.stack(
-            [trust_loss / self.max_loss, continuity_loss / self.max_loss, 1.0 - common / k]
-        )
+        return np.stack([trust_loss, continuity_loss, 1.0 - common / k])
 
 
 def _intrusion(a: np.ndarray, b: np.ndarray, k: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
@@ -25,18 +26,29 @@ def standardise(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     return Y / unit, mean, unit
 
 
-def run_lbfgs(
+class RestartResult(NamedTuple):
+    """The best of several runs of L-BFGS, the final values of all runs, and the report."""
+
+    best: OptimizeResult
+    values: np.ndarray
+    report: Report
+
+
+def minimise_from_starts(
     objective: Callable[[np.ndarray], tuple[float, np.ndarray]],
     starts: Iterable[np.ndarray],
     *,
+    name: str,
     max_iter: int,
     memory: int,
+    residual: Callable[[OptimizeResult], float],
+    tol: float,
     describe: Callable[[int, int, float], str],
     log: ProgressCallback | None,
     gtol: float = 0.0,
     has_converged: Callable[[], bool] = lambda: False,
-) -> list[OptimizeResult]:
-    """Minimise a function by L-BFGS from each of several starts; return all results.
+) -> RestartResult:
+    """Minimise a function by L-BFGS from each of several starts; return the best result.
 
     Parameters
     ----------
@@ -44,10 +56,16 @@ def run_lbfgs(
         Returns the value and the gradient at a vector of parameters.
     starts : iterable of ndarrays
         The initial parameters of each run.
+    name : str
+        The name of the objective in the report.
     max_iter : int
         The maximum number of steps per run.
     memory : int
         The number of past steps that L-BFGS stores.
+    residual : callable
+        ``residual(run)`` returns the residual of the best run, which is compared with `tol`.
+    tol : float
+        The largest residual of a run that has converged.
     describe : callable
         ``describe(run, step, value)`` returns the progress message of a step; runs and steps count
         from 1.
@@ -58,9 +76,10 @@ def run_lbfgs(
     has_converged : callable
         Another criterion, which is checked after each step.
     """
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": memory, "ftol": 0.0}
+    watch, steps = Stopwatch(), 0
     runs: list[OptimizeResult] = []
-    steps = 0
+    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": memory, "ftol": 0.0}
+    solver = {"jac": True, "method": "L-BFGS-B", "options": {**options, "gtol": gtol}}
 
     def report_step(intermediate_result: OptimizeResult) -> None:
         nonlocal steps
@@ -72,42 +91,20 @@ def run_lbfgs(
 
     for start in starts:
         steps = 0
-        result = minimize(
-            objective,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            callback=report_step,
-            options={**options, "gtol": gtol},
-        )
-        runs.append(result)
-    return runs
-
-
-def restart_report(
-    watch: Stopwatch,
-    values: np.ndarray,
-    best: OptimizeResult,
-    residual: float,
-    tol: float,
-    name: str,
-) -> Report:
-    """Return the report of several runs of L-BFGS with these final values.
-
-    The residual of the best run is compared with `tol`; `name` is the name of the objective.
-    """
-    return Report(
+        runs.append(minimize(objective, start, callback=report_step, **solver))
+    values = np.array([run.fun for run in runs])
+    best = runs[int(values.argmin())]
+    size = residual(best)
+    spread = {"spread": float(np.ptp(values)), "restarts": len(values)}
+    report = Report(
         solver=f"L-BFGS(n_init={len(values)})",
-        status=Status.CONVERGED if residual <= tol else Status.NOT_CONVERGED,
+        status=Status.CONVERGED if size <= tol else Status.NOT_CONVERGED,
         n_iter=int(best.nit),
-        residual=residual,
+        residual=size,
         seconds=watch.seconds,
-        certificate={
-            name: float(values.min()),
-            "spread": float(np.ptp(values)),
-            "restarts": len(values),
-        },
+        certificate={name: float(values.min()), **spread},
     )
+    return RestartResult(best, values, report)
 
 
 def search_report(result: Optimum, watch: Stopwatch, solver: str, name: str, limits: str) -> Report:

@@ -34,6 +34,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 from scipy.sparse.linalg import ArpackError, eigsh
 from scipy.spatial.distance import squareform
 from sklearn.exceptions import ConvergenceWarning
@@ -41,7 +42,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._core import (
     ENTRY_WORK,
     ProgressCallback,
-    Stopwatch,
     entry_point,
     jit,
     one_blas_thread,
@@ -49,8 +49,8 @@ from ..._core import (
     warn_caller,
 )
 from ..._core.linalg import eigh
-from ...solvers import Report
-from ._embedding_search import fix_signs, restart_report, run_lbfgs
+from ...solvers import Report, Status
+from ._embedding_search import fix_signs, minimise_from_starts
 
 _MAX_DENSE_POINTS = 200  # up to this many points, a dense eigensolver replaces ARPACK
 _LBFGS_MEMORY = 10  # number of past steps that L-BFGS stores
@@ -118,9 +118,8 @@ class Stress:
             total[0] = _add_pairs(self.delta, self._w, columns, *rows, G, scratch)
             return total
 
-        total = (
-            ordered_sum(term, self._rows, _N_GROUPS, work=ENTRY_WORK * len(self.delta)) / self.total
-        )
+        work = ENTRY_WORK * len(self.delta)
+        total = ordered_sum(term, self._rows, _N_GROUPS, work=work) / self.total
         return float(total[0]), 2.0 * total[1:].reshape(columns.shape).T
 
     def _sums(self, pairs: np.ndarray) -> np.ndarray:
@@ -276,7 +275,6 @@ def metric_mds(
     True
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    watch = Stopwatch()
     unit = np.sqrt(S.total / S.mass)[:, None]
     relative_step = np.inf
 
@@ -293,26 +291,29 @@ def metric_mds(
         relative_step = 0.5 * float(np.linalg.norm(g)) / max(float(np.linalg.norm(u)), 1e-300)
         return value, g
 
-    runs = run_lbfgs(
+    def residual(run: OptimizeResult) -> float:
+        objective(run.x)  # sets relative_step
+        return relative_step
+
+    best, stresses, report = minimise_from_starts(
         objective,
         starts(),
+        name="stress",
         max_iter=max_iter,
         memory=_LBFGS_MEMORY,
+        residual=residual,
+        tol=tol,
         describe=lambda run, step, value: f"run {run} of {n_init}, step {step}: stress {value:.6g}",
         log=log,
         has_converged=lambda: relative_step <= tol,
     )
-    stresses = np.array([run.fun for run in runs])
-    best = runs[int(stresses.argmin())]
-    objective(best.x)  # sets relative_step
-    if relative_step > tol:
+    if report.status is Status.NOT_CONVERGED:
         warn_caller(
             f"L-BFGS stopped after {best.nit} steps (max_iter={max_iter}) without convergence: a "
             f"majorisation step would change the coordinates by {relative_step:.1e}, relative to "
             f"their size, which is more than tol={tol:.1e}; raise max_iter or tol",
             ConvergenceWarning,
         )
-    report = restart_report(watch, stresses, best, relative_step, tol, "stress")
     Z = best.x.reshape(S.n, q) * unit
     Z -= Z.mean(axis=0)
     return MDSResult(Z @ fix_signs(np.linalg.eigh(Z.T @ Z)[1][:, ::-1]), stresses, report)
@@ -378,10 +379,8 @@ def embed_new_points(
     delta, w = delta[moving], w[moving]
     candidates = _candidates(Z)
     values = np.stack([stress_of_points(z[None], delta, Z, w) for z in candidates], axis=1)
-    starts = [
-        Z[nearest[moving]],
-        *(candidates[i] for i in np.argsort(values, axis=1).T[:_N_EXTRA_STARTS]),
-    ]
+    best_candidates = np.argsort(values, axis=1).T[:_N_EXTRA_STARTS]
+    starts = [Z[nearest[moving]], *(candidates[i] for i in best_candidates)]
     minima = np.stack([_minimise(start, delta, Z, w, tol, max_iter) for start in starts])
     best = np.stack([stress_of_points(minimum, delta, Z, w) for minimum in minima]).argmin(axis=0)
     coordinates[moving] = minima[best, np.arange(len(moving))]
@@ -401,29 +400,26 @@ def _minimise(
     """Return the local minima of the stress s that are reached from the coordinates `start`."""
     total_weight, coordinates = w.sum(axis=1), start.copy()
     min_step = tol * float(np.sqrt(np.mean((Z - Z.mean(axis=0)) ** 2)))
+
+    def evaluate(z: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _stress_and_steps(z, delta[rows], Z, w[rows], total_weight[rows])
+
     moving = np.arange(len(coordinates))
-    value, g, step = _stress_and_steps(coordinates, delta, Z, w, total_weight)
+    value, g, step = evaluate(coordinates, moving)
     for _ in range(max_iter):
         if not len(moving):
             break
         trial = coordinates[moving] + step
-        parts = delta[moving], Z, w[moving], total_weight[moving]
-        trial_value, trial_g, trial_step = _stress_and_steps(trial, *parts)
+        trial_value, trial_g, trial_step = evaluate(trial, moving)
         increased = trial_value > value
         if increased.any():
             trial[increased] = coordinates[moving][increased] - g[increased]
-            retried = _stress_and_steps(
-                trial[increased], *(part if part is Z else part[increased] for part in parts)
-            )
+            retried = evaluate(trial[increased], moving[increased])
             trial_value[increased], trial_g[increased], trial_step[increased] = retried
         not_converged = np.linalg.norm(trial - coordinates[moving], axis=1) > min_step
         coordinates[moving] = trial
-        moving, value, g, step = (
-            moving[not_converged],
-            trial_value[not_converged],
-            trial_g[not_converged],
-            trial_step[not_converged],
-        )
+        updated = (moving, trial_value, trial_g, trial_step)
+        moving, value, g, step = (array[not_converged] for array in updated)
     return coordinates
 
 
@@ -462,10 +458,8 @@ def _stress_and_steps(
         a /= d
     ratios = np.where(d > 1e-300, w * delta / d, 0.0)
     residuals = w * (d - delta)
-    g = (
-        np.stack([np.sum(residuals * a, axis=1) for a in differences], axis=1)
-        / total_weight[:, None]
-    )
+    g = np.stack([np.sum(residuals * a, axis=1) for a in differences], axis=1)
+    g /= total_weight[:, None]
     H = np.empty((m, q, q))
     for a in range(q):
         for b in range(a, q):

@@ -254,14 +254,9 @@ def _em_step(model: LinearGaussian, X: np.ndarray, scale: float) -> tuple[Linear
     coefficients = np.linalg.solve(A, B[:, :, None])[:, :, 0]
     # The noise variance is the expected mean of |x - W z - mu|^2 over the observed values.
     noise = (squares - float(np.sum(B * coefficients))) / np.isfinite(X).sum()
-    return (
-        LinearGaussian(
-            model.mean + coefficients[:, q],
-            coefficients[:, :q],
-            _bounded_noise(noise, scale, quiet=True),
-        ),
-        likelihood / n,
-    )
+    noise = _bounded_noise(noise, scale, quiet=True)
+    updated = LinearGaussian(model.mean + coefficients[:, q], coefficients[:, :q], noise)
+    return updated, likelihood / n
 
 
 def _bounded_noise(variance: float, scale: float, quiet: bool = False) -> float:

@@ -2,17 +2,21 @@ from ._gp_objective import Capabilities as Capabilities  # isort: skip
 from ._exact_likelihood import RIDGE_CRITERIA, LeaveOneOut, MarginalLikelihood, RidgeCriterion
 from ._inducing_bound import InducingBound
 
-from ._cg_posterior import Preconditioned as Preconditioned  # isort: skip
-from ._cg_posterior import Solved as Solved  # isort: skip
-from ._class_likelihoods import ClassCovariance, expected_probability, expected_softmax
+from ._stochastic_likelihood import Preconditioned as Preconditioned  # isort: skip
+from ._stochastic_likelihood import Solved as Solved  # isort: skip
 from ._gp_objective import Objective
-from ._laplace_likelihood import LaplaceLikelihood
+from ._laplace_likelihood import (
+    ClassCovariance,
+    LaplaceLikelihood,
+    expected_probability,
+    expected_softmax,
+)
 from ._latent_objectives import LatentBound, LatentLikelihood, LatentState, RowBound
 from ._posterior import Conditioned, Posterior
 
 from ._inducing_bound import Projection as Projection  # isort: skip
+from ._latent_objectives import expectations, length_scales, with_relevance
 from ._optimise import Optimum, maximise
-from ._psi_statistics import expectations, length_scales, with_relevance
 
 from ._optimise import first_steps as first_steps  # isort: skip
 from ._stochastic_likelihood import Estimate, StochasticLikelihood, choose_objective

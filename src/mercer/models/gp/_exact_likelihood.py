@@ -27,7 +27,6 @@ the restricted likelihood, det C times 1^T u.)
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable as Function
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -50,9 +49,9 @@ from ...solvers import Report, Status, status_of, warn_inaccurate
 from ...solvers.linear import mirror_lower_triangle
 from ._exact_solve import (
     FactorizedCovariance,
+    TileWeights,
     fits_one_block,
     pullback_workspace,
-    symmetric_pullback,
     symmetric_tile,
 )
 from ._gp_objective import UNDEFINED, Capabilities, Objective, Theta, noise_parameter_mask
@@ -105,19 +104,8 @@ class ExactObjective(DenseObjective):
     def _log_objective(self, system: FactorizedCovariance, A: np.ndarray) -> float:
         """Return the objective, given A = C^-1 Y."""
 
-    @abstractmethod
-    def _log_objective_and_gradient(
-        self, system: FactorizedCovariance, A: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """Return the objective and its derivatives in theta, given A = C^-1 Y."""
-
     def _value(self, theta: Theta) -> float:
-        system = self._system(theta)
-        return self._log_objective(system, system.solve(self.Y))
-
-    def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
-        system = self._system(theta, with_derivatives=True)
-        return self._log_objective_and_gradient(system, system.solve(self.Y))
+        return self._log_objective(*self._solve(theta))
 
     def posterior(self, theta: Theta = None) -> Posterior:
         """Return the mean and covariance of f given the data.
@@ -154,16 +142,19 @@ class ExactObjective(DenseObjective):
 
     def leave_one_out(self, theta: Theta = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the means (n, q) and variances (n,) of each y_i given all other targets."""
-        system = self._system(theta)
-        A = system.solve(self.Y)
+        system, A = self._solve(theta)
         inverse = system.invert().diagonal()
         return self.Y - A / inverse[:, None], 1.0 / inverse
 
-    def _system(self, theta: Theta, *, with_derivatives: bool = False) -> FactorizedCovariance:
+    def _solve(
+        self, theta: Theta, *, with_derivatives: bool = False
+    ) -> tuple[FactorizedCovariance, np.ndarray]:
+        """Return the factorisation of C = K + noise, and A = C^-1 Y."""
         single_block = with_derivatives and self._is_single_block
-        return FactorizedCovariance(
+        system = FactorizedCovariance(
             self._kernel_at(theta), self.X, self.noise, self.max_memory, single_block=single_block
         )
+        return system, system.solve(self.Y)
 
     @cached_property
     def _is_single_block(self) -> bool:
@@ -180,9 +171,8 @@ class ExactObjective(DenseObjective):
         jitters = [rounding * 10.0**i for i in range(4)] if smallest_noise > 0.0 else []
         for jitter in (0.0, *jitters):
             try:
-                return FactorizedCovariance(
-                    kernel, self.X, self.noise + jitter, self.max_memory
-                ), jitter
+                noise = self.noise + jitter
+                return FactorizedCovariance(kernel, self.X, noise, self.max_memory), jitter
             except NotPositiveDefiniteError as error:
                 reason = error
         raise NotPositiveDefiniteError(
@@ -280,10 +270,9 @@ class MarginalLikelihood(ExactObjective):
         self._require_gradient()
         p = self.kernel.theta.size
         try:
-            system = self._system(theta, with_derivatives=True)
+            system, A = self._solve(theta, with_derivatives=True)
         except UNDEFINED:
             return -np.inf, np.zeros(p), np.zeros((p, p))
-        A = system.solve(self.Y)
         value = self._log_objective(system, A)
         if not value > above:
             return value, np.zeros(p), np.zeros((p, p))
@@ -298,23 +287,18 @@ class MarginalLikelihood(ExactObjective):
     def _log_objective(self, system: FactorizedCovariance, A: np.ndarray) -> float:
         return log_density(system, A, self.Y)
 
-    def _log_objective_and_gradient(
-        self, system: FactorizedCovariance, A: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
+        system, A = self._solve(theta, with_derivatives=True)
         value, weights = self._log_objective(system, A), self._weights(system.invert(), A)
         return value, system.derivatives(weights)[0]
 
-    def _weights(self, inverse: np.ndarray, A: np.ndarray) -> Function[[slice, slice], np.ndarray]:
+    def _weights(self, inverse: np.ndarray, A: np.ndarray) -> TileWeights:
         """Return a function that computes tiles of W = 1/2 (A A^T - q C^-1)."""
         q = self.Y.shape[1]
 
         def weights(rows: slice, cols: slice) -> np.ndarray:
-            tile = A[rows] @ A[cols].T
-            tile -= (
-                symmetric_tile(inverse, rows, cols)
-                if q == 1
-                else q * symmetric_tile(inverse, rows, cols)
-            )
+            tile, inverse_tile = A[rows] @ A[cols].T, symmetric_tile(inverse, rows, cols)
+            tile -= inverse_tile if q == 1 else q * inverse_tile
             tile *= 0.5
             return tile
 
@@ -359,9 +343,8 @@ class LeaveOneOut(ExactObjective):
         # The value alone also needs C^-1, and therefore costs nearly as much as a gradient.
         return _log_predictive(A, system.invert().diagonal()).value
 
-    def _log_objective_and_gradient(
-        self, system: FactorizedCovariance, A: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
+        system, A = self._solve(theta, with_derivatives=True)
         inverse = system.invert()
         criterion = _log_predictive(A, inverse.diagonal().copy())
         weights, _ = _criterion_weights(criterion, A, inverse)
@@ -387,7 +370,7 @@ def _log_predictive(A: np.ndarray, g: np.ndarray) -> Criterion:
 
 def _criterion_weights(
     criterion: Criterion, A: np.ndarray, P: np.ndarray
-) -> tuple[Function[[slice, slice], np.ndarray], np.ndarray]:
+) -> tuple[TileWeights, np.ndarray]:
     """Return a function that computes tiles of W, and the diagonal of W (module docstring).
 
     P is C^-1, valid in its lower triangle.  It is overwritten.
@@ -505,15 +488,17 @@ class RidgeCriterion(DenseObjective):
         return self._solve(theta)[-1].value
 
     def _value_and_gradient(self, theta: Theta) -> tuple[float, np.ndarray]:
-        kernel, regularisation, A, P, result = self._solve(theta)
+        system, regularisation, A, P, result = self._solve(theta)
         weights, diagonal = _criterion_weights(result, A, P)
-        gradient = symmetric_pullback(kernel, self.X, weights)
+        gradient, _ = system.derivatives(weights)
         if self.free:
             gradient = np.append(gradient, np.sum(diagonal * regularisation))
         return result.value, gradient
 
-    def _solve(self, theta: Theta) -> tuple[Kernel, np.ndarray, np.ndarray, np.ndarray, Criterion]:
-        """Return the kernel, alpha / w, a = P y, P (lower triangle only), and the criterion."""
+    def _solve(
+        self, theta: Theta
+    ) -> tuple[FactorizedCovariance, np.ndarray, np.ndarray, np.ndarray, Criterion]:
+        """Return the system, alpha / w, a = P y, P (lower triangle only), and the criterion."""
         kernel, alpha = self.split(theta)
         n, Y = length(self.X), self.Y
         regularisation = np.broadcast_to(alpha * np.asarray(self.noise), (n,))
@@ -529,7 +514,7 @@ class RidgeCriterion(DenseObjective):
         result = self._evaluate(A, P.diagonal().copy(), logdet)
         if not np.isfinite(result.value):
             raise NotPositiveDefiniteError("the criterion is not finite because of rounding errors")
-        return kernel, regularisation, A, P, result
+        return system, regularisation, A, P, result
 
     def _evaluate(self, A: np.ndarray, p: np.ndarray, logdet: float) -> Criterion:
         """Compute the criterion from the coefficients A, p = diag P and the log determinant."""

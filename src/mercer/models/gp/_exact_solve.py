@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ...solvers.linear import InPlaceSymmetric, max_relative_residual
 _TILE = 512  # rows and columns of a tile; large enough to make the overhead per tile negligible
 _MAX_SINGLE_BLOCK_POINTS = _TILE  # for up to this many points, threads cost more than they save
 _TILE_ARRAYS_PER_THREAD = 8  # number of tile-sized arrays that a pullback needs in each thread
+
+# `weights(rows, cols)` returns a tile of a symmetric matrix W, on or above the diagonal.
+TileWeights: TypeAlias = Callable[[slice, slice], np.ndarray]
 
 
 class FactorizedCovariance:
@@ -54,18 +57,14 @@ class FactorizedCovariance:
         self,
         kernel: Kernel,
         X: Points,
-        noise: Any,
+        noise: float | np.ndarray,
         max_memory: MemoryLimit = None,
         *,
         single_block: bool = False,
     ) -> None:
         self.kernel, self.X = kernel, X
-        self._block: Any = None
-        if single_block:
-            self._block = kernel.linearise(X)
-            K = np.array(self._block.values, dtype=np.float64)
-        else:
-            K = dense_matrix(kernel, X, max_memory)
+        self._block = kernel.linearise(X) if single_block else None
+        K = dense_matrix(kernel, X, max_memory, self._block)
         self._C = InPlaceSymmetric(K, noise)
         self.L, info = lapack.dpotrf(self._C.work, lower=1, clean=0, overwrite_a=1)
         if info != 0 or not np.isfinite(self.L[-1, -1]):
@@ -97,13 +96,13 @@ class FactorizedCovariance:
         return self.L
 
     def derivatives(
-        self, weights: Any, A: np.ndarray | None = None
+        self, weights: TileWeights, A: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return sum_ij W_ij dK_ij / d theta, and (dK / d theta) A if A is given.
 
         `weights(rows, cols)` returns a tile of the symmetric matrix W.
         """
-        return derivatives(self.kernel, self.X, weights, A, block=self._block)
+        return derivatives(self.kernel, self.X, weights, A, self._block)
 
     def invert(self) -> np.ndarray:
         """Return C^-1, valid in its lower triangle only; this overwrites L."""
@@ -112,8 +111,12 @@ class FactorizedCovariance:
         return np.asarray(inverse)
 
 
-def dense_matrix(kernel: Kernel, X: Points, max_memory: MemoryLimit) -> np.ndarray:
-    """Return K as a new float64 array."""
+def dense_matrix(
+    kernel: Kernel, X: Points, max_memory: MemoryLimit, block: Any = None
+) -> np.ndarray:
+    """Return K as a new float64 array; `block` is ``kernel.linearise(X)`` if it is known."""
+    if block is not None:
+        return np.array(block.values, dtype=np.float64)
     if fits_one_block(kernel, X):
         return np.asarray(kernel(X), dtype=np.float64)
     K = gram(kernel, X, storage="dense", max_memory=max_memory)
@@ -143,7 +146,7 @@ def symmetric_tile(A: np.ndarray, rows: slice, cols: slice) -> np.ndarray:
 
 
 @jit()
-def _mirror(A: Any) -> None:
+def _mirror(A: np.ndarray) -> None:
     """Copy the upper triangle of A to the lower one."""
     for i in range(1, A.shape[0]):
         for j in range(i):
@@ -153,19 +156,15 @@ def _mirror(A: Any) -> None:
 def pullback_workspace(
     n: int, kernel: Kernel | None = None, *, n_threads: int | None = None
 ) -> int:
-    """Return the memory that `symmetric_pullback` needs, in bytes.
+    """Return the memory that `derivatives` needs, in bytes.
 
     Each thread needs a few tiles.  A kernel whose derivatives cannot be computed by tiles needs
     the whole tensor dK / d theta, temporary arrays, and the whole weight matrix.
     """
     if kernel is not None and not _has_tiled_derivatives(kernel):
         return 8 * n * n * (2 + 3 * kernel.theta.size)
-    return (
-        8
-        * _TILE_ARRAYS_PER_THREAD
-        * min(n, _TILE) ** 2
-        * min(check_threads(n_threads), -(-n // _TILE))
-    )
+    n_running = min(check_threads(n_threads), -(-n // _TILE))
+    return 8 * _TILE_ARRAYS_PER_THREAD * min(n, _TILE) ** 2 * n_running
 
 
 def _has_tiled_derivatives(kernel: Kernel) -> bool:
@@ -173,29 +172,21 @@ def _has_tiled_derivatives(kernel: Kernel) -> bool:
     return kernel.pullback_in_tiles and not expects_precomputed_rows(kernel)
 
 
-def symmetric_pullback(
-    kernel: Kernel, X: Points, weights: Any, n_threads: int | None = None, *, block: Any = None
-) -> np.ndarray:
-    """Return sum_ij W_ij dk(x_i, x_j) / d theta for a symmetric W, from half of its tiles.
-
-    `weights(rows, cols)` returns a tile of W on or above the diagonal.  The whole W is formed
-    only for kernels whose derivatives cannot be computed by tiles.
-    """
-    return derivatives(kernel, X, weights, None, n_threads, block)[0]
-
-
 def derivatives(
     kernel: Kernel,
     X: Points,
-    weights: Any,
-    A: np.ndarray | None,
-    n_threads: int | None = None,
+    weights: TileWeights,
+    A: np.ndarray | None = None,
     block: Any = None,
+    n_threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the result of `symmetric_pullback`, and the products (dK / d theta) A.
+    """Return sum_ij W_ij dk(x_i, x_j) / d theta for a symmetric W, and (dK / d theta) A.
 
-    The products have shape (p, n, q), with q = 0 if A is None.  Both results come from one pass
-    over the tiles of K.  `block` is ``kernel.linearise(X)`` if the caller has computed it.
+    `weights(rows, cols)` returns a tile of W on or above the diagonal.  The whole W is formed only
+    for kernels whose derivatives cannot be computed by tiles.
+
+    The products with A have shape (p, n, q), with q = 0 if A is None.  Both results come from one
+    pass over the tiles of K.  `block` is ``kernel.linearise(X)`` if the caller has computed it.
     """
     p, n, q = kernel._n_free_parameters, length(X), 0 if A is None else A.shape[1]
     if not p:

@@ -209,9 +209,8 @@ class Projection:
         scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         L, independent, jitter = factor_landmarks(K / scale / scale[:, None], P.dtype, kernel)
         L = np.asfortranarray(L * scale[independent, None])
-        phi = NystroemMap(
-            kernel, take(S, independent), L, independent, len(K) - len(independent), jitter
-        )
+        n_dropped = len(K) - len(independent)
+        phi = NystroemMap(kernel, take(S, independent), L, independent, n_dropped, jitter)
         largest_dropped = float(np.delete(diagonal, independent).max(initial=0.0))
         lost = residual_tolerances(P.dtype)[0] * largest_dropped
         return cls(kernel, X, phi, noise if np.ndim(noise) else float(noise), lost, n_threads)
@@ -505,14 +504,12 @@ class InducingPointObjective(Objective):
             return length(self.candidates)
         if not isinstance(self.X, Blocks) or self._landmark_choice.given:
             return n
-        return min(
-            n, max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * self._landmark_choice.count(n))
-        )
+        m = self._landmark_choice.count(n)
+        return min(n, max(DEFAULT_CANDIDATES, CANDIDATES_PER_LANDMARK * m))
 
     def _projection(self, theta: Theta) -> Projection:
-        return Projection.on(
-            self._kernel_at(theta), self.X, self.noise, self.points, self.n_threads
-        )
+        kernel = self._kernel_at(theta)
+        return Projection.on(kernel, self.X, self.noise, self.points, self.n_threads)
 
     def _require_gradient(self) -> None:
         if self.kernel.theta.size and not self.kernel.pullback_in_tiles:

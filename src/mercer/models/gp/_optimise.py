@@ -11,19 +11,173 @@ to it.  These shortcuts change the path, not the conditions for an optimum.
 A likelihood may have several local optima.  Which one is found depends on the start and on the
 path, so that other software may find another one.  With few observations the search takes the same
 path as scikit-learn.
+
+A Newton step maximises a quadratic model within the bounds and a trust region (`QuadraticModel`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable as Function
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ..._core import ProgressStep, check_choice, entry_point, length
-from ._trust_region import QuadraticModel
+
+# --- Newton steps within the bounds and a trust region.
+
+
+@dataclass(frozen=True)
+class _TrustRegionTuning:
+    """Tolerances and limits of the trust-region steps; theta contains logarithms of parameters."""
+
+    # Largest trust-region radius, in log parameters.
+    max_step: float = 2.0
+    # Lower limit of the diagonal of the curvature matrix B, which scales the parameters.  An entry
+    # is 0 if the objective does not depend on the parameter.
+    min_information: float = 1e-12
+    # Multipliers of active bounds below this, relative to the largest gradient entry, count as 0.
+    gradient_rounding: float = 1e-9
+    # Lower limit of the eigenvalues of the scaled B, relative to the largest one.
+    min_relative_curvature: float = 1e-9
+    # Curvature is estimated only from steps shorter than this, in log parameters: along longer
+    # steps it changes too much.
+    max_learning_step: float = 0.5
+    # Number of recent steps that are used to correct B.
+    n_corrections: int = 3
+    # A step corrects B only if the ratio of the observed curvature to that predicted by B is below
+    # this value or above its inverse.
+    agreement_ratio: float = 0.6
+    # Observed curvature below this fraction of the predicted one is not used: BFGS updates need
+    # positive curvature.
+    min_curvature_ratio: float = 0.05
+
+
+_TRUST_REGION = _TrustRegionTuning()
+
+
+@dataclass
+class QuadraticModel:
+    """Quadratic model v + g^T e - 1/2 e^T B e of an objective at theta + d, for a step d.
+
+        e = exp(d) - 1 for a noise variance, else e = d
+
+    v and g are the value and gradient at theta, which contains the logarithms of the parameters.  K
+    + noise is linear in the noise variance, and if this variance is small, the objective is nearly
+    linear in it as well.  In the logarithm of the variance, the objective would flatten
+    exponentially, and all steps would be short.
+
+    B approximates minus the second derivatives.  Along recent short steps, the gradients at both
+    ends give the actual curvature.  Where it differs from B, BFGS updates correct B.
+
+    Parameters
+    ----------
+    bounds : ndarray of shape (p, 2)
+        The bounds of theta.
+    noise_mask : ndarray of shape (p,), optional
+        Mask of the parameters that are noise variances.
+    radius : float or ndarray of shape (p,), default=1
+        The trust-region radius for each parameter; `update` adapts it.
+    steps : list of pairs of ndarrays
+        Each recent step e, with the decrease of the gradient along it.
+    """
+
+    bounds: np.ndarray
+    noise_mask: np.ndarray | bool = False
+    radius: float | np.ndarray = 1.0
+    steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def bfgs_corrected(self, B: np.ndarray) -> np.ndarray:
+        """Return B with BFGS corrections for the curvature along the last steps."""
+        for s, y in self.steps[-_TRUST_REGION.n_corrections :]:
+            Bs = B @ s
+            observed, predicted = s @ y, s @ Bs
+            agreement = _TRUST_REGION.agreement_ratio
+            agrees = agreement * predicted < observed < predicted / agreement
+            if observed > _TRUST_REGION.min_curvature_ratio * predicted > 0.0 and not agrees:
+                B = B - np.outer(Bs, Bs) / predicted + np.outer(y, y) / observed
+        return B
+
+    def step(self, theta: np.ndarray, g: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the best step d within the bounds and the trust region, and its predicted gain."""
+        scale = np.sqrt(np.maximum(B.diagonal(), _TRUST_REGION.min_information))
+        w, V = np.linalg.eigh(B / np.outer(scale, scale))
+        # w[-1] >= 1 unless B is 0 (a flat objective); max(w[-1], 1) keeps H invertible even then
+        H = (V * np.maximum(w, _TRUST_REGION.min_relative_curvature * max(w[-1], 1.0))) @ V.T
+        low, high = np.clip(self.bounds.T - theta, -self.radius, self.radius)
+        e_low, e_high = self._to_model_step(low), self._to_model_step(high)
+        scaled = _maximise_in_box(H, g / scale, e_low * scale, e_high * scale)
+        e = np.clip(scaled / scale, e_low, e_high)
+        d = np.where(self.noise_mask, np.log1p(np.where(self.noise_mask, e, 0.0)), e)
+        return np.clip(d, low, high), float(g @ e - 0.5 * e @ B @ e)
+
+    def _to_model_step(self, d: np.ndarray) -> np.ndarray:
+        """Return e = exp(d) - 1 for noise variances, else e = d."""
+        return np.where(self.noise_mask, np.expm1(d), d)
+
+    def min_useful_gain(self, s: np.ndarray, predicted_gain: float) -> float:
+        """Return the gain above which the derivatives at the end of a step s are needed.
+
+        They are needed if the step is accepted, or if it is short enough to correct B.
+        """
+        return -predicted_gain if np.abs(s).max() < _TRUST_REGION.max_learning_step else 0.0
+
+    def update(
+        self,
+        s: np.ndarray,
+        g: np.ndarray,
+        new_gradient: np.ndarray,
+        actual_gain: float,
+        predicted_gain: float,
+    ) -> bool:
+        """Update the model after a step s from gradient g; return whether to accept the step."""
+        e = self._to_model_step(s)
+        # A new gradient of 0 means that it was not computed.
+        if np.abs(s).max() < _TRUST_REGION.max_learning_step and new_gradient.any():
+            ratio = np.where(self.noise_mask, 1.0 + e, 1.0)  # the derivative of e in the step s
+            self.steps.append((e, g - new_gradient / ratio))
+        if actual_gain < 0.25 * predicted_gain:
+            # Shrink the radius to the maximum of the parabola through the values at both ends of
+            # the step, but to no less than 0.1 and no more than 0.5 of the step.
+            linear_gain, fraction = g @ e, 0.0
+            if -np.inf < actual_gain < linear_gain:
+                fraction = 0.5 * linear_gain / (linear_gain - actual_gain)
+            self.radius = np.minimum(self.radius, min(max(fraction, 0.1), 0.5) * np.abs(s))
+        elif actual_gain > 0.5 * predicted_gain:
+            self.radius = np.minimum(_TRUST_REGION.max_step, 4.0 * self.radius)
+        return actual_gain > 0.0
+
+
+def _maximise_in_box(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the d in a box around 0 that maximises g^T d - 1/2 d^T H d.
+
+    This is an active-set method: `free` marks the variables that are not fixed at a bound.
+    """
+    d = np.zeros(g.size)
+    free = ((low < 0.0) | (g > 0.0)) & ((high > 0.0) | (g < 0.0))
+    for _ in range(4 * g.size + 4):
+        move = np.zeros(g.size)
+        move[free] = np.linalg.solve(H[np.ix_(free, free)], (g - H @ d)[free])
+        distance = np.where(move > 0.0, high - d, np.where(move < 0.0, low - d, np.inf))
+        fraction = np.divide(distance, move, out=np.full(g.size, np.inf), where=move != 0.0)
+        if fraction.min(initial=np.inf) < 1.0:  # stop at the first bound and fix that variable
+            blocking = int(np.argmin(fraction))
+            d = np.clip(d + max(fraction[blocking], 0.0) * move, low, high)
+            d[blocking], free[blocking] = (high if move[blocking] > 0.0 else low)[blocking], False
+            continue
+        d = d + move
+        multipliers = np.where(free, 0.0, (g - H @ d) * np.where(d >= high, -1.0, 1.0))
+        if not multipliers.max(initial=0.0) > _TRUST_REGION.gradient_rounding * np.abs(g).max(
+            initial=0.0
+        ):
+            break
+        free[np.argmax(multipliers)] = True  # free the variable whose release gains most
+    return d
+
+
+# --- Searches for the optimum.
 
 
 @dataclass(frozen=True)
@@ -178,9 +332,8 @@ def maximise(
     start = optimiser.clip_to_bounds(start)
     n = length(objective.X)
     if n >= _TUNING.many_observations and objective.capabilities.cheap_information:
-        best = optimiser.newton(
-            _start_from_subsets(objective, start, bounds, max_iter, seed), _TUNING.final_gain * n
-        )
+        start = _start_from_subsets(objective, start, bounds, max_iter, seed)
+        best = optimiser.newton(start, _TUNING.final_gain * n)
         return best if best.converged else optimiser.lbfgs(best.theta)
     if n >= _TUNING.many_observations and objective.capabilities.subset:
         rows = np.sort(np.random.default_rng(seed).permutation(n)[: n // 4])
@@ -195,11 +348,8 @@ def maximise(
         else:
             start = optimiser.follow_direction(start, subset_optimum.theta)
     best = optimiser.lbfgs(start, unit_step=first_step == "unit")
-    if (
-        first_step == "both"
-        and first_steps(objective)[1:]
-        and optimiser.on_bounds(best.theta).any()
-    ):
+    has_other_step = first_step == "both" and len(first_steps(objective)) > 1
+    if has_other_step and optimiser.on_bounds(best.theta).any():
         best = max(best, optimiser.lbfgs(start, unit_step=True), key=lambda end: end.value)
     return replace(best, evaluations=optimiser.evaluations)
 
@@ -209,11 +359,9 @@ def first_steps(objective: Any) -> tuple[str, ...]:
 
     With many observations, or if the values of the objective are estimates, only "unit" is used.
     """
-    is_small = (
-        length(objective.X) < _TUNING.many_observations
-        and not objective.capabilities.standard_error
-    )
-    return ("gradient", "unit") if is_small else ("unit",)
+    is_large = length(objective.X) >= _TUNING.many_observations
+    is_estimate = objective.capabilities.standard_error
+    return ("unit",) if is_large or is_estimate else ("gradient", "unit")
 
 
 def _start_from_subsets(
@@ -223,15 +371,12 @@ def _start_from_subsets(
     n = length(objective.X)
     order, theta = np.random.default_rng(seed).permutation(n), start
     for size in (n // 4, n // 2):
-        subset_optimiser = _ThetaOptimiser(
-            objective.subset(np.sort(order[:size])), bounds, max_iter
-        )
-        rough = (
-            subset_optimiser.lbfgs(theta, rough=True)
-            if size < n // 2
-            else subset_optimiser.newton(theta, _TUNING.rough_gain)
-        )
-        theta = subset_optimiser.move_off_bounds(rough.theta, start)
+        optimiser = _ThetaOptimiser(objective.subset(np.sort(order[:size])), bounds, max_iter)
+        if size < n // 2:
+            rough = optimiser.lbfgs(theta, rough=True)
+        else:
+            rough = optimiser.newton(theta, _TUNING.rough_gain)
+        theta = optimiser.move_off_bounds(rough.theta, start)
     return theta
 
 
@@ -290,11 +435,8 @@ class _ThetaOptimiser:
             up, down = (self.evaluate(theta + sign * step)[1] for sign in (1, -1))
             H[i] = (down - up) / (2.0 * _TUNING.difference_step)
         H = 0.5 * (H + H.T)
-        return (
-            H
-            if np.linalg.eigvalsh(H)[0] > _TUNING.min_curvature * length(self.objective.X)
-            else None
-        )
+        smallest = _TUNING.min_curvature * length(self.objective.X)
+        return H if np.linalg.eigvalsh(H)[0] > smallest else None
 
     def follow_direction(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return `end`, the optimum on a subset, if the gradient at `start` points to it.
@@ -343,9 +485,8 @@ class _ThetaOptimiser:
         The iteration ends if no step is predicted to increase the objective by more than
         `min_gain`, or after `max_idle` successive steps with a negligible gain.
         """
-        model, full_radius_model = (
-            QuadraticModel(self.bounds, self.objective.noise_mask) for _ in range(2)
-        )
+        noise_mask = self.objective.noise_mask
+        model, full_radius_model = (QuadraticModel(self.bounds, noise_mask) for _ in range(2))
         theta = start
         value, gradient, B = self.evaluate_information(theta)
         previous_gain, idle_steps = 0.0, 0  # previous_gain is the predicted gain of the last step
@@ -375,9 +516,8 @@ class _ThetaOptimiser:
                 new_theta, value + model.min_useful_gain(moved, predicted_gain)
             )
             actual_gain = new_value - value
-            idle_steps = (
-                idle_steps + 1 if abs(actual_gain) <= _TUNING.idle_gain_factor * min_gain else 0
-            )
+            is_idle = abs(actual_gain) <= _TUNING.idle_gain_factor * min_gain
+            idle_steps = idle_steps + 1 if is_idle else 0
             previous_gain = predicted_gain if actual_gain > 0.5 * predicted_gain else 0.0
             if model.update(moved, gradient, new_gradient, actual_gain, predicted_gain):
                 theta, value, gradient, B = new_theta, new_value, new_gradient, new_B
@@ -444,27 +584,21 @@ class _ThetaOptimiser:
             scale = 1.0 / max(1.0, float(np.linalg.norm(gradient))) if unit_step else 1.0
             options = {"gtol": _TUNING.gtol * scale, "ftol": _TUNING.ftol}
             if self.gain is not None:  # without bounds, L-BFGS limits its first step itself
-                scale, options = (
-                    1.0,
-                    {"gtol": _TUNING.gtol, "ftol": 0.0, "maxcor": _TUNING.lbfgs_memory},
-                )
+                scale = 1.0
+                options = {"gtol": _TUNING.gtol, "ftol": 0.0, "maxcor": _TUNING.lbfgs_memory}
         else:
             free, scale = np.arange(start.size) if fixed is None else np.flatnonzero(~fixed), 1.0
             R = np.zeros((start.size, free.size))
             R[free] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(free, free)])).T
             u_bounds = np.tile([-_TUNING.max_deviations, _TUNING.max_deviations], (free.size, 1))
             options = {"gtol": _TUNING.scaled_gtol, "ftol": 1e-12}
-        to_theta, to_u = (_identity, _identity) if R is None else (R.__matmul__, R.T.__matmul__)
+        to_theta, to_u = (np.asarray,) * 2 if R is None else (R.__matmul__, R.T.__matmul__)
         start_value, cache = value, {start.tobytes(): (value, gradient)}
         best: list[Any] = [value, start, gradient]
         values: list[float] = []  # the value after each step
-        min_gain = (
-            _TUNING.rough_gain
-            if rough
-            else -np.inf
-            if standard_error is None
-            else _TUNING.min_gain_in_errors * standard_error(start)
-        )
+        min_gain = _TUNING.rough_gain if rough else -np.inf
+        if standard_error is not None and not rough:
+            min_gain = _TUNING.min_gain_in_errors * standard_error(start)
 
         def negative_objective(u: np.ndarray) -> tuple[float, np.ndarray]:
             theta = self.clip_to_bounds(start + to_theta(u))
@@ -477,17 +611,14 @@ class _ThetaOptimiser:
         def gains_too_little() -> bool:
             if self.gain is None or H is not None or len(values) <= _TUNING.gain_window:
                 return False
-            return bool(
-                values[-1] - values[-1 - _TUNING.gain_window] < _TUNING.gain_window * self.gain
-            )
+            window = _TUNING.gain_window
+            return values[-1] - values[-1 - window] < window * self.gain
 
         def step(intermediate_result: Any) -> None:
             values.append(-float(intermediate_result.fun) / scale)
-            if gains_too_little():
-                raise StopIteration
-            if len(values) > 1 and values[-1] - values[-2] < min_gain:
-                raise StopIteration
-            if H is not None and self.on_bounds(best[1]).sum() > n_fixed:
+            gained_little = len(values) > 1 and values[-1] - values[-2] < min_gain
+            reached_bound = H is not None and self.on_bounds(best[1]).sum() > n_fixed
+            if gained_little or reached_bound or gains_too_little():
                 raise StopIteration
 
         result = minimize(
@@ -509,15 +640,13 @@ class _ThetaOptimiser:
         if gains_too_little():
             message = f"the last {_TUNING.gain_window} steps gained too little"
             return self._optimum(theta, value, True, message)
-        slope = np.abs(self.clip_to_bounds(theta + gradient) - theta).max(initial=0.0)
+        move = self.clip_to_bounds(theta + gradient) - theta
         converged, message = bool(result.success), _describe_stop(str(result.message))
-        if fixed is not None and np.any(fixed & (self.clip_to_bounds(theta + gradient) != theta)):
+        if fixed is not None and np.any(fixed & (move != 0.0)):
             return self.lbfgs(theta)  # the objective increases away from a bound
-        if (
-            converged
-            and standard_error is None
-            and slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
-        ):
+        slope = np.abs(move).max(initial=0.0)
+        is_steep = slope > _TUNING.max_final_slope * np.sqrt(length(self.objective.X))
+        if converged and is_steep and standard_error is None:
             # The objective is divided by the length of the initial gradient, so that a steep start
             # widens the tolerance for the gain; a restart from here narrows it.
             if value > start_value + _TUNING.min_restart_gain:
@@ -547,11 +676,6 @@ class _ThetaOptimiser:
     def _optimum(self, theta: np.ndarray, value: float, converged: bool, message: str) -> Optimum:
         """Return an `Optimum` with the number of evaluations so far."""
         return Optimum(theta, value, self.evaluations, converged, message)
-
-
-def _identity(u: np.ndarray) -> np.ndarray:
-    """Return u unchanged."""
-    return u
 
 
 def _describe_stop(message: str) -> str:

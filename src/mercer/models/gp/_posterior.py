@@ -92,6 +92,15 @@ class PosteriorKernel(Kernel):
     def _features(self, X: Points) -> tuple[np.ndarray, ...]:
         """Return the arrays, with one row per point, from which the covariance is computed."""
 
+    @abstractmethod
+    def _point_weights(self, Z: Points, W: np.ndarray) -> np.ndarray:
+        """Return the weights of the derivatives of k(x, s) for the points s, given those for Z."""
+
+    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
+        point_weights = self._point_weights(as_float64(X if Z is None else Z), W)
+        prior_gradient = self.kernel.input_gradient(X, Z, W)
+        return prior_gradient - self.kernel.input_gradient(X, self.points, point_weights)
+
     def __str__(self) -> str:
         return f"{self.kernel} given {length(self.points)} points"
 
@@ -159,13 +168,9 @@ class Conditioned(PosteriorKernel):
         # With two arguments, the kernel treats all observations as different: K has no noise.
         K = self.kernel(self.points, self.points)
         lowest = np.linalg.eigvalsh(self.factor @ self.factor.T - K)[0]
-        is_valid = lowest >= -1e-10 * np.abs(K).max()
-        return Properties.of(
-            inner,
-            "Schur complement, since L L^T >= K_SS",
-            0 if is_valid else None,
-            diagonal_bound=inner[0].diagonal_bound,
-        )
+        order = 0 if lowest >= -1e-10 * np.abs(K).max() else None
+        rule, bound = "Schur complement, since L L^T >= K_SS", inner[0].diagonal_bound
+        return Properties.of(inner, rule, order, diagonal_bound=bound)
 
     # ------------------------------------------------------------------ evaluation
 
@@ -217,16 +222,13 @@ class Conditioned(PosteriorKernel):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
+    def _point_weights(self, Z: Points, W: np.ndarray) -> np.ndarray:
         # In the gradient, the derivatives of k_S(x_i) are weighted by
         # L^-T (B^-T B^-1 - I) sum_j W_ij phi(z_j).
-        phi = self._features(as_float64(X if Z is None else Z))[0]
-        G = W @ phi
+        G = W @ self._features(Z)[0]
         if self.inner is not None:
             G -= _solve(self.inner, _solve(self.inner, G), transposed=True)
-        point_weights = _solve(self.factor, G, transposed=True)
-        prior_gradient = self.kernel.input_gradient(X, Z, W)
-        return prior_gradient - self.kernel.input_gradient(X, self.points, point_weights)
+        return _solve(self.factor, G, transposed=True)
 
     # ------------------------------------------------------------------ equality and repr
 

@@ -104,13 +104,8 @@ class GramInnerProducts:
         threads = check_threads(None)
         # The tiles use only this part of the memory budget; the rest is for the points.
         max_entries = budget_in_bytes(max_memory) / (8 * _TUNING.min_budget_ratio * threads)
-        size = int(
-            np.clip(
-                np.sqrt(min(_TUNING.max_tile_entries, max_entries) / p),
-                _TUNING.min_tile_size,
-                _TUNING.max_tile_size,
-            )
-        )
+        size = np.sqrt(min(_TUNING.max_tile_entries, max_entries) / p)
+        size = int(np.clip(size, _TUNING.min_tile_size, _TUNING.max_tile_size))
         strips = slices(n, size)
         n_numbers = threads * (3 * p * min(n, size) ** 2 + p * p + 2 * p * n)
         check_budget(8 * n_numbers, max_memory, f"products of {p} kernel matrices of {n} points")
@@ -162,9 +157,8 @@ class GramInnerProducts:
 def _approximate_offsets(K: GramOperator) -> np.ndarray:
     """Return r such that K - r 1^T - 1 r^T has mean 0 over a few evenly spaced points."""
     centres = np.unique(np.linspace(0, K.shape[0] - 1, _TUNING.n_centres).astype(int))
-    columns = np.concatenate(
-        [K.block(rows, centres) for rows in slices(K.shape[0], _TUNING.max_tile_size)]
-    )
+    strips = slices(K.shape[0], _TUNING.max_tile_size)
+    columns = np.concatenate([K.block(rows, centres) for rows in strips])
     r = columns.mean(axis=1, dtype=float)
     return np.asarray(r - 0.5 * r[centres].mean())
 

@@ -236,19 +236,15 @@ class ExpressionSearch:
                 self.n_left -= len(starts)
                 coarse.append(self._optimise(starts[int(np.argmax(values))], level, coarse=True))
             coarse.sort(key=lambda pair: -pair[0])
-            finalists = [
-                self._optimise(e, level)
-                for _, e in coarse[: _TUNING.n_finalists]
-                if self.n_left > 0
-            ]
+            screened = coarse[: _TUNING.n_finalists]
+            finalists = [self._optimise(e, level) for _, e in screened if self.n_left > 0]
             level_best = max(finalists, key=lambda pair: pair[0], default=best)
             gain, best = level_best[0] - best[0], level_best if level_best[0] > best[0] else best
             if self.log is not None:
                 self.log(f"level {level}: BIC {best[0]:.2f}, {best[1].words}")
             if self.n_left <= 0:
-                message = (
-                    f"the search ended after max_evaluations={self.max_evaluations} evaluations"
-                )
+                limit = f"max_evaluations={self.max_evaluations}"
+                message = f"the search ended after {limit} evaluations"
                 break
             if gain <= _TUNING.min_bic_gain:
                 message = f"no further move raises the BIC by more than {_TUNING.min_bic_gain:g}"
@@ -260,12 +256,8 @@ class ExpressionSearch:
     ) -> tuple[float, _Expression]:
         """Optimise the parameters of an expression; return the BIC and the optimised expression."""
         kernel, objective = expression.kernel, self._objective(expression)
-        result = maximise(
-            _CoarseObjective(objective) if coarse else objective,
-            kernel.theta,
-            kernel.bounds,
-            max_iter=_TUNING.max_iter,
-        )
+        target = _CoarseObjective(objective) if coarse else objective
+        result = maximise(target, kernel.theta, kernel.bounds, max_iter=_TUNING.max_iter)
         self.n_left -= result.evaluations
         p = result.theta.size
         bic = float(result.value - 0.5 * p * np.log(len(self.y)))
@@ -283,22 +275,14 @@ class ExpressionSearch:
         """Yield each expression that is one move away, as a list of variants to start from."""
         seen = {candidate.words for candidate in self.tried}
         new = [list(_starting_kernels(k, periods)) for k in self.base]
+        terms, noise = expression.terms, expression.noise
         for starts in new:
-            yield from _if_unseen(
-                [
-                    _Expression((*expression.terms, (factor, (k,))), expression.noise)
-                    for k in starts
-                    for factor in _TUNING.factors
-                ],
-                seen,
-            )
-        for i, (factor, base_kernels) in enumerate(expression.terms):
+            new_terms = [(factor, (k,)) for k in starts for factor in _TUNING.factors]
+            yield from _if_unseen([_Expression((*terms, t), noise) for t in new_terms], seen)
+        for i, (factor, base_kernels) in enumerate(terms):
 
             def replace_term(*kernels: Kernel, i: int = i, factor: float = factor) -> _Expression:
-                return _Expression(
-                    (*expression.terms[:i], (factor, kernels), *expression.terms[i + 1 :]),
-                    expression.noise,
-                )
+                return _Expression((*terms[:i], (factor, kernels), *terms[i + 1 :]), noise)
 
             for starts in new:
                 if not any(_product_is_redundant(starts[0], k) for k in base_kernels):

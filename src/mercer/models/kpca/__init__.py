@@ -1,11 +1,14 @@
 """Kernel PCA: computation of the components, and the fitted components."""
 
-from ._component_search import ComponentSearch, ComponentSearchResult, same_feature_map
-from ._components import Components
-from ._indefinite_spectrum import INDEFINITE_POLICIES, inverse_sqrt
+from ._component_search import (
+    INDEFINITE_POLICIES,
+    ComponentSearch,
+    ComponentSearchResult,
+    inverse_sqrt,
+    same_feature_map,
+)
+from ._components import Components, LearnedInverse, reduced_components
 from ._kpca_plan import Option, Plan
-from ._learned_inverse import LearnedInverse
-from ._reduced_components import reduced_components
 
 __all__ = [
     "INDEFINITE_POLICIES",

@@ -2,7 +2,8 @@
 
 The components come from an exact eigensolver on the centred Gram matrix, or from the moments
 (mean and scatter matrix) of features, given by landmarks or random Fourier features.
-Moments of blocks of points can be added without loss of accuracy.
+Moments of blocks of points can be added without loss of accuracy.  Negative eigenvalues of an
+indefinite matrix are an error, or are repaired (`repair_spectrum`).
 """
 
 from __future__ import annotations
@@ -25,18 +26,13 @@ from ...solvers import (
     LowRankEigen,
     Moments,
     canonical_signs,
+    certify,
     choose,
     eigenpairs_of_moments,
     eigenpairs_of_points,
     feature_moments,
 )
-from ._components import Components
-from ._indefinite_spectrum import (
-    check_psd_eigenvalues,
-    inverse_sqrt,
-    n_components_for,
-    repair_spectrum,
-)
+from ._components import Components, rounding_floor
 from ._kpca_plan import (
     LOW_MEMORY_KRYLOV,
     Plan,
@@ -45,6 +41,130 @@ from ._kpca_plan import (
     fits_dense,
     make_plan,
 )
+
+# --- Validation of the eigenvalues, and repair of indefinite spectra.
+
+INDEFINITE_POLICIES = ("raise", "clip", "flip", "shift")
+
+
+def check_psd_eigenvalues(values: np.ndarray, uncentred_trace: float) -> np.ndarray:
+    """Return the eigenvalues of a positive semidefinite matrix, with rounding errors set to 0.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        The computed eigenvalues of the centred kernel matrix.
+    uncentred_trace : float
+        The trace of the matrix before centring, which determines the size of rounding errors.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        The eigenvalues; those below `rounding_floor` are set to 0.
+
+    Raises
+    ------
+    ValueError
+        If an eigenvalue is significantly negative: below -1e-5 times the largest one (-5e-3 in
+        float32).
+    """
+    is_float32 = values.dtype == np.float32
+    max_negative = 5e-3 if is_float32 else 1e-5
+    rounding = float(np.finfo(values.dtype).eps) * uncentred_trace
+    largest, smallest = values.max(initial=0.0), values.min(initial=0.0)
+    if smallest < -10.0 * rounding:
+        if largest <= rounding:
+            raise ValueError(
+                f"All eigenvalues are negative (the largest is {values.max():.3g}): "
+                f"the kernel is not positive semidefinite on these points; choose another kernel"
+            )
+        if smallest < -max_negative * largest:
+            raise ValueError(
+                f"There are significant negative eigenvalues ({-smallest / largest:g} of the "
+                f"maximum positive). Either the kernel is not positive semidefinite on these "
+                f"points (the sigmoid kernel usually is not), or the matrix is not a kernel "
+                f"matrix. Request fewer components, choose another kernel, or choose how to repair "
+                f"the spectrum: indefinite='clip', 'flip' or 'shift'"
+            )
+    values = values.copy()
+    values[values < rounding_floor(values, largest, uncentred_trace)] = 0.0
+    return values
+
+
+def repair_spectrum(
+    pairs: EigenPairs, policy: str, uncentred_trace: float
+) -> tuple[EigenPairs, np.ndarray]:
+    """Change the spectrum of an indefinite matrix so that all eigenvalues are nonnegative.
+
+    Returns the changed eigenpairs, and the factors c of the scores, for each eigenvalue l:
+
+    ======= ============================ =================================
+    policy  new eigenvalue               factor c of the scores
+    ======= ============================ =================================
+    clip    max(l, 0)                    1 / sqrt(l)
+    flip    |l|                          sign(l) / sqrt(|l|)
+    shift   l - min l                    sqrt(l - min l) / l
+    ======= ============================ =================================
+
+    The score of x on component j is c_j u_j^T k_c(x), where u_j is the eigenvector and k_c(x)
+    contains the centred kernel values of x and the training points.  For the training points it is
+    u_j sqrt(l_j), with the new eigenvalue l_j; the same linear map is applied to new points.
+    """
+    eigenvalues = pairs.values.astype(float)
+    largest = float(np.abs(eigenvalues).max(initial=0.0))
+    floor = rounding_floor(eigenvalues, largest, uncentred_trace)
+    if policy == "clip":
+        repaired = np.maximum(eigenvalues, 0.0)
+    elif policy == "flip":
+        repaired = np.abs(eigenvalues)
+    else:
+        lowest = float(eigenvalues.min(initial=0.0))
+        shift = -lowest if lowest < -floor else 0.0
+        # Centring makes the constant vector an eigenvector with eigenvalue 0.  This eigenvalue is
+        # not shifted, because the constant vector is not a direction of variance.
+        repaired = np.where(np.abs(eigenvalues) > floor, eigenvalues + shift, 0.0)
+    repaired[repaired < floor] = 0.0
+    has_variance = (repaired > 0) & (np.abs(eigenvalues) > floor)
+    score_factors = np.zeros_like(repaired)
+    np.divide(np.sqrt(repaired), eigenvalues, out=score_factors, where=has_variance)
+    order = np.argsort(-repaired, kind="stable")
+    values, residuals = repaired[order], pairs.residuals[order]
+    vectors, slack = pairs.vectors[:, order], pairs.certificate.slack
+    certificate = certify(values, residuals, len(values), slack=slack, following=-np.inf)
+    changed = {"values": values, "vectors": vectors, "residuals": residuals}
+    return replace(pairs, certificate=certificate, **changed), score_factors[order]
+
+
+def inverse_sqrt(values: np.ndarray) -> np.ndarray:
+    """Return 1 / sqrt(l) for each eigenvalue l, and 0 where l is 0."""
+    roots = np.sqrt(values)
+    return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
+
+
+def n_components_for(values: np.ndarray, total: float, wanted: int | float | None) -> int:
+    """Return the number of components that satisfies the request `wanted`.
+
+    Parameters
+    ----------
+    values : ndarray
+        The eigenvalues, in descending order.
+    total : float
+        The total variance.
+    wanted : int, float or None
+        A number of components, a fraction of the variance in (0, 1), or None for all.
+    """
+    n = len(values)
+    if wanted is None:
+        return n
+    if wanted < 1:
+        if not total > 0:
+            return min(n, 1)
+        reached = np.cumsum(values) >= wanted * total * (1.0 - 1e-12)
+        return int(np.argmax(reached)) + 1 if reached.any() else n
+    return min(n, int(wanted))
+
+
+# --- The search for the components.
 
 # If a fraction of the variance is requested, this many components are computed first; the number is
 # doubled until the fraction is reached.
@@ -137,20 +257,14 @@ class ComponentSearch:
             residual = pairs.report.residual
             self.log(f"largest residual: {residual:.1e}, relative to the largest eigenvalue")
         components = self._exact_components(centred, pairs, X)
-        errors = components.reconstruction_errors(
-            centred.squared_distances(), np.asarray(components.scores)
-        )
-        weight = None if weights is None else float(weights.sum())
-        return ComponentSearchResult(components, solver, repr(K), weight, errors)
+        return _search_result(components, solver, repr(K), weights, centred.squared_distances())
 
     def _choose_solver_and_storage(self, kernel: Kernel, X: Points) -> tuple[Any, str]:
         """Return the eigensolver and the storage for the parameters and the memory budget."""
         spec, storage = self.eigen_solver, self.storage
         if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
-            candidates = [
-                option for option in self.plan(kernel, X).options if option.eigen_solver == spec
-            ]
-            storage = next((option.storage for option in candidates if option.fits), storage)
+            fitting = (option for option in self.plan(kernel, X).options if option.fits)
+            storage = next((o.storage for o in fitting if o.eigen_solver == spec), storage)
         if not (isinstance(spec, str) and spec == "auto"):
             return spec, storage
         is_small = length(X) <= _MAX_DENSE_POINTS and storage == "auto"
@@ -159,8 +273,12 @@ class ComponentSearch:
         chosen = self.plan(kernel, X).require()
         if not chosen.low_memory:
             return chosen.eigen_solver, chosen.storage
-        options = {"tol": self.tol, "max_iter": self.max_iter, "random_state": self._seed}
-        return replace(LOW_MEMORY_KRYLOV, **options), chosen.storage
+        return replace(LOW_MEMORY_KRYLOV, **self._iteration), chosen.storage
+
+    @property
+    def _iteration(self) -> dict[str, Any]:
+        """The options of iterative solvers."""
+        return {"tol": self.tol, "max_iter": self.max_iter, "random_state": self._seed}
 
     def _exact_solver(self, centred: CentredGram, spec: Any, wanted: Any) -> Any:
         """Return the eigensolver for a name, or the user-supplied one."""
@@ -172,16 +290,8 @@ class ComponentSearch:
                 f"requested; the dense solver is used instead"
             )
             spec = "dense"
-        return choose(
-            EIGEN,
-            centred,
-            spec,
-            k=None if wanted == n else wanted,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            n_iter=self.iterated_power,
-            random_state=self._seed,
-        )
+        k = None if wanted == n else wanted
+        return choose(EIGEN, centred, spec, k=k, n_iter=self.iterated_power, **self._iteration)
 
     def _leading_pairs(self, centred: CentredGram, solver: Any, wanted: int | float) -> EigenPairs:
         """Return the requested leading eigenpairs.
@@ -201,12 +311,9 @@ class ComponentSearch:
         def n_kept(values: np.ndarray) -> int:
             k = n_components_for(values, centred.trace(), wanted) if wanted < 1 else len(values)
             uncentred_trace = float(np.abs(centred.uncentred_diagonal).sum())
-            positive = (
-                int(np.sum(check_psd_eigenvalues(values, uncentred_trace) > 0))
-                if self.drop_zeros
-                else k
-            )
-            return max(1, min(k, positive))
+            if self.drop_zeros:
+                k = min(k, int(np.sum(check_psd_eigenvalues(values, uncentred_trace) > 0)))
+            return max(1, k)
 
         if wanted >= 1:
             return run(min(n, int(wanted)))
@@ -258,10 +365,8 @@ class ComponentSearch:
         """Compute the components from landmarks or random features."""
         solver, n = self._feature_solver(), length(X)
         self._check_rank(solver, X)
-        is_precomputed = isinstance(kernel, Precomputed)
-        needed = feature_solver_bytes(
-            solver, X, self._expected_components(n), self.n_components, is_precomputed
-        )
+        expected, is_precomputed = self._expected_components(n), isinstance(kernel, Precomputed)
+        needed = feature_solver_bytes(solver, X, expected, self.n_components, is_precomputed)
         check_budget(needed, self.max_memory, f"{solver} of {n} points")
         scale = np.ones(n) if weights is None else weights * (n / weights.sum())
         pairs = eigenpairs_of_points(
@@ -269,7 +374,7 @@ class ComponentSearch:
             kernel,
             X,
             lambda values, total: min(n, self._n_components(values, total)),
-            expected=self._expected_components(n),
+            expected=expected,
             weights=None if weights is None else scale,
             log=self.log,
         )
@@ -277,11 +382,8 @@ class ComponentSearch:
         if weights is not None:  # restore the original scale, so that later blocks can be added
             components = components.with_moments(pairs.basis.moments.times(weights.sum() / n))
         self._check_variance(components)
-        errors = components.reconstruction_errors(
-            pairs.basis.distances, np.asarray(components.scores)
-        )
-        weight = None if weights is None else float(weights.sum())
-        return ComponentSearchResult(components, solver, repr(pairs.basis.map), weight, errors)
+        basis = pairs.basis
+        return _search_result(components, solver, repr(basis.map), weights, basis.distances)
 
     def rank(self, n: int) -> int:
         """Return the number of landmarks or features for n points."""
@@ -304,9 +406,8 @@ class ComponentSearch:
         scaled = moments.times(moments.rows / moments.weight)
         pairs = eigenpairs_of_moments(solver, phi, scaled, self._n_components)
         components = Components.from_features(pairs, None, drop_zeros=self.drop_zeros)
-        return ComponentSearchResult(
-            components.with_moments(moments), solver, repr(phi), moments.weight
-        )
+        components = components.with_moments(moments)
+        return ComponentSearchResult(components, solver, repr(phi), moments.weight)
 
     def _feature_solver(self) -> Any:
         """Return the eigensolver on landmarks or random features."""
@@ -365,6 +466,19 @@ class ComponentSearch:
     def _n_components(self, values: np.ndarray, total: float) -> int:
         """Return the number of components to keep, given the eigenvalues from all features."""
         return n_components_for(values, total, self.n_components)
+
+
+def _search_result(
+    components: Components,
+    solver: Any,
+    held: str,
+    weights: np.ndarray | None,
+    distances: np.ndarray,
+) -> ComponentSearchResult:
+    """Return the result, with the errors of training points at these `distances` from the mean."""
+    errors = components.reconstruction_errors(distances, np.asarray(components.scores))
+    weight = None if weights is None else float(weights.sum())
+    return ComponentSearchResult(components, solver, held, weight, errors)
 
 
 def same_feature_map(a: Any, b: Any) -> bool:

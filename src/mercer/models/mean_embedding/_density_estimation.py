@@ -279,10 +279,8 @@ def _leave_one_out(kernel: Kernel, X: np.ndarray, w: np.ndarray, silverman: floa
 
     def loss(log_h: float) -> float:
         density = DensityKernel.of(kernel, float(np.exp(log_h)), X.shape[1])
-        log_densities = (
-            log_kernel_sums(density, X, None, w) - np.log(other_weights) - density.log_constant
-        )
-        return -float(w @ log_densities)
+        log_sums = log_kernel_sums(density, X, None, w)
+        return -float(w @ (log_sums - np.log(other_weights) - density.log_constant))
 
     low, high = np.log(silverman * spread) + np.log(_TUNING.loo_range)
     grid = np.linspace(low, high, _TUNING.loo_grid_size)

@@ -27,10 +27,19 @@ from ..._core import (
 from ...blocks import BlockRows, Blocks
 from ...gram import DenseGram, NystroemMap, memoise_if_affordable
 from ...kernels import Kernel
-from ._hsic import ESTIMATORS, Centring, check_paired_samples, clip_biased_hsic, hsic_divisor
+from ._mean_discrepancies import (
+    ESTIMATORS,
+    Centring,
+    centre_linear_terms,
+    check_paired_samples,
+    clip_biased_hsic,
+    hsic_divisor,
+    relative_rounding,
+)
 from ._permutation_test import (
     FeatureMean,
     OneBlock,
+    PermutationTestResult,
     Rearrangements,
     add_elementwise,
     are_chunked,
@@ -43,7 +52,6 @@ from ._permutation_test import (
     sample_of_blocks,
     warn_if_level_unreachable,
 )
-from ._recentring import centre_linear_terms, relative_rounding
 from ._sample_validation import KernelSpec, check_count
 
 _METHODS = ("auto", "permutation", "lowrank")
@@ -74,7 +82,7 @@ _TUNING = _IndependenceTuning()
 
 
 @dataclass(frozen=True, eq=False)
-class IndependenceResult:
+class IndependenceResult(PermutationTestResult):
     """The result of `independence_test`.
 
     Attributes
@@ -112,12 +120,6 @@ class IndependenceResult:
     (True, 'permutation')
     """
 
-    statistic: float
-    pvalue: float
-    method: str
-    estimator: str
-    n_permutations: int
-    smallest_pvalue: float
     truncation: tuple[float, float]
     rank: tuple[int, int] | None
     kernel: Kernel
@@ -194,8 +196,7 @@ def independence_test(
     rng = seeded_generator(random_state)
     blocks: Blocks | OneBlock
     if are_chunked(X, Y):
-        method = "lowrank" if method == "auto" else method
-        blocks = pair_blocks(X, Y, method, ("lowrank",))
+        blocks, method = pair_blocks(X, Y, method, ("lowrank",))
         check_choice("estimator", estimator, *ESTIMATORS)
         n = check_count(len(blocks), "X", 2 if estimator == "biased" else 4)
         specs = (kernel, kernel if kernel_y is None else kernel_y)

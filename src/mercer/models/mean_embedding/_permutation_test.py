@@ -82,6 +82,18 @@ def check_test_options(
     return int(n_permutations), _DEFAULT_RANK if rank is None else int(rank)
 
 
+@dataclass(frozen=True, eq=False)
+class PermutationTestResult:
+    """The fields that the results of all tests share; the subclasses document them."""
+
+    statistic: float
+    pvalue: float
+    method: str
+    estimator: str
+    n_permutations: int
+    smallest_pvalue: float
+
+
 # ---------------------------------------------------------------------- rearrangements
 
 
@@ -234,10 +246,10 @@ def are_chunked(X: object, Y: object) -> bool:
     return is_chunked(X)
 
 
-def pair_blocks(X: object, Y: object, method: str, methods: Sequence[str]) -> Blocks:
-    """Validate two chunked samples; return blocks that contain the rows of both.
+def pair_blocks(X: object, Y: object, method: str, methods: Sequence[str]) -> tuple[Blocks, str]:
+    """Validate two chunked samples; return blocks with the rows of both, and the method.
 
-    `methods` are the methods of the test that need only sums over blocks.
+    `methods` are the methods of the test that need only sums over blocks.  "auto" is "lowrank".
     """
     X, Y = as_blocks(X, "X"), as_blocks(Y, "Y")
     if X.ndim != 2 or Y.ndim != 2:
@@ -248,12 +260,12 @@ def pair_blocks(X: object, Y: object, method: str, methods: Sequence[str]) -> Bl
             f"X has {len(X)} rows in {len(X.sizes)} blocks, Y has {len(Y)} rows in "
             f"{len(Y.sizes)} blocks"
         )
-    if method not in methods:
+    if method not in ("auto", *methods):
         raise ValueError(
             f"samples in blocks support method={' and '.join(map(repr, methods))}; {method!r} "
             f"needs all pairs of points"
         )
-    return with_targets(X, Y)
+    return with_targets(X, Y), "lowrank" if method == "auto" else method
 
 
 def sample_of_blocks(
@@ -272,9 +284,8 @@ def sample_of_blocks(
 
 def _sample_block(rows: BlockRows, count: int, pool: bool) -> list[np.ndarray]:
     X, Y = np.asarray(rows.X, dtype=float), np.asarray(rows.y, dtype=float)
-    return [
-        _rows_with_smallest_hash(count, A) for A in ([np.concatenate([X, Y])] if pool else [X, Y])
-    ]
+    samples = [np.concatenate([X, Y])] if pool else [X, Y]
+    return [_rows_with_smallest_hash(count, A) for A in samples]
 
 
 def _merge_samples(count: int, a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:
@@ -362,13 +373,11 @@ def _block_sums(
 
     With one map, these are the features of the pooled points.
     """
-    return [
-        np.append(
-            K._sum_over_strips(lambda _, F: F.sum(axis=0)),
-            [K.residual_trace, K.diagonal().sum(), K.shape[0]],
-        )
-        for K in block_features(rows, maps, max_memory)
-    ]
+    sums = []
+    for K in block_features(rows, maps, max_memory):
+        total = K._sum_over_strips(lambda _, F: F.sum(axis=0))
+        sums.append(np.append(total, [K.residual_trace, K.diagonal().sum(), K.shape[0]]))
+    return sums
 
 
 def block_features(

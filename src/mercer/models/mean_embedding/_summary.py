@@ -54,8 +54,14 @@ from ..._core.linalg import eigh
 from ...expansion import Expansion
 from ...gram import TiledGram
 from ...kernels import Kernel, Prepared
-from ._mmd import clip_squared_distance, squared_norm
-from ._recentring import check_finite, entry_magnitudes, recentred_gram, rounding_margin
+from ._mean_discrepancies import (
+    check_finite,
+    clip_squared_distance,
+    entry_magnitudes,
+    recentred_gram,
+    rounding_margin,
+    squared_norm,
+)
 from ._sample_validation import KernelSpec, check_sample, make_kernel, resolve_kernel
 
 _COLUMN_BLOCK = 64  # number of columns of K that are in memory at a time
@@ -378,9 +384,8 @@ def thin(
     halvings = int(np.log2(n // m))
     parts = [rng.permutation(n)[: m * 2**halvings]]
     for _ in range(halvings):
-        parts = [
-            half for part in parts for half in _halve(mean.K, part, rng, _TUNING.delta / halvings)
-        ]
+        delta = _TUNING.delta / halvings
+        parts = [half for part in parts for half in _halve(mean.K, part, rng, delta)]
         if len(parts) > _TUNING.max_candidates:
             parts = sorted(parts, key=distance)[: _TUNING.max_candidates]
     parts.append(np.arange(m) * n // m)

@@ -27,9 +27,16 @@ from ...blocks import BlockRows, Blocks
 from ...expansion import Expansion
 from ...gram import NystroemMap, memoise_if_affordable
 from ...kernels import Kernel, shifted_to_data
-from ._mmd import SplitSums, pair_terms
+from ._mean_discrepancies import (
+    SplitSums,
+    check_finite,
+    pair_terms,
+    recentred_gram,
+    relative_rounding,
+)
 from ._permutation_test import (
     OneBlock,
+    PermutationTestResult,
     Rearrangements,
     add_elementwise,
     are_chunked,
@@ -43,7 +50,6 @@ from ._permutation_test import (
     warn_if_level_unreachable,
     warn_if_rounding_dominates,
 )
-from ._recentring import check_finite, recentred_gram, relative_rounding
 from ._sample_validation import KernelSpec, check_count, pool_samples
 
 _METHODS = ("auto", "permutation", "lowrank", "linear")
@@ -54,7 +60,7 @@ _SIGNS_PER_BLOCK = 2**21  # number of random signs that are in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSampleResult:
+class TwoSampleResult(PermutationTestResult):
     """The result of `two_sample_test`.
 
     Attributes
@@ -98,12 +104,6 @@ class TwoSampleResult:
     (True, 'unbiased')
     """
 
-    statistic: float
-    pvalue: float
-    method: str
-    estimator: str
-    n_permutations: int
-    smallest_pvalue: float
     truncation: float
     rank: int | None
     kernel: Kernel
@@ -207,8 +207,7 @@ def two_sample_test(
     rng, min_points = seeded_generator(random_state), 4 if method == "linear" else 2
     blocks: Blocks | OneBlock
     if are_chunked(X, Y):
-        method = "lowrank" if method == "auto" else method
-        blocks = pair_blocks(X, Y, method, ("lowrank", "linear"))
+        blocks, method = pair_blocks(X, Y, method, ("lowrank", "linear"))
         if blocks.width != blocks.y.width:
             raise ValueError(
                 f"X has {blocks.width} columns and Y has {blocks.y.width}; both samples need the "
@@ -307,9 +306,8 @@ def _split_statistics(
     # Swapping two samples of equal size does not change MMD^2, so that each value occurs twice
     # among all splits.
     smallest = (1 + (m == n and splits.is_complete)) / (1 + splits.count)
-    warn_if_level_unreachable(
-        smallest, f"there are {m} and {n} points, and {splits.count} permutations"
-    )
+    why = f"there are {m} and {n} points, and {splits.count} permutations"
+    warn_if_level_unreachable(smallest, why)
     warn_if_rounding_dominates(margin, values[1:])
     squared_distance = sums[0].biased[0]
     if estimator == "unbiased" and squared_distance < -100.0 * margin:
@@ -336,9 +334,8 @@ def _signed_statistics(
     signs = Rearrangements.of_signs(min(sizes) // 2, count, blocks.sizes, rng)
     sums, magnitude, pairs = blocks.reduce(_signed_sums, add_elementwise, kernel, signs)
     smallest = 1 / (1 + signs.count)
-    warn_if_level_unreachable(
-        smallest, f"there are {pairs:.0f} pairs, and {signs.count} rows of signs"
-    )
+    why = f"there are {pairs:.0f} pairs, and {signs.count} rows of signs"
+    warn_if_level_unreachable(smallest, why)
     return sums / pairs, relative_rounding(float) * float(magnitude / pairs), smallest
 
 
