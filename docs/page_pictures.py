@@ -32,7 +32,9 @@ def draw(name: str) -> None:
     with Image.open(DOCS.parent / "out" / f"{name}.png") as picture:
         height = round(picture.height * WIDTH / picture.width)
         small = picture.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
-        small.quantize(COLOURS, dither=Image.Dither.NONE).save(DOCS / "images" / f"{name}.png", optimize=True)
+        small.quantize(COLOURS, dither=Image.Dither.NONE).save(
+            DOCS / "images" / f"{name}.png", optimize=True
+        )
 
 
 if __name__ == "__main__":
