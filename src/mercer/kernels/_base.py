@@ -32,6 +32,7 @@ from .._core import (
 from ._dataclass import node as node
 from ._jacobian import KernelLinearisation, linearisation
 from ._parameter_tree import ParameterTree
+from ._parameter_tree import option as option
 from ._parameter_tree import parameter as parameter
 from ._prepared import Prepared, prepare_pair
 from ._properties import Domain, Properties

@@ -6,7 +6,8 @@ Each field of a node is one of
                        that a parameter search changes, contains its logarithm
     a child            another node, or a tuple of nodes; `child(...)` declares one whose parameters
                        are treated in a special way
-    an option          anything else; `data_dependent(...)` declares one that `resolve` may compute
+    an option          anything else; `option(...)` declares one whose value is checked, and
+                       `data_dependent(...)` one that `resolve` may compute
 
 The *path* of a parameter or child is the name of its field, or `terms__0` for the first member of
 the tuple `terms`.  `theta`, `bounds`, `get_params` and `set_params` follow from the fields alone,
@@ -25,13 +26,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ._dataclass import Value, frozen_parameter
+from ._dataclass import Value
+from ._parameter_checks import Check, frozen_parameter
 
 _MIN_LOG_PARAMETER = -700.0  # exp() of a smaller logarithm may underflow to 0
 
 
 def parameter(
-    default: Any = dataclasses.MISSING, *, bounds: tuple[float, float] = (1e-5, 1e5)
+    default: Any = dataclasses.MISSING,
+    check: Check | None = None,
+    *,
+    bounds: tuple[float, float] = (1e-5, 1e5),
 ) -> Any:
     """Declare a positive, tunable parameter as a field of a kernel class.
 
@@ -39,6 +44,9 @@ def parameter(
     ----------
     default : float or str, optional
         The default value of the field.
+    check : callable, optional
+        Function of the names of the class and of the field, and of a value of the field.  It raises
+        an error if the value is invalid.  By default, values are not checked.
     bounds : tuple (low, high), default (1e-5, 1e5)
         The interval in which a hyperparameter search looks for the value.
 
@@ -55,7 +63,12 @@ def parameter(
     >>> Tuned().theta_names
     ['length_scale', 'weight']
     """
-    return dataclasses.field(default=default, metadata={"bounds": bounds})
+    return dataclasses.field(default=default, metadata={"bounds": bounds, "check": check})
+
+
+def option(default: Any, check: Check) -> Any:
+    """Declare an option whose value is checked, as described for `parameter`."""
+    return dataclasses.field(default=default, metadata={"check": check})
 
 
 def data_dependent(default: Any, is_rule: Function[[Any], bool]) -> Any:
@@ -157,11 +170,7 @@ class ParameterTree(Value, ABC):
             value = getattr(self, name)
             if not isinstance(value, (float, str, numbers.Number)):
                 object.__setattr__(self, name, frozen_parameter(value))
-        self._check()
-
-    def _check(self) -> None:
-        """Raise an error if the values of the fields are invalid."""
-        return
+        super().__post_init__()
 
     # ------------------------------------------------------------------ fields
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from .._core import Points, as_vectors, warn_caller
 from ._base import Kernel, node
-from ._dataclass import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
+from ._parameter_checks import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
 from ._prepared import Prepared
 from ._properties import Domain, Properties
 

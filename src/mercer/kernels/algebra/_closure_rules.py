@@ -25,6 +25,7 @@ from .._jacobian import (
     SumLinearisation,
     linearisation,
 )
+from .._parameter_checks import nonnegative
 from .._prepared import Prepared
 from .._properties import (
     POWER,
@@ -41,7 +42,6 @@ from .._properties import (
 from ..vectors._constant import Constant
 from ..vectors._dot_product import integer_power
 from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import check_positive
 from ._input_maps import Select
 from ._wrappers import Wrapper, format_wrapper
 
@@ -346,7 +346,7 @@ class Scale(_ScalarFunction):
                 f"Scale: factor must be >= 0, got {self.factor!r}; with a negative factor, the "
                 f"kernel is not positive semidefinite"
             )
-        check_positive("Scale", "factor", self.factor, zero=True)
+        nonnegative("Scale", "factor", self.factor)
 
     def _properties(self, *inner: Properties) -> Properties:
         if self.factor == 0:

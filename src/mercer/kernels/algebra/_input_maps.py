@@ -19,11 +19,13 @@ import scipy.sparse as sp
 from ..._core import Points, as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
 from .._dataclass import callable_name
+from .._parameter_checks import positive
 from .._prepared import Prepared
 from .._properties import MAP, Domain, Properties
 from ..features._feature_kernels import function_pullback
+from ..vectors._bandwidth_rules import scales_or_rule
 from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, scalar_or_per_column
+from ..vectors._vector_kernel import VectorKernel, scalar_or_per_column
 from ._wrappers import Wrapper
 
 
@@ -211,7 +213,7 @@ class Stretch(TransformedPoints):
             raise TypeError(
                 f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
             )
-        check_scale("Stretch", "length_scale", self.length_scale, vector=True)
+        scales_or_rule("Stretch", "length_scale", self.length_scale)
 
     @property
     def _injective(self) -> bool:
@@ -387,17 +389,13 @@ class Periodic(VectorKernel):
     array([[0.1353, 1.    ]])
     """
 
-    period: float = parameter(1.0)
-    length_scale: float = parameter(1.0)
+    period: float = parameter(1.0, positive)
+    length_scale: float = parameter(1.0, positive)
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"{MAP}, an RBF of points on circles"
         known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
         return Properties(rule, 0, stationary=True, **known)
-
-    def _check(self) -> None:
-        check_positive("Periodic", "period", self.period)
-        check_positive("Periodic", "length_scale", self.length_scale)
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None

@@ -15,14 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, gammainc, gammaln, xlogy
 
-from ..._core import NotDifferentiableError, Points, as_vectors, length
-from .._base import Kernel, node
+from ..._core import NotDifferentiableError, Points, as_vectors, is_count, length
+from .._base import Kernel, node, option
 from .._dataclass import Value, callable_name
+from .._parameter_checks import nonnegative, positive, positive_integer, require
 from .._prepared import Prepared
 from .._properties import FEATURES, RANK_ONE, Properties
 from ..vectors._dot_product import squared_norms
 from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import check_positive, inner_products
+from ..vectors._vector_kernel import inner_products
 
 
 def function_pullback(
@@ -215,10 +216,9 @@ class GaussianBasis(_Basis):
     """
 
     centres: Any
-    width: float = 1.0
+    width: float = option(1.0, positive)
 
-    def __post_init__(self) -> None:
-        check_positive("GaussianBasis", "width", self.width)
+    def _check(self) -> None:
         if np.ndim(self.centres) not in (1, 2) or not np.size(self.centres):
             raise ValueError(
                 f"GaussianBasis: centres must have shape (M, d) or (M,), "
@@ -265,10 +265,9 @@ class SigmoidBasis(_Basis):
     """
 
     centres: Any
-    width: float = 1.0
+    width: float = option(1.0, positive)
 
-    def __post_init__(self) -> None:
-        check_positive("SigmoidBasis", "width", self.width)
+    def _check(self) -> None:
         if np.ndim(self.centres) != 1 or not np.size(self.centres):
             raise ValueError(
                 f"SigmoidBasis: centres must have shape (M,), got {np.shape(self.centres)}"
@@ -311,13 +310,7 @@ class PolynomialBasis(_Basis):
     array([[1., 2., 3., 4., 6., 9.]])
     """
 
-    degree: int = 2
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.degree, (int, np.integer)) or self.degree < 0:
-            raise ValueError(
-                f"PolynomialBasis: degree must be a non-negative integer, got {self.degree!r}"
-            )
+    degree: int = option(2, require(lambda degree: is_count(degree, 0), "a non-negative integer"))
 
     def __call__(self, X: Points) -> np.ndarray:
         return self._evaluate(self._dense(X))[0]
@@ -372,10 +365,7 @@ class QuadraticMap(_Basis):
     array([[121.]])
     """
 
-    coef0: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_positive("QuadraticMap", "coef0", self.coef0, zero=True)
+    coef0: float = option(0.0, nonnegative)
 
     def __call__(self, X: Points) -> np.ndarray:
         X = self._dense(X)
@@ -430,15 +420,8 @@ class GaussianSeries(_Basis):
     array([[1.    , 0.1353]])
     """
 
-    length_scale: float = 1.0
-    n_terms: int = 40
-
-    def __post_init__(self) -> None:
-        check_positive("GaussianSeries", "length_scale", self.length_scale)
-        if not isinstance(self.n_terms, (int, np.integer)) or self.n_terms < 1:
-            raise ValueError(
-                f"GaussianSeries: n_terms must be a positive integer, got {self.n_terms!r}"
-            )
+    length_scale: float = option(1.0, positive)
+    n_terms: int = option(40, positive_integer)
 
     def __call__(self, X: Points) -> np.ndarray:
         X = self._one_column(X)

@@ -70,7 +70,7 @@ class FourierBasis(_Basis):
     frequencies: Any
     weights: Any = None
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         W = np.array(self.frequencies, dtype=float)
         W = W[:, None] if W.ndim == 1 else W
         if W.ndim != 2 or not W.size or not np.all(np.isfinite(W)):

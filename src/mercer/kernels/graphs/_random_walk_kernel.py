@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core import KernelRangeError, Points, jit
-from .._base import node, parameter
+from .._base import node, option, parameter
 from .._pairwise_kernels import PairwiseKernel
+from .._parameter_checks import flag, one_of, positive
 from .._prepared import Prepared
 from .._properties import FEATURES, Properties
-from ..vectors._vector_kernel import check_positive
 from ._graph_collection import Graphs
 from ._graph_kernels import GraphKernel
 
-_KINDS = ("exponential", "geometric")
 _MAX_EXPONENT = 700.0  # exp overflows in float64 for slightly larger arguments
 _MAX_TERMS = 100_000  # a series that needs more terms is reported as not converged
 
@@ -70,16 +69,9 @@ class RandomWalk(PairwiseKernel, GraphKernel):
     array([[4.]])
     """
 
-    decay: float = parameter(0.1)
-    kind: str = "exponential"
-    labelled: bool = False
-
-    def _check(self) -> None:
-        check_positive("RandomWalk", "decay", self.decay)
-        if self.kind not in _KINDS:
-            raise ValueError(f"RandomWalk: kind must be one of {_KINDS}, got {self.kind!r}")
-        if not isinstance(self.labelled, (bool, np.bool_)):
-            raise TypeError(f"RandomWalk: labelled must be True or False, got {self.labelled!r}")
+    decay: float = parameter(0.1, positive)
+    kind: str = option("exponential", one_of("exponential", "geometric"))
+    labelled: bool = option(False, flag)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{FEATURES}: the walks of all lengths, as a limit of finite sums", 0)

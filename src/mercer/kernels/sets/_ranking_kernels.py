@@ -29,13 +29,13 @@ import scipy.sparse as sp
 from scipy.stats import rankdata
 
 from ..._core import Points, is_table
-from .._base import Kernel, node, parameter
+from .._base import Kernel, node, option, parameter
+from .._parameter_checks import boolean, one_of, positive
 from .._prepared import Prepared, prepare_pair
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ..vectors._dot_product import squared_norms
-from ..vectors._vector_kernel import check_positive
 
-_UNRANKED = ("between", "last")
+_UNRANKED = one_of("between", "last")
 _MAX_ITEM_PAIRS = 4096  # pairs of items processed at a time, to limit the memory of a tile
 
 
@@ -50,14 +50,6 @@ class RankingKernel(Kernel):
     # The subclasses declare these fields, in different orders, and are decorated with @node.
     unranked: str
     ties: bool
-
-    def _check(self) -> None:
-        if self.unranked not in _UNRANKED:
-            raise ValueError(
-                f"{type(self).__name__}: unranked must be one of {_UNRANKED}, got {self.unranked!r}"
-            )
-        if not isinstance(self.ties, (bool, np.bool_)):
-            raise TypeError(f"{type(self).__name__}: ties must be a bool, got {self.ties!r}")
 
     @abstractmethod
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
@@ -210,8 +202,8 @@ class Kendall(RankingKernel):
     array([[0.3333]])
     """
 
-    unranked: str = "between"
-    ties: bool = False
+    unranked: str = option("between", _UNRANKED)
+    ties: bool = option(False, boolean)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{FEATURES}: the signs of all pairs of items", 0, diagonal_bound=1.0)
@@ -257,13 +249,9 @@ class Mallows(RankingKernel):
     array([[1.    , 0.6065, 0.2231]])
     """
 
-    decay: float = parameter(0.1)
-    unranked: str = "between"
-    ties: bool = False
-
-    def _check(self) -> None:
-        super()._check()
-        check_positive("Mallows", "decay", self.decay)
+    decay: float = parameter(0.1, positive)
+    unranked: str = option("between", _UNRANKED)
+    ties: bool = option(False, boolean)
 
     def _properties(self, *inner: Properties) -> Properties:
         known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}

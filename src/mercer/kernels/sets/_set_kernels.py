@@ -24,11 +24,12 @@ import scipy.sparse as sp
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
+from .._parameter_checks import positive
 from .._prepared import Prepared
 from .._properties import FEATURES, NORMALISED, SERIES, Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._histogram import HistogramIntersection
-from ..vectors._vector_kernel import check_positive, inner_products
+from ..vectors._vector_kernel import inner_products
 from ._set_encoding import SetEncoding
 
 _MAX_SPARSE_DENSITY = 1 / 16  # fraction of nonzero entries above which a dense product is faster
@@ -187,12 +188,9 @@ class Subsets(SetKernel):
     array([[4., 1.]])
     """
 
-    weight: float = parameter(1.0)
+    weight: float = parameter(1.0, positive)
 
     _normalised: ClassVar[bool] = False
-
-    def _check(self) -> None:
-        check_positive("Subsets", "weight", self.weight)
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"exp, a {SERIES}, of a multiple of |A n B|"

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..._core import Points, jit
-from .._base import Kernel, node
+from .._base import Kernel, node, option
 from .._pairwise_kernels import PairwiseKernel, pairs_from_tiles
+from .._parameter_checks import count
 from .._parameter_tree import data_dependent
 from .._prepared import Prepared
 from .._properties import Domain
@@ -28,7 +29,6 @@ from ._sequences import (
     SequenceEncoding,
     StringKernel,
     as_string_list,
-    check_count,
     combine_codes,
     encode_alphabet,
     encode_sequences,
@@ -185,12 +185,10 @@ class Gapped(HammingProfile):
     array([[3., 1., 0.]])
     """
 
-    g: int = 6
-    k: int = 4
+    g: int = option(6, count())
+    k: int = option(4, count())
 
     def _check(self) -> None:
-        check_count("Gapped", "g", self.g)
-        check_count("Gapped", "k", self.k)
         if self.k > self.g or self.g > 127:
             raise ValueError(f"Gapped requires k <= g <= 127, got g={self.g!r} and k={self.k!r}")
 
@@ -252,13 +250,11 @@ class Mismatch(HammingProfile):
     Mismatch(k=5, m=1, alphabet='ACGT')
     """
 
-    k: int = 3
-    m: int = 1
+    k: int = option(3, count())
+    m: int = option(1, count(least=0))
     alphabet: Any = data_dependent(None, is_rule=lambda alphabet: alphabet is None)
 
     def _check(self) -> None:
-        check_count("Mismatch", "k", self.k)
-        check_count("Mismatch", "m", self.m, least=0)
         if self.m >= self.k or self.k > 127:
             raise ValueError(f"Mismatch requires m < k <= 127, got k={self.k!r} and m={self.m!r}")
         if self.alphabet is None:

@@ -10,15 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core import Points
-from .._base import node
+from .._base import node, option
+from .._parameter_checks import boolean, count
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
-from ._sequences import (
-    StringKernel,
-    check_count,
-    check_decay,
-    encode_sequences,
-    iter_words,
-)
+from ._sequences import StringKernel, decay_factor, encode_sequences, iter_words
 
 
 @node
@@ -61,15 +56,9 @@ class Spectrum(StringKernel, Explicit):
     (3, 3)
     """
 
-    p: int = 3
-    blended: bool = False
-    decay: float = 1.0
-
-    def _check(self) -> None:
-        check_count("Spectrum", "p", self.p)
-        check_decay("Spectrum", self.decay)
-        if not isinstance(self.blended, (bool, np.bool_)):
-            raise TypeError(f"Spectrum: blended must be a bool, got {self.blended!r}")
+    p: int = option(3, count())
+    blended: bool = option(False, boolean)
+    decay: float = option(1.0, decay_factor)
 
     def _min_length(self) -> tuple[str, int]:
         return "p", 1 if self.blended else self.p
@@ -117,10 +106,7 @@ class WeightedDegree(StringKernel, Explicit):
     array([[4.3333, 2.8333]])
     """
 
-    degree: int = 3
-
-    def _check(self) -> None:
-        check_count("WeightedDegree", "degree", self.degree)
+    degree: int = option(3, count())
 
     def _terms(self, X: Points) -> FeatureTerms:
         S = encode_sequences(X, "WeightedDegree")

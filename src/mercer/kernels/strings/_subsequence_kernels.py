@@ -14,11 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..._core import Points, jit
-from .._base import node
+from .._base import node, option
 from .._pairwise_kernels import PairwiseKernel
+from .._parameter_checks import count
 from .._prepared import Prepared
 from .._properties import FEATURES, Properties
-from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay, encode_sequences
+from ._sequences import SequenceEncoding, StringKernel, decay_factor, encode_sequences
 
 # Number of strings that are processed together; a vector register has room for 8 float64 values.
 _LANES = 8
@@ -111,12 +112,8 @@ class Subsequence(PairwiseStringKernel):
     array([[0.4444]])
     """
 
-    n: int = 3
-    decay: float = 0.5
-
-    def _check(self) -> None:
-        check_count("Subsequence", "n", self.n)
-        check_decay("Subsequence", self.decay)
+    n: int = option(3, count())
+    decay: float = option(0.5, decay_factor)
 
     def _min_length(self) -> tuple[str, int]:
         return "n", self.n
@@ -129,7 +126,7 @@ class Subsequence(PairwiseStringKernel):
 class SubsequenceSum(PairwiseStringKernel):
     """Sum of the subsequence kernels of all lengths up to n.
 
-        k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay)(s, t)
+        k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay_factor)(s, t)
 
     Parameters
     ----------
@@ -151,12 +148,8 @@ class SubsequenceSum(PairwiseStringKernel):
     array([[0.2143]])
     """
 
-    n: int = 3
-    decay: float = 0.5
-
-    def _check(self) -> None:
-        check_count("SubsequenceSum", "n", self.n)
-        check_decay("SubsequenceSum", self.decay)
+    n: int = option(3, count())
+    decay: float = option(0.5, decay_factor)
 
     def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
         return _subsequence_sums(np.ones(self.n), self.decay, *pairs)

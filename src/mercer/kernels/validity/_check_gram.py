@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._core import MemoryLimit, check_budget, entry_point
 from ..._core.linalg import eigh
-from .._dataclass import SYMMETRY_TOLERANCE, asymmetry
+from .._parameter_checks import SYMMETRY_TOLERANCE, asymmetry
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ weighted, and n is the sum of the weights.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,33 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from ..._core import Points
+from .._parameter_checks import positive
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
 # Maximum number of rows from which the median distance is computed.  1000 rows have half a million
 # pairs, which is precise enough for a rule of thumb.
 _MAX_MEDIAN_ROWS = 1000
+
+
+def scale_or_rule(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
+    """Raise an error if a scale is neither a positive number nor the name of a rule.
+
+    With `vector`, one positive number per column is also allowed.
+    """
+    if isinstance(value, str) and value not in RULES:
+        expected = "positive numbers" if vector else "a positive number"
+        raise ValueError(f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}")
+    if vector and (np.ndim(value) > 1 or np.size(value) == 0):
+        raise ValueError(
+            f"{owner}: {name} must be a number or one number per column, "
+            f"got shape {np.shape(value)}"
+        )
+    if not isinstance(value, str):
+        positive(owner, name, value, vector=vector)
+
+
+scales_or_rule = partial(scale_or_rule, vector=True)
 
 
 def gamma_from_rule(rule: str, X: Points, weights: np.ndarray | None = None) -> float:

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import xlogy
 
-from .._base import node
+from .._base import node, option
+from .._parameter_checks import require
 from .._properties import Properties
 from ._radial import Radial
 
@@ -101,13 +102,9 @@ class ThinPlate(_ConditionallyPositiveDefinite):
     array([[0.    , 2.7726]])
     """
 
-    degree: int = 2
+    degree: int = option(2, require(lambda degree: degree in (2, 4), "2 or 4"))
 
     _has_kink_at_zero: ClassVar[bool] = True
-
-    def _check_shape(self) -> None:
-        if self.degree not in (2, 4):
-            raise ValueError(f"ThinPlate: degree must be 2 or 4, got {self.degree!r}")
 
     @property
     def _proof(self) -> tuple[str, int, list[float]]:
@@ -150,7 +147,7 @@ class Distance(_ConditionallyPositiveDefinite):
     is_decreasing: ClassVar[bool] = True
     _has_kink_at_zero: ClassVar[bool] = True
 
-    def _check_shape(self) -> None:
+    def _check(self) -> None:
         if not (isinstance(self.exponent, (int, float, np.number)) and 0 < self.exponent <= 2):
             raise ValueError(
                 f"Distance: exponent must lie in (0, 2], got {self.exponent!r}; "

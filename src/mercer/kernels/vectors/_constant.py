@@ -9,9 +9,9 @@ import numpy as np
 from ..._core import Points, length
 from .._base import Kernel, node, parameter
 from .._jacobian import KernelLinearisation, linearisation
+from .._parameter_checks import nonnegative
 from .._prepared import Prepared
 from .._properties import RANK_ONE, Domain, Properties
-from ._vector_kernel import check_positive
 
 
 @node
@@ -21,10 +21,6 @@ class _PositionIndependent(Kernel):
     Their gradient with respect to the points is 0.  The only field of such a kernel is
     the number k(x, x).
     """
-
-    def _check(self) -> None:
-        ((name, value),) = self._items()
-        check_positive(type(self).__name__, name, value, zero=True)
 
     def _diag(self, X: Points) -> np.ndarray:
         return np.full(length(X), float(self._items()[0][1]))
@@ -58,7 +54,7 @@ class Constant(_PositionIndependent):
     Linear() + 1.0
     """
 
-    value: float = parameter(1.0)
+    value: float = parameter(1.0, nonnegative)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(
@@ -100,7 +96,7 @@ class White(_PositionIndependent):
            [0. , 0.5]])
     """
 
-    noise: float = parameter(1.0)
+    noise: float = parameter(1.0, nonnegative)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(

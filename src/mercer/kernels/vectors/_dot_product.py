@@ -15,17 +15,11 @@ import scipy.sparse as sp
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
-from .._dataclass import frozen_matrix, lowest_eigenvalue
+from .._parameter_checks import frozen_matrix, lowest_eigenvalue, nonnegative, require
 from .._prepared import Prepared
 from .._properties import NORMALISED, SERIES, Properties
-from ._bandwidth_rules import gamma_from_rule
-from ._vector_kernel import (
-    ProfileKernel,
-    VectorKernel,
-    check_positive,
-    check_scale,
-    inner_products,
-)
+from ._bandwidth_rules import gamma_from_rule, scale_or_rule
+from ._vector_kernel import ProfileKernel, VectorKernel, inner_products
 
 
 @node
@@ -143,8 +137,8 @@ class Polynomial(_Affine):
     """
 
     degree: int = 3
-    coef0: float = parameter(1.0)
-    gamma: float | str = parameter(1.0)
+    coef0: float = parameter(1.0, nonnegative)
+    gamma: float | str = parameter(1.0, scale_or_rule)
 
     def _check(self) -> None:
         degree = self.degree
@@ -154,8 +148,6 @@ class Polynomial(_Affine):
                 f"Polynomial: degree must be a positive integer, got {degree!r}; "
                 f"a fractional power of a polynomial is not a Mercer kernel"
             )
-        check_positive("Polynomial", "coef0", self.coef0, zero=True)
-        check_scale("Polynomial", "gamma", self.gamma)
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"(x^T A z + c)^n with c >= 0, n an integer: a {SERIES}"
@@ -198,13 +190,10 @@ class Sigmoid(_Affine):
     True
     """
 
-    gamma: float | str = parameter(1.0)
-    coef0: float = parameter(1.0)
-
-    def _check(self) -> None:
-        check_scale("Sigmoid", "gamma", self.gamma)
-        if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
-            raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
+    gamma: float | str = parameter(1.0, scale_or_rule)
+    coef0: float = parameter(
+        1.0, require(lambda c: isinstance(c, numbers.Real) and np.isfinite(c), "a finite number")
+    )
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = "tanh has a power series with negative coefficients"

@@ -20,9 +20,9 @@ from ..._core import Points, jit, slices
 from .._base import Kernel, node, parameter
 from .._prepared import Prepared
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
-from ._bandwidth_rules import gamma_from_rule, median_distance
+from ._bandwidth_rules import gamma_from_rule, median_distance, scale_or_rule
 from ._fast_math import exp_inplace
-from ._vector_kernel import LengthScaleKernel, ProfileKernel, check_scale, sparse_min_sums
+from ._vector_kernel import LengthScaleKernel, ProfileKernel, sparse_min_sums
 
 _ABSOLUTE, _CHI2, _MINIMUM = range(3)  # the terms g: |x - z|, (x - z)^2 / (x + z), min(x, z)
 
@@ -196,13 +196,10 @@ class Chi2(_ExponentialSum):
     array([[0.3679]])
     """
 
-    gamma: float | str = parameter(1.0)
+    gamma: float | str = parameter(1.0, scale_or_rule)
 
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
-
-    def _check(self) -> None:
-        check_scale("Chi2", "gamma", self.gamma)
 
     def _weights(self, columns: int) -> Any:
         return float(self.gamma)

@@ -95,13 +95,6 @@ class Radial(LengthScaleKernel):
     _profile_accepts_negative: ClassVar[bool] = False
     is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
 
-    def _check(self) -> None:
-        super()._check()
-        self._check_shape()
-
-    def _check_shape(self) -> None:
-        """Raise an error if a parameter other than the length scale is invalid."""
-
     def _properties(self, *inner: Properties) -> Properties:
         at_zero = self._value_at_zero()
         # If k(x, x) <= 0, k is not a Mercer kernel, and no bound is needed.

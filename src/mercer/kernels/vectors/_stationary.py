@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import kve, rgamma
 
 from .._base import node, parameter
+from .._parameter_checks import positive
 from .._properties import MIXTURE, Properties
 from ._fast_math import exp_inplace
 from ._radial import Radial
-from ._vector_kernel import check_positive
 
 
 @node
@@ -109,7 +109,7 @@ class Matern(_Mixture):
     # The Matern kernel is a mixture of Gaussians.  It is infinitely divisible because its spectral
     # density, Student's t distribution, is infinitely divisible (Grosswald 1976).
 
-    def _check_shape(self) -> None:
+    def _check(self) -> None:
         if not (isinstance(self.nu, (int, float, np.number)) and self.nu > 0):
             raise ValueError(f"Matern: nu must be positive (or inf), got {self.nu!r}")
         if 100 < self.nu < np.inf:
@@ -187,10 +187,7 @@ class RationalQuadratic(_Mixture):
     array([[0.3333]])
     """
 
-    alpha: float = parameter(1.0)
-
-    def _check_shape(self) -> None:
-        check_positive("RationalQuadratic", "alpha", self.alpha)
+    alpha: float = parameter(1.0, positive)
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         s *= 0.5 / self.alpha

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -12,9 +11,10 @@ import scipy.sparse as sp
 
 from ..._core import Points, as_vectors, blas_threads, jit, slices
 from .._base import Kernel, node, parameter
+from .._parameter_checks import positive
 from .._prepared import Prepared, prepare_pair
 from .._properties import Domain
-from ._bandwidth_rules import RULES, gamma_from_rule
+from ._bandwidth_rules import gamma_from_rule, scales_or_rule
 
 _MEDIAN_ROWS = 100  # number of rows from which the medians of the columns are computed
 _CHUNK_ROWS = 1024  # number of rows from which the centre is subtracted at a time
@@ -142,10 +142,7 @@ class LengthScaleKernel(ProfileKernel):
     The length scale is one number, or one number per column.
     """
 
-    length_scale: Any = parameter(1.0)
-
-    def _check(self) -> None:
-        check_scale(type(self).__name__, "length_scale", self.length_scale, vector=True)
+    length_scale: Any = parameter(1.0, scales_or_rule)
 
     @staticmethod
     @abstractmethod
@@ -165,7 +162,7 @@ class LengthScaleKernel(ProfileKernel):
             Other parameters of the kernel.
         """
         if not isinstance(gamma, str):
-            check_positive(cls.__name__, "gamma", gamma)
+            positive(cls.__name__, "gamma", gamma)
             gamma = cls._length_from_gamma(gamma)
         return cls(length_scale=gamma, **options)
 
@@ -272,45 +269,6 @@ def _scatter(
 
 
 # ---------------------------------------------------------------------- parameters
-
-
-def check_positive(
-    owner: str, name: str, value: Any, *, zero: bool = False, vector: bool = False
-) -> None:
-    """Raise an error if a parameter is not a positive finite number.
-
-    With `zero`, 0 is also allowed; with `vector`, an array of such numbers is also allowed.
-    """
-    if type(value) is float and 0.0 < value < math.inf:
-        return
-    not_real = isinstance(value, (bool, np.bool_)) or np.iscomplexobj(value)
-    if not_real or (np.ndim(value) > 0 and not vector):
-        raise TypeError(f"{owner}: {name} must be a number, got {value!r}")
-    try:
-        lowest = float(np.min(value))
-        finite = bool(np.all(np.isfinite(value)))
-    except (TypeError, ValueError):
-        raise TypeError(f"{owner}: {name} must be a number, got {value!r}") from None
-    if math.isnan(lowest) or not finite or lowest < 0 or (lowest == 0 and not zero):
-        sign = "non-negative" if zero else "positive"
-        raise ValueError(f"{owner}: {name} must be {sign} and finite, got {value!r}")
-
-
-def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
-    """Raise an error if a scale is neither a positive number nor the name of a rule.
-
-    With `vector`, one positive number per column is also allowed.
-    """
-    if isinstance(value, str) and value not in RULES:
-        expected = "positive numbers" if vector else "a positive number"
-        raise ValueError(f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}")
-    if vector and (np.ndim(value) > 1 or np.size(value) == 0):
-        raise ValueError(
-            f"{owner}: {name} must be a number or one number per column, "
-            f"got shape {np.shape(value)}"
-        )
-    if not isinstance(value, str):
-        check_positive(owner, name, value, vector=vector)
 
 
 def column_medians(X: np.ndarray) -> np.ndarray:
