@@ -6,7 +6,7 @@ derives parameters, `theta`, equality and `repr` from the fields.  A subclass on
 mathematics, in the methods that the docstring of `Kernel` lists.
 
 Operations that only a few classes support are functions that dispatch on the class: `linearise`
-(`_jacobian.py`), float32 error bounds and distances without cancellation (`_rounding.py`),
+(`_evaluation.py`), float32 error bounds and distances without cancellation (`_rounding.py`),
 pre-images by a formula (`_preimage_formulas.py`), formatting (`_dataclass.py`).
 """
 
@@ -30,11 +30,10 @@ from .._core import (
     take,
 )
 from ._dataclass import node as node
-from ._jacobian import KernelLinearisation, linearisation
+from ._evaluation import KernelLinearisation, Prepared, linearisation, prepare_pair
 from ._parameter_tree import ParameterTree
 from ._parameter_tree import option as option
 from ._parameter_tree import parameter as parameter
-from ._prepared import Prepared, prepare_pair
 from ._properties import Domain, Properties
 
 if TYPE_CHECKING:

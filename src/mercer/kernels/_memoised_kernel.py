@@ -24,9 +24,9 @@ import scipy.sparse as sp
 from .._core import Points, is_table, length, reserve
 from ._base import Kernel, node
 from ._dataclass import FormattedExpression, format_expression, format_operand
+from ._evaluation import Prepared
 from ._pairwise_kernels import Callable, PairwiseKernel, get_point, pairs_from_tiles
 from ._parameter_tree import child
-from ._prepared import Prepared
 from ._properties import SAME, Properties
 from .algebra._wrappers import Wrapper
 from .graphs._graph_collection import Graph

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from .._core import Points, is_count, length, take
 from ._base import Kernel, node, option
 from ._dataclass import callable_name
+from ._evaluation import Prepared
 from ._parameter_checks import one_of, optional_dict, require
-from ._prepared import Prepared
 from ._properties import Domain, Properties
 
 

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from .._core import Points, as_vectors, warn_caller
 from ._base import Kernel, node
+from ._evaluation import Prepared
 from ._parameter_checks import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
-from ._prepared import Prepared
 from ._properties import Domain, Properties
 
 

@@ -39,7 +39,7 @@ from .graphs._graph_kernels import GraphKernel
 from .sets._ranking_kernels import RankingKernel, pair_batches, pair_features
 from .sets._set_kernels import Intersection, SetRatio
 from .strings._sequences import SequenceEncoding, as_string_list, encode_sequences, iter_words
-from .strings._spectrum_kernel import Spectrum
+from .strings._word_kernels import Spectrum
 from .vectors._dot_product import Bilinear, Linear
 
 # Minimum cost of adding or removing an edge.  It is positive, so that shortest paths contain no

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._core import Points
@@ -179,6 +179,16 @@ class Properties:
         )
         fields: dict[str, Any] = {"columns": min(limits, default=None), "against": against} | known
         return cls(rule if order is not None else "", order, **fields)
+
+    @classmethod
+    def exponential(cls, rule: str, **known: Any) -> Properties:
+        """Return the properties of a kernel of the form exp(-d), where d(x, x) = 0."""
+        names = ("nonnegative", "unit_diagonal", "infinitely_divisible")
+        return cls(rule, 0, **dict.fromkeys(names, True), **known)
+
+    def derived(self, rule: str, order: int | None, **changes: Any) -> Properties:
+        """Return these properties with the rule and order of a function of this kernel."""
+        return replace(self, rule=rule if order is not None else "", order=order, **changes)
 
     def proves(self, order: int, columns: float | None = None) -> bool:
         """Return True if k is known to be conditionally positive definite of this order.

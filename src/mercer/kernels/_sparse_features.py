@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from .._core import Points
 from ._base import Kernel, node
-from ._prepared import Prepared
+from ._evaluation import Prepared
 from ._properties import FEATURES, Properties
 from .vectors._dot_product import squared_norms
 from .vectors._vector_kernel import inner_products

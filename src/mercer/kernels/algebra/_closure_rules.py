@@ -19,14 +19,14 @@ import numpy as np
 from ..._core import Points
 from .._base import Kernel, node, parameter
 from .._dataclass import FormattedExpression, format_call, format_expression, format_operand
-from .._jacobian import (
+from .._evaluation import (
     KernelLinearisation,
+    Prepared,
     ScaleLinearisation,
     SumLinearisation,
     linearisation,
 )
 from .._parameter_checks import nonnegative
-from .._prepared import Prepared
 from .._properties import (
     POWER,
     PRODUCT,
@@ -41,7 +41,7 @@ from .._properties import (
 )
 from ..vectors._constant import Constant
 from ..vectors._dot_product import integer_power
-from ..vectors._stationary import RBF
+from ..vectors._radial_kernels import RBF
 from ._input_maps import Select
 from ._wrappers import Wrapper, format_wrapper
 
@@ -484,14 +484,12 @@ class Exp(_ScalarFunction):
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
-        return Properties.of(
-            inner,
+        return k.derived(
             f"exp, a {SERIES}" if k.order == 0 else SCHOENBERG,
             0 if k.order in (0, 1) else None,
-            strict=k.strict,
             nonnegative=True,
+            unit_diagonal=False,
             infinitely_divisible=k.order in (0, 1),  # exp(p k_1) is a kernel for every p > 0
-            stationary=k.stationary,
             diagonal_bound=float(np.exp(k.diagonal_bound)),
         )
 
@@ -508,14 +506,10 @@ def power_properties(k: Properties, p: float) -> Properties:
     k^p is a Mercer kernel if p is a positive integer, or if k is infinitely divisible and p > 0.
     """
     is_integer = p.is_integer() and p > 0
-    return Properties.of(
-        (k,),
+    return k.derived(
         POWER if is_integer else "real power of an infinitely divisible kernel",
         0 if k.order == 0 and p > 0 and (is_integer or k.infinitely_divisible) else None,
         strict=k.strict and is_integer,
         nonnegative=k.nonnegative or p % 2 == 0,
-        unit_diagonal=k.unit_diagonal,
-        infinitely_divisible=k.infinitely_divisible,
-        stationary=k.stationary,
         diagonal_bound=float(np.power(k.diagonal_bound, p)) if p > 0 else np.inf,
     )

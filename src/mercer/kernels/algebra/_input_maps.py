@@ -19,12 +19,12 @@ import scipy.sparse as sp
 from ..._core import Points, as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
 from .._dataclass import callable_name
+from .._evaluation import Prepared
 from .._parameter_checks import positive
-from .._prepared import Prepared
 from .._properties import MAP, Domain, Properties
 from ..features._feature_kernels import function_pullback
 from ..vectors._bandwidth_rules import scales_or_rule
-from ..vectors._stationary import RBF
+from ..vectors._radial_kernels import RBF
 from ..vectors._vector_kernel import VectorKernel, scalar_or_per_column
 from ._wrappers import Wrapper
 
@@ -40,19 +40,11 @@ class TransformedPoints(Wrapper):
         order = k.order if k.order in (0, 1) or self._is_linear else None
         if not self._injective and not k.proves(order or 0, self._max_columns):
             order = None  # phi(x) may have more columns than the proof for k_1 allows
-        return Properties.of(
-            inner,
-            MAP,
-            order,
-            strict=k.strict and self._injective,
-            nonnegative=k.nonnegative,
-            unit_diagonal=k.unit_diagonal,
-            infinitely_divisible=k.infinitely_divisible,
-            stationary=k.stationary and self._is_linear,
-            columns=k.columns if self._injective else None,
-            diagonal_bound=k.diagonal_bound,
-            against=k.against if self._injective else None,
-        )
+        stationary = k.stationary and self._is_linear
+        if self._injective:
+            return k.derived(MAP, order, stationary=stationary)
+        unknown = {"strict": False, "columns": None, "against": None}
+        return k.derived(MAP, order, stationary=stationary, **unknown)
 
     @property
     def _injective(self) -> bool:
@@ -393,9 +385,7 @@ class Periodic(VectorKernel):
     length_scale: float = parameter(1.0, positive)
 
     def _properties(self, *inner: Properties) -> Properties:
-        rule = f"{MAP}, an RBF of points on circles"
-        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-        return Properties(rule, 0, stationary=True, **known)
+        return Properties.exponential(f"{MAP}, an RBF of points on circles", stationary=True)
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None

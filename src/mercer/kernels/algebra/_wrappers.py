@@ -14,9 +14,8 @@ import scipy.sparse as sp
 from ..._core import Points, length
 from .._base import Kernel, node
 from .._dataclass import FormattedExpression, format_brief, format_expression, format_operand
-from .._jacobian import KernelLinearisation, linearisation
+from .._evaluation import KernelLinearisation, Prepared, linearisation
 from .._parameter_tree import child
-from .._prepared import Prepared
 from .._properties import NORMALISED, SAME, Domain, Properties
 
 _MAX_BLOCK_VALUES = 1 << 21  # largest number of values of k_1 per block (16 MB)
@@ -179,18 +178,10 @@ class Normalized(Wrapper):
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
-        return Properties.of(
-            inner,
-            NORMALISED,
-            0 if k.order == 0 else None,
-            strict=k.strict,
-            nonnegative=k.nonnegative,
-            # Where k_1(x, x) = 0, the normalised kernel is also 0, not 1.
-            unit_diagonal=k.strict or k.unit_diagonal,
-            infinitely_divisible=k.infinitely_divisible,
-            stationary=k.stationary,
-            diagonal_bound=1.0,
-        )
+        # Where k_1(x, x) = 0, the normalised kernel is also 0, not 1.
+        unit_diagonal = k.strict or k.unit_diagonal
+        order = 0 if k.order == 0 else None
+        return k.derived(NORMALISED, order, unit_diagonal=unit_diagonal, diagonal_bound=1.0)
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)

@@ -22,12 +22,12 @@ from ..._core import MemoryLimit, Points, as_vectors, check_budget, length, slic
 from .._base import Kernel
 from .._sparse_features import Explicit
 from ..algebra._closure_rules import Power, Product, Scale, Sum
-from ..algebra._input_maps import Map, Select, Shift, Stretch
-from ..algebra._wrappers import Bounded, Fixed, Normalized
+from ..algebra._input_maps import TransformedPoints
+from ..algebra._wrappers import Normalized, SameValues
 from ..sets._ranking_kernels import Kendall
 from ..vectors._constant import Constant
 from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial
-from ._feature_kernels import Features, PolynomialBasis, RankOne
+from ._feature_kernels import FeatureFunctionKernel, PolynomialBasis
 
 _ROWS_PER_BLOCK = 1024  # points whose features are computed at a time, to limit temporary memory
 
@@ -145,12 +145,7 @@ def _(kernel: Polynomial, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]
 
 
 @_phi.register
-def _(kernel: Features, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
-    return kernel._features(X), None
-
-
-@_phi.register
-def _(kernel: RankOne, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: FeatureFunctionKernel, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return kernel._features(X), None
 
 
@@ -175,17 +170,13 @@ def _(kernel: Normalized, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]
     return (sp.diags_array(norms) @ phi if sp.issparse(phi) else norms[:, None] * phi), frame
 
 
-@_phi.register(Fixed)
-@_phi.register(Bounded)
-def _of_child(kernel: Any, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+@_phi.register
+def _(kernel: SameValues, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(kernel.kernel, X, frame, budget)
 
 
-@_phi.register(Select)
-@_phi.register(Shift)
-@_phi.register(Stretch)
-@_phi.register(Map)
-def _of_mapped_points(kernel: Any, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+@_phi.register
+def _(kernel: TransformedPoints, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
     return _phi(kernel.kernel, kernel._transform(X), frame, budget)
 
 

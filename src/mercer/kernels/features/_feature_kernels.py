@@ -18,11 +18,11 @@ from scipy.special import expit, gammainc, gammaln, xlogy
 from ..._core import NotDifferentiableError, Points, as_vectors, is_count, length
 from .._base import Kernel, node, option
 from .._dataclass import Value, callable_name
+from .._evaluation import Prepared
 from .._parameter_checks import nonnegative, positive, positive_integer, require
-from .._prepared import Prepared
 from .._properties import FEATURES, RANK_ONE, Properties
 from ..vectors._dot_product import squared_norms
-from ..vectors._stationary import RBF
+from ..vectors._radial_kernels import RBF
 from ..vectors._vector_kernel import inner_products
 
 
@@ -44,7 +44,7 @@ def function_pullback(
 
 
 @node
-class _FeatureFunctionKernel(Kernel):
+class FeatureFunctionKernel(Kernel):
     """Base class of kernels k(x, z) = phi(x)^T phi(z) whose only field is a function for phi."""
 
     @property
@@ -89,7 +89,7 @@ class _FeatureFunctionKernel(Kernel):
 
 
 @node
-class Features(_FeatureFunctionKernel):
+class Features(FeatureFunctionKernel):
     """Kernel defined by basis functions phi_m.
 
         k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z)
@@ -128,7 +128,7 @@ class Features(_FeatureFunctionKernel):
 
 
 @node
-class RankOne(_FeatureFunctionKernel):
+class RankOne(FeatureFunctionKernel):
     """Kernel with a single feature, given by a real-valued function f.
 
         k(x, z) = f(x) f(z)

@@ -23,8 +23,9 @@ from ._graph_conversion import (
     from_adjacency_matrices,
     from_edge_lists,
     from_networkx_graphs,
+    read_graphml,
+    read_tudataset,
 )
-from ._graph_files import read_graphml, read_tudataset
 
 _NODE_FIELDS = ("labels", "attributes")  # arrays with one row per node
 _ENTRY_FIELDS = ("edge_labels", "weights")  # arrays with one value per adjacency entry

@@ -23,8 +23,8 @@ import numpy as np
 
 from ..._core import Points, check_budget, is_count
 from .._base import Kernel, node, option
+from .._evaluation import Prepared
 from .._parameter_checks import flag, require
-from .._prepared import Prepared
 from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._graph_collection import Graphs, as_graphs, concatenated_ranges

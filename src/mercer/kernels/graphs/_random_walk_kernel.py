@@ -8,9 +8,9 @@ import numpy as np
 
 from ..._core import KernelRangeError, Points, jit
 from .._base import node, option, parameter
+from .._evaluation import Prepared
 from .._pairwise_kernels import PairwiseKernel
 from .._parameter_checks import flag, one_of, positive
-from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._graph_collection import Graphs
 from ._graph_kernels import GraphKernel

@@ -30,8 +30,8 @@ from scipy.stats import rankdata
 
 from ..._core import Points, is_table
 from .._base import Kernel, node, option, parameter
+from .._evaluation import Prepared, prepare_pair
 from .._parameter_checks import boolean, one_of, positive
-from .._prepared import Prepared, prepare_pair
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ..vectors._dot_product import squared_norms
 
@@ -254,8 +254,7 @@ class Mallows(RankingKernel):
     ties: bool = option(False, boolean)
 
     def _properties(self, *inner: Properties) -> Properties:
-        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-        return Properties(SCHOENBERG, 0, **known)
+        return Properties.exponential(SCHOENBERG)
 
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         return np.exp(-self.decay * _discordant(t, s, u))

@@ -24,8 +24,8 @@ import scipy.sparse as sp
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
+from .._evaluation import Prepared
 from .._parameter_checks import positive
-from .._prepared import Prepared
 from .._properties import FEATURES, NORMALISED, SERIES, Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._histogram import HistogramIntersection

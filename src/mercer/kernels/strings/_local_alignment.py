@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._core import Points, jit
 from .._base import node, option
+from .._evaluation import Prepared
 from .._parameter_checks import boolean, frozen_matrix, lowest_eigenvalue, nonnegative, positive
-from .._prepared import Prepared
 from ._sequences import SequenceEncoding, encode_alphabet
 from ._subsequence_kernels import PairwiseStringKernel
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..._core import Points, jit
 from .._base import node, option
+from .._evaluation import Prepared
 from .._pairwise_kernels import PairwiseKernel
 from .._parameter_checks import count
-from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._sequences import SequenceEncoding, StringKernel, decay_factor, encode_sequences
 
@@ -126,7 +126,7 @@ class Subsequence(PairwiseStringKernel):
 class SubsequenceSum(PairwiseStringKernel):
     """Sum of the subsequence kernels of all lengths up to n.
 
-        k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay_factor)(s, t)
+        k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay)(s, t)
 
     Parameters
     ----------

@@ -8,9 +8,8 @@ import numpy as np
 
 from ..._core import Points, length
 from .._base import Kernel, node, parameter
-from .._jacobian import KernelLinearisation, linearisation
+from .._evaluation import KernelLinearisation, Prepared, linearisation
 from .._parameter_checks import nonnegative
-from .._prepared import Prepared
 from .._properties import RANK_ONE, Domain, Properties
 
 

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
+from .._evaluation import Prepared
 from .._parameter_checks import frozen_matrix, lowest_eigenvalue, nonnegative, require
-from .._prepared import Prepared
 from .._properties import NORMALISED, SERIES, Properties
 from ._bandwidth_rules import gamma_from_rule, scale_or_rule
 from ._vector_kernel import ProfileKernel, VectorKernel, inner_products

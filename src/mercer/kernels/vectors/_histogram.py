@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from ..._core import Points, jit, slices
 from .._base import Kernel, node, parameter
-from .._prepared import Prepared
+from .._evaluation import Prepared
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ._bandwidth_rules import gamma_from_rule, median_distance, scale_or_rule
 from ._fast_math import exp_inplace
@@ -108,15 +108,8 @@ class _ExponentialSum(Elementwise):
     """Base class of kernels k(x, z) = exp(-s), where s = 0 for equal points."""
 
     def _properties(self, *inner: Properties) -> Properties:
-        return Properties(
-            SCHOENBERG,
-            0,
-            strict=True,  # strict because s > 0 for different points
-            nonnegative=True,
-            unit_diagonal=True,
-            infinitely_divisible=True,
-            stationary=not self._nonnegative,
-        )
+        # Strict, because s > 0 for different points.
+        return Properties.exponential(SCHOENBERG, strict=True, stationary=not self._nonnegative)
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return exp_inplace(s, -1.0)

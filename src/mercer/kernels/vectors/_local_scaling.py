@@ -12,9 +12,9 @@ from scipy.spatial.distance import cdist
 
 from ..._core import Points
 from .._base import Kernel, node, option
+from .._evaluation import Prepared
 from .._parameter_checks import positive_integer
 from .._parameter_tree import data_dependent
-from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._bandwidth_rules import evenly_spaced_rows
 from ._vector_kernel import VectorKernel

@@ -27,8 +27,7 @@ import scipy.sparse as sp
 
 from ..._core import Points, jit, slices
 from .._base import node
-from .._jacobian import KernelLinearisation, linearisation
-from .._prepared import Prepared
+from .._evaluation import KernelLinearisation, Prepared, linearisation
 from .._properties import Properties
 from ._close_pairs import add_close_moments, recompute_close_pairs
 from ._dot_product import squared_norms

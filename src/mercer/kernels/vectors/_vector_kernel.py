@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from ..._core import Points, as_vectors, blas_threads, jit, slices
 from .._base import Kernel, node, parameter
+from .._evaluation import Prepared, prepare_pair
 from .._parameter_checks import positive
-from .._prepared import Prepared, prepare_pair
 from .._properties import Domain
 from ._bandwidth_rules import gamma_from_rule, scales_or_rule
 
