@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from dataclasses import replace
 from functools import cached_property, singledispatch
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from .._core import NotDifferentiableError, Points, as_vectors, length, optional_type
 from ._base import Kernel, node
-from ._evaluation import KernelLinearisation, Prepared, linearisation
+from ._evaluation import KernelLinearisation, ParameterGradients, Prepared, linearisation
 from ._pairwise_kernels import Callable
 from ._parameter_tree import child
 from ._precomputed import Precomputed
@@ -43,6 +43,7 @@ _FROM_NAME: dict[str, Function[..., Kernel]] = {
 }
 KERNEL_NAMES = tuple(_FROM_NAME)
 
+GPKernel: TypeAlias = Any  # a Gaussian process kernel of scikit-learn, which has no type hints
 _GP_MODULE = "sklearn.gaussian_process.kernels"
 _GPKernel = optional_type(_GP_MODULE, "Kernel")
 _CompoundKernel = optional_type(_GP_MODULE, "CompoundKernel")
@@ -50,7 +51,9 @@ _CompoundKernel = optional_type(_GP_MODULE, "CompoundKernel")
 _DEFAULT_BOUNDS = (1e-5, 1e5)  # default bounds of hyperparameters, in scikit-learn and mercer
 
 
-def from_name(name: str, *, gamma: Any = None, degree: Any = 3, coef0: Any = 1) -> Kernel:
+def from_name(
+    name: str, *, gamma: float | str | None = None, degree: float = 3, coef0: float = 1
+) -> Kernel:
     """Return the kernel with this name in scikit-learn's `pairwise_kernels`.
 
     `gamma=None` means 1 / n_features ("auto"), except for chi2, where it means 1.  Kernels that do
@@ -59,11 +62,11 @@ def from_name(name: str, *, gamma: Any = None, degree: Any = 3, coef0: Any = 1) 
     return _FROM_NAME[name](gamma, degree, coef0)
 
 
-def _gamma_or_auto(gamma: Any) -> Any:
+def _gamma_or_auto(gamma: float | str | None) -> float | str:
     return "auto" if gamma is None else gamma
 
 
-def _name(kernel: Any) -> str:
+def _name(kernel: GPKernel) -> str:
     """Return the class name of a kernel if scikit-learn defines the class, else "".
 
     A subclass defined elsewhere also gives "", because its values may be different.
@@ -72,7 +75,7 @@ def _name(kernel: Any) -> str:
     return kind.__name__ if kind.__module__ == _GP_MODULE else ""
 
 
-def from_sklearn(kernel: Any) -> Kernel:
+def from_sklearn(kernel: GPKernel) -> Kernel:
     """Convert a scikit-learn Gaussian process kernel to a mercer kernel.
 
     RBF, Matern, RationalQuadratic, DotProduct, WhiteKernel, ConstantKernel, PairwiseKernel and
@@ -107,7 +110,7 @@ def from_sklearn(kernel: Any) -> Kernel:
     return SklearnKernel(clone(kernel)) if translated is None else translated
 
 
-def _translate(kernel: Any) -> Kernel | None:
+def _translate(kernel: GPKernel) -> Kernel | None:
     """Return the equivalent mercer kernel, or None if the kernel must be wrapped."""
     name = _name(kernel)
     if name == "Sum":
@@ -129,7 +132,7 @@ def _translate(kernel: Any) -> Kernel | None:
     return None
 
 
-def _product(kernel: Any) -> Kernel:
+def _product(kernel: GPKernel) -> Kernel:
     """Translate a Product; a constant factor becomes a `Scale`."""
     left, right = from_sklearn(kernel.k1), from_sklearn(kernel.k2)
     for factor, other in ((left, right), (right, left)):
@@ -138,7 +141,7 @@ def _product(kernel: Any) -> Kernel:
     return left * right
 
 
-def _power(kernel: Any) -> Kernel | None:
+def _power(kernel: GPKernel) -> Kernel | None:
     """Translate an Exponentiation; None if the power is not known to be a Mercer kernel."""
     base, exponent = from_sklearn(kernel.kernel), float(kernel.exponent)
     if exponent <= 0 or not (exponent.is_integer() or base.infinitely_divisible):
@@ -146,7 +149,7 @@ def _power(kernel: Any) -> Kernel | None:
     return Power(base, int(exponent) if exponent.is_integer() else exponent)
 
 
-def _pairwise(kernel: Any) -> Kernel | None:
+def _pairwise(kernel: GPKernel) -> Kernel | None:
     """Translate a PairwiseKernel; None if its metric is not one of `KERNEL_NAMES`."""
     if not isinstance(kernel.metric, str) or kernel.metric not in KERNEL_NAMES:
         return None
@@ -163,7 +166,7 @@ def _pairwise(kernel: Any) -> Kernel | None:
     return _with_bounds(converted, gamma=kernel.gamma_bounds)
 
 
-def _scale(kernel: Any) -> Any:
+def _scale(kernel: GPKernel) -> float | tuple[float, ...]:
     """Return the length scale as a float, or as a tuple with one entry per column."""
     scale = np.asarray(kernel.length_scale, dtype=float)
     return float(scale.item()) if scale.size == 1 else tuple(scale.tolist())
@@ -171,7 +174,7 @@ def _scale(kernel: Any) -> Any:
 
 # For each scikit-learn class: a function that creates the mercer kernel, and a dictionary {mercer
 # parameter: scikit-learn parameter}.
-_SIMPLE: dict[str, tuple[Function[[Any], Kernel], dict[str, str]]] = {
+_SIMPLE: dict[str, tuple[Function[[GPKernel], Kernel], dict[str, str]]] = {
     "RBF": (lambda k: RBF(_scale(k)), {"length_scale": "length_scale"}),
     "Matern": (lambda k: Matern(_scale(k), nu=k.nu), {"length_scale": "length_scale"}),
     "RationalQuadratic": (
@@ -244,7 +247,7 @@ class SklearnKernel(Kernel):
     array([[0.1353, 1.    ]])
     """
 
-    kernel: Any = child(None, foreign=True)
+    kernel: GPKernel = child(None, foreign=True)
 
     def _domain(self, *inner: Domain) -> Domain:
         on_vectors = bool(self.kernel.requires_vector_input)
@@ -315,7 +318,7 @@ class SklearnKernel(Kernel):
         X = self._points(X)
         return np.asarray(self.kernel.diag(X)) if length(X) else np.zeros(0)
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         if Z is not None:
             raise NotDifferentiableError(
                 "SklearnKernel: scikit-learn computes derivatives only of k(X), not of k(X, Z); "
@@ -323,7 +326,7 @@ class SklearnKernel(Kernel):
             )
         return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
-    def _points(self, X: Points) -> Any:
+    def _points(self, X: Points) -> Points:
         if not self.on_vectors:
             return X
         X = as_vectors(X, "SklearnKernel")
@@ -394,9 +397,9 @@ def parse_if_expression(spec: Any) -> Any:
 def as_kernel(
     spec: Any,
     *,
-    gamma: Any = None,
-    degree: Any = 3,
-    coef0: Any = 1,
+    gamma: float | str | None = None,
+    degree: float = 3,
+    coef0: float = 1,
     kernel_params: dict[str, Any] | None = None,
 ) -> Kernel:
     """Convert a kernel specification to a kernel.

@@ -18,6 +18,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core import (
     ENTRY_WORK,
@@ -30,7 +31,13 @@ from .._core import (
     take,
 )
 from ._dataclass import node as node
-from ._evaluation import KernelLinearisation, Prepared, linearisation, prepare_pair
+from ._evaluation import (
+    KernelLinearisation,
+    ParameterGradients,
+    Prepared,
+    linearisation,
+    prepare_pair,
+)
 from ._parameter_tree import ParameterTree
 from ._parameter_tree import option as option
 from ._parameter_tree import parameter as parameter
@@ -186,7 +193,7 @@ class Kernel(ParameterTree):
             out[rows] = self.tile(Pc, Pc, np.empty((len(Pc), len(Pc)), dtype=P.dtype)).diagonal()
         return out
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         """Return {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}."""
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its parameters; "
@@ -384,27 +391,27 @@ class Kernel(ParameterTree):
 
     # ------------------------------------------------------------------ algebra
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import add
 
         return add(self, other)
 
-    def __radd__(self, other: Any) -> Kernel:
+    def __radd__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import add
 
         return add(other, self)
 
-    def __mul__(self, other: Any) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import multiply
 
         return multiply(self, other)
 
-    def __rmul__(self, other: Any) -> Kernel:
+    def __rmul__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import multiply
 
         return multiply(other, self)
 
-    def __pow__(self, exponent: Any) -> Kernel:
+    def __pow__(self, exponent: float) -> Kernel:
         from .algebra._closure_rules import Power
 
         return Power(self, exponent)
@@ -433,7 +440,7 @@ class Kernel(ParameterTree):
 
     # ------------------------------------------------------------------ checks
 
-    def _check_weights(self, X: Points, Z: Points, W: Any) -> np.ndarray:
+    def _check_weights(self, X: Points, Z: Points, W: ArrayLike) -> np.ndarray:
         """Return W as an array, after checking that it has the shape of k(X, Z)."""
         W = np.asarray(W)
         shape = (length(X), length(X if Z is None else Z))

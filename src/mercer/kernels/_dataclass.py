@@ -13,6 +13,7 @@ import numpy as np
 from ._parameter_checks import Check
 
 T = TypeVar("T")
+FieldWriter = Function[[Any], str]  # formats the value of a field
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -42,7 +43,8 @@ class Value:
     """
 
     def __post_init__(self) -> None:
-        for name, check in _field_checks(type(self)).items():
+        checks = _field_checks(type(self))  # type: ignore[arg-type]
+        for name, check in checks.items():
             check(type(self).__name__, name, getattr(self, name))
         self._check()
 
@@ -70,9 +72,9 @@ class Value:
 
 
 @cache
-def _field_checks(cls: type[Value]) -> dict[str, Check]:
+def _field_checks(cls: type) -> dict[str, Check]:
     """Return {name: check} of the fields of a class that are declared with a check."""
-    declared = {f.name: f.metadata.get("check") for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    declared = {f.name: f.metadata.get("check") for f in dataclasses.fields(cls)}
     return {name: check for name, check in declared.items() if check is not None}
 
 
@@ -88,7 +90,7 @@ class FormattedExpression(NamedTuple):
 
 
 @singledispatch
-def format_expression(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+def format_expression(value: Value, write: FieldWriter) -> FormattedExpression:
     """Return a value as text; `write` is the function that formats the fields.
 
     By default this is a call of the class.  Kernels that are written with operators register their
@@ -98,12 +100,12 @@ def format_expression(value: Value, write: Function[[Any], str]) -> FormattedExp
     return FormattedExpression(f"{type(value).__name__}({', '.join(inside)})")
 
 
-def format_call(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+def format_call(value: Value, write: FieldWriter) -> FormattedExpression:
     """Return a value as a call of its class, also if it is usually written with operators."""
     return format_expression.registry[object](value, write)
 
 
-def format_operand(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+def format_operand(value: Value, write: FieldWriter) -> FormattedExpression:
     """Return the text of a value that is an operand of an expression.
 
     If its class overrides `__repr__` or `__str__`, the text has the lowest precedence, because the
@@ -172,7 +174,7 @@ def _shape(value: Any) -> tuple[int, ...]:
         return (len(value),)
 
 
-def _write(value: Any, write: Function[[Any], str]) -> str:
+def _write(value: Any, write: FieldWriter) -> str:
     """Return a composite value as text, with parts formatted by `write`; "" for a simple value."""
     if isinstance(value, Value):
         return repr(value) if write is format_full else str(value)

@@ -15,14 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from dataclasses import dataclass, field, replace
 from functools import cached_property, singledispatch
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._core import Points, length, take
 
 if TYPE_CHECKING:
     from ._base import Kernel
+
+# {path of a parameter: derivative}, a number or an array; for a child, its part of theta.
+ParameterGradients: TypeAlias = dict[str, Any]
 
 _NO_PAIRS = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
@@ -61,7 +65,7 @@ class Prepared:
     arrays: tuple = ()
     children: tuple[Prepared, ...] = ()
     frame: Any = None
-    dtype: Any = np.float64
+    dtype: DTypeLike = np.float64
     source: Any = field(default_factory=object)
     positions: Any = None
     cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -103,7 +107,7 @@ class Prepared:
             return np.asarray(self.positions.start + self.positions.step * rows)
         return self.index[rows]
 
-    def astype(self, dtype: Any) -> Prepared:
+    def astype(self, dtype: DTypeLike) -> Prepared:
         """Return the same points in another precision; floating-point arrays are rounded to it."""
         arrays = tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays)
         children = tuple(c.astype(dtype) for c in self.children)

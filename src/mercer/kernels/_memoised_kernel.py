@@ -13,7 +13,6 @@ emptied at the end of the fit.  A `Memoised` kernel that is used later evaluates
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable as Function
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +22,7 @@ import scipy.sparse as sp
 
 from .._core import Points, is_table, length, reserve
 from ._base import Kernel, node
-from ._dataclass import FormattedExpression, format_expression, format_operand
+from ._dataclass import FieldWriter, FormattedExpression, format_expression, format_operand
 from ._evaluation import Prepared
 from ._pairwise_kernels import Callable, PairwiseKernel, get_point, pairs_from_tiles
 from ._parameter_tree import child
@@ -223,7 +222,7 @@ class Memoised(Wrapper):
 
 
 @format_expression.register
-def _(value: Memoised, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: Memoised, write: FieldWriter) -> FormattedExpression:
     return format_operand(value.kernel, write)
 
 

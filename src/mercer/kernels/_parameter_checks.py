@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core import is_count, slices
 
@@ -123,7 +124,7 @@ def lowest_eigenvalue(A: np.ndarray) -> float:
     return 0.0 if 0 > values[0] >= -16 * len(A) * eps * values[-1] else float(values[0])
 
 
-def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
+def frozen_matrix(value: ArrayLike, owner: str, name: str) -> np.ndarray:
     """Return a symmetric matrix of finite numbers as a read-only array.
 
     `owner` (the kernel) and `name` (the parameter) appear in the error messages.

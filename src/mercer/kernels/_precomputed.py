@@ -180,7 +180,7 @@ def expects_precomputed_rows(kernel: Kernel) -> bool:
     return any(expects_precomputed_rows(child) for _, child in kernel._children())
 
 
-def as_index_kernel(kernel: Kernel, X: Points) -> tuple[Any, Any]:
+def as_index_kernel(kernel: Kernel, X: Points) -> tuple[Any, Points]:
     """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and its row indices.
 
     Indices can be split into subsets, but rows of K cannot.  Any other kernel is returned

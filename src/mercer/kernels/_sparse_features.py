@@ -102,7 +102,7 @@ class Explicit(Kernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(FEATURES, 0)
 
-    def features(self, X: Points, like: Any = None) -> sp.csr_array:
+    def features(self, X: Points, like: Points = None) -> sp.csr_array:
         """Return the features phi(X) as a sparse matrix, one row per point.
 
         A linear model of these features is equivalent to a model with this kernel.

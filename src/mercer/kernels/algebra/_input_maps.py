@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from ..._core import Points, as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
 from .._dataclass import callable_name
-from .._evaluation import Prepared
+from .._evaluation import ParameterGradients, Prepared
 from .._parameter_checks import positive
 from .._properties import MAP, Domain, Properties
 from ..features._feature_kernels import function_pullback
@@ -57,10 +57,10 @@ class TransformedPoints(Wrapper):
         return np.inf
 
     @abstractmethod
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         """Return the points phi(X)."""
 
-    def _inner_points(self, X: Points) -> tuple[Any, None]:
+    def _inner_points(self, X: Points) -> tuple[Points, None]:
         return self._transform(X), None
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Select(TransformedPoints):
     def _max_columns(self) -> float:
         return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         X = X.tocsr() if sp.issparse(X) else X
         indices = self._column_indices(X)
@@ -211,7 +211,7 @@ class Stretch(TransformedPoints):
     def _injective(self) -> bool:
         return True
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         X = as_vectors(X, "Stretch")
         scale = scalar_or_per_column("Stretch", self.length_scale, X.shape[1])
         if sp.issparse(X):
@@ -221,7 +221,7 @@ class Stretch(TransformedPoints):
     def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return G / scalar_or_per_column("Stretch", self.length_scale, G.shape[1])
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         # With y = x / l and w = z / l, the derivative of k_1(y, w) with respect to log l is
         # -(y . dk_1/dy + w . dk_1/dw), and by symmetry dk_1/dw is dk_1/dy at (w, y).
         Y, V = self._both(X, Z)
@@ -288,7 +288,7 @@ class Shift(TransformedPoints):
         points = np.pad(known.against, ((0, 0), (0, missing)))
         return replace(known, against=points + np.asarray(self.offset))
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         X = as_vectors(X, "Shift")
         X = X.toarray() if sp.issparse(X) else X
         return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
@@ -296,7 +296,7 @@ class Shift(TransformedPoints):
     def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return G
 
-    def _per_column(self, columns: int) -> Any:
+    def _per_column(self, columns: int) -> float | np.ndarray:
         return scalar_or_per_column("Shift", self.offset, columns, "offsets")
 
 
@@ -336,7 +336,7 @@ class Map(TransformedPoints):
         if not callable(self.function):
             raise TypeError(f"Map needs a function of the points, got {self.function!r}")
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
@@ -400,7 +400,7 @@ class Periodic(VectorKernel):
     def _diag(self, X: Points) -> np.ndarray:
         return self._rbf().diag(self._on_circles(self._vectors(X)))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         # The derivative of the angle u = 2 pi x / period with respect to log period is -u; this
         # holds for both arguments of k.
         (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
@@ -434,7 +434,7 @@ class Periodic(VectorKernel):
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
 
 
-def _is_column_index(value: Any) -> bool:
+def _is_column_index(value: object) -> bool:
     """Whether `value` is an integer, positive or negative."""
     return is_count(value, -math.inf)
 
@@ -452,6 +452,6 @@ def _both_gradients(
     return left, kernel.input_gradient(Z, X, W.T)
 
 
-def _column_sums(Y: Any, G: np.ndarray) -> np.ndarray:
+def _column_sums(Y: Points, G: np.ndarray) -> np.ndarray:
     """Return sum_i Y_ic G_ic for every column c of the matrices Y and G."""
     return np.asarray((Y.multiply(G) if sp.issparse(Y) else Y * G).sum(axis=0)).ravel()

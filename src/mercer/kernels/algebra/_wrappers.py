@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable as Function
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -13,8 +13,14 @@ import scipy.sparse as sp
 
 from ..._core import Points, length
 from .._base import Kernel, node
-from .._dataclass import FormattedExpression, format_brief, format_expression, format_operand
-from .._evaluation import KernelLinearisation, Prepared, linearisation
+from .._dataclass import (
+    FieldWriter,
+    FormattedExpression,
+    format_brief,
+    format_expression,
+    format_operand,
+)
+from .._evaluation import KernelLinearisation, ParameterGradients, Prepared, linearisation
 from .._parameter_tree import child
 from .._properties import NORMALISED, SAME, Domain, Properties
 
@@ -60,19 +66,19 @@ class Wrapper(Kernel):
     def _diag(self, X: Points) -> np.ndarray:
         return self.kernel.diag(self._inner_points(X)[0])
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"kernel": self.kernel.pullback(*self._both(X, Z), W)}
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(*self._both(X, Z), W)
 
-    def _both(self, X: Points, Z: Points) -> tuple[Any, Any]:
+    def _both(self, X: Points, Z: Points) -> tuple[Points, Points]:
         """Return the points at which k_1 is evaluated, for X and for Z (None if Z is None)."""
         return self._inner_points(X)[0], None if Z is None else self._inner_points(Z)[0]
 
 
 @format_expression.register
-def format_wrapper(value: Wrapper, write: Function[[Any], str]) -> FormattedExpression:
+def format_wrapper(value: Wrapper, write: FieldWriter) -> FormattedExpression:
     """Return the expression in the form Name(k_1, option=value, ...)."""
     (_, kernel), *options = value._items()
     arguments = [write(kernel), *(f"{name}={write(field)}" for name, field in options)]
@@ -88,7 +94,7 @@ class SameValues(Wrapper):
 
 
 @format_expression.register
-def _(value: SameValues, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: SameValues, write: FieldWriter) -> FormattedExpression:
     if write is format_brief:
         return format_operand(value.kernel, write)
     return format_wrapper(value, write)
@@ -187,7 +193,7 @@ class Normalized(Wrapper):
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
         return Prepared.from_children(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
-    def features(self, X: Points, like: Any = None) -> Any:
+    def features(self, X: Points, like: Points = None) -> Points:
         """Return the features phi_1(x) / |phi_1(x)|, if k_1 has explicit features phi_1.
 
         Parameters
@@ -232,7 +238,7 @@ class Normalized(Wrapper):
     # Derivatives of the normalised kernel k~, with n(x) = k_1(x, x):
     #     dk~(x, z) = dk_1(x, z) / sqrt(n(x) n(z)) - k~(x, z) / 2 (dn(x) / n(x) + dn(z) / n(z))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         direct, rows, columns = self._weights(X, Z, W)
         gradient = self.kernel.pullback(X, Z, direct)
         gradient -= self.kernel._diag_pullback(X, rows)
@@ -354,7 +360,7 @@ class MeanOf(Wrapper):
             self._tile(row, row, out[i : i + 1, None])
         return out
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         A = _averaging_matrix(X)
         B = A if Z is None else _averaging_matrix(Z)
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
@@ -363,10 +369,10 @@ class MeanOf(Wrapper):
         # This raises an error, because a set is not a vector.
         return Kernel._input_gradient(self, X, Z, W)
 
-    def _inner_points(self, X: Points) -> tuple[Any, np.ndarray]:
+    def _inner_points(self, X: Points) -> tuple[Points, np.ndarray]:
         return self._instances(X), np.repeat(np.arange(length(X)), [length(x) for x in X])
 
-    def _instances(self, X: Points) -> Any:
+    def _instances(self, X: Points) -> Points:
         """Return the instances of all sets in one collection."""
         if any(sp.issparse(x) for x in X):
             return sp.vstack([sp.csr_array(x) for x in X], format="csr")
@@ -389,7 +395,7 @@ def _restrict_to_members(averages: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((averages.data, np.arange(nnz), averages.indptr), shape=(n, nnz))
 
 
-def _batches(averages: sp.csr_array) -> Any:
+def _batches(averages: sp.csr_array) -> Iterator[tuple[slice, sp.csr_array]]:
     """Yield (rows, averaging matrix) for batches of consecutive sets.
 
     A batch contains at most sqrt(_MAX_BLOCK_VALUES) instances, unless it is a single larger set.

@@ -63,7 +63,7 @@ class FeatureFunctionKernel(Kernel):
     _rule: ClassVar[str] = FEATURES
 
     @abstractmethod
-    def _features(self, X: Points) -> Any:
+    def _features(self, X: Points) -> Points:
         """Return phi(X), shape (n, M)."""
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
@@ -110,7 +110,7 @@ class Features(FeatureFunctionKernel):
 
     basis: Any = None
 
-    def _features(self, X: Points) -> Any:
+    def _features(self, X: Points) -> Points:
         phi, n = self.basis(X), length(X)
         phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
         if phi.ndim != 2 or phi.shape[0] != n:
@@ -170,14 +170,14 @@ class _Basis(Value, ABC):
     """Base class of bases: functions that return features phi(X) and have derivatives."""
 
     @abstractmethod
-    def __call__(self, X: Points) -> Any:
+    def __call__(self, X: Points) -> Points:
         """Return phi(X), shape (n, M)."""
 
     @abstractmethod
     def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
-    def _vectors(self, X: Points, like: np.ndarray | None = None, what: str = "") -> Any:
+    def _vectors(self, X: Points, like: np.ndarray | None = None, what: str = "") -> Points:
         """Return X as a matrix; raise an error if `like` has another number of columns.
 
         `what` describes `like` in the error message.
@@ -234,7 +234,7 @@ class GaussianBasis(_Basis):
     def _gaussian(self) -> RBF:
         return RBF(length_scale=float(self.width))
 
-    def _points_and_centres(self, X: Points) -> tuple[Any, np.ndarray]:
+    def _points_and_centres(self, X: Points) -> tuple[Points, np.ndarray]:
         C = np.asarray(self.centres, dtype=float)
         C = C.reshape(-1, 1) if C.ndim == 1 else C
         X = self._vectors(X, C, "centres")

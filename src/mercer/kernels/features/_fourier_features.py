@@ -373,7 +373,7 @@ def _orthogonal(m: int, columns: int, rng: np.random.Generator) -> np.ndarray:
 _ROWS_PER_TASK = 1024  # points that a thread processes at a time, to limit temporary memory
 
 
-def additive_chi2_features(X: Points, steps: int, interval: float) -> Any:
+def additive_chi2_features(X: Points, steps: int, interval: float) -> Points:
     """Return approximate features of the additive chi-squared kernel.
 
     Inner products of the features approximate sum_c 2 x_c z_c / (x_c + z_c).

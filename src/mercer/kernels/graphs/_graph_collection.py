@@ -7,18 +7,22 @@ vectorised pass over arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..._core import PointCollection, Points, single_column
 from .._sparse_features import hash_codes
 from ._graph_conversion import (
     Entries,
+    FilePath,
+    GraphParts,
+    PerGraph,
     as_label_array,
     from_adjacency_matrices,
     from_edge_lists,
@@ -83,10 +87,10 @@ class Graphs(PointCollection):
 
     def __init__(
         self,
-        sizes: Any,
+        sizes: ArrayLike,
         entries: Entries,
         labels: Any = None,
-        attributes: Any = None,
+        attributes: ArrayLike | None = None,
         *,
         directed: bool = False,
     ) -> None:
@@ -128,10 +132,10 @@ class Graphs(PointCollection):
     @classmethod
     def from_adjacency(
         cls,
-        matrices: Sequence[Any],
+        matrices: Sequence[Points],
         *,
-        labels: Sequence[Any] | None = None,
-        attributes: Sequence[Any] | None = None,
+        labels: PerGraph = None,
+        attributes: PerGraph = None,
         directed: bool = False,
     ) -> Self:
         """Convert adjacency matrices.
@@ -159,9 +163,9 @@ class Graphs(PointCollection):
         edges: Sequence[Any],
         *,
         sizes: Sequence[int] | None = None,
-        labels: Sequence[Any] | None = None,
-        edge_labels: Sequence[Any] | None = None,
-        attributes: Sequence[Any] | None = None,
+        labels: PerGraph = None,
+        edge_labels: PerGraph = None,
+        attributes: PerGraph = None,
         directed: bool = False,
     ) -> Self:
         """Convert lists of edges.
@@ -191,7 +195,11 @@ class Graphs(PointCollection):
 
     @classmethod
     def from_graphml(
-        cls, paths: Any, *, labels: str | None = "label", attributes: Any = None
+        cls,
+        paths: FilePath | Iterable[FilePath],
+        *,
+        labels: str | None = "label",
+        attributes: Any = None,
     ) -> Self:
         """Read one or more GraphML files, with networkx.
 
@@ -200,13 +208,13 @@ class Graphs(PointCollection):
         return cls.from_networkx(read_graphml(paths), labels=labels, attributes=attributes)
 
     @classmethod
-    def from_tudataset(cls, path: Any) -> tuple[Self, np.ndarray]:
+    def from_tudataset(cls, path: FilePath) -> tuple[Self, np.ndarray]:
         """Return the graphs and targets y of a TUDataset; see `mercer.datasets.read_tudataset`."""
         parts, y = read_tudataset(path)
         return cls._from_parts(parts), y
 
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> Self:
+    def _from_parts(cls, parts: GraphParts) -> Self:
         return cls(**parts)
 
     @classmethod
@@ -261,7 +269,7 @@ class Graphs(PointCollection):
     def __iter__(self) -> Iterator[Graph]:
         return (Graph(self, g) for g in range(len(self)))
 
-    def joined(self, others: Any) -> Self:
+    def joined(self, others: Points) -> Self:
         """Return these graphs followed by others."""
         return self._concatenated([self, as_graphs(others, "Graphs")])
 
@@ -550,10 +558,11 @@ def concatenated_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from mercer.kernels.graphs._graph_collection import concatenated_ranges
-    >>> concatenated_ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
-    array([ 5,  6,  9, 10, 11])
+        >>> import numpy as np
+    from numpy.typing import ArrayLike
+        >>> from mercer.kernels.graphs._graph_collection import concatenated_ranges
+        >>> concatenated_ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
+        array([ 5,  6,  9, 10, 11])
     """
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(int(np.sum(counts)))
@@ -596,7 +605,7 @@ def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
     return np.concatenate(values)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     """Return True if two optional arrays are equal, or both None."""
     if a is None or b is None:
         return a is b
@@ -628,7 +637,7 @@ def _check_node_labels(labels: Any, offsets: np.ndarray) -> np.ndarray | None:
     return values
 
 
-def _check_attributes(attributes: Any, offsets: np.ndarray) -> np.ndarray | None:
+def _check_attributes(attributes: ArrayLike | None, offsets: np.ndarray) -> np.ndarray | None:
     """Return the node attributes as a 2-D array; raise unless all are finite numbers."""
     if attributes is None:
         return None

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from ..._core import Points
+
+PerGraph: TypeAlias = Sequence[Any] | None  # one sequence of values for each graph
+GraphParts: TypeAlias = dict[str, Any]  # the arguments of `Graphs`
+FilePath: TypeAlias = str | PathLike[str]
 
 
 class Entries(NamedTuple):
@@ -85,7 +93,7 @@ def _first_nodes(sizes: Sequence[int]) -> np.ndarray:
     return np.cumsum([0, *sizes])[:-1].astype(np.int64)
 
 
-def _flatten(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: str) -> Any:
+def _flatten(parts: PerGraph, sizes: Sequence[int], what: str, of: str) -> Any:
     """Concatenate one sequence of values per graph, after a check of their lengths.
 
     In error messages, `what` is the name of the values, and `of` is "nodes" or "edges".
@@ -111,11 +119,11 @@ def _flatten(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: s
 
 
 def from_adjacency_matrices(
-    matrices: Sequence[Any],
-    labels: Sequence[Any] | None = None,
-    attributes: Sequence[Any] | None = None,
+    matrices: Sequence[Points],
+    labels: PerGraph = None,
+    attributes: PerGraph = None,
     directed: bool = False,
-) -> dict[str, Any]:
+) -> GraphParts:
     """Convert adjacency matrices: nonzero entries are edges, and their values are weights."""
     blocks = []
     for graph, matrix in enumerate(matrices):
@@ -163,11 +171,11 @@ def from_adjacency_matrices(
 def from_edge_lists(
     edges: Sequence[Any],
     sizes: Sequence[int] | None = None,
-    labels: Sequence[Any] | None = None,
-    edge_labels: Sequence[Any] | None = None,
-    attributes: Sequence[Any] | None = None,
+    labels: PerGraph = None,
+    edge_labels: PerGraph = None,
+    attributes: PerGraph = None,
     directed: bool = False,
-) -> dict[str, Any]:
+) -> GraphParts:
     """Convert lists of edges, which are pairs of node numbers."""
     blocks = [_edge_array(pairs, graph) for graph, pairs in enumerate(edges)]
     if sizes is None:
@@ -205,7 +213,7 @@ def from_edge_lists(
     }
 
 
-def _edge_array(pairs: Any, graph: int) -> np.ndarray:
+def _edge_array(pairs: Iterable, graph: int) -> np.ndarray:
     """Return a list of edges as an array of shape (n_edges, 2)."""
     pairs = sorted(pairs) if isinstance(pairs, (set, frozenset)) else pairs
     try:
@@ -226,7 +234,7 @@ def _edge_array(pairs: Any, graph: int) -> np.ndarray:
 
 def from_networkx_graphs(
     graphs: Sequence[Any], labels: str | None = "label", attributes: Any = None
-) -> dict[str, Any]:
+) -> GraphParts:
     """Convert networkx graphs; see `Graphs.from_networkx` for the parameters."""
     directed = {bool(graph.is_directed()) for graph in graphs}
     if len(directed) > 1:
@@ -294,7 +302,7 @@ def _labels_or_none(
     return as_label_array([label for _, _, label in labelled])
 
 
-def _attribute_row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
+def _attribute_row(data: dict, names: Any, graph: int, node: object) -> np.ndarray:
     """Return the numeric attributes `names` of one node as a flat array."""
     names = [names] if isinstance(names, str) else list(names)
     try:
@@ -311,7 +319,7 @@ def _attribute_row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _edge_weight(weight: Any, graph: int, edge: Any) -> float:
+def _edge_weight(weight: Any, graph: int, edge: object) -> float:
     """Return the weight of an edge as a float, 1 if it is None; raise if it is not finite."""
     try:
         value = 1.0 if weight is None else float(weight)
@@ -339,7 +347,7 @@ _FILE_PARTS = (  # a dataset NAME consists of the files NAME_<part>.txt
 )
 
 
-def read_graphml(paths: Any) -> list[Any]:
+def read_graphml(paths: FilePath | Iterable[FilePath]) -> list[Any]:
     """Return the graphs of one or more GraphML files as networkx graphs."""
     try:
         from networkx.readwrite.graphml import GraphMLReader
@@ -349,7 +357,7 @@ def read_graphml(paths: Any) -> list[Any]:
     return [graph for path in paths for graph in GraphMLReader()(path=path)]
 
 
-def read_tudataset(path: Any) -> tuple[dict[str, Any], np.ndarray]:
+def read_tudataset(path: FilePath) -> tuple[GraphParts, np.ndarray]:
     """Return the arguments of `Graphs` for a TUDataset, and a label or target for each graph."""
     files = _TUFiles(Path(path))
     edges, owner = files.table("A") - 1, files.table("graph_indicator")[:, 0] - 1
@@ -395,7 +403,7 @@ class _TUFiles:
         elif zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 for name in sorted(archive.namelist()):
-                    self._read_part(name, lambda name=name: archive.read(name))
+                    self._read_part(name, partial(archive.read, name))
         else:
             kind = "neither a folder nor a zip file" if path.exists() else "missing"
             raise FileNotFoundError(
@@ -403,7 +411,7 @@ class _TUFiles:
                 f"NAME_graph_indicator.txt and NAME_graph_labels.txt, or a zip file of them"
             )
 
-    def _read_part(self, name: str, read: Any) -> None:
+    def _read_part(self, name: str, read: Callable[[], bytes]) -> None:
         """Store the text of a file if its name ends with _<part>.txt; `read` returns its bytes."""
         for part in _FILE_PARTS:
             if name.endswith(f"_{part}.txt"):
@@ -417,7 +425,12 @@ class _TUFiles:
         return part in self._texts
 
     def table(
-        self, part: str, n_rows: int | None = None, *, dtype: Any = np.int64, required: bool = True
+        self,
+        part: str,
+        n_rows: int | None = None,
+        *,
+        dtype: DTypeLike = np.int64,
+        required: bool = True,
     ) -> Any:
         """Return the numbers of a file, one row per line; None if an optional file is missing."""
         if part not in self._texts:
@@ -458,7 +471,7 @@ class _TUFiles:
         return as_label_array(list(map(tuple, table.tolist())))
 
 
-def _first_bad_line(text: str, dtype: Any) -> tuple[str, str] | None:
+def _first_bad_line(text: str, dtype: DTypeLike) -> tuple[str, str] | None:
     """Return the position of the first malformed line, and the reason; None if there is none.
 
     A line is malformed if it contains text, or more or fewer numbers than the first line.

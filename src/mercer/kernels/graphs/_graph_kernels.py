@@ -23,7 +23,7 @@ import numpy as np
 
 from ..._core import Points, check_budget, is_count
 from .._base import Kernel, node, option
-from .._evaluation import Prepared
+from .._evaluation import ParameterGradients, Prepared
 from .._parameter_checks import flag, require
 from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
@@ -131,7 +131,7 @@ class VertexHistogram(GraphKernel, Explicit):
             return super()._diag(X)
         return Kernel._diag(self, X)
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         X, Z = self._graphs(X), None if Z is None else self._graphs(Z)
         columns = X.owner if Z is None else Z.owner
         others = None if Z is None else self._attributes(Z)

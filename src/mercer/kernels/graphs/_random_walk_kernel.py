@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._core import KernelRangeError, Points, jit
 from .._base import node, option, parameter
-from .._evaluation import Prepared
+from .._evaluation import ParameterGradients, Prepared
 from .._pairwise_kernels import PairwiseKernel
 from .._parameter_checks import flag, one_of, positive
 from .._properties import FEATURES, Properties
@@ -131,7 +131,7 @@ class RandomWalk(PairwiseKernel, GraphKernel):
             )
         return out
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P = self._prepare(X, None)
         Q = P if Z is None else self._prepare(Z, P)
         i, j = np.nonzero(W)
@@ -219,8 +219,9 @@ class _ProductGraphData(NamedTuple):
 
 @jit("reassoc")
 def _spectral_sums(
-    mu: Any, s: Any, nu: Any, t: Any, a: Any, m: Any, b: Any, n: Any,
-    decay: Any, geometric: Any, derivative: Any, out: Any,
+    mu: np.ndarray, s: np.ndarray, nu: np.ndarray, t: np.ndarray,
+    a: np.ndarray, m: np.ndarray, b: np.ndarray, n: np.ndarray,
+    decay: float, geometric: bool, derivative: bool, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Set out[p] to sum_ij s_i t_j f(decay mu_i nu_j), with f(x) = exp(x) or 1 / (1 - x).
 
@@ -248,9 +249,12 @@ def _spectral_sums(
 
 @jit()
 def _series_sums(
-    indptr: Any, indices: Any, weights: Any, codes: Any, edge_codes: Any,
-    indptr2: Any, indices2: Any, weights2: Any, codes2: Any, edge_codes2: Any,
-    a: Any, m: Any, b: Any, n: Any, decay: Any, geometric: Any, derivative: Any, out: Any,
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray,
+    codes: np.ndarray, edge_codes: np.ndarray,
+    indptr2: np.ndarray, indices2: np.ndarray, weights2: np.ndarray,
+    codes2: np.ndarray, edge_codes2: np.ndarray,
+    a: np.ndarray, m: np.ndarray, b: np.ndarray, n: np.ndarray,
+    decay: float, geometric: bool, derivative: bool, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Set out[p] to sum_l c_l 1' W^l 1 for each pair p, with c_l = decay^l or decay^l / l!.
 

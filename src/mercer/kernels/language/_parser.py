@@ -337,7 +337,7 @@ class _Parser:
 
 
 @lru_cache(256)
-def _signature(target: Any) -> inspect.Signature | None:
+def _signature(target: Function[..., object]) -> inspect.Signature | None:
     """Return the signature of a class or function, or None if it is not available."""
     try:
         return inspect.signature(target)

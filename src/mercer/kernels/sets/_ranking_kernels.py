@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +29,7 @@ from scipy.stats import rankdata
 
 from ..._core import Points, is_table
 from .._base import Kernel, node, option, parameter
-from .._evaluation import Prepared, prepare_pair
+from .._evaluation import ParameterGradients, Prepared, prepare_pair
 from .._parameter_checks import boolean, one_of, positive
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ..vectors._dot_product import squared_norms
@@ -58,7 +57,7 @@ class RankingKernel(Kernel):
         `pairs` is the number of pairs of items.  `t` may be overwritten.
         """
 
-    def features(self, X: Points, like: Any = None) -> sp.csr_array:
+    def features(self, X: Points, like: Points = None) -> sp.csr_array:
         """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
 
         `like` exists for consistency with other kernels and does not change the columns.  If it is
@@ -259,7 +258,7 @@ class Mallows(RankingKernel):
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         return np.exp(-self.decay * _discordant(t, s, u))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P, Q = prepare_pair(self, X, Z)
         t = np.empty((len(P), len(Q)))
         self._feature_products(P, Q, t)

@@ -79,7 +79,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
     @abstractmethod
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray | np.bool_, np.ndarray]]:
         """Yield the features of all words, at most one feature per word in each step.
 
         `letters` has shape (n_words, length) and contains the codes of the letters.  Each step
@@ -207,7 +207,7 @@ class Gapped(HammingProfile):
 
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray | np.bool_, np.ndarray]]:
         for salt, positions in enumerate(combinations(range(self.g), self.k)):
             yield np.True_, combine_codes(letters[:, positions], salt)
 
@@ -310,7 +310,7 @@ class Mismatch(HammingProfile):
 
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray | np.bool_, np.ndarray]]:
         alphabet = splitmix64(encode_alphabet(self.alphabet, S.kind).view(np.uint64))
         for j in range(self.m + 1):
             for positions in combinations(range(self.k), j):
@@ -321,7 +321,7 @@ class Mismatch(HammingProfile):
                     yield has, combine_codes(changed[has])
 
 
-def _symbols_of(X: Points) -> str | bytes | tuple[Any, ...]:
+def _symbols_of(X: Points) -> str | bytes | tuple:
     """Return all different symbols of the strings X, as an alphabet."""
     S = encode_sequences(X, "Mismatch")
     symbols, first = np.unique(S.symbols, return_index=True)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..._core import Points, length, take
 from ..._core.linalg import eigh
@@ -92,7 +93,7 @@ class Counterexample:
     """
 
     kernel: Kernel
-    points: Any
+    points: Points
     coefficients: np.ndarray | None
     value: float
     margin: float
@@ -377,7 +378,7 @@ def _recording(kernel: Kernel, recorded: list[list[np.ndarray]]) -> Kernel:
     return replace(kernel, function=recording)
 
 
-def _is_representable(K: np.ndarray, dtype: Any) -> bool:
+def _is_representable(K: np.ndarray, dtype: DTypeLike) -> bool:
     """Return True if all values can be converted to this type without rounding."""
     with np.errstate(over="ignore"):
         return np.array_equal(K, K.astype(dtype))
@@ -418,7 +419,7 @@ def counterexample_at(
     return None
 
 
-def _candidate_subsets(K: np.ndarray, X: Points, order: int, unit: float) -> Any:
+def _candidate_subsets(K: np.ndarray, X: Points, order: int, unit: float) -> Iterator[np.ndarray]:
     """Yield indices of points that may be a counterexample: first one, then two, then several."""
     diagonal = K.diagonal()
     if order == 0:

@@ -110,7 +110,7 @@ class Validity:
         return f"{self.headline}\n{self.counterexample or self.evidence}"
 
 
-def _examples(kernel: Kernel, rng: np.random.Generator) -> Any:
+def _examples(kernel: Kernel, rng: np.random.Generator) -> Points:
     """Return random points, from which parameters such as length_scale="median" are computed."""
     if kernel.domain.kind in ("", "vectors", "nonnegative"):
         return np.abs(rng.normal(size=(100, 1)))
@@ -302,7 +302,7 @@ _ROUNDING_UNIT = 4.0 * np.finfo(float).eps
 
 
 @entry_point
-def check_gram(K: Any, *, max_memory: MemoryLimit = None) -> GramCheck:
+def check_gram(K: Points, *, max_memory: MemoryLimit = None) -> GramCheck:
     """Check whether K is a valid Gram matrix: finite, symmetric and positive semidefinite.
 
     Parameters

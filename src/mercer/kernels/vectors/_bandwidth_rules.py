@@ -161,7 +161,7 @@ def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _without_duplicates(X: Points) -> Any:
+def _without_duplicates(X: Points) -> sp.csr_array:
     """Return a copy of X as a CSR matrix, with entries at the same position added up."""
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()

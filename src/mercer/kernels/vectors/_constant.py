@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._core import Points, length
 from .._base import Kernel, node, parameter
-from .._evaluation import KernelLinearisation, Prepared, linearisation
+from .._evaluation import KernelLinearisation, ParameterGradients, Prepared, linearisation
 from .._parameter_checks import nonnegative
 from .._properties import RANK_ONE, Domain, Properties
 
@@ -69,7 +67,7 @@ class Constant(_PositionIndependent):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = self.value
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"value": self.value * np.sum(W)}
 
 
@@ -115,7 +113,7 @@ class White(_PositionIndependent):
         out[...] = 0.0
         out[P.coincidences(Q)] = self.noise
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
 
 

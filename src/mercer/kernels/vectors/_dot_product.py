@@ -6,12 +6,14 @@ A new kernel implements `profile(t)`, `slope(t)` = profile'(t) and, if it has pa
 
 from __future__ import annotations
 
+import math
 import numbers
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
@@ -192,7 +194,7 @@ class Sigmoid(_Affine):
 
     gamma: float | str = parameter(1.0, scale_or_rule)
     coef0: float = parameter(
-        1.0, require(lambda c: isinstance(c, numbers.Real) and np.isfinite(c), "a finite number")
+        1.0, require(lambda c: isinstance(c, numbers.Real) and math.isfinite(c), "a finite number")
     )
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -302,12 +304,12 @@ class Bilinear(VectorKernel):
         Z = self._vectors(X if Z is None else Z)
         return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
-    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Points:
         X = super()._vectors(X)
         self._check_same_columns(len(self.A), X.shape[1])
         return X
 
-    def _matrix(self, dtype: Any) -> np.ndarray:
+    def _matrix(self, dtype: DTypeLike) -> np.ndarray:
         return np.asarray(self.A, dtype=dtype)
 
 
@@ -325,7 +327,7 @@ def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
     return t
 
 
-def _unit_rows(X: Points) -> tuple[Any, np.ndarray]:
+def _unit_rows(X: Points) -> tuple[Points, np.ndarray]:
     """Return the rows of X scaled to norm 1 (zero rows stay 0), and the inverse norms."""
     # Divide by the largest entry first, so that the squares do not overflow.
     largest: Any = abs(X).max(axis=1) if X.shape[0] else np.zeros(0)

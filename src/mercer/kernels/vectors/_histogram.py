@@ -9,16 +9,18 @@ ones in batches, except for min(x, z), which is 0 unless both entries are nonzer
 
 from __future__ import annotations
 
+from collections.abc import Callable as Function
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points, jit, slices
 from .._base import Kernel, node, parameter
-from .._evaluation import Prepared
+from .._evaluation import ParameterGradients, Prepared
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ._bandwidth_rules import gamma_from_rule, median_distance, scale_or_rule
 from ._fast_math import exp_inplace
@@ -36,12 +38,12 @@ class Elementwise(ProfileKernel):
 
     _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
     _nonnegative: ClassVar[bool] = False  # whether the entries of points must be >= 0
-    _min_statistic_dtype: ClassVar[Any] = np.float64
+    _min_statistic_dtype: ClassVar[DTypeLike] = np.float64
 
     def _domain(self, *inner: Domain) -> Domain:
         return Domain("nonnegative" if self._nonnegative else "vectors", on_vectors=True)
 
-    def _weights(self, columns: int) -> Any:
+    def _weights(self, columns: int) -> float | np.ndarray:
         """Return the weights w_c as one number, or as an array with one entry per column."""
         return 1.0
 
@@ -69,7 +71,7 @@ class Elementwise(ProfileKernel):
         self._weights(X.shape[1])  # raises an error if the number of length scales is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
-    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Points:
         """Return X as a matrix; raise an error if entries must be >= 0 and one is negative."""
         X = super()._vectors(X, like)
         if self._nonnegative:
@@ -89,7 +91,9 @@ class Elementwise(ProfileKernel):
     ) -> np.ndarray:
         return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
-    def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
+    def _per_column(
+        self, add: Function[..., None], P: Prepared, Q: Prepared, M: np.ndarray
+    ) -> np.ndarray:
         """Return sums over the points z_j, weighted by M_ij, for each x_i and column; shape (n, d).
 
         The function `add` computes the sums: `_sum_slopes` or `_sum_terms_by_column`.
@@ -148,12 +152,12 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
     def _length_from_gamma(gamma: float) -> float:
         return float(1.0 / gamma)
 
-    def _weights(self, columns: int) -> Any:
+    def _weights(self, columns: int) -> float | np.ndarray:
         return 1.0 / self._scale(columns)
 
     def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
-    ) -> dict[str, Any]:
+    ) -> ParameterGradients:
         M = W * self.slope(s)
         if np.ndim(self.length_scale) == 0:
             return {"length_scale": -np.sum(M * s)}
@@ -194,7 +198,7 @@ class Chi2(_ExponentialSum):
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
 
-    def _weights(self, columns: int) -> Any:
+    def _weights(self, columns: int) -> float | np.ndarray:
         return float(self.gamma)
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
@@ -302,7 +306,7 @@ def _chi2_sums(sample: np.ndarray) -> np.ndarray:
 
 
 @jit()
-def _term(kind: int, a: Any, b: Any) -> Any:
+def _term(kind: int, a: float, b: float) -> float:
     """Return the term g(a, b), where `kind` is _ABSOLUTE, _CHI2 or _MINIMUM."""
     if kind == _ABSOLUTE:
         return abs(a - b)
@@ -325,7 +329,9 @@ def _slope(kind: int, a: float, b: float) -> float:
 
 
 @jit()
-def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
+def _sum_terms(
+    kind: int, A: np.ndarray, Bt: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None:
     """Write sum_c weights_c g(A_ic, B_jc) to out_ij; Bt is the transpose of B."""
     sums = np.empty(_SUM_WIDTH, dtype=out.dtype)
     for start in range(0, Bt.shape[1], _SUM_WIDTH):
@@ -344,7 +350,7 @@ def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
 
 
 @jit("reassoc", "nsz")
-def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
+def _sum_slopes(kind: int, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray) -> None:
     """Add sum_j M_ij dg(A_ic, B_jc) / dA_ic to out_ic; Bt is the transpose of B."""
     for i in range(A.shape[0]):
         row = M[i]
@@ -356,7 +362,9 @@ def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
 
 
 @jit("reassoc", "nsz")
-def _sum_terms_by_column(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
+def _sum_terms_by_column(
+    kind: int, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray
+) -> None:
     """Add sum_j M_ij g(A_ic, B_jc) to out_ic; Bt is the transpose of B."""
     for i in range(A.shape[0]):
         row = M[i]

@@ -117,5 +117,5 @@ class LocalRBF(VectorKernel):
         return np.ones(self._vectors(X).shape[0])
 
 
-def _dense(X: Points) -> Any:
+def _dense(X: Points) -> np.ndarray:
     return X.toarray() if sp.issparse(X) else X

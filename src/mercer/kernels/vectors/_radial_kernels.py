@@ -12,7 +12,7 @@ property.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import kve, rgamma, xlogy
@@ -326,7 +326,7 @@ class _ConditionallyPositiveDefinite(Radial):
 
     def _properties(self, *inner: Properties) -> Properties:
         rule, order, positions = self._proof
-        against: Any = None
+        against: np.ndarray | None = None
         if not isinstance(self.length_scale, str):
             scale = np.atleast_1d(np.asarray(self.length_scale, dtype=float))
             against = np.outer(positions, scale / np.sqrt(scale.size))

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points, as_vectors, blas_threads, jit, slices
 from .._base import Kernel, node, parameter
-from .._evaluation import Prepared, prepare_pair
+from .._evaluation import ParameterGradients, Prepared, prepare_pair
 from .._parameter_checks import positive
 from .._properties import Domain
 from ._bandwidth_rules import gamma_from_rule, scales_or_rule
@@ -38,14 +39,14 @@ class VectorKernel(Kernel):
         X = self._vectors(X, like)
         return Prepared((X,), dtype=X.dtype)
 
-    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Points:
         """Return X as a matrix; raise an error if `like` has another number of columns."""
         X = as_vectors(X, type(self).__name__)
         if like is not None:
             self._check_same_columns(like.arrays[0].shape[1], X.shape[1])
         return X
 
-    def _operands(self, X: Points, Z: Points) -> tuple[Any, Any]:
+    def _operands(self, X: Points, Z: Points) -> tuple[Points, Points]:
         """Return X and Z as matrices with the same number of columns; `Z=None` means X."""
         X = self._vectors(X)
         if Z is None:
@@ -74,7 +75,7 @@ class ProfileKernel(VectorKernel):
     """
 
     # The lowest precision in which s may be computed for derivatives.
-    _min_statistic_dtype: ClassVar[Any] = np.float32
+    _min_statistic_dtype: ClassVar[DTypeLike] = np.float32
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -102,7 +103,7 @@ class ProfileKernel(VectorKernel):
 
     def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
-    ) -> dict[str, Any]:
+    ) -> ParameterGradients:
         """Return {name: sum_ij W_ij dk_ij / d log(parameter)} for parameters on which s depends."""
         return {}
 
@@ -115,7 +116,7 @@ class ProfileKernel(VectorKernel):
         if result is not out:
             out[...] = result
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P, Q, s = self._statistics(X, Z)
         own = {name: np.sum(W * g) for name, g in self.parameter_slopes(s).items()}
         return self._statistic_pullback(P, Q, s, W) | own
@@ -166,7 +167,7 @@ class LengthScaleKernel(ProfileKernel):
             gamma = cls._length_from_gamma(gamma)
         return cls(length_scale=gamma, **options)
 
-    def _scale(self, columns: int) -> Any:
+    def _scale(self, columns: int) -> float | np.ndarray:
         """Return the length scale as a float, or as an array with one entry per column."""
         return scalar_or_per_column(type(self).__name__, self.length_scale, columns)
 
@@ -225,17 +226,19 @@ def _dense_products(X: Points, Z: Points, out: np.ndarray) -> None:
 # sparse matrix.  That takes ten times as long if most of the sums are not 0.
 
 
-def _sparse_inner_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
+def _sparse_inner_products(
+    A: sp.csr_array, B: sp.csr_array, out: np.ndarray, *, add: bool = False
+) -> None:
     """Write sum_c a_ic b_jc to out_ij for CSR matrices A and B, or add it if `add` is True."""
     _scatter(False, add, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
-def sparse_min_sums(A: Any, B: Any, out: np.ndarray) -> None:
+def sparse_min_sums(A: sp.csr_array, B: sp.csr_array, out: np.ndarray) -> None:
     """Write sum_c min(a_ic, b_jc) to out_ij for two CSR matrices with entries >= 0."""
     _scatter(True, False, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
-def _csr_arrays(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _csr_arrays(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the row pointers, the column indices and the values of a CSR matrix."""
     # Always convert indices to int64, so that Numba does not compile the loop for other types.
     return A.indptr.astype(np.int64), A.indices.astype(np.int64, copy=False), A.data
@@ -245,13 +248,13 @@ def _csr_arrays(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _scatter(
     minimum: bool,
     add: bool,
-    a_indptr: Any,
-    a_columns: Any,
-    a_values: Any,
-    bt_indptr: Any,
-    bt_rows: Any,
-    bt_values: Any,
-    out: Any,
+    a_indptr: np.ndarray,
+    a_columns: np.ndarray,
+    a_values: np.ndarray,
+    bt_indptr: np.ndarray,
+    bt_rows: np.ndarray,
+    bt_values: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Add the terms min(a, b) or a * b to `out`, given the CSR arrays of A and of B^T."""
     for i in range(out.shape[0]):
@@ -301,7 +304,9 @@ def distant_centre(X: np.ndarray) -> np.ndarray | None:
     return centre if is_far else None
 
 
-def scalar_or_per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
+def scalar_or_per_column(
+    owner: str, value: Any, columns: int, what: str = "length scales"
+) -> float | np.ndarray:
     """Return a parameter such as a length scale as a float, or as an array of shape (columns,).
 
     An array of another size raises ValueError; `owner` and `what` name the kernel and the
