@@ -137,6 +137,21 @@ def _close_pairs(s: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarr
     return pairs
 
 
+@jit()
+def _list_close(
+    s: np.ndarray, left: float, right: np.ndarray, start: int, found: np.ndarray
+) -> int:
+    """Write the close columns of a row to `found`, from a block of columns; return their number."""
+    stop = min(start + _CHECK_BLOCK, s.shape[0])
+    count = 0
+    if _count_close(s[start:stop], left, right[start:stop]):
+        for j in range(start, stop):
+            if _is_close(s[j], left, right[j]):
+                found[count] = j
+                count += 1
+    return count
+
+
 @jit("reassoc", "nsz")
 def _squared_distance(y: np.ndarray, v: np.ndarray, columns: int) -> float:
     total = y.dtype.type(0)
@@ -150,14 +165,11 @@ def _refine_dense(
     Y: np.ndarray, V: np.ndarray, columns: int, left: np.ndarray, right: np.ndarray, s: np.ndarray
 ) -> None:
     """Recompute the squared distances s of close pairs of dense rows."""
+    found = np.empty(_CHECK_BLOCK, dtype=np.intp)
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _CHECK_BLOCK):
-            stop = min(start + _CHECK_BLOCK, s.shape[1])
-            if not _count_close(s[i, start:stop], left[i], right[start:stop]):
-                continue
-            for j in range(start, stop):
-                if _is_close(s[i, j], left[i], right[j]):
-                    s[i, j] = _squared_distance(Y[i], V[j], columns)
+            for j in found[: _list_close(s[i], left[i], right, start, found)]:
+                s[i, j] = _squared_distance(Y[i], V[j], columns)
 
 
 @jit()
@@ -172,16 +184,13 @@ def _moments_dense(
     second: np.ndarray,
 ) -> None:
     """Implement `add_close_moments` for dense rows."""
+    found = np.empty(_CHECK_BLOCK, dtype=np.intp)
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _CHECK_BLOCK):
-            stop = min(start + _CHECK_BLOCK, s.shape[1])
-            if not _count_close(s[i, start:stop], left[i], right[start:stop]):
-                continue
-            for j in range(start, stop):
-                if _is_close(s[i, j], left[i], right[j]):
-                    weight = M[i, j]
-                    M[i, j] = 0
-                    for c in range(first.shape[1]):
-                        t = Y[i, c] - V[j, c]
-                        first[i, c] += weight * t
-                        second[c] += weight * (t * t)
+            for j in found[: _list_close(s[i], left[i], right, start, found)]:
+                weight = M[i, j]
+                M[i, j] = 0
+                for c in range(first.shape[1]):
+                    t = Y[i, c] - V[j, c]
+                    first[i, c] += weight * t
+                    second[c] += weight * (t * t)

@@ -9,7 +9,6 @@ ones in batches, except for min(x, z), which is 0 unless both entries are nonzer
 
 from __future__ import annotations
 
-from collections.abc import Callable as Function
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
@@ -89,11 +88,9 @@ class Elementwise(ProfileKernel):
     def _statistic_gradient(
         self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
     ) -> np.ndarray:
-        return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
+        return self._per_column(True, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
-    def _per_column(
-        self, add: Function[..., None], P: Prepared, Q: Prepared, M: np.ndarray
-    ) -> np.ndarray:
+    def _per_column(self, slopes: bool, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
         """Return sums over the points z_j, weighted by M_ij, for each x_i and column; shape (n, d).
 
         The function `add` computes the sums: `_sum_slopes` or `_sum_terms_by_column`.
@@ -103,7 +100,7 @@ class Elementwise(ProfileKernel):
         for rows, A in _dense_rows(X):
             for columns, B in _dense_rows(Z):
                 part = np.ascontiguousarray(M[rows, columns], dtype=np.float64)
-                add(self._kind, part, A, _transposed(B), out[rows])
+                _sum_by_column(self._kind, slopes, part, A, _transposed(B), out[rows])
         return out
 
 
@@ -161,7 +158,7 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
         M = W * self.slope(s)
         if np.ndim(self.length_scale) == 0:
             return {"length_scale": -np.sum(M * s)}
-        terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
+        terms = self._per_column(False, P, Q, M).sum(axis=0)
         return {"length_scale": -terms * self._weights(terms.size)}
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
@@ -347,29 +344,22 @@ def _sum_terms(
 
 
 # "reassoc" allows the compiler to reorder the sums over j; otherwise they are not vectorised.
-
-
 @jit("reassoc", "nsz")
-def _sum_slopes(kind: int, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray) -> None:
-    """Add sum_j M_ij dg(A_ic, B_jc) / dA_ic to out_ic; Bt is the transpose of B."""
-    for i in range(A.shape[0]):
-        row = M[i]
-        for c in range(A.shape[1]):
-            a, column, total = A[i, c], Bt[c], 0.0
-            for j in range(row.shape[0]):
-                total += row[j] * _slope(kind, a, column[j])
-            out[i, c] += total
-
-
-@jit("reassoc", "nsz")
-def _sum_terms_by_column(
-    kind: int, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray
+def _sum_by_column(
+    kind: int, slopes: bool, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray
 ) -> None:
-    """Add sum_j M_ij g(A_ic, B_jc) to out_ic; Bt is the transpose of B."""
+    """Add sum_j M_ij g(A_ic, B_jc) to out_ic, or, with `slopes`, sum_j M_ij dg(A_ic, B_jc) / dA_ic.
+
+    Bt is the transpose of B.
+    """
     for i in range(A.shape[0]):
         row = M[i]
         for c in range(A.shape[1]):
             a, column, total = A[i, c], Bt[c], 0.0
-            for j in range(row.shape[0]):
-                total += row[j] * _term(kind, a, column[j])
+            if slopes:
+                for j in range(row.shape[0]):
+                    total += row[j] * _slope(kind, a, column[j])
+            else:
+                for j in range(row.shape[0]):
+                    total += row[j] * _term(kind, a, column[j])
             out[i, c] += total
