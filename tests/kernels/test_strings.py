@@ -96,7 +96,7 @@ def test_gapped(X, g, k, by_features):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_word_kernels, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
         kernel = Gapped(g, k)
-        assert kernel.costly is not by_features
+        assert kernel.domain.costly is not by_features
         np.testing.assert_array_equal(kernel(X), block(pair, X))
         np.testing.assert_array_equal(kernel.diag(X), np.diag(block(pair, X)))
 

@@ -327,7 +327,7 @@ class SklearnKernel(Kernel):
         return {"kernel": _SklearnLinearisation(self, X, None).pullback(W)}
 
     def _points(self, X: Points) -> Points:
-        if not self.on_vectors:
+        if not self.domain.on_vectors:
             return X
         X = as_vectors(X, "SklearnKernel")
         return X.toarray() if sp.issparse(X) else X

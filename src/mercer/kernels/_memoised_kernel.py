@@ -268,7 +268,7 @@ def memoise(kernel: Kernel, n: int) -> Kernel:
 
 def _memoise(kernel: Kernel, tables: ValueTables) -> Kernel:
     """Wrap the innermost costly parts of an expression in `Memoised`."""
-    if not kernel.costly:
+    if not kernel.domain.costly:
         return kernel
     costly = _costly_children(kernel)
     if costly:
@@ -306,13 +306,13 @@ def table_bytes(kernel: Kernel, n: int) -> int:
 
 
 def _costly_children(kernel: Kernel) -> dict[str, Kernel]:
-    return {name: child for name, child in kernel._children() if child.costly}
+    return {name: child for name, child in kernel._children() if child.domain.costly}
 
 
 def _count_costly(kernel: Kernel) -> int:
     """Return the number of costly nodes without costly children; each of them needs a table."""
     parts = _costly_children(kernel).values()
-    return sum(map(_count_costly, parts)) if parts else int(kernel.costly)
+    return sum(map(_count_costly, parts)) if parts else int(kernel.domain.costly)
 
 
 # Types of points for which no kernel can distinguish two equal values of the same type.

@@ -341,7 +341,7 @@ class MeanOf(Wrapper):
                     f"MeanOf: point {index} is {x!r}, not a set of instances; pass arrays of shape "
                     f"(m, d), or lists of points that {type(self.kernel).__name__} accepts"
                 )
-            if not self.kernel.on_vectors or not length(x):
+            if not self.kernel.domain.on_vectors or not length(x):
                 continue
             shape = np.shape(x)
             if len(shape) != 2 or width not in (None, shape[1]):
@@ -376,7 +376,7 @@ class MeanOf(Wrapper):
         """Return the instances of all sets in one collection."""
         if any(sp.issparse(x) for x in X):
             return sp.vstack([sp.csr_array(x) for x in X], format="csr")
-        if self.kernel.on_vectors or all(isinstance(x, np.ndarray) for x in X):
+        if self.kernel.domain.on_vectors or all(isinstance(x, np.ndarray) for x in X):
             return np.concatenate([np.asarray(x) for x in X if len(x)])
         return list(chain.from_iterable(X))
 

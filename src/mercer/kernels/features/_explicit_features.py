@@ -73,7 +73,7 @@ def finite_features(
     np.float64(2.0)
     """
     kernel._require_resolved()
-    if not (kernel.on_vectors and isinstance(X, np.ndarray)):
+    if not (kernel.domain.on_vectors and isinstance(X, np.ndarray)):
         return _phi(kernel, X, frame, max_memory)
     # For vectors the columns do not depend on the points, so phi is computed in blocks of rows.
     phi, frame = _phi(kernel, X[:_ROWS_PER_BLOCK], frame, max_memory)

@@ -287,7 +287,7 @@ def certify_counterexample(
 
 def _perturbed_grams(kernel: Kernel, X: Points) -> Iterator[np.ndarray]:
     """Yield K for points moved by up to two units in the last place, in four random ways."""
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.domain.discrete:
         return
     rng = np.random.default_rng(0)
     for _ in range(4):
@@ -306,7 +306,7 @@ def estimate_noise(kernel: Kernel, X: Points) -> float:
     For a smooth function k, the second differences k(x + h) - 2 k(x) + k(x - h) decrease like h^2.
     If the values are rounded, the differences do not become smaller than the rounding error.
     """
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
+    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.domain.discrete:
         return 0.0
     if not len(X):
         return 0.0

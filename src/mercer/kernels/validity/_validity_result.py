@@ -213,7 +213,7 @@ def validity(
         raise ValueError(
             f"tol, the relative error of k(x, z), must satisfy 0 <= tol < 1, got {tol!r}"
         )
-    if X is not None and k.on_vectors:
+    if X is not None and k.domain.on_vectors:
         X = as_vectors(X, "validity")
     columns = X.shape[1] if getattr(X, "ndim", 0) == 2 else None
     if k.properties.proves(order, columns):
