@@ -259,30 +259,27 @@ class SumLinearisation(KernelLinearisation):
 class ScaleLinearisation(KernelLinearisation):
     """The linearisation of c k_1; its derivative with respect to log c is c k_1 itself."""
 
+    kernel: Any
+
     @cached_property
-    def inner(self) -> tuple[KernelLinearisation, float]:
-        """The linearisation of k_1, and the factor c."""
-        kernel: Any = self.kernel
-        return kernel.kernel.linearise(self.X, self.Z), kernel.factor
+    def inner(self) -> KernelLinearisation:
+        """The linearisation of k_1."""
+        return self.kernel.kernel.linearise(self.X, self.Z)
 
     @cached_property
     def values(self) -> np.ndarray:
-        block, c = self.inner
-        return c * block.values
+        return self.kernel.factor * self.inner.values
 
     def total(self, W: np.ndarray) -> float:
-        block, c = self.inner
-        return c * block.total(W)
+        return self.kernel.factor * self.inner.total(W)
 
     def pullback(self, W: np.ndarray) -> np.ndarray:
-        block, c = self.inner
-        return c * np.append(block.pullback(W), block.total(W))
+        return self.kernel.factor * np.append(self.inner.pullback(W), self.inner.total(W))
 
     def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        block, c = self.inner
-        return c * block.products(V, transposed)
+        return self.kernel.factor * self.inner.products(V, transposed)
 
     def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
-        block, c = self.inner
-        in_log_c = block.products(V, transposed)[None]
-        return c * np.concatenate([block.tangents(V, transposed), in_log_c])
+        in_log_c = self.inner.products(V, transposed)[None]
+        tangents = [self.inner.tangents(V, transposed), in_log_c]
+        return self.kernel.factor * np.concatenate(tangents)

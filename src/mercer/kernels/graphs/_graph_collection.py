@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._core import PointCollection, Points, single_column
+from .._dataclass import fields_equal
 from .._sparse_features import hash_codes
 from ._graph_conversion import (
     Entries,
@@ -33,6 +34,7 @@ from ._graph_conversion import (
 
 _NODE_FIELDS = ("labels", "attributes")  # arrays with one row per node
 _ENTRY_FIELDS = ("edge_labels", "weights")  # arrays with one value per adjacency entry
+_STORED_FIELDS = ("offsets", "directed", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
 
 
 class Graphs(PointCollection):
@@ -127,7 +129,7 @@ class Graphs(PointCollection):
         -------
         Graphs
         """
-        return cls._from_parts(from_networkx_graphs(graphs, labels, attributes))
+        return cls(**from_networkx_graphs(graphs, labels, attributes))
 
     @classmethod
     def from_adjacency(
@@ -155,7 +157,7 @@ class Graphs(PointCollection):
         -------
         Graphs
         """
-        return cls._from_parts(from_adjacency_matrices(matrices, labels, attributes, directed))
+        return cls(**from_adjacency_matrices(matrices, labels, attributes, directed))
 
     @classmethod
     def from_edges(
@@ -190,8 +192,7 @@ class Graphs(PointCollection):
         -------
         Graphs
         """
-        parts = from_edge_lists(edges, sizes, labels, edge_labels, attributes, directed)
-        return cls._from_parts(parts)
+        return cls(**from_edge_lists(edges, sizes, labels, edge_labels, attributes, directed))
 
     @classmethod
     def from_graphml(
@@ -211,19 +212,13 @@ class Graphs(PointCollection):
     def from_tudataset(cls, path: FilePath) -> tuple[Self, np.ndarray]:
         """Return the graphs and targets y of a TUDataset; see `mercer.datasets.read_tudataset`."""
         parts, y = read_tudataset(path)
-        return cls._from_parts(parts), y
+        return cls(**parts), y
 
     @classmethod
-    def _from_parts(cls, parts: GraphParts) -> Self:
-        return cls(**parts)
-
-    @classmethod
-    def _from_arrays(cls, offsets: np.ndarray, directed: bool, **arrays: Any) -> Self:
-        """Create a collection from arrays that have already been checked."""
+    def _from_fields(cls, fields: GraphParts) -> Self:
+        """Create a collection from values of the stored fields that have already been checked."""
         self = cls.__new__(cls)
-        self.offsets, self.directed = offsets, directed
-        for name in ("indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS):
-            setattr(self, name, arrays[name])
+        self.__dict__.update({name: fields[name] for name in _STORED_FIELDS})
         return self
 
     # ------------------------------------------------------------------ sequence interface
@@ -252,15 +247,17 @@ class Graphs(PointCollection):
         entries = concatenated_ranges(self.indptr[nodes], self.degrees[nodes])
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         shift = np.repeat(offsets[:-1] - self.offsets[rows], self._n_entries(rows))
-        arrays = {
+        fields = {
+            "offsets": offsets,
+            "directed": self.directed,
             "indptr": np.concatenate([[0], np.cumsum(self.degrees[nodes])]),
             "indices": self.indices[entries] + shift,
         }
         for names, chosen in ((_NODE_FIELDS, nodes), (_ENTRY_FIELDS, entries)):
             for name in names:
                 values = getattr(self, name)
-                arrays[name] = None if values is None else values[chosen]
-        return self._from_arrays(offsets, self.directed, **arrays)
+                fields[name] = None if values is None else values[chosen]
+        return self._from_fields(fields)
 
     def _n_entries(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of adjacency entries of each of these graphs."""
@@ -294,27 +291,28 @@ class Graphs(PointCollection):
             ]
             return np.concatenate([np.zeros(first, dtype=np.int64), *pieces])
 
-        arrays: dict[str, Any] = {
+        fields: GraphParts = {
+            "offsets": shifted("offsets", node_shifts, 1),
+            "directed": parts[0].directed,
             "indptr": shifted("indptr", entry_shifts, 1),
             "indices": shifted("indices", node_shifts, 0),
         }
         for name in (*_NODE_FIELDS, *_ENTRY_FIELDS):
-            arrays[name] = _concatenate_field(name, parts)
-        return cls._from_arrays(shifted("offsets", node_shifts, 1), parts[0].directed, **arrays)
+            fields[name] = _concatenate_field(name, parts)
+        return cls._from_fields(fields)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graphs):
             return NotImplemented
-        names = ("offsets", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return self.directed == other.directed and all(
-            _equal(getattr(self, name), getattr(other, name)) for name in names
+        return all(
+            fields_equal(getattr(self, name), getattr(other, name)) for name in _STORED_FIELDS
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, Any]:
-        stored = ("offsets", "directed", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return {name: self.__dict__[name] for name in stored}  # exclude cached properties
+        # Exclude cached properties.
+        return {name: self.__dict__[name] for name in _STORED_FIELDS}
 
     def __repr__(self) -> str:
         names = (*_NODE_FIELDS, *_ENTRY_FIELDS)
@@ -369,18 +367,12 @@ class Graphs(PointCollection):
 
         For graphs without labels, `X.with_labels(X.degrees)` is a common choice.
         """
-        arrays = {name: getattr(self, name) for name in ("indptr", "indices", *_ENTRY_FIELDS)}
         labels = _check_node_labels(labels, self.offsets)
-        return self._from_arrays(
-            self.offsets, self.directed, labels=labels, attributes=self.attributes, **arrays
-        )
+        return self._from_fields(self.__getstate__() | {"labels": labels})
 
     def as_directed(self) -> Self:
         """Return the graphs as directed graphs: an undirected edge becomes two directed ones."""
-        names = ("indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return self._from_arrays(
-            self.offsets, True, **{name: getattr(self, name) for name in names}
-        )
+        return self._from_fields(self.__getstate__() | {"directed": True})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -603,13 +595,6 @@ def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
     if dtype_kinds == {"i", "O"}:  # prevent NumPy from converting integers to strings
         values = [value.astype(object) for value in values]
     return np.concatenate(values)
-
-
-def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    """Return True if two optional arrays are equal, or both None."""
-    if a is None or b is None:
-        return a is b
-    return bool(np.array_equal(a, b))
 
 
 def _node_position(node: int, offsets: np.ndarray) -> str:

@@ -88,11 +88,6 @@ def as_label_array(values: Iterable[Any]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _first_nodes(sizes: Sequence[int]) -> np.ndarray:
-    """Return the number of the first node of each graph in the collection."""
-    return np.cumsum([0, *sizes])[:-1].astype(np.int64)
-
-
 def _flatten(parts: PerGraph, sizes: Sequence[int], what: str, of: str) -> Any:
     """Concatenate one sequence of values per graph, after a check of their lengths.
 
@@ -143,29 +138,11 @@ def from_adjacency_matrices(
                 f"symmetrise it: A + A.T"
             )
         blocks.append(A)
-    sizes = [A.shape[0] for A in blocks]
-    source, target = np.zeros((2, 0), dtype=np.int64)
-    weights = np.zeros(0)
-    if blocks:
-        shifts = _first_nodes(sizes)
-        source, target = (
-            np.concatenate([A.coords[i] + s for A, s in zip(blocks, shifts, strict=True)])
-            for i in (0, 1)
-        )
-        weights = np.concatenate([A.data for A in blocks]).astype(float)
-    entries = Entries(
-        source.astype(np.int64),
-        target.astype(np.int64),
-        None,
-        None if np.all(weights == 1.0) else weights,
-    )
-    return {
-        "sizes": sizes,
-        "entries": entries,
-        "labels": _flatten(labels, sizes, "labels", "nodes"),
-        "attributes": _flatten(attributes, sizes, "attributes", "nodes"),
-        "directed": directed,
-    }
+    together = sp.block_diag(blocks, format="coo") if blocks else sp.coo_array((0, 0))
+    source, target = (ends.astype(np.int64) for ends in together.coords)
+    weights = None if np.all(together.data == 1.0) else together.data.astype(float)
+    entries = Entries(source, target, None, weights)
+    return _parts_of([A.shape[0] for A in blocks], entries, labels, attributes, directed)
 
 
 def from_edge_lists(
@@ -194,7 +171,8 @@ def from_edge_lists(
             raise ValueError(
                 f"graph {graph} has {size} nodes, numbered from 0, but an edge is {tuple(bad)}"
             )
-    shifted = [b + s for b, s in zip(blocks, _first_nodes(sizes), strict=True)]
+    first_nodes = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+    shifted = [b + first for b, first in zip(blocks, first_nodes, strict=True)]
     ends = np.concatenate([np.zeros((0, 2), dtype=np.int64), *shifted])
     values = _flatten(edge_labels, [len(b) for b in blocks], "edge labels", "edges")
     if values is not None and None in values:
@@ -202,11 +180,18 @@ def from_edge_lists(
             f"edge number {values.index(None)} of the collection has no label; label every edge, "
             f"or omit all edge labels"
         )
+    label_array = None if values is None else as_label_array(values)
+    entries = Entries(ends[:, 0], ends[:, 1], label_array)
+    return _parts_of(sizes, entries, labels, attributes, directed)
+
+
+def _parts_of(
+    sizes: Sequence[int], entries: Entries, labels: PerGraph, attributes: PerGraph, directed: bool
+) -> GraphParts:
+    """Return the arguments of `Graphs`, with labels and attributes given graph by graph."""
     return {
         "sizes": sizes,
-        "entries": Entries(
-            ends[:, 0], ends[:, 1], None if values is None else as_label_array(values)
-        ),
+        "entries": entries,
         "labels": _flatten(labels, sizes, "labels", "nodes"),
         "attributes": _flatten(attributes, sizes, "attributes", "nodes"),
         "directed": directed,

@@ -346,11 +346,8 @@ class ShortestPath(GraphKernel, Explicit):
         check_budget(48 * largest**2, None, f"ShortestPath of a graph of {largest} nodes")
         for graphs in _batches(X.sizes**2, _MAX_NODE_PAIRS):
             size = int(np.sum(X.sizes[graphs] ** 2))
-            owner, code, value = (
-                np.empty(size, np.int64),
-                np.empty(size, np.uint64),
-                np.empty(size),
-            )
+            owner, code = np.empty(size, np.int64), np.empty(size, np.uint64)
+            value = np.empty(size)
             first, last = graphs.start, graphs.stop
             nodes, largest = X.offsets[first : last + 1], int(X.sizes[graphs].max())
             count = count_shortest_paths(

@@ -78,11 +78,11 @@ class RandomWalk(PairwiseKernel, GraphKernel):
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = self._graphs(X)
-        spectra, radii = _eigendecompose(X)
+        spectra, counts, radii = _eigendecompose(X)
         self._check_converges(radii)
         if self.labelled or X.directed:
             return Prepared((X.offsets[:-1], X.sizes), frame=_ProductGraphData.of(X, self.labelled))
-        return Prepared((spectra.starts, spectra.counts), frame=spectra)
+        return Prepared((np.cumsum(counts) - counts, counts), frame=spectra)
 
     def _check_converges(self, radii: np.ndarray) -> None:
         """Raise a KernelRangeError if the series diverges or overflows for some graph."""
@@ -118,9 +118,7 @@ class RandomWalk(PairwiseKernel, GraphKernel):
         geometric, out = self.kind == "geometric", np.empty(len(i))
         sums = _spectral_sums if isinstance(P.frame, _Spectra) else _series_sums
         a, b = ((p.arrays[0][k], p.arrays[1][k]) for p, k in ((P, i), (Q, j)))
-        sums(
-            *P.frame.arrays, *Q.frame.arrays, *a, *b, float(self.decay), geometric, derivative, out
-        )
+        sums(*P.frame, *Q.frame, *a, *b, float(self.decay), geometric, derivative, out)
         if np.isnan(out).any():
             worst = int(np.argmax(np.isnan(out)))
             raise KernelRangeError(
@@ -141,23 +139,16 @@ class RandomWalk(PairwiseKernel, GraphKernel):
 class _Spectra(NamedTuple):
     """Eigenvalues mu and weights s = (U'1)^2 of the adjacency matrices of all graphs.
 
-    U contains the eigenvectors, and 1 is the vector of ones.  The values of graph g are the entries
-    starts[g], ..., starts[g] + counts[g] - 1.
+    U contains the eigenvectors, and 1 is the vector of ones.  The values of each graph are
+    consecutive.
     """
 
-    starts: np.ndarray
-    counts: np.ndarray
     mu: np.ndarray
     s: np.ndarray
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arguments of `_spectral_sums` for one collection."""
-        return self.mu, self.s
 
-
-def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
-    """Return the spectra and the spectral radii of all graphs.
+def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray, np.ndarray]:
+    """Return the spectra of all graphs, their numbers of eigenvalues, and their spectral radii.
 
     Graphs of equal size are decomposed together, in batches.
     """
@@ -179,7 +170,7 @@ def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
     # symmetries have many of them.
     relevant = s > 1e-26 * np.repeat(X.sizes, X.sizes) ** 2
     counts = np.bincount(X.owner[relevant], minlength=len(X))
-    return _Spectra(np.cumsum(counts) - counts, counts, mu[relevant], s[relevant]), radii
+    return _Spectra(mu[relevant], s[relevant]), counts, radii
 
 
 def _dense(X: Graphs, rows: np.ndarray, n: int) -> np.ndarray:
@@ -210,11 +201,6 @@ class _ProductGraphData(NamedTuple):
         if not labelled:
             codes, edges = np.zeros_like(codes), np.zeros_like(edges)
         return cls(X.indptr, X.indices, values, codes, edges)
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arguments of `_series_sums` for one collection."""
-        return tuple(self)
 
 
 @jit("reassoc")

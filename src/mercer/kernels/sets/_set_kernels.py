@@ -213,9 +213,7 @@ class Subsets(SetKernel):
 
     def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         overlap = Intersection()(X, Z)
-        return {
-            "weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight),
-        }
+        return {"weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight)}
 
 
 @node
@@ -369,7 +367,6 @@ class MinMax(SetKernel):
     """
 
     _of_bags: ClassVar[bool] = True
-    _nonnegative: ClassVar[bool] = True
     _rule: ClassVar[str] = f"geometric series, a {SERIES}, of sum min(x, z) / (|x| + |z|)"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -249,11 +249,7 @@ def _local_alignments(
         one, total, scalings = 1.0, 1.0, 0
         for i in range(x_spans[pair, 0], x_spans[pair, 0] + x_spans[pair, 1]):
             letter = x[i]
-            previous_M, previous_U, previous_V = (
-                0.0,
-                0.0,
-                0.0,
-            )  # M, U and V at (i - 1, j - 1)
+            previous_M, previous_U, previous_V = (0.0, 0.0, 0.0)  # M, U and V at (i - 1, j - 1)
             for j in range(count):
                 if len(table) == 1:
                     score = table[0, 0] if letters[j] == letter else table[0, 1]

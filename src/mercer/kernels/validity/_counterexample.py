@@ -399,11 +399,7 @@ def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
 
 
 def counterexample_at(
-    kernel: Kernel,
-    X: Points,
-    order: int = 0,
-    K: np.ndarray | None = None,
-    tol: float | None = None,
+    kernel: Kernel, X: Points, order: int = 0, K: np.ndarray | None = None, tol: float | None = None
 ) -> Counterexample | None:
     """Return a counterexample on a few of these points, or None if there is none.
 

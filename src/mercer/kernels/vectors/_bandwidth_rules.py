@@ -79,9 +79,7 @@ def gamma_from_rule(rule: str, X: Points, weights: np.ndarray | None = None) -> 
 
 
 def median_distance(
-    X: Points,
-    metric: str | Callable[[np.ndarray], np.ndarray],
-    weights: np.ndarray | None = None,
+    X: Points, metric: str | Callable[[np.ndarray], np.ndarray], weights: np.ndarray | None = None
 ) -> float:
     """Return the median distance between two different points of X, or 1.0 if all are equal.
 
