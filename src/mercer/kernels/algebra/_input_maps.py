@@ -34,6 +34,8 @@ class TransformedPoints(Wrapper):
     """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
     _is_linear: ClassVar[bool] = True  # whether phi is a linear function plus a constant
+    # Whether phi is injective and phi(x) has as many columns as x.
+    _injective: ClassVar[bool] = False
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
@@ -45,11 +47,6 @@ class TransformedPoints(Wrapper):
             return k.derived(MAP, order, stationary=stationary)
         unknown = {"strict": False, "columns": None, "against": None}
         return k.derived(MAP, order, stationary=stationary, **unknown)
-
-    @property
-    def _injective(self) -> bool:
-        """Whether phi is injective and phi(x) has as many columns as x."""
-        return False
 
     @property
     def _max_columns(self) -> float:
@@ -197,6 +194,8 @@ class Stretch(TransformedPoints):
 
     length_scale: Any = parameter(1.0)
 
+    _injective: ClassVar[bool] = True
+
     def _domain(self, *inner: Domain) -> Domain:
         return replace(inner[0], on_vectors=True)
 
@@ -206,10 +205,6 @@ class Stretch(TransformedPoints):
                 f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
             )
         scales_or_rule("Stretch", "length_scale", self.length_scale)
-
-    @property
-    def _injective(self) -> bool:
-        return True
 
     def _transform(self, X: Points) -> Points:
         X = as_vectors(X, "Stretch")
@@ -261,6 +256,8 @@ class Shift(TransformedPoints):
 
     offset: Any = 0.0
 
+    _injective: ClassVar[bool] = True
+
     def _domain(self, *inner: Domain) -> Domain:
         return replace(inner[0], on_vectors=True)
 
@@ -275,10 +272,6 @@ class Shift(TransformedPoints):
             )
         if offset.ndim:
             object.__setattr__(self, "offset", tuple(offset.tolist()))
-
-    @property
-    def _injective(self) -> bool:
-        return True
 
     def _properties(self, *inner: Properties) -> Properties:
         known = super()._properties(*inner)

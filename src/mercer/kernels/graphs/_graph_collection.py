@@ -465,12 +465,9 @@ class Graph:
         """Return all data of the graph: direction, adjacency, labels, attributes, edge labels."""
         A, entries = self.adjacency, self._entries()
         edge_labels = self.collection.edge_labels
-        parts = (
-            self.labels,
-            self.attributes,
-            None if edge_labels is None else edge_labels[entries],
-        )
-        return (self.directed, A.indptr, A.indices, A.data, *parts)
+        of_entries = None if edge_labels is None else edge_labels[entries]
+        matrix = (A.indptr, A.indices, A.data)
+        return (self.directed, *matrix, self.labels, self.attributes, of_entries)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):

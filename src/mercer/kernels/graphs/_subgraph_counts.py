@@ -85,11 +85,9 @@ def count_shortest_paths(
             for i in range(1, tail):
                 v = queue[i]
                 if directed or v > source:
-                    start = (
-                        _mix_scalar(node_codes[first + source])
-                        if directed
-                        else node_codes[first + source]
-                    )
+                    start = node_codes[first + source]
+                    if directed:
+                        start = _mix_scalar(start)
                     ends = _mix_scalar(start + node_codes[first + v])
                     key = _mix_scalar(ends + np.uint64(distance[v]))
                     slot = np.int64(key & np.uint64(capacity - 1))

@@ -103,11 +103,9 @@ class SetEncoding:
         else:
             row, column = np.argwhere(~valid)[0]
             entry = matrix[row, column]
-        requirement = (
-            "the counts of a bag must be finite and not negative"
-            if self.bags
-            else "sets must have entries 0 and 1; pass X > 0, or use MinMax for counts"
-        )
+        requirement = "sets must have entries 0 and 1; pass X > 0, or use MinMax for counts"
+        if self.bags:
+            requirement = "the counts of a bag must be finite and not negative"
         raise ValueError(
             f"{self.owner}: point {row} has the entry {entry:g} in column {column}, but "
             f"{requirement}"

@@ -98,11 +98,9 @@ def encode_sequences(X: Points, owner: str, kind: str = "") -> SequenceEncoding:
                 f"lists of symbols; replace missing values, for example by an empty string"
             )
         if point_kind != (common_kind or kind or point_kind):
-            other = (
-                f"point 0 is {points[0]!r}"
-                if common_kind
-                else f"the points that it is compared with are {kind}"
-            )
+            other = f"the points that it is compared with are {kind}"
+            if common_kind:
+                other = f"point 0 is {points[0]!r}"
             raise TypeError(
                 f"{owner}: point {i} is {point!r}, but {other}; points of different types have "
                 f"no symbols in common, so convert all points to the same type"

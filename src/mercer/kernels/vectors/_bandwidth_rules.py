@@ -191,8 +191,7 @@ def _variance(X: Points, weights: np.ndarray | None = None) -> float:
     if not sp.issparse(X):
         return float(np.sum(fractions @ np.square(X - mean)))
     X = _without_duplicates(X)
-    absent = float(
-        fractions @ (X.shape[1] - np.diff(X.indptr))
-    )  # total weight of the zeros that are not stored
+    # The total weight of the zeros that are not stored.
+    absent = float(fractions @ (X.shape[1] - np.diff(X.indptr)))
     X.data = np.square(X.data - mean)
     return float(np.sum(fractions @ X)) + absent * mean**2

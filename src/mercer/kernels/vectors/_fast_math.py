@@ -112,7 +112,6 @@ def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
 
 
 _MAX_PHASE = 1e6  # largest phase; its number of quarter turns is below 2**20
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and then subtracting it rounds a float64
 
 
 @jit()
@@ -121,8 +120,8 @@ def _scaled_sincos64(P: np.ndarray, a: np.ndarray, C: np.ndarray, S: np.ndarray)
         row, cosines, sines = P[i], C[i], S[i]
         for j in range(row.shape[0]):
             p = row[j]
-            z = p * 0.6366197723675814 + _ROUND
-            k = z - _ROUND
+            z = p * 0.6366197723675814 + _ROUND64
+            k = z - _ROUND64
             r = (p - k * 1.57079632673412561417) - k * 6.07710050630396597660e-11
             r = r - k * 2.02226624879595063154e-21
             t = r * r

@@ -208,10 +208,8 @@ class Radial(LengthScaleKernel):
         if P.frame.form == "direct":
             Y, V = Y * P.frame.inverse, V * P.frame.inverse
         columns = [V[:, c, None] ** r * A for r in (1, 2) for c in range(V.shape[1])]
-        order_0, sums = (
-            M @ A,
-            (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1),
-        )
+        order_0 = M @ A
+        sums = (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1)
         order_1, order_2 = np.moveaxis(sums, (1, 2), (0, 1))
         Y = Y.T[:, :, None]
         return np.asarray(Y**2 * order_0 - 2.0 * Y * order_1 + order_2)
@@ -317,18 +315,12 @@ def _(kernel: Radial, X: Points, Z: Points) -> KernelLinearisation:
 
 def _choose_frame(X: Points, inverse: np.ndarray) -> _RadialFrame:
     """Choose the form of the rows and the centre for points X; other operands share them."""
+    form = "direct" if X.shape[1] <= _MAX_DIRECT_COLUMNS else "augmented"
     if sp.issparse(X) or not len(X):
-        form = (
-            "inner"
-            if sp.issparse(X)
-            else "direct"
-            if X.shape[1] <= _MAX_DIRECT_COLUMNS
-            else "augmented"
-        )
-        return _RadialFrame(form, np.zeros(X.shape[1]), inverse)
+        return _RadialFrame("inner" if sp.issparse(X) else form, np.zeros(X.shape[1]), inverse)
     centre = column_medians(X)
-    if X.shape[1] > _MAX_DIRECT_COLUMNS:
-        return _RadialFrame("augmented", centre, inverse)
+    if form == "augmented":
+        return _RadialFrame(form, centre, inverse)
     # The subtraction x - c is exact if c / 2 <= x <= 2 c.  Otherwise c is not large relative to the
     # differences of the points, and centring would gain little.
     with np.errstate(over="ignore"):

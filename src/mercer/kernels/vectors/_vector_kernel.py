@@ -15,7 +15,7 @@ from .._base import Kernel, node, parameter
 from .._evaluation import ParameterGradients, Prepared, prepare_pair
 from .._parameter_checks import positive
 from .._properties import Domain
-from ._bandwidth_rules import gamma_from_rule, scales_or_rule
+from ._bandwidth_rules import evenly_spaced_rows, gamma_from_rule, scales_or_rule
 
 _MEDIAN_ROWS = 100  # number of rows from which the medians of the columns are computed
 _CHUNK_ROWS = 1024  # number of rows from which the centre is subtracted at a time
@@ -279,9 +279,7 @@ def column_medians(X: np.ndarray) -> np.ndarray:
 
     The median is used as the centre of the points because it is robust to outliers.
     """
-    sample = (
-        X if len(X) <= _MEDIAN_ROWS else X[np.linspace(0, len(X) - 1, _MEDIAN_ROWS).astype(int)]
-    )
+    sample = X if len(X) <= _MEDIAN_ROWS else X[evenly_spaced_rows(len(X), _MEDIAN_ROWS)]
     half = len(sample) // 2
     ranked = np.partition(sample, [half - 1, half] if half else 0, axis=0)
     centre = ranked[half] if len(sample) % 2 else 0.5 * (ranked[half - 1] + ranked[half])
