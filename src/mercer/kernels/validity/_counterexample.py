@@ -210,27 +210,23 @@ def reduce_points(
     Points are removed greedily.  If `min_points` is larger than 1, points are removed until only
     that number is left, even if they are no longer a counterexample.
     """
+
+    def direction(rows: np.ndarray) -> tuple[float, np.ndarray]:
+        basis = polynomial_complement(take(X, rows), order)
+        return most_negative_direction(K[np.ix_(rows, rows)], basis, unit)
+
     keep = np.arange(len(K))
     limit = _TUNING.max_one_by_one
     while len(keep) > limit:  # remove the fifth of the points with the smallest |c_i|
-        _, c = most_negative_direction(
-            K[np.ix_(keep, keep)], polynomial_complement(take(X, keep), order), unit
-        )
+        _, c = direction(keep)
         size = max(limit, int(0.8 * len(keep)))
         rest = keep[np.sort(np.argsort(-np.abs(c), kind="stable")[:size])]
-        part = K[np.ix_(rest, rest)]
-        basis = polynomial_complement(take(X, rest), order)
-        if min_points == 1 and most_negative_direction(part, basis, unit)[0] > -10.0:
+        if min_points == 1 and direction(rest)[0] > -10.0:
             return keep
         keep = rest
     while len(keep) > min_points:
         candidates = [np.delete(keep, i) for i in range(len(keep))]
-        depths = [
-            most_negative_direction(
-                K[np.ix_(rest, rest)], polynomial_complement(take(X, rest), order), unit
-            )[0]
-            for rest in candidates
-        ]
+        depths = [direction(rest)[0] for rest in candidates]
         best = int(np.argmin(depths))
         if min_points == 1 and depths[best] > -10.0:
             break
@@ -287,7 +283,7 @@ def certify_counterexample(
 
 def _perturbed_grams(kernel: Kernel, X: Points) -> Iterator[np.ndarray]:
     """Yield K for points moved by up to two units in the last place, in four random ways."""
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.domain.discrete:
+    if not _can_be_moved(kernel, X):
         return
     rng = np.random.default_rng(0)
     for _ in range(4):
@@ -300,15 +296,18 @@ def _perturbed_grams(kernel: Kernel, X: Points) -> Iterator[np.ndarray]:
             yield K
 
 
+def _can_be_moved(kernel: Kernel, X: Points) -> bool:
+    """Return True if the points are vectors of floating-point numbers, not discrete ones."""
+    return isinstance(X, np.ndarray) and X.dtype.kind == "f" and not kernel.domain.discrete
+
+
 def estimate_noise(kernel: Kernel, X: Points) -> float:
     """Estimate the absolute noise in the values of k; the result is 0 if there is none.
 
     For a smooth function k, the second differences k(x + h) - 2 k(x) + k(x - h) decrease like h^2.
     If the values are rounded, the differences do not become smaller than the rounding error.
     """
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.domain.discrete:
-        return 0.0
-    if not len(X):
+    if not _can_be_moved(kernel, X) or not len(X):
         return 0.0
     X = X[np.unique(np.linspace(0, len(X) - 1, _TUNING.noise_points).astype(int))]
     rng = np.random.default_rng(0)
