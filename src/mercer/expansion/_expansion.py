@@ -81,7 +81,7 @@ def cross_kernel_cached(owner: Any, kernel: Kernel, X: Points, points: Points) -
     array([[3., 6.]])
     """
     if not (
-        kernel.on_vectors
+        kernel.domain.on_vectors
         and _is_dense(X)
         and _is_dense(points)
         and points.size <= _MAX_CACHED_ENTRIES

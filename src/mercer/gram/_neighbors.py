@@ -317,7 +317,7 @@ def _inaccurate_rows(
     own: np.ndarray,
 ) -> np.ndarray:
     """Return the rows with an inaccurate squared distance between different points."""
-    if kernel.discrete or _decreasing(kernel)[1] is not None:
+    if kernel.domain.discrete or _decreasing(kernel)[1] is not None:
         return np.empty(0, dtype=np.intp)  # k is exact, or points were sorted by distances in R^d
     i, position = np.nonzero(
         squared * _TUNING.max_relative_error < _rounding_of(norms[index], own[:, None])
@@ -337,7 +337,7 @@ def _inaccurate_rows_within(
     own: np.ndarray,
 ) -> np.ndarray:
     """Return the rows in which a squared distance or its comparison with `radius` is inaccurate."""
-    if kernel.discrete or not len(norms):
+    if kernel.domain.discrete or not len(norms):
         return np.empty(0, dtype=np.intp)
     i = np.repeat(np.arange(len(counts)), counts)
     inaccurate = np.flatnonzero(

@@ -238,39 +238,15 @@ class Kernel(ParameterTree):
         """What the points of the kernel are, and how it is evaluated on them."""
         return self._domain(*(child.domain for _, child in self._children()))
 
-    @property
-    def on_vectors(self) -> bool:
-        """Whether the points must be rows of a matrix of numbers."""
-        return self.domain.on_vectors
-
-    @property
-    def accepts_matrix(self) -> bool:
-        """Whether the points may be the rows of a numeric matrix, with finite entries."""
-        return self.domain.accepts_matrix
-
-    @property
-    def discrete(self) -> bool:
-        """Whether the points are discrete (sets, rankings), even if given as numeric rows."""
-        return self.domain.discrete
-
-    @property
-    def costly(self) -> bool:
-        """Whether a single value is so expensive that it should be stored, not recomputed."""
-        return self.domain.costly
-
-    @property
-    def distinguishes_observations(self) -> bool:
-        """Whether k(X, Z) can differ from k(X) for a copy Z of X, as for the noise of `White`."""
-        return self.domain.distinguishes_observations
-
-    @property
-    def pullback_in_tiles(self) -> bool:
-        """Whether `pullback(X, Z, W)` is implemented for a Z that is not X."""
-        return self.domain.pullback_in_tiles
-
     claims = FormerAttribute("properties")
-    reads_matrix = FormerAttribute("accepts_matrix")
-    tells_observations_apart = FormerAttribute("distinguishes_observations")
+    reads_matrix = FormerAttribute("domain.accepts_matrix")
+    tells_observations_apart = FormerAttribute("domain.distinguishes_observations")
+    on_vectors = FormerAttribute("domain.on_vectors")
+    accepts_matrix = FormerAttribute("domain.accepts_matrix")
+    discrete = FormerAttribute("domain.discrete")
+    costly = FormerAttribute("domain.costly")
+    distinguishes_observations = FormerAttribute("domain.distinguishes_observations")
+    pullback_in_tiles = FormerAttribute("domain.pullback_in_tiles")
 
     def _evaluation_work(self, entries: int, columns: int = 0) -> float:
         """Estimate the number of multiplications needed to compute `entries` entries of K.
