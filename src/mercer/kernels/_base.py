@@ -65,7 +65,8 @@ class Kernel(ParameterTree):
     =============================== ============================== =================================
     method                          default                        override it if
     =============================== ============================== =================================
-    `_check()`                      nothing                        values of fields can be invalid:
+    `_check()`                      nothing                        the checks of single fields (see
+                                                                   `parameter`) are not sufficient:
                                                                    raise an error
     `_prepare(X, like)`             `Prepared((X,))`               points must be checked, or
                                                                    converted once for all tiles, in
