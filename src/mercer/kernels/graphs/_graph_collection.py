@@ -548,7 +548,6 @@ def concatenated_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     Examples
     --------
         >>> import numpy as np
-    from numpy.typing import ArrayLike
         >>> from mercer.kernels.graphs._graph_collection import concatenated_ranges
         >>> concatenated_ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
         array([ 5,  6,  9, 10, 11])
