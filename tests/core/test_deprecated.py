@@ -58,9 +58,11 @@ def test_former_attributes():
     with pytest.warns(DeprecationWarning, match=r"RBF\.claims is deprecated.*RBF\.properties"):
         assert kernel.claims == kernel.properties
     with pytest.warns(DeprecationWarning, match="reads_matrix"):
-        assert kernel.reads_matrix == kernel.accepts_matrix
+        assert kernel.reads_matrix == kernel.domain.accepts_matrix
     with pytest.warns(DeprecationWarning, match="tells_observations_apart"):
-        assert kernel.tells_observations_apart == kernel.distinguishes_observations
+        assert kernel.tells_observations_apart == kernel.domain.distinguishes_observations
+    with pytest.warns(DeprecationWarning, match=r"RBF\.domain\.on_vectors"):
+        assert kernel.on_vectors
     with pytest.warns(DeprecationWarning, match="use Validity.counterexample"):
         assert result.witness is result.counterexample
 

@@ -36,7 +36,7 @@ from mercer.kernels import (
     random_features,
 )
 from mercer.kernels.features import _spectral_density as spectra
-from mercer.kernels.features._random_features import _sobol
+from mercer.kernels.features._fourier_features import _sobol
 from mercer.testing import check_input_gradient, check_kernel
 
 D = 2**13

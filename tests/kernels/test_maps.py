@@ -135,7 +135,7 @@ def test_a_column_that_holds_no_numbers(library):
     frame = library.DataFrame({"x": [1.0, 2.0], "word": ["cat", "car"]})
     kernel = Select(Linear(), ["x"]) * Select(Callable(common_letters), "word")
     np.testing.assert_array_equal(kernel(frame), [[3.0, 4.0], [4.0, 12.0]])
-    assert not kernel.factors[1].on_vectors
+    assert not kernel.factors[1].domain.on_vectors
 
 
 def by_name(p, q):
@@ -209,7 +209,7 @@ def lengths(words):
 def test_map_from_anything_to_vectors():
     kernel = Map(Linear(), lengths)
     np.testing.assert_array_equal(kernel(["a", "abc"], ["ab"]), [[2.0], [6.0]])
-    assert not kernel.on_vectors
+    assert not kernel.domain.on_vectors
     with pytest.raises(NotDifferentiableError, match=r"Map: lengths has no method pullback"):
         kernel.input_gradient(["a"], ["ab"], [[1.0]])
 

@@ -180,7 +180,7 @@ def test_the_table_takes_at_most_a_part_of_the_budget():
 # ---------------------------------------------------------------------- parameters
 
 
-COSTLY = [entry for entry in zoo.KERNELS if entry.kernel.costly]
+COSTLY = [entry for entry in zoo.KERNELS if entry.kernel.domain.costly]
 
 
 @pytest.mark.parametrize("entry", COSTLY, ids=[entry.id for entry in COSTLY])

@@ -216,8 +216,8 @@ class Letters(gp.GenericKernelMixin, gp.Kernel):
 
 def test_kernels_on_structured_points():
     kernel = from_sklearn(Letters(2.0))
-    assert not kernel.on_vectors
-    assert from_sklearn(sine).on_vectors
+    assert not kernel.domain.on_vectors
+    assert from_sklearn(sine).domain.on_vectors
     np.testing.assert_array_equal(kernel(["cat", "car"]), [[6.0, 4.0], [4.0, 6.0]])
     assert kernel([], ["cat"]).shape == (0, 1)
     assert kernel == SklearnKernel(Letters(2.0)) != SklearnKernel(Letters(3.0))

@@ -28,7 +28,7 @@ from mercer.kernels import (
     SubsequenceSum,
     WeightedDegree,
 )
-from mercer.kernels.strings import _mismatch
+from mercer.kernels.strings import _word_kernels
 
 ALL = [
     Spectrum(2),
@@ -94,9 +94,9 @@ def test_gapped(X, g, k, by_features):
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_mismatch, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
+        patch.setattr(_word_kernels, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
         kernel = Gapped(g, k)
-        assert kernel.costly is not by_features
+        assert kernel.domain.costly is not by_features
         np.testing.assert_array_equal(kernel(X), block(pair, X))
         np.testing.assert_array_equal(kernel.diag(X), np.diag(block(pair, X)))
 
@@ -114,7 +114,7 @@ def test_mismatch(X, km, by_features):
         return sum(phi(s, u) * phi(t, u) for u in product("ab", repeat=k))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_mismatch, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
+        patch.setattr(_word_kernels, "_MAX_SPARSE_FEATURES", 10**9 if by_features else 0)
         np.testing.assert_array_equal(Mismatch(k, m, "ab")(X), block(pair, X))
 
 
@@ -243,7 +243,7 @@ def test_weights_of_the_hamming_profile(k, m, letters):
         np.testing.assert_array_equal(w, [1 + k * (letters - 1), letters, 2])
     words = [(0,) * (k - d) + (1,) * d for d in range(k + 1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_mismatch, "_MAX_SPARSE_FEATURES", 10**9)
+        patch.setattr(_word_kernels, "_MAX_SPARSE_FEATURES", 10**9)
         K = Mismatch(k, m, alphabet)(words[:1], words)
     np.testing.assert_array_equal(K[0], np.append(w, np.zeros(k + 1 - len(w))))
     np.testing.assert_array_equal(Gapped(k, 2)._weights(), [comb(k - d, 2) for d in range(k - 1)])
@@ -329,13 +329,13 @@ def test_long_strings():
     rng = np.random.default_rng(1)
     X = ["".join(rng.choice(list("ab"), size=n)) for n in (700, 3, 260, 255, 0, 256, 300, 41, 500)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_mismatch, "_MAX_SPARSE_FEATURES", 0)
+        patch.setattr(_word_kernels, "_MAX_SPARSE_FEATURES", 0)
         by_pairs = Gapped(4, 2)(X), Mismatch(4, 1, "ab")(X)
     np.testing.assert_array_equal(by_pairs[0], Gapped(4, 2)(X))
     np.testing.assert_array_equal(by_pairs[1], Mismatch(4, 1, "ab")(X))
     wide = [s.replace("a", "日") for s in X]  # symbols that do not fit into a byte
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_mismatch, "_MAX_SPARSE_FEATURES", 0)
+        patch.setattr(_word_kernels, "_MAX_SPARSE_FEATURES", 0)
         np.testing.assert_array_equal(Gapped(4, 2)(wide), by_pairs[0])
         np.testing.assert_array_equal(Gapped(4, 4)(X, wide), Spectrum(4)(X, wide))
     K = Subsequence(3, 0.8)(X)

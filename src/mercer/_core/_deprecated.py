@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, cast
 
@@ -180,7 +181,7 @@ class FormerAttribute:
     Parameters
     ----------
     present : str
-        The new name of the attribute.
+        The new name of the attribute, which may be dotted.
     """
 
     def __init__(self, present: str) -> None:
@@ -193,7 +194,7 @@ class FormerAttribute:
         if instance is None:
             return self
         _warn(f"{owner.__name__}.{self.name}", f"{owner.__name__}.{self.present}", stacklevel=2)
-        return getattr(instance, self.present)
+        return attrgetter(self.present)(instance)
 
 
 class _FormerModules:

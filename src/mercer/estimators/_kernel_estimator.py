@@ -298,9 +298,9 @@ class KernelEstimator(BaseEstimator):
         kernel = self._kernel_spec
         if isinstance(kernel, (str, SklearnGPKernel)):
             return True
-        if isinstance(kernel, Kernel) and kernel.on_vectors:
+        if isinstance(kernel, Kernel) and kernel.domain.on_vectors:
             return True
-        if isinstance(kernel, Kernel) and not kernel.accepts_matrix:
+        if isinstance(kernel, Kernel) and not kernel.domain.accepts_matrix:
             return False
         if is_table(X):  # kernels not defined on vectors read table columns by name
             return not isinstance(kernel, Kernel)

@@ -236,7 +236,7 @@ class KernelKMeans(
         is_index_array = np.ndim(start) == 1 and np.asarray(start).dtype.kind in "iu"
         if is_index_array and len(start) == n:
             return np.asarray(start)[sample.kept]
-        if not is_index_array and kernel.on_vectors:
+        if not is_index_array and kernel.domain.on_vectors:
             start = as_vectors(start, "init")
             if start.shape[1] != sample.points.shape[1]:
                 raise ValueError(

@@ -82,7 +82,7 @@ def cross_kernel_cached(owner: object, kernel: Kernel, X: Points, points: Points
     >>> cross_kernel_cached(f, f.kernel, np.array([[3.0]]), f.points)
     array([[3., 6.]])
     """
-    are_dense = kernel.on_vectors and _is_dense(X) and _is_dense(points)
+    are_dense = kernel.domain.on_vectors and _is_dense(X) and _is_dense(points)
     if not (are_dense and points.size <= _MAX_CACHED_ENTRIES):
         return np.asarray(kernel(X, points))
     entry = _cache.get(owner)

@@ -120,7 +120,7 @@ def warn_if_cancelled(kernel: Kernel, X: Points) -> None:
     Only a few points are compared, so that the check does not evaluate all of K.  Kernels with a
     constant diagonal k(x, x) are not checked, because they do not depend on the origin.
     """
-    if kernel.costly or kernel.discrete or not _are_vectors(X) or X.shape[0] < 2:
+    if kernel.domain.costly or kernel.domain.discrete or not _are_vectors(X) or X.shape[0] < 2:
         return
     rows = np.unique(np.linspace(0, X.shape[0] - 1, _TUNING.n_points).astype(int))
     S = take(X, rows)

@@ -145,7 +145,7 @@ class Landmarks:
 
     def _validated_points(self, kernel: Kernel, X: Points) -> Any:
         """Return the user-supplied landmarks after validation."""
-        if not kernel.on_vectors:
+        if not kernel.domain.on_vectors:
             return self.method
         Z = as_float64(as_vectors(self.method, "landmarks"))
         if Z.shape[1] != X.shape[1]:

@@ -206,7 +206,7 @@ class _Search:
 
     def inaccurate_rows(self, squared: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Return the rows with an inaccurate squared distance between different points."""
-        if self.kernel.discrete or _decreasing(self.kernel)[1] is not None:
+        if self.kernel.domain.discrete or _decreasing(self.kernel)[1] is not None:
             # k is exact, or points were sorted by distances in R^d
             return np.empty(0, dtype=np.intp)
         error = _rounding_of(self.norms[index], self.own_of(None)[:, None])
@@ -250,7 +250,7 @@ class _Search:
 
         The points index[m] are the neighbours of the points x_i with i = i[m].
         """
-        if self.kernel.discrete or not len(self.norms):
+        if self.kernel.domain.discrete or not len(self.norms):
             return np.empty(0, dtype=np.intp)
         own = self.own_of(None)
         error = _rounding_of(self.norms[index], own[i])

@@ -124,7 +124,7 @@ class GramOperator(LinearOperator):
         total = np.zeros(self.kernel.theta.size)
         if not total.size:
             return total
-        if self.symmetric and not self.kernel.pullback_in_tiles:
+        if self.symmetric and not self.kernel.domain.pullback_in_tiles:
             return self.kernel.pullback(self.X, None, U @ V.T)
         Z = self.X if self.Z is None else self.Z
         for rows in slices(n, _TILE_ROWS):

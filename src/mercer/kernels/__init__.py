@@ -5,11 +5,13 @@ matrix with the entries k(x_i, z_j), and `kernel.validity()` checks whether k is
 """
 
 from .._core import former_names
-from ._as_kernel import as_kernel
+from ._as_kernel import KERNEL_NAMES, SklearnKernel, as_kernel, from_sklearn
 from ._as_kernel import parse_if_expression as parse_if_expression
 from ._as_kernel import without_targets as without_targets
 from ._base import Kernel, node, parameter
 from ._dataclass import Value as Value
+from ._evaluation import Prepared
+from ._evaluation import prepare_pair as prepare_pair
 from ._memoised_kernel import memoise as memoise
 from ._memoised_kernel import table_bytes as table_bytes
 from ._memoised_kernel import unwrap as unwrap
@@ -22,19 +24,15 @@ from ._precomputed import expects_precomputed_rows as expects_precomputed_rows
 from ._preimage_formulas import PreimageFormula as PreimageFormula
 from ._preimage_formulas import closed_form_preimage as closed_form_preimage
 from ._preimage_formulas import preimage_neighbours as preimage_neighbours
-from ._prepared import Prepared
-from ._prepared import prepare_pair as prepare_pair
 from ._properties import Domain, Properties
 from ._rounding import as_distance_kernel as as_distance_kernel
 from ._rounding import float32_error_bound as float32_error_bound
 from ._rounding import has_float32_error_bound as has_float32_error_bound
 from ._rounding import shifted_to_data as shifted_to_data
-from ._sklearn_kernels import KERNEL_NAMES, SklearnKernel, from_sklearn
 from ._sparse_features import Explicit
 from .algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from .algebra._input_maps import Map, Periodic, Select, Shift, Stretch
 from .algebra._wrappers import Bounded, Fixed, MeanOf, Normalized, Wrapper
-from .features._chi2_features import additive_chi2_features as additive_chi2_features
 from .features._explicit_features import finite_features
 from .features._feature_kernels import (
     Features,
@@ -45,8 +43,9 @@ from .features._feature_kernels import (
     RankOne,
     SigmoidBasis,
 )
-from .features._random_features import FourierBasis, random_features
-from .features._random_features import skewed_features as skewed_features
+from .features._fourier_features import FourierBasis, random_features
+from .features._fourier_features import additive_chi2_features as additive_chi2_features
+from .features._fourier_features import skewed_features as skewed_features
 from .graphs._graph_collection import Graph, Graphs
 from .graphs._graph_kernels import (
     EdgeHistogram,
@@ -70,19 +69,26 @@ from .sets._set_kernels import (
     Subsets,
 )
 from .strings._local_alignment import LocalAlignment
-from .strings._mismatch import Gapped, Mismatch
-from .strings._spectrum_kernel import Spectrum, WeightedDegree
 from .strings._subsequence_kernels import AllSubsequences, Subsequence, SubsequenceSum
 from .strings._text_kernels import BagOfNgrams, BagOfWords
+from .strings._word_kernels import Gapped, Mismatch, Spectrum, WeightedDegree
 from .vectors._bandwidth_rules import RULES
-from .vectors._conditionally_positive import Distance, Multiquadric, ThinPlate
 from .vectors._constant import Constant, White
 from .vectors._dot_product import Bilinear, Cosine, DotProduct, Linear, Polynomial, Sigmoid
 from .vectors._fast_math import exp_inplace as exp_inplace
 from .vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
 from .vectors._local_scaling import LocalRBF
 from .vectors._radial import Radial
-from .vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from .vectors._radial_kernels import (
+    RBF,
+    Cauchy,
+    Distance,
+    InverseMultiquadric,
+    Matern,
+    Multiquadric,
+    RationalQuadratic,
+    ThinPlate,
+)
 
 __getattr__ = former_names(__name__)
 

@@ -6,7 +6,7 @@ derives parameters, `theta`, equality and `repr` from the fields.  A subclass on
 mathematics, in the methods that the docstring of `Kernel` lists.
 
 Operations that only a few classes support are functions that dispatch on the class: `linearise`
-(`_jacobian.py`), float32 error bounds and distances without cancellation (`_rounding.py`),
+(`_evaluation.py`), float32 error bounds and distances without cancellation (`_rounding.py`),
 pre-images by a formula (`_preimage_formulas.py`), formatting (`_dataclass.py`).
 """
 
@@ -18,6 +18,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core import (
     ENTRY_WORK,
@@ -30,10 +31,16 @@ from .._core import (
     take,
 )
 from ._dataclass import node as node
-from ._jacobian import KernelLinearisation, linearisation
+from ._evaluation import (
+    KernelLinearisation,
+    ParameterGradients,
+    Prepared,
+    linearisation,
+    prepare_pair,
+)
 from ._parameter_tree import ParameterTree
+from ._parameter_tree import option as option
 from ._parameter_tree import parameter as parameter
-from ._prepared import Prepared, prepare_pair
 from ._properties import Domain, Properties
 
 if TYPE_CHECKING:
@@ -58,7 +65,8 @@ class Kernel(ParameterTree):
     =============================== ============================== =================================
     method                          default                        override it if
     =============================== ============================== =================================
-    `_check()`                      nothing                        values of fields can be invalid:
+    `_check()`                      nothing                        the checks of single fields (see
+                                                                   `parameter`) are not sufficient:
                                                                    raise an error
     `_prepare(X, like)`             `Prepared((X,))`               points must be checked, or
                                                                    converted once for all tiles, in
@@ -186,7 +194,7 @@ class Kernel(ParameterTree):
             out[rows] = self.tile(Pc, Pc, np.empty((len(Pc), len(Pc)), dtype=P.dtype)).diagonal()
         return out
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         """Return {path: sum_ij W_ij dk(x_i, z_j) / d log parameter}."""
         raise NotDifferentiableError(
             f"{type(self).__name__} has no derivative with respect to its parameters; "
@@ -231,39 +239,15 @@ class Kernel(ParameterTree):
         """What the points of the kernel are, and how it is evaluated on them."""
         return self._domain(*(child.domain for _, child in self._children()))
 
-    @property
-    def on_vectors(self) -> bool:
-        """Whether the points must be rows of a matrix of numbers."""
-        return self.domain.on_vectors
-
-    @property
-    def accepts_matrix(self) -> bool:
-        """Whether the points may be the rows of a numeric matrix, with finite entries."""
-        return self.domain.accepts_matrix
-
-    @property
-    def discrete(self) -> bool:
-        """Whether the points are discrete (sets, rankings), even if given as numeric rows."""
-        return self.domain.discrete
-
-    @property
-    def costly(self) -> bool:
-        """Whether a single value is so expensive that it should be stored, not recomputed."""
-        return self.domain.costly
-
-    @property
-    def distinguishes_observations(self) -> bool:
-        """Whether k(X, Z) can differ from k(X) for a copy Z of X, as for the noise of `White`."""
-        return self.domain.distinguishes_observations
-
-    @property
-    def pullback_in_tiles(self) -> bool:
-        """Whether `pullback(X, Z, W)` is implemented for a Z that is not X."""
-        return self.domain.pullback_in_tiles
-
     claims = FormerAttribute("properties")
-    reads_matrix = FormerAttribute("accepts_matrix")
-    tells_observations_apart = FormerAttribute("distinguishes_observations")
+    reads_matrix = FormerAttribute("domain.accepts_matrix")
+    tells_observations_apart = FormerAttribute("domain.distinguishes_observations")
+    on_vectors = FormerAttribute("domain.on_vectors")
+    accepts_matrix = FormerAttribute("domain.accepts_matrix")
+    discrete = FormerAttribute("domain.discrete")
+    costly = FormerAttribute("domain.costly")
+    distinguishes_observations = FormerAttribute("domain.distinguishes_observations")
+    pullback_in_tiles = FormerAttribute("domain.pullback_in_tiles")
 
     def _evaluation_work(self, entries: int, columns: int = 0) -> float:
         """Estimate the number of multiplications needed to compute `entries` entries of K.
@@ -384,27 +368,27 @@ class Kernel(ParameterTree):
 
     # ------------------------------------------------------------------ algebra
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import add
 
         return add(self, other)
 
-    def __radd__(self, other: Any) -> Kernel:
+    def __radd__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import add
 
         return add(other, self)
 
-    def __mul__(self, other: Any) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import multiply
 
         return multiply(self, other)
 
-    def __rmul__(self, other: Any) -> Kernel:
+    def __rmul__(self, other: Kernel | float) -> Kernel:
         from .algebra._closure_rules import multiply
 
         return multiply(other, self)
 
-    def __pow__(self, exponent: Any) -> Kernel:
+    def __pow__(self, exponent: float) -> Kernel:
         from .algebra._closure_rules import Power
 
         return Power(self, exponent)
@@ -433,7 +417,7 @@ class Kernel(ParameterTree):
 
     # ------------------------------------------------------------------ checks
 
-    def _check_weights(self, X: Points, Z: Points, W: Any) -> np.ndarray:
+    def _check_weights(self, X: Points, Z: Points, W: ArrayLike) -> np.ndarray:
         """Return W as an array, after checking that it has the shape of k(X, Z)."""
         W = np.asarray(W)
         shape = (length(X), length(X if Z is None else Z))

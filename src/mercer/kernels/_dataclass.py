@@ -5,18 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable as Function
-from functools import singledispatch
+from functools import cache, singledispatch
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
-from .._core import slices
+from ._parameter_checks import Check
 
 T = TypeVar("T")
-
-# A matrix counts as symmetric if it differs from its transpose by at most this factor times its
-# largest entry.
-SYMMETRY_TOLERANCE = 1e-8
+FieldWriter = Function[[Any], str]  # formats the value of a field
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -45,6 +42,16 @@ class Value:
     is shorter.
     """
 
+    def __post_init__(self) -> None:
+        checks = _field_checks(type(self))  # type: ignore[arg-type]
+        for name, check in checks.items():
+            check(type(self).__name__, name, getattr(self, name))
+        self._check()
+
+    def _check(self) -> None:
+        """Raise an error if values of the fields are invalid that their own checks accept."""
+        return
+
     def _items(self) -> list[tuple[str, Any]]:
         """Return the (name, value) pairs of the fields, in order."""
         return [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]  # type: ignore[arg-type]
@@ -64,6 +71,13 @@ class Value:
         return format_expression(self, format_brief).text
 
 
+@cache
+def _field_checks(cls: type) -> dict[str, Check]:
+    """Return {name: check} of the fields of a class that are declared with a check."""
+    declared = {f.name: f.metadata.get("check") for f in dataclasses.fields(cls)}
+    return {name: check for name, check in declared.items() if check is not None}
+
+
 class FormattedExpression(NamedTuple):
     """An expression as text, with the precedence of its outermost operator."""
 
@@ -76,7 +90,7 @@ class FormattedExpression(NamedTuple):
 
 
 @singledispatch
-def format_expression(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+def format_expression(value: Value, write: FieldWriter) -> FormattedExpression:
     """Return a value as text; `write` is the function that formats the fields.
 
     By default this is a call of the class.  Kernels that are written with operators register their
@@ -86,12 +100,12 @@ def format_expression(value: Value, write: Function[[Any], str]) -> FormattedExp
     return FormattedExpression(f"{type(value).__name__}({', '.join(inside)})")
 
 
-def format_call(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+def format_call(value: Value, write: FieldWriter) -> FormattedExpression:
     """Return a value as a call of its class, also if it is usually written with operators."""
     return format_expression.registry[object](value, write)
 
 
-def format_operand(value: Value, write: Function[[Any], str]) -> FormattedExpression:
+def format_operand(value: Value, write: FieldWriter) -> FormattedExpression:
     """Return the text of a value that is an operand of an expression.
 
     If its class overrides `__repr__` or `__str__`, the text has the lowest precedence, because the
@@ -160,7 +174,7 @@ def _shape(value: Any) -> tuple[int, ...]:
         return (len(value),)
 
 
-def _write(value: Any, write: Function[[Any], str]) -> str:
+def _write(value: Any, write: FieldWriter) -> str:
     """Return a composite value as text, with parts formatted by `write`; "" for a simple value."""
     if isinstance(value, Value):
         return repr(value) if write is format_full else str(value)
@@ -183,60 +197,3 @@ def _write(value: Any, write: Function[[Any], str]) -> str:
 def _has_parameters(value: Any) -> bool:
     """Return True for an object with `get_params`, such as an estimator of scikit-learn."""
     return hasattr(value, "get_params") and not isinstance(value, (Value, type))
-
-
-def frozen_parameter(value: Any) -> Any:
-    """Return numbers in an immutable form: a float, or a tuple of floats for a 1-D array."""
-    if not (isinstance(value, (list, tuple)) or hasattr(value, "__array__")):
-        return value
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        return value  # not numbers; `_check` of the kernel will raise an error
-    if array.ndim > 1:
-        return value
-    return array.item() if array.ndim == 0 else tuple(array.tolist())
-
-
-def asymmetry(A: np.ndarray) -> tuple[float, float]:
-    """Return the largest |A_ij - A_ji| and the largest |A_ij|, without a copy of the matrix."""
-    parts = slices(len(A), 512)  # blocks of rows, to limit temporary memory
-    gap = max((float(np.abs(A[rows] - A[:, rows].T).max()) for rows in parts), default=0.0)
-    return gap, max((float(np.abs(A[rows]).max()) for rows in parts), default=0.0)
-
-
-def lowest_eigenvalue(A: np.ndarray) -> float:
-    """Return the smallest eigenvalue of a symmetric matrix.
-
-    If it is negative, but within rounding error of 0, it is returned as 0.
-    """
-    values = np.linalg.eigvalsh(np.asarray(A, dtype=float))
-    eps = np.finfo(A.dtype).eps
-    return 0.0 if 0 > values[0] >= -16 * len(A) * eps * values[-1] else float(values[0])
-
-
-def frozen_matrix(value: Any, owner: str, name: str) -> np.ndarray:
-    """Return a symmetric matrix of finite numbers as a read-only array.
-
-    `owner` (the kernel) and `name` (the parameter) appear in the error messages.
-    """
-    if hasattr(value, "tocsr"):
-        raise TypeError(
-            f"{owner}: {name} must be a dense array, got a sparse one; convert it with .toarray()"
-        )
-    A = np.asarray(value)
-    A = A if A.dtype in (np.float32, np.float64) else A.astype(float)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
-        raise ValueError(f"{owner}: {name} must be square, got shape {A.shape}")
-    if not np.all(np.isfinite(A)):
-        raise ValueError(f"{owner}: {name} contains NaN or infinite entries")
-    gap, largest = asymmetry(A)
-    if gap > SYMMETRY_TOLERANCE * largest:
-        raise ValueError(
-            f"{owner}: {name} must be symmetric, but differs from its transpose by {gap:.3g}; "
-            f"symmetrise it as (A + A.T) / 2"
-        )
-    if A.flags.writeable:
-        A = A.copy()
-        A.setflags(write=False)
-    return A

@@ -13,7 +13,6 @@ emptied at the end of the fit.  A `Memoised` kernel that is used later evaluates
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable as Function
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -23,10 +22,10 @@ import scipy.sparse as sp
 
 from .._core import Points, is_table, length, reserve
 from ._base import Kernel, node
-from ._dataclass import FormattedExpression, format_expression, format_operand
+from ._dataclass import FieldWriter, FormattedExpression, format_expression, format_operand
+from ._evaluation import Prepared
 from ._pairwise_kernels import Callable, PairwiseKernel, get_point, pairs_from_tiles
 from ._parameter_tree import child
-from ._prepared import Prepared
 from ._properties import SAME, Properties
 from .algebra._wrappers import Wrapper
 from .graphs._graph_collection import Graph
@@ -223,7 +222,7 @@ class Memoised(Wrapper):
 
 
 @format_expression.register
-def _(value: Memoised, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: Memoised, write: FieldWriter) -> FormattedExpression:
     return format_operand(value.kernel, write)
 
 
@@ -269,7 +268,7 @@ def memoise(kernel: Kernel, n: int) -> Kernel:
 
 def _memoise(kernel: Kernel, tables: ValueTables) -> Kernel:
     """Wrap the innermost costly parts of an expression in `Memoised`."""
-    if not kernel.costly:
+    if not kernel.domain.costly:
         return kernel
     costly = _costly_children(kernel)
     if costly:
@@ -307,13 +306,13 @@ def table_bytes(kernel: Kernel, n: int) -> int:
 
 
 def _costly_children(kernel: Kernel) -> dict[str, Kernel]:
-    return {name: child for name, child in kernel._children() if child.costly}
+    return {name: child for name, child in kernel._children() if child.domain.costly}
 
 
 def _count_costly(kernel: Kernel) -> int:
     """Return the number of costly nodes without costly children; each of them needs a table."""
     parts = _costly_children(kernel).values()
-    return sum(map(_count_costly, parts)) if parts else int(kernel.costly)
+    return sum(map(_count_costly, parts)) if parts else int(kernel.domain.costly)
 
 
 # Types of points for which no kernel can distinguish two equal values of the same type.

@@ -15,12 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._core import Points, is_count, length, take
-from ._base import Kernel, node
+from ._base import Kernel, node, option
 from ._dataclass import callable_name
-from ._prepared import Prepared
+from ._evaluation import Prepared
+from ._parameter_checks import one_of, optional_dict, require
 from ._properties import Domain, Properties
-
-_CONTRACTS = ("auto", "matrix", "pair")
 
 
 @node
@@ -97,26 +96,21 @@ class Callable(PairwiseKernel):
     """
 
     function: Any = None
-    contract: str = "auto"
-    params: dict[str, Any] | None = None
-    order: int | None = None
+    contract: str = option("auto", one_of("auto", "matrix", "pair"))
+    params: dict[str, Any] | None = option(None, optional_dict)
+    order: int | None = option(
+        None,
+        require(
+            lambda order: order is None or is_count(order, 0),
+            "a non-negative integer, or None if nothing is known",
+        ),
+    )
 
     def _check(self) -> None:
         if not callable(self.function):
             raise TypeError(f"Callable needs a function, got {self.function!r}")
-        if self.contract not in _CONTRACTS:
-            raise ValueError(
-                f"Callable: contract must be one of {_CONTRACTS}, got {self.contract!r}"
-            )
         if self.params is not None:
-            if not isinstance(self.params, dict):
-                raise TypeError(f"Callable: params must be a dict, got {self.params!r}")
             object.__setattr__(self, "params", dict(self.params))
-        if self.order is not None and not is_count(self.order, 0):
-            raise ValueError(
-                f"Callable: order must be a non-negative integer, or None if nothing is known, got "
-                f"{self.order!r}"
-            )
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties("" if self.order is None else "declared by the user", self.order)

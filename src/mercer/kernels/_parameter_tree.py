@@ -6,7 +6,8 @@ Each field of a node is one of
                        that a parameter search changes, contains its logarithm
     a child            another node, or a tuple of nodes; `child(...)` declares one whose parameters
                        are treated in a special way
-    an option          anything else; `data_dependent(...)` declares one that `resolve` may compute
+    an option          anything else; `option(...)` declares one whose value is checked, and
+                       `data_dependent(...)` one that `resolve` may compute
 
 The *path* of a parameter or child is the name of its field, or `terms__0` for the first member of
 the tuple `terms`.  `theta`, `bounds`, `get_params` and `set_params` follow from the fields alone,
@@ -17,21 +18,26 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable as Function
 from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import clone
 
-from ._dataclass import Value, frozen_parameter
+from ._dataclass import Value
+from ._parameter_checks import Check, frozen_parameter
 
 _MIN_LOG_PARAMETER = -700.0  # exp() of a smaller logarithm may underflow to 0
 
 
 def parameter(
-    default: Any = dataclasses.MISSING, *, bounds: tuple[float, float] = (1e-5, 1e5)
+    default: Any = dataclasses.MISSING,
+    check: Check | None = None,
+    *,
+    bounds: tuple[float, float] = (1e-5, 1e5),
 ) -> Any:
     """Declare a positive, tunable parameter as a field of a kernel class.
 
@@ -39,6 +45,9 @@ def parameter(
     ----------
     default : float or str, optional
         The default value of the field.
+    check : callable, optional
+        Function of the names of the class and of the field, and of a value of the field.  It raises
+        an error if the value is invalid.  By default, values are not checked.
     bounds : tuple (low, high), default (1e-5, 1e5)
         The interval in which a hyperparameter search looks for the value.
 
@@ -55,7 +64,12 @@ def parameter(
     >>> Tuned().theta_names
     ['length_scale', 'weight']
     """
-    return dataclasses.field(default=default, metadata={"bounds": bounds})
+    return dataclasses.field(default=default, metadata={"bounds": bounds, "check": check})
+
+
+def option(default: Any, check: Check) -> Any:
+    """Declare an option whose value is checked, as described for `parameter`."""
+    return dataclasses.field(default=default, metadata={"check": check})
 
 
 def data_dependent(default: Any, is_rule: Function[[Any], bool]) -> Any:
@@ -63,38 +77,43 @@ def data_dependent(default: Any, is_rule: Function[[Any], bool]) -> Any:
     return dataclasses.field(default=default, metadata={"is_rule": is_rule})
 
 
-class ParameterAdapter(ABC):
-    """Gives a foreign object with parameters, stored in a field, the interface of a child node."""
+class ForeignParameters:
+    """Gives a kernel of scikit-learn, stored in a field, the interface of a child node."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
     @property
-    @abstractmethod
     def theta(self) -> np.ndarray:
         """The logarithms of the free parameters, shape (p,)."""
+        return np.asarray(self.value.theta, dtype=float)
 
     @property
-    @abstractmethod
     def bounds(self) -> np.ndarray:
         """The bounds of `theta`, shape (p, 2)."""
+        return np.asarray(self.value.bounds, dtype=float).reshape(-1, 2)
 
     @property
-    @abstractmethod
     def theta_names(self) -> list[str]:
         """The name of each entry of `theta`."""
+        names: list[str] = []
+        for h in self.value.hyperparameters:
+            if not h.fixed:
+                indices = [f"[{i}]" for i in range(h.n_elements)] if h.n_elements > 1 else [""]
+                names += [f"{h.name}{index}" for index in indices]
+        return names
 
-    @abstractmethod
-    def with_theta(self, theta: np.ndarray) -> Any:
+    def with_theta(self, theta: np.ndarray) -> object:
         """Return a copy of the object with its free parameters set to exp(theta)."""
+        return self.value.clone_with_theta(theta)
 
-    @abstractmethod
     def get_params(self) -> dict[str, Any]:
         """Return the parameters of the object by name."""
+        return self.value.get_params()
 
-    @abstractmethod
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> object:
         """Return a copy of the object with these parameters."""
+        return clone(self.value).set_params(**params)
 
 
 class _ChildOptions(NamedTuple):
@@ -103,7 +122,7 @@ class _ChildOptions(NamedTuple):
     free: bool = True
     limits: str = ""
     transparent: bool = False
-    adapter: type[ParameterAdapter] | None = None
+    foreign: bool = False
 
 
 def child(default: Any = dataclasses.MISSING, **options: Any) -> Any:
@@ -119,8 +138,8 @@ def child(default: Any = dataclasses.MISSING, **options: Any) -> Any:
         The name of a field that contains the bounds of the parameters of the child.
     transparent : bool, default False
         Whether the parameters of the node are those of the child, with the same names.
-    adapter : type of ParameterAdapter, optional
-        The adapter of a child that is not a node.
+    foreign : bool, default False
+        Whether the child is a Gaussian process kernel of scikit-learn.
     """
     return dataclasses.field(default=default, metadata={"child": _ChildOptions(**options)})
 
@@ -157,11 +176,7 @@ class ParameterTree(Value, ABC):
             value = getattr(self, name)
             if not isinstance(value, (float, str, numbers.Number)):
                 object.__setattr__(self, name, frozen_parameter(value))
-        self._check()
-
-    def _check(self) -> None:
-        """Raise an error if the values of the fields are invalid."""
-        return
+        super().__post_init__()
 
     # ------------------------------------------------------------------ fields
 
@@ -173,8 +188,8 @@ class ParameterTree(Value, ABC):
         for name in layout.names:
             value = getattr(self, name)
             options = layout.children.get(name)
-            if options is not None and options.adapter is not None:
-                slots[name] = options.adapter(value)
+            if options is not None and options.foreign:
+                slots[name] = ForeignParameters(value)
             elif _is_node_tuple(value):
                 slots |= {f"{name}__{i}": each for i, each in enumerate(value)}
             elif name in layout.tunable or isinstance(value, ParameterTree):
@@ -196,7 +211,7 @@ class ParameterTree(Value, ABC):
             if isinstance(value, ParameterTree):
                 if self._options(path).free:
                     yield path, value._theta
-            elif isinstance(value, ParameterAdapter):
+            elif isinstance(value, ForeignParameters):
                 yield path, value.theta
             elif np.all((value := np.asarray(value, dtype=float)) > 0):
                 yield path, np.log(np.ravel(value))  # a parameter that is 0 is not free
@@ -266,7 +281,7 @@ class ParameterTree(Value, ABC):
         for path, part in self._free():
             if limits := self._options(path).limits:
                 rows.append(self._bounds_from(limits, path))
-            elif isinstance(value := self._slots[path], (ParameterTree, ParameterAdapter)):
+            elif isinstance(value := self._slots[path], (ParameterTree, ForeignParameters)):
                 rows.append(value.bounds)
             else:
                 limits = self.__dataclass_fields__[path].metadata["bounds"]  # type: ignore[attr-defined]
@@ -289,7 +304,7 @@ class ParameterTree(Value, ABC):
         """The nested name of each entry of `theta`, with an index [i] for vector parameters."""
         names: list[str] = []
         for path, part in self._free():
-            if isinstance(value := self._slots[path], (ParameterTree, ParameterAdapter)):
+            if isinstance(value := self._slots[path], (ParameterTree, ForeignParameters)):
                 prefix = "" if self._options(path).transparent else f"{path}__"
                 names += [prefix + inner for inner in value.theta_names]
             else:
@@ -309,7 +324,7 @@ class ParameterTree(Value, ABC):
         for path, size in self._parts:
             entries, value = theta[start : start + size], self._slots[path]
             start += size
-            if isinstance(value, (ParameterTree, ParameterAdapter)):
+            if isinstance(value, (ParameterTree, ForeignParameters)):
                 if size:
                     changes[path] = value.with_theta(entries)
             else:
@@ -332,7 +347,7 @@ class ParameterTree(Value, ABC):
             for name, value in self._slots.items():
                 if isinstance(value, ParameterTree):
                     params[name] = value
-                if isinstance(value, (ParameterTree, ParameterAdapter)):
+                if isinstance(value, (ParameterTree, ForeignParameters)):
                     params |= {f"{name}__{k}": v for k, v in value.get_params().items()}
         return params
 
@@ -348,7 +363,7 @@ class ParameterTree(Value, ABC):
         nested: dict[str, dict[str, Any]] = {
             path: {}
             for path, value in self._slots.items()
-            if isinstance(value, (ParameterTree, ParameterAdapter))
+            if isinstance(value, (ParameterTree, ForeignParameters))
         }
         for path, value in params.items():
             owner = next((c for c in nested if f"{path}__".startswith(f"{c}__")), None)

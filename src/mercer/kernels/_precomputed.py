@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from .._core import Points, as_vectors, warn_caller
 from ._base import Kernel, node
-from ._dataclass import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
-from ._prepared import Prepared
+from ._evaluation import Prepared
+from ._parameter_checks import SYMMETRY_TOLERANCE, asymmetry, frozen_matrix
 from ._properties import Domain, Properties
 
 
@@ -180,7 +180,7 @@ def expects_precomputed_rows(kernel: Kernel) -> bool:
     return any(expects_precomputed_rows(child) for _, child in kernel._children())
 
 
-def as_index_kernel(kernel: Kernel, X: Points) -> tuple[Any, Any]:
+def as_index_kernel(kernel: Kernel, X: Points) -> tuple[Any, Points]:
     """Replace `Precomputed()` and a square matrix K by `Precomputed(K)` and its row indices.
 
     Indices can be split into subsets, but rows of K cannot.  Any other kernel is returned

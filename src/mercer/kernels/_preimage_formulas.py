@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable as Function
 from functools import singledispatch
 from itertools import combinations, permutations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,12 +39,15 @@ from .graphs._graph_kernels import GraphKernel
 from .sets._ranking_kernels import RankingKernel, pair_batches, pair_features
 from .sets._set_kernels import Intersection, SetRatio
 from .strings._sequences import SequenceEncoding, as_string_list, encode_sequences, iter_words
-from .strings._spectrum_kernel import Spectrum
+from .strings._word_kernels import Spectrum
 from .vectors._dot_product import Bilinear, Linear
 
 # Minimum cost of adding or removing an edge.  It is positive, so that shortest paths contain no
 # superfluous edges.
 _MIN_STEP_COST = 1e-9
+
+
+Neighbours: TypeAlias = Function[[Any], Points]  # returns the neighbours of one point
 
 
 class PreimageFormula(NamedTuple):
@@ -81,7 +84,7 @@ def closed_form_preimage(kernel: Kernel, X: Points, C: np.ndarray) -> PreimageFo
 
 
 @singledispatch
-def preimage_neighbours(kernel: Kernel, X: Points) -> Function[[Any], Any] | None:
+def preimage_neighbours(kernel: Kernel, X: Points) -> Neighbours | None:
     """Return a function that lists the neighbours of a structured point, or None.
 
     Neighbours differ from a point by one small change, such as one edge of a graph.  The search for
@@ -99,12 +102,12 @@ def preimage_neighbours(kernel: Kernel, X: Points) -> Function[[Any], Any] | Non
 
 
 @preimage_neighbours.register
-def _(kernel: Wrapper, X: Points) -> Function[[Any], Any] | None:
+def _(kernel: Wrapper, X: Points) -> Neighbours | None:
     return preimage_neighbours(kernel.kernel, X) if kernel._inner_points(X)[0] is X else None
 
 
 @preimage_neighbours.register
-def _(kernel: Combination, X: Points) -> Function[[Any], Any] | None:
+def _(kernel: Combination, X: Points) -> Neighbours | None:
     functions = (preimage_neighbours(child, X) for _, child in kernel._children())
     return next((function for function in functions if function is not None), None)
 
@@ -193,7 +196,7 @@ def _(kernel: RankingKernel, X: Points, C: np.ndarray) -> PreimageFormula | None
 
 
 @preimage_neighbours.register
-def _(kernel: RankingKernel, X: Points) -> Function[[Any], Any]:
+def _(kernel: RankingKernel, X: Points) -> Neighbours:
     return _adjacent_swaps
 
 
@@ -212,11 +215,11 @@ def _adjacent_swaps(z: Any) -> np.ndarray:
 
 
 @preimage_neighbours.register
-def _(kernel: GraphKernel, X: Points) -> Function[[Any], Any]:
+def _(kernel: GraphKernel, X: Points) -> Neighbours:
     return single_edit_neighbours(kernel._graphs(X))
 
 
-def single_edit_neighbours(X: Graphs) -> Function[[Any], Graphs]:
+def single_edit_neighbours(X: Graphs) -> Neighbours:
     """Return a function that lists all graphs that differ from a given graph by one edit.
 
     An edit adds or removes an edge between two different nodes, or replaces the label of a node or
@@ -330,7 +333,7 @@ def strings_from_word_counts(S: SequenceEncoding, X: Points, C: np.ndarray, p: i
     return strings
 
 
-def _string_at(positions: list[int], S: SequenceEncoding, X: Points) -> Any:
+def _string_at(positions: list[int], S: SequenceEncoding, X: Points) -> str | bytes | tuple:
     """Return the string of the symbols at these positions of the flat array of symbols."""
     symbols = S.symbols[positions].tolist() if len(positions) else []
     if S.kind == "str":

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .._core import Points
@@ -94,19 +94,12 @@ class Domain:
         kinds = {domain.kind for domain in inner} - {""}
         if kinds == {"vectors", "nonnegative"}:
             kinds = {"nonnegative"}
-        by_name = any_has(inner, "selects_by_name")
-        fields: dict[str, Any] = {
-            "kind": kinds.pop() if len(kinds) == 1 else "",
-            "on_vectors": any_has(inner, "on_vectors") and not by_name,
-            "accepts_matrix": all_have(inner, "accepts_matrix"),
-            "discrete": any_has(inner, "discrete"),
-            "selects_by_name": by_name,
-            "checks_training_points": any_has(inner, "checks_training_points"),
-            "distinguishes_observations": any_has(inner, "distinguishes_observations"),
-            "costly": any_has(inner, "costly"),
-            "pullback_in_tiles": all_have(inner, "pullback_in_tiles"),
-        }
-        return cls(**fields | known)
+        joint: dict[str, Any] = {f.name: any_has(inner, f.name) for f in fields(cls)}
+        joint["kind"] = kinds.pop() if len(kinds) == 1 else ""
+        joint["on_vectors"] = joint["on_vectors"] and not joint["selects_by_name"]
+        for name in ("accepts_matrix", "pullback_in_tiles"):
+            joint[name] = all_have(inner, name)
+        return cls(**joint | known)
 
 
 @dataclass(frozen=True)
@@ -174,11 +167,20 @@ class Properties:
         # The other children may be user-defined functions that do not accept the points of this
         # child, so the points are used only if something is known about every child.
         compatible = all(c.order is not None or c.against is not None for c in inner)
-        against = (
-            next((c.against for c in inner if c.against is not None), None) if compatible else None
-        )
-        fields: dict[str, Any] = {"columns": min(limits, default=None), "against": against} | known
-        return cls(rule if order is not None else "", order, **fields)
+        points = [c.against for c in inner if compatible and c.against is not None]
+        joint: dict[str, Any] = {"columns": min(limits, default=None)}
+        joint["against"] = points[0] if points else None
+        return cls(rule if order is not None else "", order, **joint | known)
+
+    @classmethod
+    def exponential(cls, rule: str, **known: Any) -> Properties:
+        """Return the properties of a kernel of the form exp(-d), where d(x, x) = 0."""
+        names = ("nonnegative", "unit_diagonal", "infinitely_divisible")
+        return cls(rule, 0, **dict.fromkeys(names, True), **known)
+
+    def derived(self, rule: str, order: int | None, **changes: Any) -> Properties:
+        """Return these properties with the rule and order of a function of this kernel."""
+        return replace(self, rule=rule if order is not None else "", order=order, **changes)
 
     def proves(self, order: int, columns: float | None = None) -> bool:
         """Return True if k is known to be conditionally positive definite of this order.

@@ -15,14 +15,13 @@ import scipy.sparse as sp
 
 from .._core import Points, as_vectors
 from ._base import Kernel
-from ._prepared import Prepared
+from ._evaluation import Prepared
 from .algebra._closure_rules import Scale, Sum
 from .algebra._input_maps import Shift, TransformedPoints
 from .algebra._wrappers import SameValues
-from .vectors._conditionally_positive import Distance
 from .vectors._dot_product import Bilinear, Linear
 from .vectors._radial import prepared_squared_norms
-from .vectors._stationary import RBF
+from .vectors._radial_kernels import RBF, Distance
 from .vectors._vector_kernel import distant_centre
 
 # The distances in feature space of these kernels depend only on those of their children.

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from .._core import Points
 from ._base import Kernel, node
-from ._prepared import Prepared
+from ._evaluation import Prepared
 from ._properties import FEATURES, Properties
 from .vectors._dot_product import squared_norms
 from .vectors._vector_kernel import inner_products
@@ -102,7 +102,7 @@ class Explicit(Kernel):
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(FEATURES, 0)
 
-    def features(self, X: Points, like: Any = None) -> sp.csr_array:
+    def features(self, X: Points, like: Points = None) -> sp.csr_array:
         """Return the features phi(X) as a sparse matrix, one row per point.
 
         A linear model of these features is equivalent to a model with this kernel.

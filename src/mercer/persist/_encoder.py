@@ -189,7 +189,7 @@ class Encoder:
 
     def _kernel(self, value: Kernel, where: str) -> dict[str, Any]:
         """Store a kernel as an expression if that restores it exactly, otherwise by its fields."""
-        value = unwrap(value) if value.costly else value
+        value = unwrap(value) if value.domain.costly else value
         text = repr(value)
         if len(text) <= MAX_KERNEL_CHARACTERS:
             try:

@@ -114,7 +114,7 @@ def cost_of_entries(kernel: Kernel | None, X: Points, entries: float) -> Cost:
     """
     if isinstance(kernel, Precomputed):
         return Cost(read=8.0 * entries)
-    if kernel is not None and (kernel.costly or not kernel.on_vectors):
+    if kernel is not None and (kernel.domain.costly or not kernel.domain.on_vectors):
         return Cost(entries=_STRUCTURED_ENTRY_FACTOR * entries)
     columns = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
     return Cost(products=2.0 * columns * entries, entries=entries)

@@ -291,7 +291,7 @@ def compare(
     if not is_count(random_state, 0):
         raise ValueError(f"random_state must be a non-negative integer, got {random_state!r}")
     budget_in_bytes(max_memory)  # raises a ValueError if max_memory is invalid
-    on_vectors = kernel is None or as_kernel(kernel).on_vectors
+    on_vectors = kernel is None or as_kernel(kernel).domain.on_vectors
     if on_vectors:
         reject_structured(X, "compare(kernel=None)")
         options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "estimator": "compare"}

@@ -630,7 +630,7 @@ class KernelPCA(
         scores = self.transform(X)
         scores = getattr(scores, "to_numpy", lambda: scores)()  # a table if `set_output` was called
         X = self._check_points(X, reset=False)
-        if self._expects_matrix(X) and not self.kernel_.discrete:
+        if self._expects_matrix(X) and not self.kernel_.domain.discrete:
             options = {"start": X, **options}
         if method is not None:
             return self._cast(self.preimage(scores, method, **options).points)

@@ -54,7 +54,7 @@ class SecondView(NamedKernelEstimator):
     def columns(self, y: Any) -> Any:
         """Return a one-dimensional numeric y as a column if the kernel is defined on vectors."""
         if isinstance(y, Blocks) or (
-            isinstance(self.kernel, Kernel) and not self.kernel.on_vectors
+            isinstance(self.kernel, Kernel) and not self.kernel.domain.on_vectors
         ):
             return y
         try:

@@ -74,7 +74,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
         sample = self._sample(X, copy=False).subsample
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         points = sample.points
-        if not all_points and self.kernel_.on_vectors:
+        if not all_points and self.kernel_.domain.on_vectors:
             points = points[:1]  # for kernels on vectors, one point determines all features
         phi, self._frame = finite_features(self.kernel_, points, None, self.max_memory)
         self._n_features_out = int(phi.shape[1])

@@ -133,7 +133,7 @@ def search_kernels(
             f"y must be numeric, because the search fits Gaussian processes; got dtype {y.dtype}"
         )
     y = y.astype(float)
-    on_vectors = base is None or all(k.on_vectors for k in base)
+    on_vectors = base is None or all(k.domain.on_vectors for k in base)
     X = as_vectors(X, "X") if on_vectors else X
     n = length(X)
     if y.shape != (n,) or not np.all(np.isfinite(y)):

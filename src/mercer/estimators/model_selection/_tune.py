@@ -309,7 +309,7 @@ class _TuningProblem:
             self.Y = (self.Y - mean) / std
         self.mean_diagonal = float(np.mean(kernel.diag(self.X))) or 1.0
         # alpha is tuned unless the kernel contains a noise term.
-        self.tunes_alpha = not kernel.distinguishes_observations
+        self.tunes_alpha = not kernel.domain.distinguishes_observations
         if not kernel.theta.size and not (self.tunes_alpha and isinstance(model, _WITH_RIDGE)):
             raise ValueError(
                 f"{kernel} has no free parameters, and {type(model).__name__} has no "

@@ -208,7 +208,7 @@ class PairExpansion(Expansion):
             return np.asarray(X @ (points.T @ self.coefficients))
         if length(X) * len(dual) <= _MAX_STORED_ENTRIES:
             dense = isinstance(X, np.ndarray) and isinstance(points, np.ndarray) and len(dual)
-            if dense and kernel.on_vectors:
+            if dense and kernel.domain.on_vectors:
                 owner = self if self.owner is None else self.owner
                 K = cross_kernel_cached(owner, kernel, X, points)
             else:

@@ -145,9 +145,9 @@ def _check_options(coefficients: np.ndarray, method: str, options: PreImageOptio
 
 
 def _are_vectors(kernel: Kernel, points: Points) -> bool:
-    if kernel.discrete:
+    if kernel.domain.discrete:
         return False
-    if sp.issparse(points) or kernel.on_vectors:
+    if sp.issparse(points) or kernel.domain.on_vectors:
         return True
     return isinstance(points, np.ndarray) and points.ndim == 2 and points.dtype.kind in "biuf"
 
@@ -250,7 +250,7 @@ def preimage(
 def local_preimage_method(kernel: Kernel) -> str:
     """Return the name of a method that improves a given start, or "auto" if there is none."""
     core, _, _ = core_of(kernel)
-    if isinstance(core, (Linear, Bilinear)) or not core.on_vectors:
+    if isinstance(core, (Linear, Bilinear)) or not core.domain.on_vectors:
         return "auto"  # such a kernel has a closed form, or needs a local search
     if isinstance(core, (Radial, DotProduct)):
         return "fixed_point"

@@ -89,7 +89,10 @@ class PreImageTarget:
     @cached_property
     def candidate_values(self) -> np.ndarray:
         """The values of Psi_c at the candidates, shape (q, n_candidates)."""
-        if same_points(self.candidates, self.points) and not self.core.distinguishes_observations:
+        if (
+            same_points(self.candidates, self.points)
+            and not self.core.domain.distinguishes_observations
+        ):
             return self.values
         # a new object, so that `White` treats the candidates as new observations
         candidates = take(self.candidates, slice(None))

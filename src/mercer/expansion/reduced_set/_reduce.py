@@ -247,7 +247,7 @@ def reduce(
     """
     request.check(kernel, A)
     n, method = len(A), request.method
-    if kernel.on_vectors:
+    if kernel.domain.on_vectors:
         X = as_vectors(X, "compress")
     reason = _why_not_movable(X)
     if method in ("kmeans", "construct") and reason:

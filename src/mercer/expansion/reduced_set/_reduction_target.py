@@ -98,7 +98,7 @@ class TargetFunctions:
             raise not_finite_error(kernel)
         squares = np.einsum("ic,ic->c", A, values)
         _check_squared_norms(squares, size, kernel)
-        if kernel.distinguishes_observations:
+        if kernel.domain.distinguishes_observations:
             values = np.asarray(tiled_gram(kernel, X, take(X, slice(None))) @ A)
         return cls(kernel, X, A, values, np.maximum(squares, 0.0), size, max_memory)
 

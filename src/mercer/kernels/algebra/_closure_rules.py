@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import numbers
 from abc import abstractmethod
-from collections.abc import Callable as Function
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,14 +17,22 @@ import numpy as np
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
-from .._dataclass import FormattedExpression, format_call, format_expression, format_operand
-from .._jacobian import (
+from .._dataclass import (
+    FieldWriter,
+    FormattedExpression,
+    format_call,
+    format_expression,
+    format_operand,
+)
+from .._evaluation import (
     KernelLinearisation,
+    ParameterGradients,
+    Prepared,
     ScaleLinearisation,
     SumLinearisation,
     linearisation,
 )
-from .._prepared import Prepared
+from .._parameter_checks import nonnegative
 from .._properties import (
     POWER,
     PRODUCT,
@@ -40,8 +47,7 @@ from .._properties import (
 )
 from ..vectors._constant import Constant
 from ..vectors._dot_product import integer_power
-from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import check_positive
+from ..vectors._radial_kernels import RBF
 from ._input_maps import Select
 from ._wrappers import Wrapper, format_wrapper
 
@@ -51,7 +57,7 @@ _KINDS = {"vectors": "vectors", "nonnegative": "vectors", "graphs": "graphs"}
 _KINDS |= {"strings": "strings", "texts": "strings", "collections": "sets of points"}
 
 
-def add(*operands: Any) -> Kernel:
+def add(*operands: Kernel | float) -> Kernel:
     """Return the sum of kernels and numbers; a number becomes a `Constant` kernel."""
     terms: list[Kernel] = []
     for term in operands:
@@ -66,14 +72,14 @@ def add(*operands: Any) -> Kernel:
     return Sum(tuple(terms))
 
 
-def multiply(*operands: Any) -> Kernel:
+def multiply(*operands: Kernel | float) -> Kernel:
     """Return the product of kernels and numbers, from left to right; a number becomes a `Scale`."""
     factors: list[Any] = []  # the operands so far that are not yet multiplied
     for operand in operands:
         if not isinstance(operand, (Kernel, numbers.Real)):
             return NotImplemented
         if factors and (isinstance(operand, numbers.Real) or isinstance(factors[0], numbers.Real)):
-            scaled = [_product(factors), operand]
+            scaled: list[Any] = [_product(factors), operand]
             scaled.sort(key=lambda each: isinstance(each, numbers.Real))  # put the kernel first
             factors = [Scale(scaled[0], float(scaled[1]))]
         else:
@@ -81,7 +87,7 @@ def multiply(*operands: Any) -> Kernel:
     return _product(factors)
 
 
-def _product(kernels: list[Any]) -> Any:
+def _product(kernels: list[Any]) -> Kernel:
     """Return the flat `Product` of several kernels, or a single kernel unchanged."""
     if len(kernels) == 1:
         return kernels[0]
@@ -89,12 +95,12 @@ def _product(kernels: list[Any]) -> Any:
     return Product(tuple(itertools.chain(*parts)))
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: object) -> bool:
     """Return True if `value` is a number that float() converts without rounding."""
     return isinstance(value, (int, float, np.number)) and bool(float(value) == value)
 
 
-def _format_term(term: Kernel, as_number: bool, write: Function[[Any], str]) -> str:
+def _format_term(term: Kernel, as_number: bool, write: FieldWriter) -> str:
     """Format a term of a sum; with `as_number`, a `Constant` is written as a plain number."""
     if as_number and isinstance(term, Constant) and _is_float(term.value):
         return write(term.value)
@@ -189,7 +195,7 @@ class Sum(Combination):
 
     _combine: ClassVar[np.ufunc] = np.add
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {path: child.pullback(X, Z, W) for path, child in self._children()}
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
@@ -200,7 +206,7 @@ linearisation.register(Sum, SumLinearisation)
 
 
 @format_expression.register
-def _(value: Sum, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: Sum, write: FieldWriter) -> FormattedExpression:
     if len(value.terms) == 1 or any(isinstance(term, Sum) for term in value.terms):
         return format_call(value, write)  # the operator + would flatten a nested sum
     # Python would evaluate the leading numbers of "1 + 2 + k" to 3.  Therefore the first two
@@ -267,7 +273,7 @@ class Product(Combination):
         inverse = sum(scale.astype(float) ** -2.0 for scale in scales)
         return RBF(length_scale=np.asarray(inverse) ** -0.5)
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         pairs = zip(self._children(), self._others(X, Z), strict=True)
         return {path: child.pullback(X, Z, W * rest) for (path, child), rest in pairs}
 
@@ -283,7 +289,7 @@ class Product(Combination):
 
 
 @format_expression.register
-def _(value: Product, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: Product, write: FieldWriter) -> FormattedExpression:
     if len(value.factors) == 1 or any(isinstance(factor, Product) for factor in value.factors):
         return format_call(value, write)  # the operator * would flatten a nested product
     first, *others = (format_operand(factor, write) for factor in value.factors)
@@ -301,7 +307,7 @@ class _ScalarFunction(Wrapper):
         """Overwrite an array of values of k_1 with g(k_1), and return it."""
 
     @abstractmethod
-    def _slope(self, X: Points, Z: Points) -> Any:
+    def _slope(self, X: Points, Z: Points) -> np.ndarray | float:
         """Return g'(k_1(x_i, z_j)), a number or an array of shape (n, m)."""
 
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
@@ -311,7 +317,7 @@ class _ScalarFunction(Wrapper):
     def _diag(self, X: Points) -> np.ndarray:
         return self._apply(np.array(self.kernel.diag(X)))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"kernel": self.kernel.pullback(X, Z, W * self._slope(X, Z))}
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
@@ -346,7 +352,7 @@ class Scale(_ScalarFunction):
                 f"Scale: factor must be >= 0, got {self.factor!r}; with a negative factor, the "
                 f"kernel is not positive semidefinite"
             )
-        check_positive("Scale", "factor", self.factor, zero=True)
+        nonnegative("Scale", "factor", self.factor)
 
     def _properties(self, *inner: Properties) -> Properties:
         if self.factor == 0:
@@ -365,7 +371,7 @@ class Scale(_ScalarFunction):
             diagonal_bound=float(self.factor * inner[0].diagonal_bound),
         )
 
-    def features(self, X: Points, like: Any = None) -> Any:
+    def features(self, X: Points, like: Points = None) -> Points:
         """Return sqrt(factor) * phi_1(X), one row per point, if k_1 has a method `features`.
 
         The columns are the features that occur in the points `like`, or in X by default.
@@ -378,7 +384,7 @@ class Scale(_ScalarFunction):
     def _slope(self, X: Points, Z: Points) -> float:
         return self.factor
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         block = self.kernel.linearise(X, Z)
         return {"kernel": self.factor * block.pullback(W), "factor": self.factor * block.total(W)}
 
@@ -389,7 +395,7 @@ def _(kernel: Scale, X: Points, Z: Points) -> KernelLinearisation:
 
 
 @format_expression.register
-def _(value: Scale, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: Scale, write: FieldWriter) -> FormattedExpression:
     if not _is_float(value.factor):
         return format_wrapper(value, write)
     return FormattedExpression(
@@ -454,7 +460,7 @@ class Power(_ScalarFunction):
 
 
 @format_expression.register
-def _(value: Power, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: Power, write: FieldWriter) -> FormattedExpression:
     return FormattedExpression(
         f"{format_operand(value.kernel, write).inside(3)}**{write(value.exponent)}", 2
     )
@@ -484,14 +490,12 @@ class Exp(_ScalarFunction):
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
-        return Properties.of(
-            inner,
+        return k.derived(
             f"exp, a {SERIES}" if k.order == 0 else SCHOENBERG,
             0 if k.order in (0, 1) else None,
-            strict=k.strict,
             nonnegative=True,
+            unit_diagonal=False,
             infinitely_divisible=k.order in (0, 1),  # exp(p k_1) is a kernel for every p > 0
-            stationary=k.stationary,
             diagonal_bound=float(np.exp(k.diagonal_bound)),
         )
 
@@ -508,14 +512,10 @@ def power_properties(k: Properties, p: float) -> Properties:
     k^p is a Mercer kernel if p is a positive integer, or if k is infinitely divisible and p > 0.
     """
     is_integer = p.is_integer() and p > 0
-    return Properties.of(
-        (k,),
+    return k.derived(
         POWER if is_integer else "real power of an infinitely divisible kernel",
         0 if k.order == 0 and p > 0 and (is_integer or k.infinitely_divisible) else None,
         strict=k.strict and is_integer,
         nonnegative=k.nonnegative or p % 2 == 0,
-        unit_diagonal=k.unit_diagonal,
-        infinitely_divisible=k.infinitely_divisible,
-        stationary=k.stationary,
         diagonal_bound=float(np.power(k.diagonal_bound, p)) if p > 0 else np.inf,
     )

@@ -19,11 +19,13 @@ import scipy.sparse as sp
 from ..._core import Points, as_vectors, get_column, is_count, is_table, length
 from .._base import Kernel, node, parameter
 from .._dataclass import callable_name
-from .._prepared import Prepared
+from .._evaluation import ParameterGradients, Prepared
+from .._parameter_checks import positive
 from .._properties import MAP, Domain, Properties
 from ..features._feature_kernels import function_pullback
-from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import VectorKernel, check_positive, check_scale, scalar_or_per_column
+from ..vectors._bandwidth_rules import scales_or_rule
+from ..vectors._radial_kernels import RBF
+from ..vectors._vector_kernel import VectorKernel, scalar_or_per_column
 from ._wrappers import Wrapper
 
 
@@ -32,30 +34,19 @@ class TransformedPoints(Wrapper):
     """Base class of the kernels k(x, z) = k_1(phi(x), phi(z))."""
 
     _is_linear: ClassVar[bool] = True  # whether phi is a linear function plus a constant
+    # Whether phi is injective and phi(x) has as many columns as x.
+    _injective: ClassVar[bool] = False
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
         order = k.order if k.order in (0, 1) or self._is_linear else None
         if not self._injective and not k.proves(order or 0, self._max_columns):
             order = None  # phi(x) may have more columns than the proof for k_1 allows
-        return Properties.of(
-            inner,
-            MAP,
-            order,
-            strict=k.strict and self._injective,
-            nonnegative=k.nonnegative,
-            unit_diagonal=k.unit_diagonal,
-            infinitely_divisible=k.infinitely_divisible,
-            stationary=k.stationary and self._is_linear,
-            columns=k.columns if self._injective else None,
-            diagonal_bound=k.diagonal_bound,
-            against=k.against if self._injective else None,
-        )
-
-    @property
-    def _injective(self) -> bool:
-        """Whether phi is injective and phi(x) has as many columns as x."""
-        return False
+        stationary = k.stationary and self._is_linear
+        if self._injective:
+            return k.derived(MAP, order, stationary=stationary)
+        unknown = {"strict": False, "columns": None, "against": None}
+        return k.derived(MAP, order, stationary=stationary, **unknown)
 
     @property
     def _max_columns(self) -> float:
@@ -63,10 +54,10 @@ class TransformedPoints(Wrapper):
         return np.inf
 
     @abstractmethod
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         """Return the points phi(X)."""
 
-    def _inner_points(self, X: Points) -> tuple[Any, None]:
+    def _inner_points(self, X: Points) -> tuple[Points, None]:
         return self._transform(X), None
 
     @abstractmethod
@@ -125,7 +116,7 @@ class Select(TransformedPoints):
     def _max_columns(self) -> float:
         return np.inf if isinstance(self.columns, slice) else float(np.size(self.columns))
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         X = X if hasattr(X, "shape") else as_vectors(X, "Select")
         X = X.tocsr() if sp.issparse(X) else X
         indices = self._column_indices(X)
@@ -203,6 +194,8 @@ class Stretch(TransformedPoints):
 
     length_scale: Any = parameter(1.0)
 
+    _injective: ClassVar[bool] = True
+
     def _domain(self, *inner: Domain) -> Domain:
         return replace(inner[0], on_vectors=True)
 
@@ -211,13 +204,9 @@ class Stretch(TransformedPoints):
             raise TypeError(
                 f"Stretch: length_scale must be positive numbers, got {self.length_scale!r}"
             )
-        check_scale("Stretch", "length_scale", self.length_scale, vector=True)
+        scales_or_rule("Stretch", "length_scale", self.length_scale)
 
-    @property
-    def _injective(self) -> bool:
-        return True
-
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         X = as_vectors(X, "Stretch")
         scale = scalar_or_per_column("Stretch", self.length_scale, X.shape[1])
         if sp.issparse(X):
@@ -227,7 +216,7 @@ class Stretch(TransformedPoints):
     def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return G / scalar_or_per_column("Stretch", self.length_scale, G.shape[1])
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         # With y = x / l and w = z / l, the derivative of k_1(y, w) with respect to log l is
         # -(y . dk_1/dy + w . dk_1/dw), and by symmetry dk_1/dw is dk_1/dy at (w, y).
         Y, V = self._both(X, Z)
@@ -267,6 +256,8 @@ class Shift(TransformedPoints):
 
     offset: Any = 0.0
 
+    _injective: ClassVar[bool] = True
+
     def _domain(self, *inner: Domain) -> Domain:
         return replace(inner[0], on_vectors=True)
 
@@ -282,10 +273,6 @@ class Shift(TransformedPoints):
         if offset.ndim:
             object.__setattr__(self, "offset", tuple(offset.tolist()))
 
-    @property
-    def _injective(self) -> bool:
-        return True
-
     def _properties(self, *inner: Properties) -> Properties:
         known = super()._properties(*inner)
         if known.against is None:
@@ -294,7 +281,7 @@ class Shift(TransformedPoints):
         points = np.pad(known.against, ((0, 0), (0, missing)))
         return replace(known, against=points + np.asarray(self.offset))
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         X = as_vectors(X, "Shift")
         X = X.toarray() if sp.issparse(X) else X
         return (X - self._per_column(X.shape[1])).astype(X.dtype, copy=False)
@@ -302,7 +289,7 @@ class Shift(TransformedPoints):
     def _vjp(self, X: Points, G: np.ndarray) -> np.ndarray:
         return G
 
-    def _per_column(self, columns: int) -> Any:
+    def _per_column(self, columns: int) -> float | np.ndarray:
         return scalar_or_per_column("Shift", self.offset, columns, "offsets")
 
 
@@ -342,7 +329,7 @@ class Map(TransformedPoints):
         if not callable(self.function):
             raise TypeError(f"Map needs a function of the points, got {self.function!r}")
 
-    def _transform(self, X: Points) -> Any:
+    def _transform(self, X: Points) -> Points:
         points = self.function(X)
         if length(points) != length(X):
             raise ValueError(
@@ -387,17 +374,11 @@ class Periodic(VectorKernel):
     array([[0.1353, 1.    ]])
     """
 
-    period: float = parameter(1.0)
-    length_scale: float = parameter(1.0)
+    period: float = parameter(1.0, positive)
+    length_scale: float = parameter(1.0, positive)
 
     def _properties(self, *inner: Properties) -> Properties:
-        rule = f"{MAP}, an RBF of points on circles"
-        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-        return Properties(rule, 0, stationary=True, **known)
-
-    def _check(self) -> None:
-        check_positive("Periodic", "period", self.period)
-        check_positive("Periodic", "length_scale", self.length_scale)
+        return Properties.exponential(f"{MAP}, an RBF of points on circles", stationary=True)
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         frame = like.children[0] if like is not None else None
@@ -412,7 +393,7 @@ class Periodic(VectorKernel):
     def _diag(self, X: Points) -> np.ndarray:
         return self._rbf().diag(self._on_circles(self._vectors(X)))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         # The derivative of the angle u = 2 pi x / period with respect to log period is -u; this
         # holds for both arguments of k.
         (A, B), (C, D) = self._operands(X, Z), self._both(X, Z)
@@ -446,7 +427,7 @@ class Periodic(VectorKernel):
         return (2.0 * np.pi / self.period) * (C[:, :d] * G[:, d:] - C[:, d:] * G[:, :d])
 
 
-def _is_column_index(value: Any) -> bool:
+def _is_column_index(value: object) -> bool:
     """Whether `value` is an integer, positive or negative."""
     return is_count(value, -math.inf)
 
@@ -464,6 +445,6 @@ def _both_gradients(
     return left, kernel.input_gradient(Z, X, W.T)
 
 
-def _column_sums(Y: Any, G: np.ndarray) -> np.ndarray:
+def _column_sums(Y: Points, G: np.ndarray) -> np.ndarray:
     """Return sum_i Y_ic G_ic for every column c of the matrices Y and G."""
     return np.asarray((Y.multiply(G) if sp.issparse(Y) else Y * G).sum(axis=0)).ravel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable as Function
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -13,10 +13,15 @@ import scipy.sparse as sp
 
 from ..._core import Points, length
 from .._base import Kernel, node
-from .._dataclass import FormattedExpression, format_brief, format_expression, format_operand
-from .._jacobian import KernelLinearisation, linearisation
+from .._dataclass import (
+    FieldWriter,
+    FormattedExpression,
+    format_brief,
+    format_expression,
+    format_operand,
+)
+from .._evaluation import KernelLinearisation, ParameterGradients, Prepared, linearisation
 from .._parameter_tree import child
-from .._prepared import Prepared
 from .._properties import NORMALISED, SAME, Domain, Properties
 
 _MAX_BLOCK_VALUES = 1 << 21  # largest number of values of k_1 per block (16 MB)
@@ -61,19 +66,19 @@ class Wrapper(Kernel):
     def _diag(self, X: Points) -> np.ndarray:
         return self.kernel.diag(self._inner_points(X)[0])
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"kernel": self.kernel.pullback(*self._both(X, Z), W)}
 
     def _input_gradient(self, X: Points, Z: Points, W: np.ndarray) -> np.ndarray:
         return self.kernel.input_gradient(*self._both(X, Z), W)
 
-    def _both(self, X: Points, Z: Points) -> tuple[Any, Any]:
+    def _both(self, X: Points, Z: Points) -> tuple[Points, Points]:
         """Return the points at which k_1 is evaluated, for X and for Z (None if Z is None)."""
         return self._inner_points(X)[0], None if Z is None else self._inner_points(Z)[0]
 
 
 @format_expression.register
-def format_wrapper(value: Wrapper, write: Function[[Any], str]) -> FormattedExpression:
+def format_wrapper(value: Wrapper, write: FieldWriter) -> FormattedExpression:
     """Return the expression in the form Name(k_1, option=value, ...)."""
     (_, kernel), *options = value._items()
     arguments = [write(kernel), *(f"{name}={write(field)}" for name, field in options)]
@@ -89,7 +94,7 @@ class SameValues(Wrapper):
 
 
 @format_expression.register
-def _(value: SameValues, write: Function[[Any], str]) -> FormattedExpression:
+def _(value: SameValues, write: FieldWriter) -> FormattedExpression:
     if write is format_brief:
         return format_operand(value.kernel, write)
     return format_wrapper(value, write)
@@ -179,24 +184,16 @@ class Normalized(Wrapper):
 
     def _properties(self, *inner: Properties) -> Properties:
         (k,) = inner
-        return Properties.of(
-            inner,
-            NORMALISED,
-            0 if k.order == 0 else None,
-            strict=k.strict,
-            nonnegative=k.nonnegative,
-            # Where k_1(x, x) = 0, the normalised kernel is also 0, not 1.
-            unit_diagonal=k.strict or k.unit_diagonal,
-            infinitely_divisible=k.infinitely_divisible,
-            stationary=k.stationary,
-            diagonal_bound=1.0,
-        )
+        # Where k_1(x, x) = 0, the normalised kernel is also 0, not 1.
+        unit_diagonal = k.strict or k.unit_diagonal
+        order = 0 if k.order == 0 else None
+        return k.derived(NORMALISED, order, unit_diagonal=unit_diagonal, diagonal_bound=1.0)
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         child = self.kernel._prepare(X, like.children[0] if like is not None else None)
         return Prepared.from_children(child, arrays=(self._inverse_norms(X).astype(child.dtype),))
 
-    def features(self, X: Points, like: Any = None) -> Any:
+    def features(self, X: Points, like: Points = None) -> Points:
         """Return the features phi_1(x) / |phi_1(x)|, if k_1 has explicit features phi_1.
 
         Parameters
@@ -241,7 +238,7 @@ class Normalized(Wrapper):
     # Derivatives of the normalised kernel k~, with n(x) = k_1(x, x):
     #     dk~(x, z) = dk_1(x, z) / sqrt(n(x) n(z)) - k~(x, z) / 2 (dn(x) / n(x) + dn(z) / n(z))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         direct, rows, columns = self._weights(X, Z, W)
         gradient = self.kernel.pullback(X, Z, direct)
         gradient -= self.kernel._diag_pullback(X, rows)
@@ -344,7 +341,7 @@ class MeanOf(Wrapper):
                     f"MeanOf: point {index} is {x!r}, not a set of instances; pass arrays of shape "
                     f"(m, d), or lists of points that {type(self.kernel).__name__} accepts"
                 )
-            if not self.kernel.on_vectors or not length(x):
+            if not self.kernel.domain.on_vectors or not length(x):
                 continue
             shape = np.shape(x)
             if len(shape) != 2 or width not in (None, shape[1]):
@@ -363,7 +360,7 @@ class MeanOf(Wrapper):
             self._tile(row, row, out[i : i + 1, None])
         return out
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         A = _averaging_matrix(X)
         B = A if Z is None else _averaging_matrix(Z)
         return super()._pullback(X, Z, np.asarray(A.T @ W @ B))
@@ -372,14 +369,14 @@ class MeanOf(Wrapper):
         # This raises an error, because a set is not a vector.
         return Kernel._input_gradient(self, X, Z, W)
 
-    def _inner_points(self, X: Points) -> tuple[Any, np.ndarray]:
+    def _inner_points(self, X: Points) -> tuple[Points, np.ndarray]:
         return self._instances(X), np.repeat(np.arange(length(X)), [length(x) for x in X])
 
-    def _instances(self, X: Points) -> Any:
+    def _instances(self, X: Points) -> Points:
         """Return the instances of all sets in one collection."""
         if any(sp.issparse(x) for x in X):
             return sp.vstack([sp.csr_array(x) for x in X], format="csr")
-        if self.kernel.on_vectors or all(isinstance(x, np.ndarray) for x in X):
+        if self.kernel.domain.on_vectors or all(isinstance(x, np.ndarray) for x in X):
             return np.concatenate([np.asarray(x) for x in X if len(x)])
         return list(chain.from_iterable(X))
 
@@ -398,7 +395,7 @@ def _restrict_to_members(averages: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((averages.data, np.arange(nnz), averages.indptr), shape=(n, nnz))
 
 
-def _batches(averages: sp.csr_array) -> Any:
+def _batches(averages: sp.csr_array) -> Iterator[tuple[slice, sp.csr_array]]:
     """Yield (rows, averaging matrix) for batches of consecutive sets.
 
     A batch contains at most sqrt(_MAX_BLOCK_VALUES) instances, unless it is a single larger set.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import singledispatch
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,19 +22,22 @@ from ..._core import MemoryLimit, Points, as_vectors, check_budget, length, slic
 from .._base import Kernel
 from .._sparse_features import Explicit
 from ..algebra._closure_rules import Power, Product, Scale, Sum
-from ..algebra._input_maps import Map, Select, Shift, Stretch
-from ..algebra._wrappers import Bounded, Fixed, Normalized
+from ..algebra._input_maps import TransformedPoints
+from ..algebra._wrappers import Normalized, SameValues
 from ..sets._ranking_kernels import Kendall
 from ..vectors._constant import Constant
 from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial
-from ._feature_kernels import Features, PolynomialBasis, RankOne
+from ._feature_kernels import FeatureFunctionKernel, PolynomialBasis
+
+Frame: TypeAlias = Any  # describes the columns of phi, so that other points have the same ones
+Phi: TypeAlias = tuple[Points, Frame]  # the features, and the description of their columns
 
 _ROWS_PER_BLOCK = 1024  # points whose features are computed at a time, to limit temporary memory
 
 
 def finite_features(
-    kernel: Kernel, X: Points, frame: Any = None, max_memory: MemoryLimit = None
-) -> tuple[Any, Any]:
+    kernel: Kernel, X: Points, frame: Frame = None, max_memory: MemoryLimit = None
+) -> Phi:
     """Return the exact features phi(X) of a kernel with finitely many features.
 
     Parameters
@@ -70,7 +73,7 @@ def finite_features(
     np.float64(2.0)
     """
     kernel._require_resolved()
-    if not (kernel.on_vectors and isinstance(X, np.ndarray)):
+    if not (kernel.domain.on_vectors and isinstance(X, np.ndarray)):
         return _phi(kernel, X, frame, max_memory)
     # For vectors the columns do not depend on the points, so phi is computed in blocks of rows.
     phi, frame = _phi(kernel, X[:_ROWS_PER_BLOCK], frame, max_memory)
@@ -85,7 +88,7 @@ def finite_features(
 
 
 @singledispatch
-def _phi(kernel: Kernel, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _phi(kernel: Kernel, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     """Return phi(X) and a description of its columns; implemented for each class of kernels."""
     raise TypeError(
         f"{type(kernel).__name__} has no finite features: it is not known to be a finite sum of "
@@ -95,34 +98,34 @@ def _phi(kernel: Kernel, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Linear, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Linear, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return as_vectors(X, "Linear").copy(), None
 
 
 @_phi.register
-def _(kernel: Cosine, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Cosine, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return _phi(Normalized(Linear()), X, frame, budget)
 
 
 @_phi.register
-def _(kernel: Bilinear, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Bilinear, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     X = kernel._vectors(X)
     values, V = np.linalg.eigh(kernel.A)
     return np.asarray(X @ (V * np.sqrt(np.maximum(values, 0.0))).astype(X.dtype)), None
 
 
 @_phi.register
-def _(kernel: Kendall, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Kendall, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return kernel.features(X), None
 
 
 @_phi.register
-def _(kernel: Constant, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Constant, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return np.full((length(X), 1), np.sqrt(kernel.value)), None
 
 
 @_phi.register
-def _(kernel: Polynomial, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Polynomial, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     # Expand (c + sum_i g x_i z_i)^p by the multinomial theorem: a monomial x^k of degree |k| has
     # the weight p! / (k_1! ... k_d! (p - |k|)!) g^|k| c^(p - |k|).
     X = as_vectors(X, "Polynomial")
@@ -145,17 +148,12 @@ def _(kernel: Polynomial, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]
 
 
 @_phi.register
-def _(kernel: Features, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: FeatureFunctionKernel, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return kernel._features(X), None
 
 
 @_phi.register
-def _(kernel: RankOne, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
-    return kernel._features(X), None
-
-
-@_phi.register
-def _(kernel: Explicit, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Explicit, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     columns, kind = (None, "") if frame is None else frame
     terms = kernel._terms_like(X, kind)
     phi, columns = terms.matrix(columns)
@@ -163,34 +161,30 @@ def _(kernel: Explicit, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Scale, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Scale, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     phi, frame = _phi(kernel.kernel, X, frame, budget)
     return phi * np.sqrt(kernel.factor), frame
 
 
 @_phi.register
-def _(kernel: Normalized, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Normalized, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     phi, frame = _phi(kernel.kernel, X, frame, budget)
     norms = kernel._inverse_norms(X).astype(phi.dtype, copy=False)
     return (sp.diags_array(norms) @ phi if sp.issparse(phi) else norms[:, None] * phi), frame
 
 
-@_phi.register(Fixed)
-@_phi.register(Bounded)
-def _of_child(kernel: Any, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+@_phi.register
+def _(kernel: SameValues, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return _phi(kernel.kernel, X, frame, budget)
 
 
-@_phi.register(Select)
-@_phi.register(Shift)
-@_phi.register(Stretch)
-@_phi.register(Map)
-def _of_mapped_points(kernel: Any, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+@_phi.register
+def _(kernel: TransformedPoints, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     return _phi(kernel.kernel, kernel._transform(X), frame, budget)
 
 
 @_phi.register
-def _(kernel: Sum, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Sum, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     parts, frames = _features_of_each(kernel.terms, X, frame, budget)
     if any(map(sp.issparse, parts)):
         return sp.hstack([sp.csr_array(part) for part in parts], format="csr"), frames
@@ -198,13 +192,13 @@ def _(kernel: Sum, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 @_phi.register
-def _(kernel: Product, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Product, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     parts, frames = _features_of_each(kernel.factors, X, frame, budget)
     return _products(parts, budget), frames
 
 
 @_phi.register
-def _(kernel: Power, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
+def _(kernel: Power, X: Points, frame: Frame, budget: MemoryLimit) -> Phi:
     if kernel.exponent != int(kernel.exponent):
         raise TypeError(f"{kernel} has no finite features: its exponent is not an integer")
     phi, frame = _phi(kernel.kernel, X, frame, budget)
@@ -212,15 +206,15 @@ def _(kernel: Power, X: Points, frame: Any, budget: Any) -> tuple[Any, Any]:
 
 
 def _features_of_each(
-    kernels: Any, X: Points, frame: Any, budget: Any
-) -> tuple[list[Any], tuple[Any, ...]]:
+    kernels: tuple[Kernel, ...], X: Points, frame: Frame, budget: MemoryLimit
+) -> tuple[list[Points], tuple[Frame, ...]]:
     """Return the features of each kernel, and the descriptions (frames) of their columns."""
     frames = [None] * len(kernels) if frame is None else frame
     pairs = [_phi(k, X, f, budget) for k, f in zip(kernels, frames, strict=True)]
     return [phi for phi, _ in pairs], tuple(frame for _, frame in pairs)
 
 
-def _products(parts: list[Any], budget: Any) -> Any:
+def _products(parts: list[Points], budget: MemoryLimit) -> Points:
     """Return all products of one feature from each array of `parts`, for each point."""
     total = parts[0]
     for part in parts[1:]:

@@ -15,14 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, gammainc, gammaln, xlogy
 
-from ..._core import NotDifferentiableError, Points, as_vectors, length
-from .._base import Kernel, node
+from ..._core import NotDifferentiableError, Points, as_vectors, is_count, length
+from .._base import Kernel, node, option
 from .._dataclass import Value, callable_name
-from .._prepared import Prepared
+from .._evaluation import Prepared
+from .._parameter_checks import nonnegative, positive, positive_integer, require
 from .._properties import FEATURES, RANK_ONE, Properties
 from ..vectors._dot_product import squared_norms
-from ..vectors._stationary import RBF
-from ..vectors._vector_kernel import check_positive, inner_products
+from ..vectors._radial_kernels import RBF
+from ..vectors._vector_kernel import inner_products
 
 
 def function_pullback(
@@ -43,7 +44,7 @@ def function_pullback(
 
 
 @node
-class _FeatureFunctionKernel(Kernel):
+class FeatureFunctionKernel(Kernel):
     """Base class of kernels k(x, z) = phi(x)^T phi(z) whose only field is a function for phi."""
 
     @property
@@ -62,7 +63,7 @@ class _FeatureFunctionKernel(Kernel):
     _rule: ClassVar[str] = FEATURES
 
     @abstractmethod
-    def _features(self, X: Points) -> Any:
+    def _features(self, X: Points) -> Points:
         """Return phi(X), shape (n, M)."""
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
@@ -88,7 +89,7 @@ class _FeatureFunctionKernel(Kernel):
 
 
 @node
-class Features(_FeatureFunctionKernel):
+class Features(FeatureFunctionKernel):
     """Kernel defined by basis functions phi_m.
 
         k(x, z) = phi(x)^T phi(z) = sum_m phi_m(x) phi_m(z)
@@ -109,7 +110,7 @@ class Features(_FeatureFunctionKernel):
 
     basis: Any = None
 
-    def _features(self, X: Points) -> Any:
+    def _features(self, X: Points) -> Points:
         phi, n = self.basis(X), length(X)
         phi = phi.tocsr() if sp.issparse(phi) else np.asarray(phi)
         if phi.ndim != 2 or phi.shape[0] != n:
@@ -127,7 +128,7 @@ class Features(_FeatureFunctionKernel):
 
 
 @node
-class RankOne(_FeatureFunctionKernel):
+class RankOne(FeatureFunctionKernel):
     """Kernel with a single feature, given by a real-valued function f.
 
         k(x, z) = f(x) f(z)
@@ -169,14 +170,14 @@ class _Basis(Value, ABC):
     """Base class of bases: functions that return features phi(X) and have derivatives."""
 
     @abstractmethod
-    def __call__(self, X: Points) -> Any:
+    def __call__(self, X: Points) -> Points:
         """Return phi(X), shape (n, M)."""
 
     @abstractmethod
     def pullback(self, X: Points, G: np.ndarray) -> np.ndarray:
         """Return sum_m G_im dphi_m(x_i) / dx_i, shape (n, d)."""
 
-    def _vectors(self, X: Points, like: np.ndarray | None = None, what: str = "") -> Any:
+    def _vectors(self, X: Points, like: np.ndarray | None = None, what: str = "") -> Points:
         """Return X as a matrix; raise an error if `like` has another number of columns.
 
         `what` describes `like` in the error message.
@@ -215,10 +216,9 @@ class GaussianBasis(_Basis):
     """
 
     centres: Any
-    width: float = 1.0
+    width: float = option(1.0, positive)
 
-    def __post_init__(self) -> None:
-        check_positive("GaussianBasis", "width", self.width)
+    def _check(self) -> None:
         if np.ndim(self.centres) not in (1, 2) or not np.size(self.centres):
             raise ValueError(
                 f"GaussianBasis: centres must have shape (M, d) or (M,), "
@@ -234,7 +234,7 @@ class GaussianBasis(_Basis):
     def _gaussian(self) -> RBF:
         return RBF(length_scale=float(self.width))
 
-    def _points_and_centres(self, X: Points) -> tuple[Any, np.ndarray]:
+    def _points_and_centres(self, X: Points) -> tuple[Points, np.ndarray]:
         C = np.asarray(self.centres, dtype=float)
         C = C.reshape(-1, 1) if C.ndim == 1 else C
         X = self._vectors(X, C, "centres")
@@ -265,10 +265,9 @@ class SigmoidBasis(_Basis):
     """
 
     centres: Any
-    width: float = 1.0
+    width: float = option(1.0, positive)
 
-    def __post_init__(self) -> None:
-        check_positive("SigmoidBasis", "width", self.width)
+    def _check(self) -> None:
         if np.ndim(self.centres) != 1 or not np.size(self.centres):
             raise ValueError(
                 f"SigmoidBasis: centres must have shape (M,), got {np.shape(self.centres)}"
@@ -311,13 +310,7 @@ class PolynomialBasis(_Basis):
     array([[1., 2., 3., 4., 6., 9.]])
     """
 
-    degree: int = 2
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.degree, (int, np.integer)) or self.degree < 0:
-            raise ValueError(
-                f"PolynomialBasis: degree must be a non-negative integer, got {self.degree!r}"
-            )
+    degree: int = option(2, require(lambda degree: is_count(degree, 0), "a non-negative integer"))
 
     def __call__(self, X: Points) -> np.ndarray:
         return self._evaluate(self._dense(X))[0]
@@ -372,10 +365,7 @@ class QuadraticMap(_Basis):
     array([[121.]])
     """
 
-    coef0: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_positive("QuadraticMap", "coef0", self.coef0, zero=True)
+    coef0: float = option(0.0, nonnegative)
 
     def __call__(self, X: Points) -> np.ndarray:
         X = self._dense(X)
@@ -430,15 +420,8 @@ class GaussianSeries(_Basis):
     array([[1.    , 0.1353]])
     """
 
-    length_scale: float = 1.0
-    n_terms: int = 40
-
-    def __post_init__(self) -> None:
-        check_positive("GaussianSeries", "length_scale", self.length_scale)
-        if not isinstance(self.n_terms, (int, np.integer)) or self.n_terms < 1:
-            raise ValueError(
-                f"GaussianSeries: n_terms must be a positive integer, got {self.n_terms!r}"
-            )
+    length_scale: float = option(1.0, positive)
+    n_terms: int = option(40, positive_integer)
 
     def __call__(self, X: Points) -> np.ndarray:
         X = self._one_column(X)

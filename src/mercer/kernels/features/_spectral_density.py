@@ -35,7 +35,7 @@ from ..algebra._wrappers import Bounded, Fixed, Normalized
 from ..vectors._constant import Constant
 from ..vectors._histogram import Laplacian
 from ..vectors._radial import Radial
-from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
+from ..vectors._radial_kernels import RBF, Cauchy, InverseMultiquadric, Matern, RationalQuadratic
 from ..vectors._vector_kernel import scalar_or_per_column
 
 QuantileFunction = Function[[np.ndarray], np.ndarray]
@@ -86,6 +86,11 @@ def _rule(kernel: Kernel, columns: int) -> list[SpectralTerm]:
     )
 
 
+def _one_term(normals: tuple[int, ...], uniforms: int, law: QuantileFunction) -> list[SpectralTerm]:
+    """Return the spectrum of a kernel with k(x, x) = 1 and a single distribution of frequencies."""
+    return [SpectralTerm(1.0, (FrequencyDistribution(normals, uniforms, law),))]
+
+
 # ---------------------------------------------------------------------- kernels
 
 
@@ -113,22 +118,14 @@ def _mixture(kernel: Radial, columns: int) -> list[SpectralTerm]:
         v = np.ones((len(U), 1)) if variance is None else variance(kernel, U)
         return np.minimum(v, _MAX_FREQUENCY**2) * inverse
 
-    return [
-        SpectralTerm(
-            1.0, (FrequencyDistribution(tuple(range(columns)), int(variance is not None), law),)
-        )
-    ]
+    return _one_term(tuple(range(columns)), int(variance is not None), law)
 
 
 @_rule.register
 def _laplacian(kernel: Laplacian, columns: int) -> list[SpectralTerm]:
     scale = kernel._scale(columns)
     # The frequencies of each column have a Cauchy distribution.
-    return [
-        SpectralTerm(
-            1.0, (FrequencyDistribution((), columns, lambda U: np.tan(np.pi * (U - 0.5)) / scale),)
-        )
-    ]
+    return _one_term((), columns, lambda U: np.tan(np.pi * (U - 0.5)) / scale)
 
 
 @_rule.register
@@ -146,11 +143,7 @@ def _periodic(kernel: Periodic, columns: int) -> list[SpectralTerm]:
         return np.searchsorted(cumulative, U * cumulative[-1]) - last
 
     base_frequency = 2.0 * np.pi / float(kernel.period)
-    return [
-        SpectralTerm(
-            1.0, (FrequencyDistribution((), columns, lambda U: base_frequency * multiples(U)),)
-        )
-    ]
+    return _one_term((), columns, lambda U: base_frequency * multiples(U))
 
 
 @_rule.register

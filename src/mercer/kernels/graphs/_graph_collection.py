@@ -7,27 +7,34 @@ vectorised pass over arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from ..._core import PointCollection, Points, single_column
+from .._dataclass import fields_equal
 from .._sparse_features import hash_codes
 from ._graph_conversion import (
     Entries,
+    FilePath,
+    GraphParts,
+    PerGraph,
     as_label_array,
     from_adjacency_matrices,
     from_edge_lists,
     from_networkx_graphs,
+    read_graphml,
+    read_tudataset,
 )
-from ._graph_files import read_graphml, read_tudataset
 
 _NODE_FIELDS = ("labels", "attributes")  # arrays with one row per node
 _ENTRY_FIELDS = ("edge_labels", "weights")  # arrays with one value per adjacency entry
+_STORED_FIELDS = ("offsets", "directed", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
 
 
 class Graphs(PointCollection):
@@ -82,10 +89,10 @@ class Graphs(PointCollection):
 
     def __init__(
         self,
-        sizes: Any,
+        sizes: ArrayLike,
         entries: Entries,
         labels: Any = None,
-        attributes: Any = None,
+        attributes: ArrayLike | None = None,
         *,
         directed: bool = False,
     ) -> None:
@@ -122,15 +129,15 @@ class Graphs(PointCollection):
         -------
         Graphs
         """
-        return cls._from_parts(from_networkx_graphs(graphs, labels, attributes))
+        return cls(**from_networkx_graphs(graphs, labels, attributes))
 
     @classmethod
     def from_adjacency(
         cls,
-        matrices: Sequence[Any],
+        matrices: Sequence[Points],
         *,
-        labels: Sequence[Any] | None = None,
-        attributes: Sequence[Any] | None = None,
+        labels: PerGraph = None,
+        attributes: PerGraph = None,
         directed: bool = False,
     ) -> Self:
         """Convert adjacency matrices.
@@ -150,7 +157,7 @@ class Graphs(PointCollection):
         -------
         Graphs
         """
-        return cls._from_parts(from_adjacency_matrices(matrices, labels, attributes, directed))
+        return cls(**from_adjacency_matrices(matrices, labels, attributes, directed))
 
     @classmethod
     def from_edges(
@@ -158,9 +165,9 @@ class Graphs(PointCollection):
         edges: Sequence[Any],
         *,
         sizes: Sequence[int] | None = None,
-        labels: Sequence[Any] | None = None,
-        edge_labels: Sequence[Any] | None = None,
-        attributes: Sequence[Any] | None = None,
+        labels: PerGraph = None,
+        edge_labels: PerGraph = None,
+        attributes: PerGraph = None,
         directed: bool = False,
     ) -> Self:
         """Convert lists of edges.
@@ -185,12 +192,15 @@ class Graphs(PointCollection):
         -------
         Graphs
         """
-        parts = from_edge_lists(edges, sizes, labels, edge_labels, attributes, directed)
-        return cls._from_parts(parts)
+        return cls(**from_edge_lists(edges, sizes, labels, edge_labels, attributes, directed))
 
     @classmethod
     def from_graphml(
-        cls, paths: Any, *, labels: str | None = "label", attributes: Any = None
+        cls,
+        paths: FilePath | Iterable[FilePath],
+        *,
+        labels: str | None = "label",
+        attributes: Any = None,
     ) -> Self:
         """Read one or more GraphML files, with networkx.
 
@@ -199,22 +209,16 @@ class Graphs(PointCollection):
         return cls.from_networkx(read_graphml(paths), labels=labels, attributes=attributes)
 
     @classmethod
-    def from_tudataset(cls, path: Any) -> tuple[Self, np.ndarray]:
+    def from_tudataset(cls, path: FilePath) -> tuple[Self, np.ndarray]:
         """Return the graphs and targets y of a TUDataset; see `mercer.datasets.read_tudataset`."""
         parts, y = read_tudataset(path)
-        return cls._from_parts(parts), y
+        return cls(**parts), y
 
     @classmethod
-    def _from_parts(cls, parts: dict[str, Any]) -> Self:
-        return cls(**parts)
-
-    @classmethod
-    def _from_arrays(cls, offsets: np.ndarray, directed: bool, **arrays: Any) -> Self:
-        """Create a collection from arrays that have already been checked."""
+    def _from_fields(cls, fields: GraphParts) -> Self:
+        """Create a collection from values of the stored fields that have already been checked."""
         self = cls.__new__(cls)
-        self.offsets, self.directed = offsets, directed
-        for name in ("indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS):
-            setattr(self, name, arrays[name])
+        self.__dict__.update({name: fields[name] for name in _STORED_FIELDS})
         return self
 
     # ------------------------------------------------------------------ sequence interface
@@ -243,15 +247,17 @@ class Graphs(PointCollection):
         entries = concatenated_ranges(self.indptr[nodes], self.degrees[nodes])
         offsets = np.concatenate([[0], np.cumsum(self.sizes[rows])])
         shift = np.repeat(offsets[:-1] - self.offsets[rows], self._n_entries(rows))
-        arrays = {
+        fields = {
+            "offsets": offsets,
+            "directed": self.directed,
             "indptr": np.concatenate([[0], np.cumsum(self.degrees[nodes])]),
             "indices": self.indices[entries] + shift,
         }
         for names, chosen in ((_NODE_FIELDS, nodes), (_ENTRY_FIELDS, entries)):
             for name in names:
                 values = getattr(self, name)
-                arrays[name] = None if values is None else values[chosen]
-        return self._from_arrays(offsets, self.directed, **arrays)
+                fields[name] = None if values is None else values[chosen]
+        return self._from_fields(fields)
 
     def _n_entries(self, rows: np.ndarray) -> np.ndarray:
         """Return the number of adjacency entries of each of these graphs."""
@@ -260,7 +266,7 @@ class Graphs(PointCollection):
     def __iter__(self) -> Iterator[Graph]:
         return (Graph(self, g) for g in range(len(self)))
 
-    def joined(self, others: Any) -> Self:
+    def joined(self, others: Points) -> Self:
         """Return these graphs followed by others."""
         return self._concatenated([self, as_graphs(others, "Graphs")])
 
@@ -285,27 +291,28 @@ class Graphs(PointCollection):
             ]
             return np.concatenate([np.zeros(first, dtype=np.int64), *pieces])
 
-        arrays: dict[str, Any] = {
+        fields: GraphParts = {
+            "offsets": shifted("offsets", node_shifts, 1),
+            "directed": parts[0].directed,
             "indptr": shifted("indptr", entry_shifts, 1),
             "indices": shifted("indices", node_shifts, 0),
         }
         for name in (*_NODE_FIELDS, *_ENTRY_FIELDS):
-            arrays[name] = _concatenate_field(name, parts)
-        return cls._from_arrays(shifted("offsets", node_shifts, 1), parts[0].directed, **arrays)
+            fields[name] = _concatenate_field(name, parts)
+        return cls._from_fields(fields)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graphs):
             return NotImplemented
-        names = ("offsets", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return self.directed == other.directed and all(
-            _equal(getattr(self, name), getattr(other, name)) for name in names
+        return all(
+            fields_equal(getattr(self, name), getattr(other, name)) for name in _STORED_FIELDS
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, Any]:
-        stored = ("offsets", "directed", "indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return {name: self.__dict__[name] for name in stored}  # exclude cached properties
+        # Exclude cached properties.
+        return {name: self.__dict__[name] for name in _STORED_FIELDS}
 
     def __repr__(self) -> str:
         names = (*_NODE_FIELDS, *_ENTRY_FIELDS)
@@ -360,18 +367,12 @@ class Graphs(PointCollection):
 
         For graphs without labels, `X.with_labels(X.degrees)` is a common choice.
         """
-        arrays = {name: getattr(self, name) for name in ("indptr", "indices", *_ENTRY_FIELDS)}
         labels = _check_node_labels(labels, self.offsets)
-        return self._from_arrays(
-            self.offsets, self.directed, labels=labels, attributes=self.attributes, **arrays
-        )
+        return self._from_fields(self.__getstate__() | {"labels": labels})
 
     def as_directed(self) -> Self:
         """Return the graphs as directed graphs: an undirected edge becomes two directed ones."""
-        names = ("indptr", "indices", *_NODE_FIELDS, *_ENTRY_FIELDS)
-        return self._from_arrays(
-            self.offsets, True, **{name: getattr(self, name) for name in names}
-        )
+        return self._from_fields(self.__getstate__() | {"directed": True})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -464,12 +465,9 @@ class Graph:
         """Return all data of the graph: direction, adjacency, labels, attributes, edge labels."""
         A, entries = self.adjacency, self._entries()
         edge_labels = self.collection.edge_labels
-        parts = (
-            self.labels,
-            self.attributes,
-            None if edge_labels is None else edge_labels[entries],
-        )
-        return (self.directed, A.indptr, A.indices, A.data, *parts)
+        of_entries = None if edge_labels is None else edge_labels[entries]
+        matrix = (A.indptr, A.indices, A.data)
+        return (self.directed, *matrix, self.labels, self.attributes, of_entries)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Graph):
@@ -549,10 +547,10 @@ def concatenated_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from mercer.kernels.graphs._graph_collection import concatenated_ranges
-    >>> concatenated_ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
-    array([ 5,  6,  9, 10, 11])
+        >>> import numpy as np
+        >>> from mercer.kernels.graphs._graph_collection import concatenated_ranges
+        >>> concatenated_ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
+        array([ 5,  6,  9, 10, 11])
     """
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(int(np.sum(counts)))
@@ -595,13 +593,6 @@ def _concatenate_field(name: str, parts: list) -> np.ndarray | None:
     return np.concatenate(values)
 
 
-def _equal(a: Any, b: Any) -> bool:
-    """Return True if two optional arrays are equal, or both None."""
-    if a is None or b is None:
-        return a is b
-    return bool(np.array_equal(a, b))
-
-
 def _node_position(node: int, offsets: np.ndarray) -> str:
     """Return the position of a node of the collection, such as "graph 3, node 5"."""
     graph = int(np.searchsorted(offsets, node, side="right")) - 1
@@ -627,7 +618,7 @@ def _check_node_labels(labels: Any, offsets: np.ndarray) -> np.ndarray | None:
     return values
 
 
-def _check_attributes(attributes: Any, offsets: np.ndarray) -> np.ndarray | None:
+def _check_attributes(attributes: ArrayLike | None, offsets: np.ndarray) -> np.ndarray | None:
     """Return the node attributes as a 2-D array; raise unless all are finite numbers."""
     if attributes is None:
         return None

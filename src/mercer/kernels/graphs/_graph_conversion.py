@@ -1,16 +1,29 @@
-"""Convert networkx graphs, adjacency matrices and lists of edges to the arguments of `Graphs`.
+"""Convert networkx graphs, matrices, lists of edges and files to the arguments of `Graphs`.
 
 Each function returns a dictionary with the keys sizes, entries, labels, attributes and directed.
+Files in the TUDataset format and in GraphML are supported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from ..._core import Points
+
+PerGraph: TypeAlias = Sequence[Any] | None  # one sequence of values for each graph
+GraphParts: TypeAlias = dict[str, Any]  # the arguments of `Graphs`
+FilePath: TypeAlias = str | PathLike[str]
 
 
 class Entries(NamedTuple):
@@ -75,12 +88,7 @@ def as_label_array(values: Iterable[Any]) -> np.ndarray:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _first_nodes(sizes: Sequence[int]) -> np.ndarray:
-    """Return the number of the first node of each graph in the collection."""
-    return np.cumsum([0, *sizes])[:-1].astype(np.int64)
-
-
-def _flatten(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: str) -> Any:
+def _flatten(parts: PerGraph, sizes: Sequence[int], what: str, of: str) -> Any:
     """Concatenate one sequence of values per graph, after a check of their lengths.
 
     In error messages, `what` is the name of the values, and `of` is "nodes" or "edges".
@@ -106,11 +114,11 @@ def _flatten(parts: Sequence[Any] | None, sizes: Sequence[int], what: str, of: s
 
 
 def from_adjacency_matrices(
-    matrices: Sequence[Any],
-    labels: Sequence[Any] | None = None,
-    attributes: Sequence[Any] | None = None,
+    matrices: Sequence[Points],
+    labels: PerGraph = None,
+    attributes: PerGraph = None,
     directed: bool = False,
-) -> dict[str, Any]:
+) -> GraphParts:
     """Convert adjacency matrices: nonzero entries are edges, and their values are weights."""
     blocks = []
     for graph, matrix in enumerate(matrices):
@@ -130,39 +138,21 @@ def from_adjacency_matrices(
                 f"symmetrise it: A + A.T"
             )
         blocks.append(A)
-    sizes = [A.shape[0] for A in blocks]
-    source, target = np.zeros((2, 0), dtype=np.int64)
-    weights = np.zeros(0)
-    if blocks:
-        shifts = _first_nodes(sizes)
-        source, target = (
-            np.concatenate([A.coords[i] + s for A, s in zip(blocks, shifts, strict=True)])
-            for i in (0, 1)
-        )
-        weights = np.concatenate([A.data for A in blocks]).astype(float)
-    entries = Entries(
-        source.astype(np.int64),
-        target.astype(np.int64),
-        None,
-        None if np.all(weights == 1.0) else weights,
-    )
-    return {
-        "sizes": sizes,
-        "entries": entries,
-        "labels": _flatten(labels, sizes, "labels", "nodes"),
-        "attributes": _flatten(attributes, sizes, "attributes", "nodes"),
-        "directed": directed,
-    }
+    together = sp.block_diag(blocks, format="coo") if blocks else sp.coo_array((0, 0))
+    source, target = (ends.astype(np.int64) for ends in together.coords)
+    weights = None if np.all(together.data == 1.0) else together.data.astype(float)
+    entries = Entries(source, target, None, weights)
+    return _parts_of([A.shape[0] for A in blocks], entries, labels, attributes, directed)
 
 
 def from_edge_lists(
     edges: Sequence[Any],
     sizes: Sequence[int] | None = None,
-    labels: Sequence[Any] | None = None,
-    edge_labels: Sequence[Any] | None = None,
-    attributes: Sequence[Any] | None = None,
+    labels: PerGraph = None,
+    edge_labels: PerGraph = None,
+    attributes: PerGraph = None,
     directed: bool = False,
-) -> dict[str, Any]:
+) -> GraphParts:
     """Convert lists of edges, which are pairs of node numbers."""
     blocks = [_edge_array(pairs, graph) for graph, pairs in enumerate(edges)]
     if sizes is None:
@@ -181,7 +171,8 @@ def from_edge_lists(
             raise ValueError(
                 f"graph {graph} has {size} nodes, numbered from 0, but an edge is {tuple(bad)}"
             )
-    shifted = [b + s for b, s in zip(blocks, _first_nodes(sizes), strict=True)]
+    first_nodes = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+    shifted = [b + first for b, first in zip(blocks, first_nodes, strict=True)]
     ends = np.concatenate([np.zeros((0, 2), dtype=np.int64), *shifted])
     values = _flatten(edge_labels, [len(b) for b in blocks], "edge labels", "edges")
     if values is not None and None in values:
@@ -189,18 +180,25 @@ def from_edge_lists(
             f"edge number {values.index(None)} of the collection has no label; label every edge, "
             f"or omit all edge labels"
         )
+    label_array = None if values is None else as_label_array(values)
+    entries = Entries(ends[:, 0], ends[:, 1], label_array)
+    return _parts_of(sizes, entries, labels, attributes, directed)
+
+
+def _parts_of(
+    sizes: Sequence[int], entries: Entries, labels: PerGraph, attributes: PerGraph, directed: bool
+) -> GraphParts:
+    """Return the arguments of `Graphs`, with labels and attributes given graph by graph."""
     return {
         "sizes": sizes,
-        "entries": Entries(
-            ends[:, 0], ends[:, 1], None if values is None else as_label_array(values)
-        ),
+        "entries": entries,
         "labels": _flatten(labels, sizes, "labels", "nodes"),
         "attributes": _flatten(attributes, sizes, "attributes", "nodes"),
         "directed": directed,
     }
 
 
-def _edge_array(pairs: Any, graph: int) -> np.ndarray:
+def _edge_array(pairs: Iterable, graph: int) -> np.ndarray:
     """Return a list of edges as an array of shape (n_edges, 2)."""
     pairs = sorted(pairs) if isinstance(pairs, (set, frozenset)) else pairs
     try:
@@ -221,7 +219,7 @@ def _edge_array(pairs: Any, graph: int) -> np.ndarray:
 
 def from_networkx_graphs(
     graphs: Sequence[Any], labels: str | None = "label", attributes: Any = None
-) -> dict[str, Any]:
+) -> GraphParts:
     """Convert networkx graphs; see `Graphs.from_networkx` for the parameters."""
     directed = {bool(graph.is_directed()) for graph in graphs}
     if len(directed) > 1:
@@ -289,7 +287,7 @@ def _labels_or_none(
     return as_label_array([label for _, _, label in labelled])
 
 
-def _attribute_row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
+def _attribute_row(data: dict, names: Any, graph: int, node: object) -> np.ndarray:
     """Return the numeric attributes `names` of one node as a flat array."""
     names = [names] if isinstance(names, str) else list(names)
     try:
@@ -306,7 +304,7 @@ def _attribute_row(data: dict, names: Any, graph: int, node: Any) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _edge_weight(weight: Any, graph: int, edge: Any) -> float:
+def _edge_weight(weight: Any, graph: int, edge: object) -> float:
     """Return the weight of an edge as a float, 1 if it is None; raise if it is not finite."""
     try:
         value = 1.0 if weight is None else float(weight)
@@ -318,3 +316,162 @@ def _edge_weight(weight: Any, graph: int, edge: Any) -> float:
             f"number"
         )
     return value
+
+
+# ---------------------------------------------------------------------- files
+
+
+_FILE_PARTS = (  # a dataset NAME consists of the files NAME_<part>.txt
+    "A",
+    "graph_indicator",
+    "graph_labels",
+    "graph_attributes",
+    "node_labels",
+    "edge_labels",
+    "node_attributes",
+)
+
+
+def read_graphml(paths: FilePath | Iterable[FilePath]) -> list[Any]:
+    """Return the graphs of one or more GraphML files as networkx graphs."""
+    try:
+        from networkx.readwrite.graphml import GraphMLReader
+    except ImportError:
+        raise ImportError("reading GraphML requires networkx: pip install networkx") from None
+    paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    return [graph for path in paths for graph in GraphMLReader()(path=path)]
+
+
+def read_tudataset(path: FilePath) -> tuple[GraphParts, np.ndarray]:
+    """Return the arguments of `Graphs` for a TUDataset, and a label or target for each graph."""
+    files = _TUFiles(Path(path))
+    edges, owner = files.table("A") - 1, files.table("graph_indicator")[:, 0] - 1
+    targets = files.table("graph_labels", required=not files.has("graph_attributes"))
+    if targets is None:
+        targets = files.table("graph_attributes", dtype=float)
+    n = len(targets)
+    if len(owner) and not 0 <= owner.min() <= owner.max() < n:
+        raise ValueError(
+            f"{path}: NAME_graph_indicator.txt refers to graphs {owner.min() + 1} to "
+            f"{owner.max() + 1}, but there are labels only for graphs 1 to {n}; the usual cause is "
+            f"a truncated file or files of different datasets"
+        )
+    order = np.argsort(owner, kind="stable")  # group the nodes by graph
+    new_number = np.argsort(order)
+    if edges.size and not 0 <= edges.min() <= edges.max() < len(owner):
+        raise ValueError(
+            f"{path}: NAME_A.txt refers to nodes {edges.min() + 1} to {edges.max() + 1}, but "
+            f"NAME_graph_indicator.txt has only nodes 1 to {len(owner)}; the usual cause is a "
+            f"truncated file or files of different datasets"
+        )
+    ends = new_number[edges.reshape(-1, 2)]
+    labels = files.labels("node_labels", len(owner))
+    attributes = files.table("node_attributes", len(owner), dtype=float, required=False)
+    arguments = {
+        "sizes": np.bincount(owner, minlength=n),
+        "entries": Entries(ends[:, 0], ends[:, 1], files.labels("edge_labels", len(ends))),
+        "labels": None if labels is None else labels[order],
+        "attributes": None if attributes is None else attributes[order],
+    }
+    return arguments, targets[:, 0] if targets.shape[1] == 1 else targets
+
+
+class _TUFiles:
+    """The contents of the files NAME_<part>.txt of a folder or a zip file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._texts: dict[str, str] = {}
+        if path.is_dir():
+            for file in sorted(path.iterdir()):
+                self._read_part(file.name, file.read_bytes)
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for name in sorted(archive.namelist()):
+                    self._read_part(name, partial(archive.read, name))
+        else:
+            kind = "neither a folder nor a zip file" if path.exists() else "missing"
+            raise FileNotFoundError(
+                f"{path} is {kind}; pass a folder with the files NAME_A.txt, "
+                f"NAME_graph_indicator.txt and NAME_graph_labels.txt, or a zip file of them"
+            )
+
+    def _read_part(self, name: str, read: Callable[[], bytes]) -> None:
+        """Store the text of a file if its name ends with _<part>.txt; `read` returns its bytes."""
+        for part in _FILE_PARTS:
+            if name.endswith(f"_{part}.txt"):
+                try:
+                    self._texts[part] = read().decode("utf-8")
+                except (UnicodeDecodeError, zipfile.BadZipFile, zlib.error, OSError) as error:
+                    raise ValueError(f"{self.path}: {name} cannot be read: {error}") from None
+
+    def has(self, part: str) -> bool:
+        """Return True if the file NAME_<part>.txt exists."""
+        return part in self._texts
+
+    def table(
+        self,
+        part: str,
+        n_rows: int | None = None,
+        *,
+        dtype: DTypeLike = np.int64,
+        required: bool = True,
+    ) -> Any:
+        """Return the numbers of a file, one row per line; None if an optional file is missing."""
+        if part not in self._texts:
+            if not required:
+                return None
+            raise FileNotFoundError(
+                f"{self.path} has no file NAME_{part}.txt, which is required; the parts found are "
+                f"{sorted(self._texts) or 'none'}"
+            )
+        words = self._texts[part].split()  # "1, 2" is split into "1," and "2"
+        rows = self._texts[part].strip().count("\n") + 1 if words else 0
+        flat = "".join(word if word.endswith(",") else f"{word}," for word in words)
+        try:
+            values = np.array(flat.rstrip(",").split(",") if flat else [], dtype=dtype)
+            table = values.reshape(rows, -1) if rows else values.reshape(0, 1)
+        except (ValueError, OverflowError) as error:
+            where, reason = _first_bad_line(self._texts[part], dtype) or ("", str(error))
+            raise ValueError(
+                f"{self.path}: NAME_{part}.txt{where} cannot be read: {reason}"
+            ) from None
+        if part == "A" and len(table) and table.shape[1] != 2:
+            raise ValueError(
+                f"{self.path}: NAME_A.txt has {table.shape[1]} numbers per line, but an edge must "
+                f"be a pair of nodes"
+            )
+        if n_rows is not None and len(table) != n_rows:
+            raise ValueError(
+                f"{self.path}: NAME_{part}.txt has {len(table)} lines, but {n_rows} are expected; "
+                f"the file may be truncated"
+            )
+        return table
+
+    def labels(self, part: str, count: int) -> np.ndarray | None:
+        """Return the labels of a file, as tuples if it has several columns; None if missing."""
+        table = self.table(part, count, required=False)
+        if table is None or table.shape[1] == 1:
+            return None if table is None else table[:, 0]
+        return as_label_array(list(map(tuple, table.tolist())))
+
+
+def _first_bad_line(text: str, dtype: DTypeLike) -> tuple[str, str] | None:
+    """Return the position of the first malformed line, and the reason; None if there is none.
+
+    A line is malformed if it contains text, or more or fewer numbers than the first line.
+    """
+    expected = None
+    for number, line in enumerate(text.strip().splitlines(), start=1):
+        cells = line.replace(",", " ").split()
+        expected = len(cells) if expected is None else expected
+        try:
+            np.array(cells, dtype=dtype)
+        except (ValueError, OverflowError) as error:
+            return f", line {number},", str(error)
+        if len(cells) != expected:
+            return (
+                f", line {number},",
+                f"got {len(cells)} numbers, but {expected} in the first line",
+            )
+    return None

@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Points, check_budget
-from .._base import Kernel, node
-from .._prepared import Prepared
+from ..._core import Points, check_budget, is_count
+from .._base import Kernel, node, option
+from .._evaluation import ParameterGradients, Prepared
+from .._parameter_checks import flag, require
 from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._graph_collection import Graphs, as_graphs, concatenated_ranges
@@ -89,11 +90,9 @@ class VertexHistogram(GraphKernel, Explicit):
            [3., 5.]])
     """
 
-    base: Kernel | None = None
-
-    def _check(self) -> None:
-        if self.base is not None and not isinstance(self.base, Kernel):
-            raise TypeError(f"VertexHistogram: base must be a kernel or None, got {self.base!r}")
+    base: Kernel | None = option(
+        None, require(lambda k: k is None or isinstance(k, Kernel), "a kernel or None", TypeError)
+    )
 
     def _properties(self, *inner: Properties) -> Properties:
         order = 0 if all(k.proves(0, math.inf) for k in inner) else None
@@ -132,7 +131,7 @@ class VertexHistogram(GraphKernel, Explicit):
             return super()._diag(X)
         return Kernel._diag(self, X)
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         X, Z = self._graphs(X), None if Z is None else self._graphs(Z)
         columns = X.owner if Z is None else Z.owner
         others = None if Z is None else self._attributes(Z)
@@ -183,10 +182,7 @@ class EdgeHistogram(GraphKernel, Explicit):
            [1., 2.]])
     """
 
-    ends: bool = False
-
-    def _check(self) -> None:
-        _check_flag(self, "ends")
+    ends: bool = option(False, flag)
 
     def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
@@ -241,17 +237,9 @@ class WeisfeilerLehman(GraphKernel, Explicit):
            [12., 18.]])
     """
 
-    h: int = 3
-    edges: bool = False
-    exact: bool = False
-
-    def _check(self) -> None:
-        if isinstance(self.h, bool) or not isinstance(self.h, (int, np.integer)) or self.h < 0:
-            raise ValueError(
-                f"WeisfeilerLehman: h must be an integer of at least 0, got {self.h!r}"
-            )
-        _check_flag(self, "edges")
-        _check_flag(self, "exact")
+    h: int = option(3, require(lambda h: is_count(h, 0), "an integer of at least 0"))
+    edges: bool = option(False, flag)
+    exact: bool = option(False, flag)
 
     def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
@@ -358,11 +346,8 @@ class ShortestPath(GraphKernel, Explicit):
         check_budget(48 * largest**2, None, f"ShortestPath of a graph of {largest} nodes")
         for graphs in _batches(X.sizes**2, _MAX_NODE_PAIRS):
             size = int(np.sum(X.sizes[graphs] ** 2))
-            owner, code, value = (
-                np.empty(size, np.int64),
-                np.empty(size, np.uint64),
-                np.empty(size),
-            )
+            owner, code = np.empty(size, np.int64), np.empty(size, np.uint64)
+            value = np.empty(size)
             first, last = graphs.start, graphs.stop
             nodes, largest = X.offsets[first : last + 1], int(X.sizes[graphs].max())
             count = count_shortest_paths(
@@ -414,13 +399,8 @@ class Graphlet(GraphKernel, Explicit):
     array([[4.]])
     """
 
-    size: int = 3
-    connected: bool = False
-
-    def _check(self) -> None:
-        if isinstance(self.size, bool) or self.size not in (3, 4):
-            raise ValueError(f"Graphlet: size must be 3 or 4, got {self.size!r}")
-        _check_flag(self, "connected")
+    size: int = option(3, require(lambda size: size in (3, 4), "3 or 4"))
+    connected: bool = option(False, flag)
 
     def _terms(self, X: Points) -> FeatureTerms:
         X = self._graphs(X)
@@ -436,13 +416,6 @@ class Graphlet(GraphKernel, Explicit):
 # Work is split into batches, so that temporary arrays stay below about 100 MB.
 _MAX_BASE_VALUES = 2**22  # maximum number of base kernel values per batch, in VertexHistogram
 _MAX_NODE_PAIRS = 2**22  # maximum number of pairs of nodes per batch, in ShortestPath
-
-
-def _check_flag(kernel: Kernel, name: str) -> None:
-    """Raise a TypeError unless the option `name` of the kernel is a bool."""
-    value = getattr(kernel, name)
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{type(kernel).__name__}: {name} must be True or False, got {value!r}")
 
 
 def _description(X: Graphs) -> str:

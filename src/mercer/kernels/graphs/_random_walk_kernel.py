@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..._core import KernelRangeError, Points, jit
-from .._base import node, parameter
+from .._base import node, option, parameter
+from .._evaluation import ParameterGradients, Prepared
 from .._pairwise_kernels import PairwiseKernel
-from .._prepared import Prepared
+from .._parameter_checks import flag, one_of, positive
 from .._properties import FEATURES, Properties
-from ..vectors._vector_kernel import check_positive
 from ._graph_collection import Graphs
 from ._graph_kernels import GraphKernel
 
-_KINDS = ("exponential", "geometric")
 _MAX_EXPONENT = 700.0  # exp overflows in float64 for slightly larger arguments
 _MAX_TERMS = 100_000  # a series that needs more terms is reported as not converged
 
@@ -70,27 +69,20 @@ class RandomWalk(PairwiseKernel, GraphKernel):
     array([[4.]])
     """
 
-    decay: float = parameter(0.1)
-    kind: str = "exponential"
-    labelled: bool = False
-
-    def _check(self) -> None:
-        check_positive("RandomWalk", "decay", self.decay)
-        if self.kind not in _KINDS:
-            raise ValueError(f"RandomWalk: kind must be one of {_KINDS}, got {self.kind!r}")
-        if not isinstance(self.labelled, (bool, np.bool_)):
-            raise TypeError(f"RandomWalk: labelled must be True or False, got {self.labelled!r}")
+    decay: float = parameter(0.1, positive)
+    kind: str = option("exponential", one_of("exponential", "geometric"))
+    labelled: bool = option(False, flag)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{FEATURES}: the walks of all lengths, as a limit of finite sums", 0)
 
     def _prepare(self, X: Points, like: Prepared | None) -> Prepared:
         X = self._graphs(X)
-        spectra, radii = _eigendecompose(X)
+        spectra, counts, radii = _eigendecompose(X)
         self._check_converges(radii)
         if self.labelled or X.directed:
             return Prepared((X.offsets[:-1], X.sizes), frame=_ProductGraphData.of(X, self.labelled))
-        return Prepared((spectra.starts, spectra.counts), frame=spectra)
+        return Prepared((np.cumsum(counts) - counts, counts), frame=spectra)
 
     def _check_converges(self, radii: np.ndarray) -> None:
         """Raise a KernelRangeError if the series diverges or overflows for some graph."""
@@ -126,9 +118,7 @@ class RandomWalk(PairwiseKernel, GraphKernel):
         geometric, out = self.kind == "geometric", np.empty(len(i))
         sums = _spectral_sums if isinstance(P.frame, _Spectra) else _series_sums
         a, b = ((p.arrays[0][k], p.arrays[1][k]) for p, k in ((P, i), (Q, j)))
-        sums(
-            *P.frame.arrays, *Q.frame.arrays, *a, *b, float(self.decay), geometric, derivative, out
-        )
+        sums(*P.frame, *Q.frame, *a, *b, float(self.decay), geometric, derivative, out)
         if np.isnan(out).any():
             worst = int(np.argmax(np.isnan(out)))
             raise KernelRangeError(
@@ -139,7 +129,7 @@ class RandomWalk(PairwiseKernel, GraphKernel):
             )
         return out
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P = self._prepare(X, None)
         Q = P if Z is None else self._prepare(Z, P)
         i, j = np.nonzero(W)
@@ -149,23 +139,16 @@ class RandomWalk(PairwiseKernel, GraphKernel):
 class _Spectra(NamedTuple):
     """Eigenvalues mu and weights s = (U'1)^2 of the adjacency matrices of all graphs.
 
-    U contains the eigenvectors, and 1 is the vector of ones.  The values of graph g are the entries
-    starts[g], ..., starts[g] + counts[g] - 1.
+    U contains the eigenvectors, and 1 is the vector of ones.  The values of each graph are
+    consecutive.
     """
 
-    starts: np.ndarray
-    counts: np.ndarray
     mu: np.ndarray
     s: np.ndarray
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arguments of `_spectral_sums` for one collection."""
-        return self.mu, self.s
 
-
-def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
-    """Return the spectra and the spectral radii of all graphs.
+def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray, np.ndarray]:
+    """Return the spectra of all graphs, their numbers of eigenvalues, and their spectral radii.
 
     Graphs of equal size are decomposed together, in batches.
     """
@@ -187,7 +170,7 @@ def _eigendecompose(X: Graphs) -> tuple[_Spectra, np.ndarray]:
     # symmetries have many of them.
     relevant = s > 1e-26 * np.repeat(X.sizes, X.sizes) ** 2
     counts = np.bincount(X.owner[relevant], minlength=len(X))
-    return _Spectra(np.cumsum(counts) - counts, counts, mu[relevant], s[relevant]), radii
+    return _Spectra(mu[relevant], s[relevant]), counts, radii
 
 
 def _dense(X: Graphs, rows: np.ndarray, n: int) -> np.ndarray:
@@ -219,16 +202,12 @@ class _ProductGraphData(NamedTuple):
             codes, edges = np.zeros_like(codes), np.zeros_like(edges)
         return cls(X.indptr, X.indices, values, codes, edges)
 
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arguments of `_series_sums` for one collection."""
-        return tuple(self)
-
 
 @jit("reassoc")
 def _spectral_sums(
-    mu: Any, s: Any, nu: Any, t: Any, a: Any, m: Any, b: Any, n: Any,
-    decay: Any, geometric: Any, derivative: Any, out: Any,
+    mu: np.ndarray, s: np.ndarray, nu: np.ndarray, t: np.ndarray,
+    a: np.ndarray, m: np.ndarray, b: np.ndarray, n: np.ndarray,
+    decay: float, geometric: bool, derivative: bool, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Set out[p] to sum_ij s_i t_j f(decay mu_i nu_j), with f(x) = exp(x) or 1 / (1 - x).
 
@@ -256,9 +235,12 @@ def _spectral_sums(
 
 @jit()
 def _series_sums(
-    indptr: Any, indices: Any, weights: Any, codes: Any, edge_codes: Any,
-    indptr2: Any, indices2: Any, weights2: Any, codes2: Any, edge_codes2: Any,
-    a: Any, m: Any, b: Any, n: Any, decay: Any, geometric: Any, derivative: Any, out: Any,
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray,
+    codes: np.ndarray, edge_codes: np.ndarray,
+    indptr2: np.ndarray, indices2: np.ndarray, weights2: np.ndarray,
+    codes2: np.ndarray, edge_codes2: np.ndarray,
+    a: np.ndarray, m: np.ndarray, b: np.ndarray, n: np.ndarray,
+    decay: float, geometric: bool, derivative: bool, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Set out[p] to sum_l c_l 1' W^l 1 for each pair p, with c_l = decay^l or decay^l / l!.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ._graph_collection import Graphs
 
 
 @jit()
-def _mix_scalar(x: Any) -> Any:
+def _mix_scalar(x: np.uint64) -> np.uint64:
     """Hash one 64-bit integer with the last step of SplitMix64; `splitmix64` does so for arrays."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -22,16 +22,16 @@ def _mix_scalar(x: Any) -> Any:
 
 @jit()
 def count_shortest_paths(
-    offsets: Any,
-    largest: Any,
-    indptr: Any,
-    indices: Any,
-    node_codes: Any,
-    directed: Any,
-    owner: Any,
-    code: Any,
-    value: Any,
-) -> Any:
+    offsets: np.ndarray,
+    largest: int,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    node_codes: np.ndarray,
+    directed: bool,
+    owner: np.ndarray,
+    code: np.ndarray,
+    value: np.ndarray,
+) -> int:
     """Count the pairs of nodes of each graph by their labels and their distance.
 
     The distance is the number of edges of a shortest path, computed by a breadth-first search from
@@ -85,11 +85,9 @@ def count_shortest_paths(
             for i in range(1, tail):
                 v = queue[i]
                 if directed or v > source:
-                    start = (
-                        _mix_scalar(node_codes[first + source])
-                        if directed
-                        else node_codes[first + source]
-                    )
+                    start = node_codes[first + source]
+                    if directed:
+                        start = _mix_scalar(start)
                     ends = _mix_scalar(start + node_codes[first + v])
                     key = _mix_scalar(ends + np.uint64(distance[v]))
                     slot = np.int64(key & np.uint64(capacity - 1))
@@ -199,7 +197,9 @@ def _simple_adjacency(X: Graphs) -> tuple[np.ndarray, np.ndarray]:
 
 
 @jit()
-def _count_subgraphs(offsets: Any, indptr: Any, indices: Any, four: Any) -> Any:
+def _count_subgraphs(
+    offsets: np.ndarray, indptr: np.ndarray, indices: np.ndarray, four: bool
+) -> np.ndarray:
     """Count subgraphs, induced or not, of each graph; shape (n_graphs, 9).
 
     The columns are edges, wedges (paths of 2 edges), triangles, claws (stars of 3 edges), paths of

@@ -20,11 +20,17 @@ from ..algebra._closure_rules import Exp, Power, Product, Scale, Sum
 from ..algebra._input_maps import Periodic
 from ..algebra._wrappers import SameValues
 from ..sets._set_kernels import Intersection, Jaccard
-from ..vectors._conditionally_positive import Distance, Multiquadric
 from ..vectors._constant import Constant, White
 from ..vectors._dot_product import Bilinear, Cosine, Linear, Polynomial, Sigmoid
 from ..vectors._histogram import AdditiveChi2, Chi2, HistogramIntersection, Laplacian
-from ..vectors._stationary import RBF, Cauchy, InverseMultiquadric, RationalQuadratic
+from ..vectors._radial_kernels import (
+    RBF,
+    Cauchy,
+    Distance,
+    InverseMultiquadric,
+    Multiquadric,
+    RationalQuadratic,
+)
 
 _SCALED = r"\left\|\frac{x - z}{<length_scale>}\right\|"  # |x - z| / l
 _CHI2_SUM = r"\sum_c \frac{(x_c - z_c)^2}{x_c + z_c}"

@@ -14,19 +14,21 @@ limited, so that untrusted text cannot use much time or memory.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 import re
 from collections.abc import Callable as Function
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..._core import KernelSyntaxError
+from .._as_kernel import KERNEL_NAMES, from_name
 from .._base import Kernel
 from .._dataclass import Value, format_brief
 from ..algebra._closure_rules import add, multiply
-from ._vocabulary import CONSTANTS, SKLEARN_NAMES, suggestion, vocabulary
 
 _MAX_DEPTH = 100  # maximum nesting of brackets, and of kernels
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -335,7 +337,7 @@ class _Parser:
 
 
 @lru_cache(256)
-def _signature(target: Any) -> inspect.Signature | None:
+def _signature(target: Function[..., object]) -> inspect.Signature | None:
     """Return the signature of a class or function, or None if it is not available."""
     try:
         return inspect.signature(target)
@@ -432,3 +434,86 @@ def _string(piece: str, text: str, at: int) -> str | bytes:
         )
     value = _ESCAPE.sub(character, piece[start:-1])
     return value.encode("latin-1") if is_bytes else value
+
+
+# ---------------------------------------------------------------------- names
+
+
+CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf")}
+
+# scikit-learn's kernel names.  They may be used with or without arguments: rbf, poly(degree=2).
+SKLEARN_NAMES: dict[str, Function[..., Kernel]] = {
+    name: partial(from_name, name) for name in KERNEL_NAMES
+}
+
+# For each kernel, its names in other libraries, simplified by `_simplify`.
+_SYNONYMS = {
+    "RBF": "gauss gaussian normal se squaredexponential exponentiatedquadratic",
+    "Matern": "ou ornsteinuhlenbeck exponential",
+    "RationalQuadratic": "rq ratquad",
+    "Periodic": "expsinesquared sine seasonal per stdperiodic",
+    "Linear": "dot dotproduct lin inner",
+    "Polynomial": "quadratic cubic",
+    "White": "noise whitekernel whitenoise nugget",
+    "Constant": "constantkernel bias const",
+    "Sigmoid": "tanh mlp neural",
+    "Cosine": "cosinesimilarity angle",
+    "InverseMultiquadric": "imq",
+    "ThinPlate": "tps thinplatespline spline",
+    "Distance": "energy brownian",
+    "HistogramIntersection": "histogram min minimum",
+    "Jaccard": "tanimoto",
+    "Spectrum": "ngram kmer string",
+    "Subsequence": "ssk gapweighted",
+    "WeisfeilerLehman": "wl weisfeiler",
+    "RandomWalk": "rw walk",
+    "Power": "exponentiation pow",
+    "Sum": "add plus",
+    "Product": "mul times prod",
+    "Select": "columns activedims",
+    "Shift": "translate offset",
+    "Stretch": "ard",
+    "Normalized": "normalised normalize normalise",
+}
+
+
+@cache
+def vocabulary() -> dict[str, Any]:
+    """Return a dictionary {name: class or function} of all names that an expression may use.
+
+    These are the kernels and basis functions of mercer.kernels, scikit-learn's kernel names, and
+    `slice`.
+    """
+    from mercer import kernels
+
+    public = {name: vars(kernels)[name] for name in kernels.__all__}
+    # Import MultipleKernel here, not at the top, because its package imports this module.
+    public["MultipleKernel"] = import_module("mercer.models.kernel_learning").MultipleKernel
+    classes = {
+        name: cls
+        for name, cls in public.items()
+        if inspect.isclass(cls) and issubclass(cls, Value) and not inspect.isabstract(cls)
+    }
+    return classes | SKLEARN_NAMES | {"slice": slice}
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return a hint for an unknown name, such as "; did you mean RBF?" for "gauss".
+
+    The result is "" if no known name is similar.
+    """
+    if len(name) > 40:
+        return ""
+    # If two names simplify to the same name, the last one in the table is suggested.  Reverse
+    # sorting puts RBF after rbf.
+    simple, known = _simplify(name), sorted(known, reverse=True)
+    table = {_simplify(other): other for other in known}
+    close = difflib.get_close_matches(simple, table, 1)
+    synonyms = (other for other in known if simple in _SYNONYMS.get(other, "").split())
+    best = table.get(simple) or next(synonyms, None) or (table[close[0]] if close else None)
+    return f"; did you mean {best}?" if best else ""
+
+
+def _simplify(name: str) -> str:
+    """Return the name in lower case, without underscores and without the ending "kernel"."""
+    return name.lower().replace("_", "").removesuffix("kernel") or name

@@ -22,20 +22,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.stats import rankdata
 
 from ..._core import Points, is_table
-from .._base import Kernel, node, parameter
-from .._prepared import Prepared, prepare_pair
+from .._base import Kernel, node, option, parameter
+from .._evaluation import ParameterGradients, Prepared, prepare_pair
+from .._parameter_checks import boolean, one_of, positive
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
 from ..vectors._dot_product import squared_norms
-from ..vectors._vector_kernel import check_positive
 
-_UNRANKED = ("between", "last")
+_UNRANKED = one_of("between", "last")
 _MAX_ITEM_PAIRS = 4096  # pairs of items processed at a time, to limit the memory of a tile
 
 
@@ -51,14 +50,6 @@ class RankingKernel(Kernel):
     unranked: str
     ties: bool
 
-    def _check(self) -> None:
-        if self.unranked not in _UNRANKED:
-            raise ValueError(
-                f"{type(self).__name__}: unranked must be one of {_UNRANKED}, got {self.unranked!r}"
-            )
-        if not isinstance(self.ties, (bool, np.bool_)):
-            raise TypeError(f"{type(self).__name__}: ties must be a bool, got {self.ties!r}")
-
     @abstractmethod
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         """Return the kernel values for the inner products t and the squared norms s and u.
@@ -66,7 +57,7 @@ class RankingKernel(Kernel):
         `pairs` is the number of pairs of items.  `t` may be overwritten.
         """
 
-    def features(self, X: Points, like: Any = None) -> sp.csr_array:
+    def features(self, X: Points, like: Points = None) -> sp.csr_array:
         """Return the features phi(X) / sqrt(number of pairs), one column per pair of items.
 
         `like` exists for consistency with other kernels and does not change the columns.  If it is
@@ -210,8 +201,8 @@ class Kendall(RankingKernel):
     array([[0.3333]])
     """
 
-    unranked: str = "between"
-    ties: bool = False
+    unranked: str = option("between", _UNRANKED)
+    ties: bool = option(False, boolean)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(f"{FEATURES}: the signs of all pairs of items", 0, diagonal_bound=1.0)
@@ -257,22 +248,17 @@ class Mallows(RankingKernel):
     array([[1.    , 0.6065, 0.2231]])
     """
 
-    decay: float = parameter(0.1)
-    unranked: str = "between"
-    ties: bool = False
-
-    def _check(self) -> None:
-        super()._check()
-        check_positive("Mallows", "decay", self.decay)
+    decay: float = parameter(0.1, positive)
+    unranked: str = option("between", _UNRANKED)
+    ties: bool = option(False, boolean)
 
     def _properties(self, *inner: Properties) -> Properties:
-        known = {"nonnegative": True, "unit_diagonal": True, "infinitely_divisible": True}
-        return Properties(SCHOENBERG, 0, **known)
+        return Properties.exponential(SCHOENBERG)
 
     def profile(self, t: np.ndarray, s: np.ndarray, u: np.ndarray, pairs: int) -> np.ndarray:
         return np.exp(-self.decay * _discordant(t, s, u))
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P, Q = prepare_pair(self, X, Z)
         t = np.empty((len(P), len(Q)))
         self._feature_products(P, Q, t)

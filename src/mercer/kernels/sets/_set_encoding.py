@@ -32,7 +32,7 @@ class SetEncoding:
 
     def __init__(self, X: Points, owner: str, bags: bool = False) -> None:
         self.owner, self.bags = owner, bags
-        self.phi: Any
+        self.phi: Points
         self.width: int | None = None  # number of columns of X if X is a matrix
         X = single_column(X, owner, matrix=True)
         matrix = _matrix_of(X)
@@ -88,7 +88,7 @@ class SetEncoding:
                 hash_codes(list(point), self.owner, f"the elements of point {i}")
             raise
 
-    def _check_entries(self, matrix: Any) -> None:
+    def _check_entries(self, matrix: Points) -> None:
         """Raise a ValueError unless all entries are 0 or 1, or for bags finite and >= 0."""
         entries = matrix.data if sp.issparse(matrix) else matrix
         valid = np.isfinite(entries) & (entries >= 0)
@@ -103,17 +103,15 @@ class SetEncoding:
         else:
             row, column = np.argwhere(~valid)[0]
             entry = matrix[row, column]
-        requirement = (
-            "the counts of a bag must be finite and not negative"
-            if self.bags
-            else "sets must have entries 0 and 1; pass X > 0, or use MinMax for counts"
-        )
+        requirement = "sets must have entries 0 and 1; pass X > 0, or use MinMax for counts"
+        if self.bags:
+            requirement = "the counts of a bag must be finite and not negative"
         raise ValueError(
             f"{self.owner}: point {row} has the entry {entry:g} in column {column}, but "
             f"{requirement}"
         )
 
-    def at(self, columns: np.ndarray) -> Any:
+    def at(self, columns: np.ndarray) -> Points:
         """Return the counts of the elements that have these codes, one column per code."""
         if columns is self.columns or np.array_equal(columns, self.columns):
             return self.phi
@@ -124,7 +122,7 @@ class SetEncoding:
         phi = sp.coo_array(self.phi)
         return FeatureTerms(phi.shape[0], phi.row, self.columns[phi.col], phi.data.astype(float))
 
-    def like(self, chosen: np.ndarray) -> Any:
+    def like(self, chosen: np.ndarray) -> Points:
         """Return q sets in the format of X, given a boolean array of shape (q, number of elements).
 
         Row i of `chosen` marks the elements of set i.  The result is a list of sets, or a matrix if
@@ -140,7 +138,7 @@ class SetEncoding:
         return sp.csr_array(out.astype(float)) if sp.issparse(self.phi) else out.astype(float)
 
 
-def _matrix_of(X: Points) -> Any:
+def _matrix_of(X: Points) -> Points:
     """Return X as a CSR matrix or a numeric array, or None if it is not a matrix."""
     if sp.issparse(X):
         X = sp.csr_array(X)

@@ -24,11 +24,12 @@ import scipy.sparse as sp
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
-from .._prepared import Prepared
+from .._evaluation import ParameterGradients, Prepared
+from .._parameter_checks import positive
 from .._properties import FEATURES, NORMALISED, SERIES, Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
 from ..vectors._histogram import HistogramIntersection
-from ..vectors._vector_kernel import check_positive, inner_products
+from ..vectors._vector_kernel import inner_products
 from ._set_encoding import SetEncoding
 
 _MAX_SPARSE_DENSITY = 1 / 16  # fraction of nonzero entries above which a dense product is faster
@@ -68,7 +69,7 @@ class SetKernel(Kernel):
         phi = elements.at(columns)
         return Prepared((self._rows(phi), elements.sizes), frame=(columns, width))
 
-    def _rows(self, phi: Any) -> Any:
+    def _rows(self, phi: Points) -> Points:
         """Return the rows as a sparse or dense matrix, whichever is faster in products."""
         if not sp.issparse(phi) and np.count_nonzero(phi) <= _MAX_SPARSE_DENSITY * phi.size:
             phi = sp.csr_array(phi)
@@ -117,7 +118,7 @@ class SetRatio(SetKernel):
     """
 
     @abstractmethod
-    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+    def _size(self, s: np.ndarray, t: np.ndarray | float) -> np.ndarray:
         """Return the denominator size(s, t) for sets of s and t elements."""
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -187,12 +188,9 @@ class Subsets(SetKernel):
     array([[4., 1.]])
     """
 
-    weight: float = parameter(1.0)
+    weight: float = parameter(1.0, positive)
 
     _normalised: ClassVar[bool] = False
-
-    def _check(self) -> None:
-        check_positive("Subsets", "weight", self.weight)
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"exp, a {SERIES}, of a multiple of |A n B|"
@@ -213,11 +211,9 @@ class Subsets(SetKernel):
             )
         return elements
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         overlap = Intersection()(X, Z)
-        return {
-            "weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight),
-        }
+        return {"weight": np.sum(W * self(X, Z) * overlap) * self.weight / (1.0 + self.weight)}
 
 
 @node
@@ -277,7 +273,7 @@ class Dice(SetRatio):
         "product of |A n B| and 1/(|A| + |B|), an integral of e^(-u|A|) e^(-u|B|)"
     )
 
-    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+    def _size(self, s: np.ndarray, t: np.ndarray | float) -> np.ndarray:
         return 0.5 * (s + t)
 
 
@@ -304,7 +300,7 @@ class Ochiai(SetRatio, Explicit):
 
     _rule: ClassVar[str] = f"{NORMALISED}, of |A n B|"
 
-    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+    def _size(self, s: np.ndarray, t: np.ndarray | float) -> np.ndarray:
         return np.sqrt(s * t)
 
     def _terms(self, X: Points) -> FeatureTerms:
@@ -340,7 +336,7 @@ class BraunBlanquet(SetRatio):
 
     _rule: ClassVar[str] = "product of |A n B| and min(1/|A|, 1/|B|)"
 
-    def _size(self, s: np.ndarray, t: Any) -> np.ndarray:
+    def _size(self, s: np.ndarray, t: np.ndarray | float) -> np.ndarray:
         return np.maximum(s, t)
 
 
@@ -371,13 +367,12 @@ class MinMax(SetKernel):
     """
 
     _of_bags: ClassVar[bool] = True
-    _nonnegative: ClassVar[bool] = True
     _rule: ClassVar[str] = f"geometric series, a {SERIES}, of sum min(x, z) / (|x| + |z|)"
 
     def profile(self, a: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return _tanimoto(a, s, t)
 
-    def _rows(self, phi: Any) -> Any:
+    def _rows(self, phi: Points) -> Points:
         return phi.astype(float)
 
     def _overlap(self, X: Points, Z: Points, out: np.ndarray) -> None:

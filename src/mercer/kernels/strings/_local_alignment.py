@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._core import Points, jit
-from .._base import node
-from .._dataclass import frozen_matrix, lowest_eigenvalue
-from .._prepared import Prepared
-from ..vectors._vector_kernel import check_positive
+from .._base import node, option
+from .._evaluation import Prepared
+from .._parameter_checks import boolean, frozen_matrix, lowest_eigenvalue, nonnegative, positive
 from ._sequences import SequenceEncoding, encode_alphabet
 from ._subsequence_kernels import PairwiseStringKernel
 
@@ -105,20 +104,15 @@ class LocalAlignment(PairwiseStringKernel):
 
     scores: Any = "BLOSUM62"
     alphabet: Any = None
-    opening: float = 11.0
-    extension: float = 1.0
-    beta: float = 0.5
-    normalized: bool = False
+    opening: float = option(11.0, nonnegative)
+    extension: float = option(1.0, nonnegative)
+    beta: float = option(0.5, positive)
+    normalized: bool = option(False, boolean)
 
     _rule: ClassVar[str] = "R-convolution of gaps and of exp(beta * scores), positive semidefinite"
     _remedy: ClassVar[str] = "use normalized=True, a smaller beta, or shorter strings"
 
     def _check(self) -> None:
-        check_positive("LocalAlignment", "beta", self.beta)
-        for name in ("opening", "extension"):
-            check_positive("LocalAlignment", name, getattr(self, name), zero=True)
-        if not isinstance(self.normalized, (bool, np.bool_)):
-            raise TypeError(f"LocalAlignment: normalized must be a bool, got {self.normalized!r}")
         if isinstance(self.scores, str):
             if self.scores != "BLOSUM62":
                 raise ValueError(
@@ -255,11 +249,7 @@ def _local_alignments(
         one, total, scalings = 1.0, 1.0, 0
         for i in range(x_spans[pair, 0], x_spans[pair, 0] + x_spans[pair, 1]):
             letter = x[i]
-            previous_M, previous_U, previous_V = (
-                0.0,
-                0.0,
-                0.0,
-            )  # M, U and V at (i - 1, j - 1)
+            previous_M, previous_U, previous_V = (0.0, 0.0, 0.0)  # M, U and V at (i - 1, j - 1)
             for j in range(count):
                 if len(table) == 1:
                     score = table[0, 0] if letters[j] == letter else table[0, 1]

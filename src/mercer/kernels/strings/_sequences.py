@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._core import Points, single_column
 from .._base import Kernel, node
+from .._parameter_checks import is_bool
 from .._properties import Domain
 from .._sparse_features import hash_codes, splitmix64
 
@@ -97,11 +98,9 @@ def encode_sequences(X: Points, owner: str, kind: str = "") -> SequenceEncoding:
                 f"lists of symbols; replace missing values, for example by an empty string"
             )
         if point_kind != (common_kind or kind or point_kind):
-            other = (
-                f"point 0 is {points[0]!r}"
-                if common_kind
-                else f"the points that it is compared with are {kind}"
-            )
+            other = f"the points that it is compared with are {kind}"
+            if common_kind:
+                other = f"point 0 is {points[0]!r}"
             raise TypeError(
                 f"{owner}: point {i} is {point!r}, but {other}; points of different types have "
                 f"no symbols in common, so convert all points to the same type"
@@ -192,20 +191,9 @@ def combine_codes(letters: np.ndarray, salt: int = 0) -> np.ndarray:
     return code
 
 
-def check_count(owner: str, name: str, value: Any, least: int = 1) -> None:
-    """Raise an error if the value of a parameter is not an integer, or is less than `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{owner}: {name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{owner}: {name} must be at least {least}, got {value!r}")
-
-
-def check_decay(owner: str, value: Any) -> None:
-    """Raise an error if the decay is not a number in (0, 1]."""
-    not_a_number = isinstance(value, (bool, np.bool_)) or not isinstance(
-        value, (int, float, np.integer, np.floating)
-    )
-    if not_a_number:
-        raise TypeError(f"{owner}: decay must be a number, got {value!r}")
+def decay_factor(owner: str, name: str, value: Any) -> None:
+    """Raise an error if the decay of a string kernel is not a number in (0, 1]."""
+    if is_bool(value) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{owner}: {name} must be a number, got {value!r}")
     if not 0 < value <= 1:
-        raise ValueError(f"{owner}: decay must be in (0, 1], got {value!r}")
+        raise ValueError(f"{owner}: {name} must be in (0, 1], got {value!r}")

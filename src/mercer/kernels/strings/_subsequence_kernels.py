@@ -14,11 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..._core import Points, jit
-from .._base import node
+from .._base import node, option
+from .._evaluation import Prepared
 from .._pairwise_kernels import PairwiseKernel
-from .._prepared import Prepared
+from .._parameter_checks import count
 from .._properties import FEATURES, Properties
-from ._sequences import SequenceEncoding, StringKernel, check_count, check_decay, encode_sequences
+from ._sequences import SequenceEncoding, StringKernel, decay_factor, encode_sequences
 
 # Number of strings that are processed together; a vector register has room for 8 float64 values.
 _LANES = 8
@@ -72,7 +73,30 @@ class PairwiseStringKernel(PairwiseKernel, StringKernel):
 
 
 @node
-class Subsequence(PairwiseStringKernel):
+class WeightedSubsequences(PairwiseStringKernel):
+    """Base class of weighted sums of the subsequence kernels K_q of the lengths q = 1, ..., n."""
+
+    n: int = option(3, count())
+    decay: float = option(0.5, decay_factor)
+
+    @abstractmethod
+    def _length_weights(self) -> np.ndarray:
+        """Return the weights of K_1, ..., K_n."""
+
+    def _evaluate(
+        self, x: np.ndarray, x_spans: np.ndarray, z: np.ndarray, z_spans: np.ndarray
+    ) -> np.ndarray:
+        # Pairs are sorted by their first string and by the length of their second string, because
+        # `_subsequences` evaluates second strings of similar length together.
+        order = np.lexsort((z_spans[:, 1], x_spans[:, 0], x_spans[:, 1]))
+        values, decay = np.empty(len(order)), float(self.decay)
+        x_spans, z_spans = x_spans[order], z_spans[order]
+        values[order] = _subsequences(self._length_weights(), decay, x, x_spans, z, z_spans)
+        return values
+
+
+@node
+class Subsequence(WeightedSubsequences):
     """Subsequence kernel: counts common subsequences of a given length, penalising gaps.
 
         k(s, t) = sum over u of length n of sum_{i: s[i] = u} sum_{j: t[j] = u} decay^(l(i) + l(j))
@@ -111,22 +135,15 @@ class Subsequence(PairwiseStringKernel):
     array([[0.4444]])
     """
 
-    n: int = 3
-    decay: float = 0.5
-
-    def _check(self) -> None:
-        check_count("Subsequence", "n", self.n)
-        check_decay("Subsequence", self.decay)
-
     def _min_length(self) -> tuple[str, int]:
         return "n", self.n
 
-    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
-        return _subsequence_sums(np.eye(self.n)[-1], self.decay, *pairs)
+    def _length_weights(self) -> np.ndarray:
+        return np.eye(self.n)[-1]
 
 
 @node
-class SubsequenceSum(PairwiseStringKernel):
+class SubsequenceSum(WeightedSubsequences):
     """Sum of the subsequence kernels of all lengths up to n.
 
         k(s, t) = sum_(q = 1, ..., n) Subsequence(q, decay)(s, t)
@@ -151,15 +168,8 @@ class SubsequenceSum(PairwiseStringKernel):
     array([[0.2143]])
     """
 
-    n: int = 3
-    decay: float = 0.5
-
-    def _check(self) -> None:
-        check_count("SubsequenceSum", "n", self.n)
-        check_decay("SubsequenceSum", self.decay)
-
-    def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
-        return _subsequence_sums(np.ones(self.n), self.decay, *pairs)
+    def _length_weights(self) -> np.ndarray:
+        return np.ones(self.n)
 
 
 @node
@@ -195,25 +205,6 @@ class AllSubsequences(PairwiseStringKernel):
 
     def _evaluate(self, *pairs: np.ndarray) -> np.ndarray:
         return _all_subsequences(*pairs)
-
-
-def _subsequence_sums(
-    weights: np.ndarray,
-    decay: float,
-    x: np.ndarray,
-    x_spans: np.ndarray,
-    z: np.ndarray,
-    z_spans: np.ndarray,
-) -> np.ndarray:
-    """Return sum_q weights_q K_q for each pair, where K_q is the subsequence kernel of length q.
-
-    Pairs are sorted by their first string and by the length of their second string, because
-    `_subsequences` evaluates second strings of similar length together.
-    """
-    order = np.lexsort((z_spans[:, 1], x_spans[:, 0], x_spans[:, 1]))
-    values = np.empty(len(order))
-    values[order] = _subsequences(weights, float(decay), x, x_spans[order], z, z_spans[order])
-    return values
 
 
 @jit()

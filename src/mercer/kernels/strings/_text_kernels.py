@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._core import Points, single_column
-from .._base import Kernel, node
+from .._base import Kernel, node, option
+from .._parameter_checks import is_bool, optional_dict
 from .._parameter_tree import data_dependent
 from .._properties import Domain, Properties
 from .._sparse_features import Explicit, FeatureTerms, hash_codes
@@ -35,18 +36,18 @@ def _is_learned(tfidf: Any) -> bool:
     return not isinstance(tfidf, dict) and bool(tfidf)
 
 
+@node
 class TextKernel(Explicit):
     """Base class of text kernels.
 
     k(x, z) = <v(x), v(z)> / (|v(x)| |v(z)|),   v_t(x) = (count of the term t in x) * weight_t
     """
 
-    # Each subclass declares these fields with its own defaults and is decorated with @node.
-    ngrams: tuple[int, int]
-    tfidf: Any
-    sublinear_tf: bool
-    smooth_idf: bool
-    options: dict[str, Any] | None
+    ngrams: tuple[int, int] = (1, 1)
+    tfidf: Any = data_dependent(True, is_rule=_is_learned)
+    sublinear_tf: bool = False
+    smooth_idf: bool = True
+    options: dict[str, Any] | None = option(None, optional_dict)
 
     _analyzer: ClassVar[str]
 
@@ -71,13 +72,11 @@ class TextKernel(Explicit):
         object.__setattr__(self, "ngrams", (int(ngrams[0]), int(ngrams[1])))
         if isinstance(self.tfidf, dict):
             object.__setattr__(self, "tfidf", dict(self.tfidf))
-        elif not isinstance(self.tfidf, (bool, np.bool_)):
+        elif not is_bool(self.tfidf):
             raise TypeError(
                 f"{name}: tfidf must be True, False, or a dictionary of weights, got {self.tfidf!r}"
             )
         if self.options is not None:
-            if not isinstance(self.options, dict):
-                raise TypeError(f"{name}: options must be a dict, got {self.options!r}")
             object.__setattr__(self, "options", dict(self.options))
             self._check_options(self.options)
 
@@ -255,12 +254,6 @@ class BagOfWords(TextKernel):
     array([[0.86, 0.31, 0.  ]])
     """
 
-    ngrams: tuple[int, int] = (1, 1)
-    tfidf: Any = data_dependent(True, is_rule=_is_learned)
-    sublinear_tf: bool = False
-    smooth_idf: bool = True
-    options: dict[str, Any] | None = None
-
     _analyzer: ClassVar[str] = "word"
 
 
@@ -304,9 +297,5 @@ class BagOfNgrams(TextKernel):
     """
 
     ngrams: tuple[int, int] = (3, 3)
-    tfidf: Any = data_dependent(True, is_rule=_is_learned)
-    sublinear_tf: bool = False
-    smooth_idf: bool = True
-    options: dict[str, Any] | None = None
 
     _analyzer: ClassVar[str] = "char"

@@ -1,10 +1,9 @@
 """Check whether a function is a Mercer kernel: proofs, counterexamples, and checks of matrices."""
 
 from ..._core import former_names
-from ._check_gram import GramCheck, check_gram
 from ._counterexample import Counterexample
 from ._counterexample_search import Evidence, known_counterexample
-from ._validity_result import Validity, validity
+from ._validity_result import GramCheck, Validity, check_gram, validity
 
 __getattr__ = former_names(__name__)
 

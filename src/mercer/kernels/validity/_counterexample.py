@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..._core import Points, length, take
 from ..._core.linalg import eigh
@@ -92,7 +93,7 @@ class Counterexample:
     """
 
     kernel: Kernel
-    points: Any
+    points: Points
     coefficients: np.ndarray | None
     value: float
     margin: float
@@ -209,27 +210,23 @@ def reduce_points(
     Points are removed greedily.  If `min_points` is larger than 1, points are removed until only
     that number is left, even if they are no longer a counterexample.
     """
+
+    def direction(rows: np.ndarray) -> tuple[float, np.ndarray]:
+        basis = polynomial_complement(take(X, rows), order)
+        return most_negative_direction(K[np.ix_(rows, rows)], basis, unit)
+
     keep = np.arange(len(K))
     limit = _TUNING.max_one_by_one
     while len(keep) > limit:  # remove the fifth of the points with the smallest |c_i|
-        _, c = most_negative_direction(
-            K[np.ix_(keep, keep)], polynomial_complement(take(X, keep), order), unit
-        )
+        _, c = direction(keep)
         size = max(limit, int(0.8 * len(keep)))
         rest = keep[np.sort(np.argsort(-np.abs(c), kind="stable")[:size])]
-        part = K[np.ix_(rest, rest)]
-        basis = polynomial_complement(take(X, rest), order)
-        if min_points == 1 and most_negative_direction(part, basis, unit)[0] > -10.0:
+        if min_points == 1 and direction(rest)[0] > -10.0:
             return keep
         keep = rest
     while len(keep) > min_points:
         candidates = [np.delete(keep, i) for i in range(len(keep))]
-        depths = [
-            most_negative_direction(
-                K[np.ix_(rest, rest)], polynomial_complement(take(X, rest), order), unit
-            )[0]
-            for rest in candidates
-        ]
+        depths = [direction(rest)[0] for rest in candidates]
         best = int(np.argmin(depths))
         if min_points == 1 and depths[best] > -10.0:
             break
@@ -286,7 +283,7 @@ def certify_counterexample(
 
 def _perturbed_grams(kernel: Kernel, X: Points) -> Iterator[np.ndarray]:
     """Yield K for points moved by up to two units in the last place, in four random ways."""
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
+    if not _can_be_moved(kernel, X):
         return
     rng = np.random.default_rng(0)
     for _ in range(4):
@@ -299,15 +296,18 @@ def _perturbed_grams(kernel: Kernel, X: Points) -> Iterator[np.ndarray]:
             yield K
 
 
+def _can_be_moved(kernel: Kernel, X: Points) -> bool:
+    """Return True if the points are vectors of floating-point numbers, not discrete ones."""
+    return isinstance(X, np.ndarray) and X.dtype.kind == "f" and not kernel.domain.discrete
+
+
 def estimate_noise(kernel: Kernel, X: Points) -> float:
     """Estimate the absolute noise in the values of k; the result is 0 if there is none.
 
     For a smooth function k, the second differences k(x + h) - 2 k(x) + k(x - h) decrease like h^2.
     If the values are rounded, the differences do not become smaller than the rounding error.
     """
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "f" or kernel.discrete:
-        return 0.0
-    if not len(X):
+    if not _can_be_moved(kernel, X) or not len(X):
         return 0.0
     X = X[np.unique(np.linspace(0, len(X) - 1, _TUNING.noise_points).astype(int))]
     rng = np.random.default_rng(0)
@@ -377,7 +377,7 @@ def _recording(kernel: Kernel, recorded: list[list[np.ndarray]]) -> Kernel:
     return replace(kernel, function=recording)
 
 
-def _is_representable(K: np.ndarray, dtype: Any) -> bool:
+def _is_representable(K: np.ndarray, dtype: DTypeLike) -> bool:
     """Return True if all values can be converted to this type without rounding."""
     with np.errstate(over="ignore"):
         return np.array_equal(K, K.astype(dtype))
@@ -398,11 +398,7 @@ def _reason(K: np.ndarray, value: float, allowed: float, order: int) -> str:
 
 
 def counterexample_at(
-    kernel: Kernel,
-    X: Points,
-    order: int = 0,
-    K: np.ndarray | None = None,
-    tol: float | None = None,
+    kernel: Kernel, X: Points, order: int = 0, K: np.ndarray | None = None, tol: float | None = None
 ) -> Counterexample | None:
     """Return a counterexample on a few of these points, or None if there is none.
 
@@ -418,7 +414,7 @@ def counterexample_at(
     return None
 
 
-def _candidate_subsets(K: np.ndarray, X: Points, order: int, unit: float) -> Any:
+def _candidate_subsets(K: np.ndarray, X: Points, order: int, unit: float) -> Iterator[np.ndarray]:
     """Yield indices of points that may be a counterexample: first one, then two, then several."""
     diagonal = K.diagonal()
     if order == 0:

@@ -248,7 +248,7 @@ class _CounterexampleSearch:
         samples = sample_points(kind, self.kernel, self.X, columns, self.rng)
         first, last = islice(samples, n_grams // 2), islice(samples, n_grams - n_grams // 2)
         # For each number of columns, the smallest depth (see `examine`) and its points.
-        closest: dict[Any, tuple[float, Any]] = {}
+        closest: dict[tuple[int, ...], tuple[float, Points]] = {}
         for source in (first, self._spectral_points(kind, columns), last):
             for points in source:
                 example, depth = self.examine(points)
@@ -458,7 +458,7 @@ class _CounterexampleSearch:
                 continue
         return np.where(np.isfinite(out), out, 0.0)
 
-    def _changed(self, points: Points, change: Any) -> Iterator[Any]:
+    def _changed(self, points: Points, change: Any) -> Iterator[Points]:
         """For each point, yield a copy of all points in which this point is changed at random."""
         for i in range(length(points)):
             new = change(get_point(points, i), self.rng)

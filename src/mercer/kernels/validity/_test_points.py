@@ -22,7 +22,7 @@ from .._precomputed import Precomputed
 from .._preimage_formulas import preimage_neighbours
 from ..graphs._graph_collection import Graphs
 
-PointBatches = Iterator[Any]
+PointBatches = Iterator[Points]
 RNG = np.random.Generator
 
 # Scales of random vectors, relative to the standard deviations of the user's points, or to 1.
@@ -213,7 +213,7 @@ def _collections(kernel: Kernel, X: Points, rng: RNG) -> PointBatches:
 
 
 # Functions that sample each kind of object.  They yield a few batches and are called repeatedly.
-_OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Any, RNG], PointBatches]] = {
+_OBJECT_SAMPLERS: dict[str, Callable[[Kernel, Points, RNG], PointBatches]] = {
     "strings": _strings,
     "texts": _texts,
     "sets": _sets,

@@ -15,6 +15,7 @@ weighted, and n is the sum of the weights.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,33 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from ..._core import Points
+from .._parameter_checks import positive
 
 RULES = ("scale", "auto", "median", "scott", "silverman")
 
 # Maximum number of rows from which the median distance is computed.  1000 rows have half a million
 # pairs, which is precise enough for a rule of thumb.
 _MAX_MEDIAN_ROWS = 1000
+
+
+def scale_or_rule(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
+    """Raise an error if a scale is neither a positive number nor the name of a rule.
+
+    With `vector`, one positive number per column is also allowed.
+    """
+    if isinstance(value, str) and value not in RULES:
+        expected = "positive numbers" if vector else "a positive number"
+        raise ValueError(f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}")
+    if vector and (np.ndim(value) > 1 or np.size(value) == 0):
+        raise ValueError(
+            f"{owner}: {name} must be a number or one number per column, "
+            f"got shape {np.shape(value)}"
+        )
+    if not isinstance(value, str):
+        positive(owner, name, value, vector=vector)
+
+
+scales_or_rule = partial(scale_or_rule, vector=True)
 
 
 def gamma_from_rule(rule: str, X: Points, weights: np.ndarray | None = None) -> float:
@@ -57,9 +79,7 @@ def gamma_from_rule(rule: str, X: Points, weights: np.ndarray | None = None) -> 
 
 
 def median_distance(
-    X: Points,
-    metric: str | Callable[[np.ndarray], np.ndarray],
-    weights: np.ndarray | None = None,
+    X: Points, metric: str | Callable[[np.ndarray], np.ndarray], weights: np.ndarray | None = None
 ) -> float:
     """Return the median distance between two different points of X, or 1.0 if all are equal.
 
@@ -139,7 +159,7 @@ def _fractions(n: int, weights: np.ndarray | None) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _without_duplicates(X: Points) -> Any:
+def _without_duplicates(X: Points) -> sp.csr_array:
     """Return a copy of X as a CSR matrix, with entries at the same position added up."""
     X = sp.csr_array(X, copy=True)
     X.sum_duplicates()
@@ -171,8 +191,7 @@ def _variance(X: Points, weights: np.ndarray | None = None) -> float:
     if not sp.issparse(X):
         return float(np.sum(fractions @ np.square(X - mean)))
     X = _without_duplicates(X)
-    absent = float(
-        fractions @ (X.shape[1] - np.diff(X.indptr))
-    )  # total weight of the zeros that are not stored
+    # The total weight of the zeros that are not stored.
+    absent = float(fractions @ (X.shape[1] - np.diff(X.indptr)))
     X.data = np.square(X.data - mean)
     return float(np.sum(fractions @ X)) + absent * mean**2

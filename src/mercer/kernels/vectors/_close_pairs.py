@@ -16,12 +16,11 @@ Dense rows are processed by compiled loops; sparse rows are subtracted by SciPy,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..._core import jit, slices
+from ..._core import Points, jit, slices
 
 _CLOSE_RATIO = 1e-4  # a pair is close if |y - w|^2 / (|y|^2 + |w|^2) is below this
 # The number of pairs that vector instructions check together.  If one of them is close, a loop
@@ -31,7 +30,13 @@ _SPARSE_BATCH = 2**14  # number of pairs of sparse rows that are subtracted at a
 
 
 def recompute_close_pairs(
-    Y: Any, V: Any, columns: int, left: Any, right: Any, s: np.ndarray, relative: bool
+    Y: Points,
+    V: Points,
+    columns: int,
+    left: np.ndarray,
+    right: np.ndarray,
+    s: np.ndarray,
+    relative: bool,
 ) -> None:
     """Recompute s_ij = |y_i - v_j|^2 for the close pairs, in place.
 
@@ -60,10 +65,10 @@ def recompute_close_pairs(
 
 def add_close_moments(
     M: np.ndarray,
-    Y: Any,
-    V: Any,
-    left: Any,
-    right: Any,
+    Y: Points,
+    V: Points,
+    left: np.ndarray,
+    right: np.ndarray,
     s: np.ndarray,
     first: np.ndarray,
     second: np.ndarray,
@@ -89,8 +94,8 @@ def _may_be_close(s: np.ndarray, left: np.ndarray, right: np.ndarray, relative: 
 
 
 def _sparse_differences(
-    Y: Any, V: Any, left: np.ndarray, right: np.ndarray, s: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
+    Y: Points, V: Points, left: np.ndarray, right: np.ndarray, s: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, sp.csr_array]]:
     """Yield (i, j, y_i - v_j) for batches of close pairs, with the differences in float64."""
     Y, V = (rows if sp.issparse(rows) else sp.csr_array(rows) for rows in (Y, V))
     pairs = _close_pairs(s, left, right)
@@ -103,13 +108,13 @@ def _sparse_differences(
 
 
 @jit()
-def _is_close(s: Any, left: Any, right: Any) -> bool:
+def _is_close(s: float, left: float, right: float) -> bool:
     # The condition is written as "not >=", so that a NaN from an overflow also counts as close.
     return not (s >= _CLOSE_RATIO * (left + right))
 
 
 @jit()
-def _count_close(s: Any, left: Any, right: Any) -> int:
+def _count_close(s: np.ndarray, left: float, right: np.ndarray) -> int:
     """Count the close pairs in a row, by a loop without branches, so that it is vectorised."""
     count = 0
     for j in range(s.shape[0]):
@@ -118,7 +123,7 @@ def _count_close(s: Any, left: Any, right: Any) -> int:
 
 
 @jit()
-def _close_pairs(s: Any, left: Any, right: Any) -> Any:
+def _close_pairs(s: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the indices i and j of the close pairs, as an array of shape (2, count)."""
     count = 0
     for i in range(s.shape[0]):
@@ -132,8 +137,23 @@ def _close_pairs(s: Any, left: Any, right: Any) -> Any:
     return pairs
 
 
+@jit()
+def _list_close(
+    s: np.ndarray, left: float, right: np.ndarray, start: int, found: np.ndarray
+) -> int:
+    """Write the close columns of a row to `found`, from a block of columns; return their number."""
+    stop = min(start + _CHECK_BLOCK, s.shape[0])
+    count = 0
+    if _count_close(s[start:stop], left, right[start:stop]):
+        for j in range(start, stop):
+            if _is_close(s[j], left, right[j]):
+                found[count] = j
+                count += 1
+    return count
+
+
 @jit("reassoc", "nsz")
-def _squared_distance(y: Any, v: Any, columns: int) -> Any:
+def _squared_distance(y: np.ndarray, v: np.ndarray, columns: int) -> float:
     total = y.dtype.type(0)
     for c in range(columns):
         total += (y[c] - v[c]) * (y[c] - v[c])
@@ -141,33 +161,36 @@ def _squared_distance(y: Any, v: Any, columns: int) -> Any:
 
 
 @jit()
-def _refine_dense(Y: Any, V: Any, columns: int, left: Any, right: Any, s: Any) -> None:
+def _refine_dense(
+    Y: np.ndarray, V: np.ndarray, columns: int, left: np.ndarray, right: np.ndarray, s: np.ndarray
+) -> None:
     """Recompute the squared distances s of close pairs of dense rows."""
+    found = np.empty(_CHECK_BLOCK, dtype=np.intp)
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _CHECK_BLOCK):
-            stop = min(start + _CHECK_BLOCK, s.shape[1])
-            if not _count_close(s[i, start:stop], left[i], right[start:stop]):
-                continue
-            for j in range(start, stop):
-                if _is_close(s[i, j], left[i], right[j]):
-                    s[i, j] = _squared_distance(Y[i], V[j], columns)
+            for j in found[: _list_close(s[i], left[i], right, start, found)]:
+                s[i, j] = _squared_distance(Y[i], V[j], columns)
 
 
 @jit()
 def _moments_dense(
-    M: Any, Y: Any, V: Any, left: Any, right: Any, s: Any, first: Any, second: Any
+    M: np.ndarray,
+    Y: np.ndarray,
+    V: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    s: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
 ) -> None:
     """Implement `add_close_moments` for dense rows."""
+    found = np.empty(_CHECK_BLOCK, dtype=np.intp)
     for i in range(s.shape[0]):
         for start in range(0, s.shape[1], _CHECK_BLOCK):
-            stop = min(start + _CHECK_BLOCK, s.shape[1])
-            if not _count_close(s[i, start:stop], left[i], right[start:stop]):
-                continue
-            for j in range(start, stop):
-                if _is_close(s[i, j], left[i], right[j]):
-                    weight = M[i, j]
-                    M[i, j] = 0
-                    for c in range(first.shape[1]):
-                        t = Y[i, c] - V[j, c]
-                        first[i, c] += weight * t
-                        second[c] += weight * (t * t)
+            for j in found[: _list_close(s[i], left[i], right, start, found)]:
+                weight = M[i, j]
+                M[i, j] = 0
+                for c in range(first.shape[1]):
+                    t = Y[i, c] - V[j, c]
+                    first[i, c] += weight * t
+                    second[c] += weight * (t * t)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._core import Points, length
 from .._base import Kernel, node, parameter
-from .._jacobian import KernelLinearisation, linearisation
-from .._prepared import Prepared
+from .._evaluation import KernelLinearisation, ParameterGradients, Prepared, linearisation
+from .._parameter_checks import nonnegative
 from .._properties import RANK_ONE, Domain, Properties
-from ._vector_kernel import check_positive
 
 
 @node
@@ -21,10 +18,6 @@ class _PositionIndependent(Kernel):
     Their gradient with respect to the points is 0.  The only field of such a kernel is
     the number k(x, x).
     """
-
-    def _check(self) -> None:
-        ((name, value),) = self._items()
-        check_positive(type(self).__name__, name, value, zero=True)
 
     def _diag(self, X: Points) -> np.ndarray:
         return np.full(length(X), float(self._items()[0][1]))
@@ -58,7 +51,7 @@ class Constant(_PositionIndependent):
     Linear() + 1.0
     """
 
-    value: float = parameter(1.0)
+    value: float = parameter(1.0, nonnegative)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(
@@ -74,7 +67,7 @@ class Constant(_PositionIndependent):
     def _tile(self, P: Prepared, Q: Prepared, out: np.ndarray) -> None:
         out[...] = self.value
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"value": self.value * np.sum(W)}
 
 
@@ -100,7 +93,7 @@ class White(_PositionIndependent):
            [0. , 0.5]])
     """
 
-    noise: float = parameter(1.0)
+    noise: float = parameter(1.0, nonnegative)
 
     def _properties(self, *inner: Properties) -> Properties:
         return Properties(
@@ -120,7 +113,7 @@ class White(_PositionIndependent):
         out[...] = 0.0
         out[P.coincidences(Q)] = self.noise
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         return {"noise": self.noise * np.trace(W) if Z is None else 0.0}
 
 

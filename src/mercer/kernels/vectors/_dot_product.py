@@ -6,26 +6,22 @@ A new kernel implements `profile(t)`, `slope(t)` = profile'(t) and, if it has pa
 
 from __future__ import annotations
 
+import math
 import numbers
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points
 from .._base import Kernel, node, parameter
-from .._dataclass import frozen_matrix, lowest_eigenvalue
-from .._prepared import Prepared
+from .._evaluation import Prepared
+from .._parameter_checks import frozen_matrix, lowest_eigenvalue, nonnegative, require
 from .._properties import NORMALISED, SERIES, Properties
-from ._bandwidth_rules import gamma_from_rule
-from ._vector_kernel import (
-    ProfileKernel,
-    VectorKernel,
-    check_positive,
-    check_scale,
-    inner_products,
-)
+from ._bandwidth_rules import gamma_from_rule, scale_or_rule
+from ._vector_kernel import ProfileKernel, VectorKernel, inner_products
 
 
 @node
@@ -143,8 +139,8 @@ class Polynomial(_Affine):
     """
 
     degree: int = 3
-    coef0: float = parameter(1.0)
-    gamma: float | str = parameter(1.0)
+    coef0: float = parameter(1.0, nonnegative)
+    gamma: float | str = parameter(1.0, scale_or_rule)
 
     def _check(self) -> None:
         degree = self.degree
@@ -154,8 +150,6 @@ class Polynomial(_Affine):
                 f"Polynomial: degree must be a positive integer, got {degree!r}; "
                 f"a fractional power of a polynomial is not a Mercer kernel"
             )
-        check_positive("Polynomial", "coef0", self.coef0, zero=True)
-        check_scale("Polynomial", "gamma", self.gamma)
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = f"(x^T A z + c)^n with c >= 0, n an integer: a {SERIES}"
@@ -198,13 +192,10 @@ class Sigmoid(_Affine):
     True
     """
 
-    gamma: float | str = parameter(1.0)
-    coef0: float = parameter(1.0)
-
-    def _check(self) -> None:
-        check_scale("Sigmoid", "gamma", self.gamma)
-        if not isinstance(self.coef0, numbers.Real) or not np.isfinite(self.coef0):
-            raise ValueError(f"Sigmoid: coef0 must be a finite number, got {self.coef0!r}")
+    gamma: float | str = parameter(1.0, scale_or_rule)
+    coef0: float = parameter(
+        1.0, require(lambda c: isinstance(c, numbers.Real) and math.isfinite(c), "a finite number")
+    )
 
     def _properties(self, *inner: Properties) -> Properties:
         rule = "tanh has a power series with negative coefficients"
@@ -313,12 +304,12 @@ class Bilinear(VectorKernel):
         Z = self._vectors(X if Z is None else Z)
         return np.asarray(W @ np.asarray(Z @ self._matrix(Z.dtype)))
 
-    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Points:
         X = super()._vectors(X)
         self._check_same_columns(len(self.A), X.shape[1])
         return X
 
-    def _matrix(self, dtype: Any) -> np.ndarray:
+    def _matrix(self, dtype: DTypeLike) -> np.ndarray:
         return np.asarray(self.A, dtype=dtype)
 
 
@@ -336,7 +327,7 @@ def integer_power(t: np.ndarray, exponent: int) -> np.ndarray:
     return t
 
 
-def _unit_rows(X: Points) -> tuple[Any, np.ndarray]:
+def _unit_rows(X: Points) -> tuple[Points, np.ndarray]:
     """Return the rows of X scaled to norm 1 (zero rows stay 0), and the inverse norms."""
     # Divide by the largest entry first, so that the squares do not overflow.
     largest: Any = abs(X).max(axis=1) if X.shape[0] else np.zeros(0)

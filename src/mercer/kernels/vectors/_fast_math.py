@@ -25,8 +25,6 @@ below the smallest normal number are 0; NaN stays NaN.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..._core import bitcast_float, bitcast_int, fmax, fmin, jit
@@ -37,7 +35,7 @@ _ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23: adding it rounds a float32 to 
 
 
 @jit()
-def _exp64(T: Any, scale: float) -> None:
+def _exp64(T: np.ndarray, scale: float) -> None:
     """Implement `exp_inplace` in float64."""
     scale = scale * _LOG2E
     for i in range(T.shape[0]):
@@ -64,7 +62,7 @@ def _exp64(T: Any, scale: float) -> None:
 
 
 @jit()
-def _exp32(T: Any, scale: Any) -> None:
+def _exp32(T: np.ndarray, scale: np.float32) -> None:
     """Implement `exp_inplace` in float32."""
     scale = scale * np.float32(_LOG2E)
     zero, floor, one = np.float32(0.0), np.float32(-126.0), np.float32(1.0)
@@ -114,17 +112,16 @@ def exp_inplace(T: np.ndarray, scale: float = 1.0) -> np.ndarray:
 
 
 _MAX_PHASE = 1e6  # largest phase; its number of quarter turns is below 2**20
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and then subtracting it rounds a float64
 
 
 @jit()
-def _scaled_sincos64(P: Any, a: Any, C: Any, S: Any) -> None:
+def _scaled_sincos64(P: np.ndarray, a: np.ndarray, C: np.ndarray, S: np.ndarray) -> None:
     for i in range(P.shape[0]):
         row, cosines, sines = P[i], C[i], S[i]
         for j in range(row.shape[0]):
             p = row[j]
-            z = p * 0.6366197723675814 + _ROUND
-            k = z - _ROUND
+            z = p * 0.6366197723675814 + _ROUND64
+            k = z - _ROUND64
             r = (p - k * 1.57079632673412561417) - k * 6.07710050630396597660e-11
             r = r - k * 2.02226624879595063154e-21
             t = r * r

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points, jit, slices
 from .._base import Kernel, node, parameter
-from .._prepared import Prepared
+from .._evaluation import ParameterGradients, Prepared
 from .._properties import FEATURES, SCHOENBERG, Domain, Properties
-from ._bandwidth_rules import gamma_from_rule, median_distance
+from ._bandwidth_rules import gamma_from_rule, median_distance, scale_or_rule
 from ._fast_math import exp_inplace
-from ._vector_kernel import LengthScaleKernel, ProfileKernel, check_scale, sparse_min_sums
+from ._vector_kernel import LengthScaleKernel, ProfileKernel, sparse_min_sums
 
 _ABSOLUTE, _CHI2, _MINIMUM = range(3)  # the terms g: |x - z|, (x - z)^2 / (x + z), min(x, z)
 
@@ -36,12 +37,12 @@ class Elementwise(ProfileKernel):
 
     _kind: ClassVar[int]  # the term g: _ABSOLUTE, _CHI2 or _MINIMUM
     _nonnegative: ClassVar[bool] = False  # whether the entries of points must be >= 0
-    _min_statistic_dtype: ClassVar[Any] = np.float64
+    _min_statistic_dtype: ClassVar[DTypeLike] = np.float64
 
     def _domain(self, *inner: Domain) -> Domain:
         return Domain("nonnegative" if self._nonnegative else "vectors", on_vectors=True)
 
-    def _weights(self, columns: int) -> Any:
+    def _weights(self, columns: int) -> float | np.ndarray:
         """Return the weights w_c as one number, or as an array with one entry per column."""
         return 1.0
 
@@ -69,7 +70,7 @@ class Elementwise(ProfileKernel):
         self._weights(X.shape[1])  # raises an error if the number of length scales is wrong
         return np.full(X.shape[0], self._value_at_zero(), dtype=X.dtype)
 
-    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Points:
         """Return X as a matrix; raise an error if entries must be >= 0 and one is negative."""
         X = super()._vectors(X, like)
         if self._nonnegative:
@@ -87,9 +88,9 @@ class Elementwise(ProfileKernel):
     def _statistic_gradient(
         self, P: Prepared, Q: Prepared, s: np.ndarray, M: np.ndarray
     ) -> np.ndarray:
-        return self._per_column(_sum_slopes, P, Q, M) * self._weights(P.arrays[0].shape[1])
+        return self._per_column(True, P, Q, M) * self._weights(P.arrays[0].shape[1])
 
-    def _per_column(self, add: Any, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
+    def _per_column(self, slopes: bool, P: Prepared, Q: Prepared, M: np.ndarray) -> np.ndarray:
         """Return sums over the points z_j, weighted by M_ij, for each x_i and column; shape (n, d).
 
         The function `add` computes the sums: `_sum_slopes` or `_sum_terms_by_column`.
@@ -99,7 +100,7 @@ class Elementwise(ProfileKernel):
         for rows, A in _dense_rows(X):
             for columns, B in _dense_rows(Z):
                 part = np.ascontiguousarray(M[rows, columns], dtype=np.float64)
-                add(self._kind, part, A, _transposed(B), out[rows])
+                _sum_by_column(self._kind, slopes, part, A, _transposed(B), out[rows])
         return out
 
 
@@ -108,15 +109,8 @@ class _ExponentialSum(Elementwise):
     """Base class of kernels k(x, z) = exp(-s), where s = 0 for equal points."""
 
     def _properties(self, *inner: Properties) -> Properties:
-        return Properties(
-            SCHOENBERG,
-            0,
-            strict=True,  # strict because s > 0 for different points
-            nonnegative=True,
-            unit_diagonal=True,
-            infinitely_divisible=True,
-            stationary=not self._nonnegative,
-        )
+        # Strict, because s > 0 for different points.
+        return Properties.exponential(SCHOENBERG, strict=True, stationary=not self._nonnegative)
 
     def profile(self, s: np.ndarray) -> np.ndarray:
         return exp_inplace(s, -1.0)
@@ -155,16 +149,16 @@ class Laplacian(LengthScaleKernel, _ExponentialSum):
     def _length_from_gamma(gamma: float) -> float:
         return float(1.0 / gamma)
 
-    def _weights(self, columns: int) -> Any:
+    def _weights(self, columns: int) -> float | np.ndarray:
         return 1.0 / self._scale(columns)
 
     def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
-    ) -> dict[str, Any]:
+    ) -> ParameterGradients:
         M = W * self.slope(s)
         if np.ndim(self.length_scale) == 0:
             return {"length_scale": -np.sum(M * s)}
-        terms = self._per_column(_sum_terms_by_column, P, Q, M).sum(axis=0)
+        terms = self._per_column(False, P, Q, M).sum(axis=0)
         return {"length_scale": -terms * self._weights(terms.size)}
 
     def _resolve(self, X: Points, weights: np.ndarray | None, targets: np.ndarray | None) -> Kernel:
@@ -196,15 +190,12 @@ class Chi2(_ExponentialSum):
     array([[0.3679]])
     """
 
-    gamma: float | str = parameter(1.0)
+    gamma: float | str = parameter(1.0, scale_or_rule)
 
     _kind: ClassVar[int] = _CHI2
     _nonnegative: ClassVar[bool] = True
 
-    def _check(self) -> None:
-        check_scale("Chi2", "gamma", self.gamma)
-
-    def _weights(self, columns: int) -> Any:
+    def _weights(self, columns: int) -> float | np.ndarray:
         return float(self.gamma)
 
     def parameter_slopes(self, s: np.ndarray) -> dict[str, np.ndarray]:
@@ -312,7 +303,7 @@ def _chi2_sums(sample: np.ndarray) -> np.ndarray:
 
 
 @jit()
-def _term(kind: int, a: Any, b: Any) -> Any:
+def _term(kind: int, a: float, b: float) -> float:
     """Return the term g(a, b), where `kind` is _ABSOLUTE, _CHI2 or _MINIMUM."""
     if kind == _ABSOLUTE:
         return abs(a - b)
@@ -335,7 +326,9 @@ def _slope(kind: int, a: float, b: float) -> float:
 
 
 @jit()
-def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
+def _sum_terms(
+    kind: int, A: np.ndarray, Bt: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None:
     """Write sum_c weights_c g(A_ic, B_jc) to out_ij; Bt is the transpose of B."""
     sums = np.empty(_SUM_WIDTH, dtype=out.dtype)
     for start in range(0, Bt.shape[1], _SUM_WIDTH):
@@ -351,27 +344,22 @@ def _sum_terms(kind: int, A: Any, Bt: Any, weights: Any, out: Any) -> None:
 
 
 # "reassoc" allows the compiler to reorder the sums over j; otherwise they are not vectorised.
-
-
 @jit("reassoc", "nsz")
-def _sum_slopes(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
-    """Add sum_j M_ij dg(A_ic, B_jc) / dA_ic to out_ic; Bt is the transpose of B."""
+def _sum_by_column(
+    kind: int, slopes: bool, M: np.ndarray, A: np.ndarray, Bt: np.ndarray, out: np.ndarray
+) -> None:
+    """Add sum_j M_ij g(A_ic, B_jc) to out_ic, or, with `slopes`, sum_j M_ij dg(A_ic, B_jc) / dA_ic.
+
+    Bt is the transpose of B.
+    """
     for i in range(A.shape[0]):
         row = M[i]
         for c in range(A.shape[1]):
             a, column, total = A[i, c], Bt[c], 0.0
-            for j in range(row.shape[0]):
-                total += row[j] * _slope(kind, a, column[j])
-            out[i, c] += total
-
-
-@jit("reassoc", "nsz")
-def _sum_terms_by_column(kind: int, M: Any, A: Any, Bt: Any, out: Any) -> None:
-    """Add sum_j M_ij g(A_ic, B_jc) to out_ic; Bt is the transpose of B."""
-    for i in range(A.shape[0]):
-        row = M[i]
-        for c in range(A.shape[1]):
-            a, column, total = A[i, c], Bt[c], 0.0
-            for j in range(row.shape[0]):
-                total += row[j] * _term(kind, a, column[j])
+            if slopes:
+                for j in range(row.shape[0]):
+                    total += row[j] * _slope(kind, a, column[j])
+            else:
+                for j in range(row.shape[0]):
+                    total += row[j] * _term(kind, a, column[j])
             out[i, c] += total

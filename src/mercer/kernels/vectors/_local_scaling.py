@@ -10,10 +10,11 @@ import scipy.sparse as sp
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from ..._core import Points, is_count
-from .._base import Kernel, node
+from ..._core import Points
+from .._base import Kernel, node, option
+from .._evaluation import Prepared
+from .._parameter_checks import positive_integer
 from .._parameter_tree import data_dependent
-from .._prepared import Prepared
 from .._properties import FEATURES, Properties
 from ._bandwidth_rules import evenly_spaced_rows
 from ._vector_kernel import VectorKernel
@@ -63,7 +64,7 @@ class LocalRBF(VectorKernel):
            [0.   , 0.607]])
     """
 
-    n_neighbors: int = 7
+    n_neighbors: int = option(7, positive_integer)
     points: Any = data_dependent(None, is_rule=lambda points: points is None)
 
     def _properties(self, *inner: Properties) -> Properties:
@@ -71,10 +72,6 @@ class LocalRBF(VectorKernel):
         return Properties(rule, 0, nonnegative=True, unit_diagonal=True)
 
     def _check(self) -> None:
-        if not is_count(self.n_neighbors):
-            raise ValueError(
-                f"LocalRBF: n_neighbors must be a positive integer, got {self.n_neighbors!r}"
-            )
         if self.points is not None:
             points = np.array(_dense(self._vectors(self.points)), dtype=float)
             points.setflags(write=False)
@@ -120,5 +117,5 @@ class LocalRBF(VectorKernel):
         return np.ones(self._vectors(X).shape[0])
 
 
-def _dense(X: Points) -> Any:
+def _dense(X: Points) -> np.ndarray:
     return X.toarray() if sp.issparse(X) else X

@@ -20,15 +20,15 @@ comes last, so that s is accurate even if the points are far from 0.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points, jit, slices
 from .._base import node
-from .._jacobian import KernelLinearisation, linearisation
-from .._prepared import Prepared
+from .._evaluation import KernelLinearisation, ParameterGradients, Prepared, linearisation
 from .._properties import Properties
 from ._close_pairs import add_close_moments, recompute_close_pairs
 from ._dot_product import squared_norms
@@ -94,13 +94,6 @@ class Radial(LengthScaleKernel):
     # Whether profile(s) treats an s that is negative by rounding like 0.
     _profile_accepts_negative: ClassVar[bool] = False
     is_decreasing: ClassVar[bool] = False  # whether k decreases with the distance
-
-    def _check(self) -> None:
-        super()._check()
-        self._check_shape()
-
-    def _check_shape(self) -> None:
-        """Raise an error if a parameter other than the length scale is invalid."""
 
     def _properties(self, *inner: Properties) -> Properties:
         at_zero = self._value_at_zero()
@@ -184,7 +177,7 @@ class Radial(LengthScaleKernel):
 
     # ------------------------------------------------------------------ derivatives
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P, Q, s = self._statistics(X, Z)
         others = {name: np.vdot(W, g) for name, g in self.parameter_slopes(s).items()}
         return {
@@ -193,7 +186,7 @@ class Radial(LengthScaleKernel):
 
     def _length_scale_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray, slope: np.ndarray
-    ) -> Any:
+    ) -> float | np.ndarray:
         """Return sum_ij W_ij dk_ij / d log l, one number or one per entry of the length scale l."""
         M = W * slope
         return -2.0 * (
@@ -215,10 +208,8 @@ class Radial(LengthScaleKernel):
         if P.frame.form == "direct":
             Y, V = Y * P.frame.inverse, V * P.frame.inverse
         columns = [V[:, c, None] ** r * A for r in (1, 2) for c in range(V.shape[1])]
-        order_0, sums = (
-            M @ A,
-            (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1),
-        )
+        order_0 = M @ A
+        sums = (M @ np.concatenate(columns, axis=1)).reshape(len(Y), 2, V.shape[1], -1)
         order_1, order_2 = np.moveaxis(sums, (1, 2), (0, 1))
         Y = Y.T[:, :, None]
         return np.asarray(Y**2 * order_0 - 2.0 * Y * order_1 + order_2)
@@ -308,7 +299,7 @@ class _RadialLinearisation(KernelLinearisation):
         others = {name: ((g.T if transposed else g) @ V)[None] for name, g in self.others.items()}
         return self._in_order({"length_scale": -2.0 * scale_terms} | others)
 
-    def _in_order(self, parts: dict[str, Any]) -> np.ndarray:
+    def _in_order(self, parts: ParameterGradients) -> np.ndarray:
         """Concatenate derivatives, given by parameter name, in the order of theta."""
         return np.concatenate([np.atleast_1d(parts[path]) for path, _ in self.kernel._parts])
 
@@ -324,18 +315,12 @@ def _(kernel: Radial, X: Points, Z: Points) -> KernelLinearisation:
 
 def _choose_frame(X: Points, inverse: np.ndarray) -> _RadialFrame:
     """Choose the form of the rows and the centre for points X; other operands share them."""
+    form = "direct" if X.shape[1] <= _MAX_DIRECT_COLUMNS else "augmented"
     if sp.issparse(X) or not len(X):
-        form = (
-            "inner"
-            if sp.issparse(X)
-            else "direct"
-            if X.shape[1] <= _MAX_DIRECT_COLUMNS
-            else "augmented"
-        )
-        return _RadialFrame(form, np.zeros(X.shape[1]), inverse)
+        return _RadialFrame("inner" if sp.issparse(X) else form, np.zeros(X.shape[1]), inverse)
     centre = column_medians(X)
-    if X.shape[1] > _MAX_DIRECT_COLUMNS:
-        return _RadialFrame("augmented", centre, inverse)
+    if form == "augmented":
+        return _RadialFrame(form, centre, inverse)
     # The subtraction x - c is exact if c / 2 <= x <= 2 c.  Otherwise c is not large relative to the
     # differences of the points, and centring would gain little.
     with np.errstate(over="ignore"):
@@ -343,7 +328,7 @@ def _choose_frame(X: Points, inverse: np.ndarray) -> _RadialFrame:
     return _RadialFrame("direct", np.where(far, 0.0, centre), inverse)
 
 
-def _prepare_rows(X: Points, frame: _RadialFrame, dtype: Any) -> tuple[Any, np.ndarray]:
+def _prepare_rows(X: Points, frame: _RadialFrame, dtype: DTypeLike) -> tuple[Points, np.ndarray]:
     """Return the prepared rows and the squared norms |y|^2, with y = (x - c) / l.
 
     The rows are x - c for the form "direct", [y, |y|^2, 1] for "augmented" and y for "inner".
@@ -379,7 +364,9 @@ def _right_factor(rows: np.ndarray) -> np.ndarray:
 
 
 @jit()
-def _direct_squared_distances(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
+def _direct_squared_distances(
+    A: np.ndarray, Bt: np.ndarray, inverse: np.ndarray, out: np.ndarray
+) -> None:
     """Write sum_c ((A_ic - B_jc) inverse_c)^2 to out_ij; Bt is the transpose of B.
 
     The inner loop runs over j, so that it is vectorised.
@@ -398,7 +385,14 @@ def _direct_squared_distances(A: Any, Bt: Any, inverse: Any, out: Any) -> None:
 
 
 @jit("reassoc", "nsz")
-def _direct_moments(M: Any, A: Any, Bt: Any, inverse: Any, first: Any, second: Any) -> None:
+def _direct_moments(
+    M: np.ndarray,
+    A: np.ndarray,
+    Bt: np.ndarray,
+    inverse: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+) -> None:
     """Add sum_j M_ij (y_i - w_j)_c to `first` and sum_ij M_ij (y_i - w_j)_c^2 to `second`.
 
     The scaled points are y_i = A_i * inverse and w_j = B_j * inverse; Bt is the transpose of B.
@@ -423,5 +417,5 @@ def prepared_squared_norms(P: Prepared) -> np.ndarray:
     return P.cached("norms", lambda: P.arrays[0][:, P.frame.columns].copy())
 
 
-def _square(Y: Any) -> Any:
+def _square(Y: Points) -> Points:
     return Y.multiply(Y) if sp.issparse(Y) else Y * Y

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from ..._core import Points, as_vectors, blas_threads, jit, slices
 from .._base import Kernel, node, parameter
-from .._prepared import Prepared, prepare_pair
+from .._evaluation import ParameterGradients, Prepared, prepare_pair
+from .._parameter_checks import positive
 from .._properties import Domain
-from ._bandwidth_rules import RULES, gamma_from_rule
+from ._bandwidth_rules import evenly_spaced_rows, gamma_from_rule, scales_or_rule
 
 _MEDIAN_ROWS = 100  # number of rows from which the medians of the columns are computed
 _CHUNK_ROWS = 1024  # number of rows from which the centre is subtracted at a time
@@ -38,14 +39,14 @@ class VectorKernel(Kernel):
         X = self._vectors(X, like)
         return Prepared((X,), dtype=X.dtype)
 
-    def _vectors(self, X: Points, like: Prepared | None = None) -> Any:
+    def _vectors(self, X: Points, like: Prepared | None = None) -> Points:
         """Return X as a matrix; raise an error if `like` has another number of columns."""
         X = as_vectors(X, type(self).__name__)
         if like is not None:
             self._check_same_columns(like.arrays[0].shape[1], X.shape[1])
         return X
 
-    def _operands(self, X: Points, Z: Points) -> tuple[Any, Any]:
+    def _operands(self, X: Points, Z: Points) -> tuple[Points, Points]:
         """Return X and Z as matrices with the same number of columns; `Z=None` means X."""
         X = self._vectors(X)
         if Z is None:
@@ -74,7 +75,7 @@ class ProfileKernel(VectorKernel):
     """
 
     # The lowest precision in which s may be computed for derivatives.
-    _min_statistic_dtype: ClassVar[Any] = np.float32
+    _min_statistic_dtype: ClassVar[DTypeLike] = np.float32
 
     @abstractmethod
     def profile(self, s: np.ndarray) -> np.ndarray:
@@ -102,7 +103,7 @@ class ProfileKernel(VectorKernel):
 
     def _statistic_pullback(
         self, P: Prepared, Q: Prepared, s: np.ndarray, W: np.ndarray
-    ) -> dict[str, Any]:
+    ) -> ParameterGradients:
         """Return {name: sum_ij W_ij dk_ij / d log(parameter)} for parameters on which s depends."""
         return {}
 
@@ -115,7 +116,7 @@ class ProfileKernel(VectorKernel):
         if result is not out:
             out[...] = result
 
-    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> dict[str, Any]:
+    def _pullback(self, X: Points, Z: Points, W: np.ndarray) -> ParameterGradients:
         P, Q, s = self._statistics(X, Z)
         own = {name: np.sum(W * g) for name, g in self.parameter_slopes(s).items()}
         return self._statistic_pullback(P, Q, s, W) | own
@@ -142,10 +143,7 @@ class LengthScaleKernel(ProfileKernel):
     The length scale is one number, or one number per column.
     """
 
-    length_scale: Any = parameter(1.0)
-
-    def _check(self) -> None:
-        check_scale(type(self).__name__, "length_scale", self.length_scale, vector=True)
+    length_scale: Any = parameter(1.0, scales_or_rule)
 
     @staticmethod
     @abstractmethod
@@ -165,11 +163,11 @@ class LengthScaleKernel(ProfileKernel):
             Other parameters of the kernel.
         """
         if not isinstance(gamma, str):
-            check_positive(cls.__name__, "gamma", gamma)
+            positive(cls.__name__, "gamma", gamma)
             gamma = cls._length_from_gamma(gamma)
         return cls(length_scale=gamma, **options)
 
-    def _scale(self, columns: int) -> Any:
+    def _scale(self, columns: int) -> float | np.ndarray:
         """Return the length scale as a float, or as an array with one entry per column."""
         return scalar_or_per_column(type(self).__name__, self.length_scale, columns)
 
@@ -228,17 +226,19 @@ def _dense_products(X: Points, Z: Points, out: np.ndarray) -> None:
 # sparse matrix.  That takes ten times as long if most of the sums are not 0.
 
 
-def _sparse_inner_products(A: Any, B: Any, out: np.ndarray, *, add: bool = False) -> None:
+def _sparse_inner_products(
+    A: sp.csr_array, B: sp.csr_array, out: np.ndarray, *, add: bool = False
+) -> None:
     """Write sum_c a_ic b_jc to out_ij for CSR matrices A and B, or add it if `add` is True."""
     _scatter(False, add, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
-def sparse_min_sums(A: Any, B: Any, out: np.ndarray) -> None:
+def sparse_min_sums(A: sp.csr_array, B: sp.csr_array, out: np.ndarray) -> None:
     """Write sum_c min(a_ic, b_jc) to out_ij for two CSR matrices with entries >= 0."""
     _scatter(True, False, *_csr_arrays(A), *_csr_arrays(B.T.tocsr()), out)
 
 
-def _csr_arrays(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _csr_arrays(A: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the row pointers, the column indices and the values of a CSR matrix."""
     # Always convert indices to int64, so that Numba does not compile the loop for other types.
     return A.indptr.astype(np.int64), A.indices.astype(np.int64, copy=False), A.data
@@ -248,13 +248,13 @@ def _csr_arrays(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _scatter(
     minimum: bool,
     add: bool,
-    a_indptr: Any,
-    a_columns: Any,
-    a_values: Any,
-    bt_indptr: Any,
-    bt_rows: Any,
-    bt_values: Any,
-    out: Any,
+    a_indptr: np.ndarray,
+    a_columns: np.ndarray,
+    a_values: np.ndarray,
+    bt_indptr: np.ndarray,
+    bt_rows: np.ndarray,
+    bt_values: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     """Add the terms min(a, b) or a * b to `out`, given the CSR arrays of A and of B^T."""
     for i in range(out.shape[0]):
@@ -274,53 +274,12 @@ def _scatter(
 # ---------------------------------------------------------------------- parameters
 
 
-def check_positive(
-    owner: str, name: str, value: Any, *, zero: bool = False, vector: bool = False
-) -> None:
-    """Raise an error if a parameter is not a positive finite number.
-
-    With `zero`, 0 is also allowed; with `vector`, an array of such numbers is also allowed.
-    """
-    if type(value) is float and 0.0 < value < math.inf:
-        return
-    not_real = isinstance(value, (bool, np.bool_)) or np.iscomplexobj(value)
-    if not_real or (np.ndim(value) > 0 and not vector):
-        raise TypeError(f"{owner}: {name} must be a number, got {value!r}")
-    try:
-        lowest = float(np.min(value))
-        finite = bool(np.all(np.isfinite(value)))
-    except (TypeError, ValueError):
-        raise TypeError(f"{owner}: {name} must be a number, got {value!r}") from None
-    if math.isnan(lowest) or not finite or lowest < 0 or (lowest == 0 and not zero):
-        sign = "non-negative" if zero else "positive"
-        raise ValueError(f"{owner}: {name} must be {sign} and finite, got {value!r}")
-
-
-def check_scale(owner: str, name: str, value: Any, *, vector: bool = False) -> None:
-    """Raise an error if a scale is neither a positive number nor the name of a rule.
-
-    With `vector`, one positive number per column is also allowed.
-    """
-    if isinstance(value, str) and value not in RULES:
-        expected = "positive numbers" if vector else "a positive number"
-        raise ValueError(f"{owner}: {name} must be {expected} or one of {RULES}, got {value!r}")
-    if vector and (np.ndim(value) > 1 or np.size(value) == 0):
-        raise ValueError(
-            f"{owner}: {name} must be a number or one number per column, "
-            f"got shape {np.shape(value)}"
-        )
-    if not isinstance(value, str):
-        check_positive(owner, name, value, vector=vector)
-
-
 def column_medians(X: np.ndarray) -> np.ndarray:
     """Return the median of each column, computed from at most 100 evenly spaced rows.
 
     The median is used as the centre of the points because it is robust to outliers.
     """
-    sample = (
-        X if len(X) <= _MEDIAN_ROWS else X[np.linspace(0, len(X) - 1, _MEDIAN_ROWS).astype(int)]
-    )
+    sample = X if len(X) <= _MEDIAN_ROWS else X[evenly_spaced_rows(len(X), _MEDIAN_ROWS)]
     half = len(sample) // 2
     ranked = np.partition(sample, [half - 1, half] if half else 0, axis=0)
     centre = ranked[half] if len(sample) % 2 else 0.5 * (ranked[half - 1] + ranked[half])
@@ -343,7 +302,9 @@ def distant_centre(X: np.ndarray) -> np.ndarray | None:
     return centre if is_far else None
 
 
-def scalar_or_per_column(owner: str, value: Any, columns: int, what: str = "length scales") -> Any:
+def scalar_or_per_column(
+    owner: str, value: Any, columns: int, what: str = "length scales"
+) -> float | np.ndarray:
     """Return a parameter such as a length scale as a float, or as an array of shape (columns,).
 
     An array of another size raises ValueError; `owner` and `what` name the kernel and the

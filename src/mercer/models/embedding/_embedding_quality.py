@@ -69,7 +69,7 @@ def distances(X: Points, kernel: Kernel | None, name: str) -> Distances:
     """
     if kernel is None:
         reject_structured(X, f"embedding_quality(kernel=None) compares rows of {name} and")
-    vectors = kernel is None or kernel.on_vectors
+    vectors = kernel is None or kernel.domain.on_vectors
     points = _vectors(X, name) if vectors else X
     kernel = kernel if kernel is None else shifted_to_data(kernel.resolve(points), points)
     if isinstance(points, np.ndarray) and vectors:

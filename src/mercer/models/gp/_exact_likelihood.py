@@ -235,7 +235,7 @@ class MarginalLikelihood(ExactObjective):
     @property
     def capabilities(self) -> Capabilities:
         """The optional methods that `maximise` may call."""
-        cheap = self.kernel.pullback_in_tiles and not self.kernel.costly
+        cheap = self.kernel.domain.pullback_in_tiles and not self.kernel.domain.costly
         return Capabilities(subset=True, information=True, cheap_information=cheap)
 
     @property

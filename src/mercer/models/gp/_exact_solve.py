@@ -169,7 +169,7 @@ def pullback_workspace(
 
 def _has_tiled_derivatives(kernel: Kernel) -> bool:
     """Whether the derivatives of K can be computed tile by tile."""
-    return kernel.pullback_in_tiles and not expects_precomputed_rows(kernel)
+    return kernel.domain.pullback_in_tiles and not expects_precomputed_rows(kernel)
 
 
 def derivatives(

@@ -230,7 +230,7 @@ def latent_and_noise(kernel: Kernel, X: Points) -> tuple[np.ndarray, np.ndarray]
     (array([1., 4.]), array([0.3, 0.3]))
     """
     total = np.asarray(kernel.diag(X), dtype=float)
-    if not kernel.distinguishes_observations:
+    if not kernel.domain.distinguishes_observations:
         return total, np.zeros_like(total)
     # Computing both parts term by term avoids a subtraction, which would reduce the precision.
     match kernel:
@@ -271,14 +271,14 @@ def diagonal_pullback(kernel: Kernel, X: Points, a: np.ndarray, b: np.ndarray) -
             latent, noise = latent_and_noise(inner, X)
             own_gradient = factor * float(a @ latent + b @ noise)
             return np.append(diagonal_pullback(inner, X, factor * a, factor * b), own_gradient)
-        case Product(factors) if not kernel.distinguishes_observations:
+        case Product(factors) if not kernel.domain.distinguishes_observations:
             diagonals = np.array([k.diag(X) for k in factors])
             others = [np.prod(np.delete(diagonals, i, axis=0), axis=0) for i in range(len(factors))]
             parts = [
                 diagonal_pullback(k, X, a * w, b) for k, w in zip(factors, others, strict=True)
             ]
             return np.concatenate(parts)
-    if not kernel.distinguishes_observations:
+    if not kernel.domain.distinguishes_observations:
         return kernel._diag_pullback(X, a)
     total = kernel._diag_pullback(X, b)
     for rows in slices(len(a), _DIAGONAL_CHUNK):

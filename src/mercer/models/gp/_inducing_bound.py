@@ -512,7 +512,7 @@ class InducingPointObjective(Objective):
         return Projection.on(kernel, self.X, self.noise, self.points, self.n_threads)
 
     def _require_gradient(self) -> None:
-        if self.kernel.theta.size and not self.kernel.pullback_in_tiles:
+        if self.kernel.theta.size and not self.kernel.domain.pullback_in_tiles:
             raise NotDifferentiableError(
                 f"the derivatives of {self.kernel} can only be computed for the whole matrix k(X), "
                 f"not for its tiles, but this solver does not store n x n numbers; use a mercer "

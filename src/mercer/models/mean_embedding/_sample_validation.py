@@ -64,7 +64,7 @@ def check_sample(kernel: Kernel, X: Points, name: str, min_points: int = 1) -> P
     float32 is converted to float64, because the test statistics are differences of large sums.
     """
     check_count(length(X), name, min_points)
-    if kernel.on_vectors:
+    if kernel.domain.on_vectors:
         try:
             X = as_vectors(X, name)
         except (TypeError, ValueError) as error:

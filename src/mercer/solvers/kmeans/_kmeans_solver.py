@@ -176,7 +176,7 @@ def cluster(
         low_rank = LowRankGram(kernel, X, phi, max_memory=lloyd.max_memory)
         partition = lloyd.partition(low_rank, weights, labels, log, _point_keys(X))
         return _landmark_clusters(low_rank, partition, weights, message)
-    store = n <= _MAX_STORED_POINTS or kernel.costly or isinstance(kernel, Precomputed)
+    store = n <= _MAX_STORED_POINTS or kernel.domain.costly or isinstance(kernel, Precomputed)
     K = gram(kernel, X, storage="auto" if store else "tiled", max_memory=lloyd.max_memory)
     partition = lloyd.partition(K, weights, labels, log, _point_keys(X))
     return Clusters(

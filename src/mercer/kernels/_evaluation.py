@@ -1,17 +1,32 @@
-"""Preprocessed points, from which tiles (rectangular blocks) of K are computed."""
+"""Evaluation of kernels: prepared points, and blocks of K together with their derivatives.
+
+Tiles (rectangular blocks) of K are computed from points that the kernel has preprocessed once
+(`Prepared`).  A `KernelLinearisation` is a block K = k(X, Z) with its derivatives with respect to
+theta:
+
+    total(W) = sum_ij W_ij K_ij,     pullback(W) = sum_ij W_ij dK_ij / d theta,
+    products(V) = K V,               tangents(V) = (dK / d theta) V
+
+All four methods share the same distances and exponentials, which are computed once per block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable as Function
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property, singledispatch
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._core import Points, length, take
 
 if TYPE_CHECKING:
     from ._base import Kernel
+
+# {path of a parameter: derivative}, a number or an array; for a child, its part of theta.
+ParameterGradients: TypeAlias = dict[str, Any]
 
 _NO_PAIRS = (np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
@@ -50,7 +65,7 @@ class Prepared:
     arrays: tuple = ()
     children: tuple[Prepared, ...] = ()
     frame: Any = None
-    dtype: Any = np.float64
+    dtype: DTypeLike = np.float64
     source: Any = field(default_factory=object)
     positions: Any = None
     cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
@@ -92,7 +107,7 @@ class Prepared:
             return np.asarray(self.positions.start + self.positions.step * rows)
         return self.index[rows]
 
-    def astype(self, dtype: Any) -> Prepared:
+    def astype(self, dtype: DTypeLike) -> Prepared:
         """Return the same points in another precision; floating-point arrays are rounded to it."""
         arrays = tuple(a.astype(dtype) if _is_numeric(a) else a for a in self.arrays)
         children = tuple(c.astype(dtype) for c in self.children)
@@ -155,3 +170,116 @@ def prepare_pair(kernel: Kernel, X: Points, Z: Points = None) -> tuple[Prepared,
     if Q.dtype != P.dtype and Q.dtype == np.float64:
         P = kernel.prepare(X, like=Q)  # Z requires float64, so X must use it, too
     return P, Q
+
+
+# ---------------------------------------------------------------------- blocks with derivatives
+
+
+# Step of the finite differences with respect to theta.  It balances truncation error and
+# cancellation, so that about six digits are correct.
+_STEP = 1e-6
+
+
+class KernelLinearisation:
+    """The block K = k(X, Z) with its derivatives with respect to theta, for any kernel.
+
+    The tangents are finite differences with about six correct digits.  Subclasses for particular
+    kernels compute them analytically.
+    """
+
+    def __init__(self, kernel: Kernel, X: Points, Z: Points) -> None:
+        self.kernel, self.X, self.Z = kernel, X, Z
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The block k(X, Z), shape (n, m)."""
+        return self.kernel(self.X, self.Z)
+
+    def add_to(self, total: np.ndarray) -> None:
+        """Add k(X, Z) to an array, in place."""
+        total += self.values
+
+    def total(self, W: np.ndarray) -> float:
+        """Return sum_ij W_ij K_ij."""
+        return float(np.sum(W * self.values))
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        """Return sum_ij W_ij dK_ij / d theta, shape (p,)."""
+        return self.kernel.pullback(self.X, self.Z, W)
+
+    def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """Return K V, or K^T V if `transposed`."""
+        return np.asarray((self.values.T if transposed else self.values) @ V)
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """Return (dK / d theta) V, shape (p, n, q), or (dK^T / d theta) V if `transposed`."""
+        theta = self.kernel.theta
+        rows = length(self.X) if self.Z is None or not transposed else length(self.Z)
+        differences = np.empty((theta.size, rows, V.shape[1]))
+        for i, step in enumerate(_STEP * np.eye(theta.size)):
+            shifted = KernelLinearisation(self.kernel.with_theta(theta + step), self.X, self.Z)
+            differences[i] = shifted.products(V, transposed) - self.products(V, transposed)
+        return differences / _STEP
+
+
+@singledispatch
+def linearisation(kernel: Kernel, X: Points, Z: Points) -> KernelLinearisation:
+    """Return the linearisation of a kernel; classes with a faster one register a function."""
+    return KernelLinearisation(kernel, X, Z)
+
+
+class SumLinearisation(KernelLinearisation):
+    """The linearisation of a sum k_1 + ... + k_m; its theta concatenates those of the terms."""
+
+    @cached_property
+    def terms(self) -> list[KernelLinearisation]:
+        """The linearisations of the terms."""
+        return [child.linearise(self.X, self.Z) for _, child in self.kernel._children()]
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        total = np.array(self.terms[0].values)
+        for term in self.terms[1:]:
+            term.add_to(total)
+        return total
+
+    def total(self, W: np.ndarray) -> float:
+        return sum(term.total(W) for term in self.terms)
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        return np.concatenate([term.pullback(W) for term in self.terms])
+
+    def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        return np.asarray(sum(term.products(V, transposed) for term in self.terms))
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        return np.concatenate([term.tangents(V, transposed) for term in self.terms])
+
+
+class ScaleLinearisation(KernelLinearisation):
+    """The linearisation of c k_1; its derivative with respect to log c is c k_1 itself."""
+
+    kernel: Any
+
+    @cached_property
+    def inner(self) -> KernelLinearisation:
+        """The linearisation of k_1."""
+        return self.kernel.kernel.linearise(self.X, self.Z)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        return self.kernel.factor * self.inner.values
+
+    def total(self, W: np.ndarray) -> float:
+        return self.kernel.factor * self.inner.total(W)
+
+    def pullback(self, W: np.ndarray) -> np.ndarray:
+        return self.kernel.factor * np.append(self.inner.pullback(W), self.inner.total(W))
+
+    def products(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        return self.kernel.factor * self.inner.products(V, transposed)
+
+    def tangents(self, V: np.ndarray, transposed: bool = False) -> np.ndarray:
+        in_log_c = self.inner.products(V, transposed)[None]
+        tangents = [self.inner.tangents(V, transposed), in_log_c]
+        return self.kernel.factor * np.concatenate(tangents)

@@ -1,8 +1,11 @@
-"""String kernels that count common words with mismatches: `Gapped` and `Mismatch`.
+"""String kernels that count common words: with mismatches, exactly, and at equal positions.
 
-A *word* is a substring of fixed length (a k-mer).  The kernels are weighted sums of the *profile*
-of two strings: for each d, the number of pairs of words, one of each string, that differ in d
-positions.
+A *word* is a substring of fixed length (a k-mer).  Its hash code depends only on its symbols, not
+on the alphabet or on the other strings.  No vocabulary is learned from the training strings, and no
+word of a new string is ignored.
+
+`Gapped` and `Mismatch` are weighted sums of the *profile* of two strings: for each d, the number of
+pairs of words, one of each string, that differ in d positions.
 """
 
 from __future__ import annotations
@@ -18,18 +21,19 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ..._core import Points, jit
-from .._base import Kernel, node
+from .._base import Kernel, node, option
+from .._evaluation import Prepared
 from .._pairwise_kernels import PairwiseKernel, pairs_from_tiles
+from .._parameter_checks import boolean, count
 from .._parameter_tree import data_dependent
-from .._prepared import Prepared
 from .._properties import Domain
 from .._sparse_features import Explicit, FeatureTerms, splitmix64
 from ._sequences import (
     SequenceEncoding,
     StringKernel,
     as_string_list,
-    check_count,
     combine_codes,
+    decay_factor,
     encode_alphabet,
     encode_sequences,
     iter_words,
@@ -75,7 +79,7 @@ class HammingProfile(PairwiseKernel, StringKernel, Explicit):
     @abstractmethod
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray | np.bool_, np.ndarray]]:
         """Yield the features of all words, at most one feature per word in each step.
 
         `letters` has shape (n_words, length) and contains the codes of the letters.  Each step
@@ -185,12 +189,10 @@ class Gapped(HammingProfile):
     array([[3., 1., 0.]])
     """
 
-    g: int = 6
-    k: int = 4
+    g: int = option(6, count())
+    k: int = option(4, count())
 
     def _check(self) -> None:
-        check_count("Gapped", "g", self.g)
-        check_count("Gapped", "k", self.k)
         if self.k > self.g or self.g > 127:
             raise ValueError(f"Gapped requires k <= g <= 127, got g={self.g!r} and k={self.k!r}")
 
@@ -205,7 +207,7 @@ class Gapped(HammingProfile):
 
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray | np.bool_, np.ndarray]]:
         for salt, positions in enumerate(combinations(range(self.g), self.k)):
             yield np.True_, combine_codes(letters[:, positions], salt)
 
@@ -252,13 +254,11 @@ class Mismatch(HammingProfile):
     Mismatch(k=5, m=1, alphabet='ACGT')
     """
 
-    k: int = 3
-    m: int = 1
+    k: int = option(3, count())
+    m: int = option(1, count(least=0))
     alphabet: Any = data_dependent(None, is_rule=lambda alphabet: alphabet is None)
 
     def _check(self) -> None:
-        check_count("Mismatch", "k", self.k)
-        check_count("Mismatch", "m", self.m, least=0)
         if self.m >= self.k or self.k > 127:
             raise ValueError(f"Mismatch requires m < k <= 127, got k={self.k!r} and m={self.m!r}")
         if self.alphabet is None:
@@ -310,7 +310,7 @@ class Mismatch(HammingProfile):
 
     def _word_features(
         self, letters: np.ndarray, S: SequenceEncoding
-    ) -> Iterator[tuple[Any, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray | np.bool_, np.ndarray]]:
         alphabet = splitmix64(encode_alphabet(self.alphabet, S.kind).view(np.uint64))
         for j in range(self.m + 1):
             for positions in combinations(range(self.k), j):
@@ -321,7 +321,7 @@ class Mismatch(HammingProfile):
                     yield has, combine_codes(changed[has])
 
 
-def _symbols_of(X: Points) -> str | bytes | tuple[Any, ...]:
+def _symbols_of(X: Points) -> str | bytes | tuple:
     """Return all different symbols of the strings X, as an alphabet."""
     S = encode_sequences(X, "Mismatch")
     symbols, first = np.unique(S.symbols, return_index=True)
@@ -392,3 +392,117 @@ def _weighted_profiles(
                     values[pair] += weights[d] * total
                 counts[:] = 0
     return values
+
+
+# ---------------------------------------------------------------------- exact words
+
+
+@node
+class Spectrum(StringKernel, Explicit):
+    """Spectrum kernel: compares strings by the number of occurrences of each p-gram.
+
+        k(s, t) = sum over words u of decay^(2 |u|) #(u in s) #(u in t)
+
+    The sum is over the words u of length p or, if `blended`, of all lengths 1, ..., p, and
+    #(u in s) is the number of occurrences of u in s.
+
+    Parameters
+    ----------
+    p : int, default=3
+        The length of the words (contiguous p-grams).  If p is too large, different strings have no
+        words in common; if it is too small, all strings are similar.  Usual values for DNA,
+        proteins and text are 3 to 6.
+    blended : bool, default=False
+        Whether to count the words of all lengths 1, ..., p.
+    decay : float, default=1.0
+        The decay per symbol, in (0, 1]: a word of length q has the weight decay^(2q).
+
+    Notes
+    -----
+    Features are computed in linear time, and the kernel matrix is a product of sparse matrices.
+    Values grow with the length of the strings; use `Normalized(Spectrum(...))` to avoid this.
+
+    References
+    ----------
+    Leslie, Eskin and Noble, "The spectrum kernel: a string kernel for SVM protein classification",
+    PSB 2002.  Shawe-Taylor and Cristianini, "Kernel methods for pattern analysis", 2004, section
+    11.2 (blended).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spectrum
+    >>> Spectrum(2)(["ABAB"], ["BABA", "ABAB"])
+    array([[4., 5.]])
+    >>> Spectrum(2).features(["ABAB", "BABA", "BB"]).shape  # AB, BA and BB
+    (3, 3)
+    """
+
+    p: int = option(3, count())
+    blended: bool = option(False, boolean)
+    decay: float = option(1.0, decay_factor)
+
+    def _min_length(self) -> tuple[str, int]:
+        return "p", 1 if self.blended else self.p
+
+    def _terms(self, X: Points) -> FeatureTerms:
+        S = encode_sequences(X, "Spectrum")
+        parts = []
+        for q, w in enumerate(iter_words(S, self.p), start=1):
+            if self.blended or q == self.p:
+                value = np.full(len(w.code), float(self.decay) ** q)
+                parts.append(FeatureTerms(len(S), w.owner, splitmix64(w.code, q), value, S.kind))
+        return FeatureTerms.joined(*parts)
+
+
+@node
+class WeightedDegree(StringKernel, Explicit):
+    """Weighted degree kernel: counts equal words at equal positions of two strings.
+
+        k(s, t) = sum_(q <= degree) beta_q #(positions where s and t have the same word of length q)
+
+    The weights are beta_q = 2 (degree - q + 1) / (degree (degree + 1)), and their sum is 1.  All
+    strings must have the same length, because position i of one is compared with position i of the
+    other.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        The length of the longest words that are compared.
+
+    Notes
+    -----
+    Use this kernel for strings that are aligned at a known position, such as a splice site.  An
+    inserted symbol shifts all symbols after it, so that they no longer match.  A string of length
+    l has about degree * l features.
+
+    References
+    ----------
+    Raetsch and Sonnenburg, "Accurate splice site prediction for Caenorhabditis elegans", in Kernel
+    Methods in Computational Biology, 2004.
+
+    Examples
+    --------
+    >>> from mercer.kernels import WeightedDegree
+    >>> WeightedDegree(3)(["GATTA"], ["GATTA", "GATCA"]).round(4)  # 13/3, 2 + 2/3 + 1/6
+    array([[4.3333, 2.8333]])
+    """
+
+    degree: int = option(3, count())
+
+    def _terms(self, X: Points) -> FeatureTerms:
+        S = encode_sequences(X, "WeightedDegree")
+        if len(S) and np.any(S.lengths != S.lengths[0]):
+            other = int(np.argmax(S.lengths != S.lengths[0]))
+            raise ValueError(
+                f"WeightedDegree compares strings position by position, but point {other} has "
+                f"{S.lengths[other]} symbols and point 0 has {S.lengths[0]}; cut the strings to "
+                f"the same length, or use Spectrum, which accepts different lengths"
+            )
+        kind = f"{S.kind} of {S.longest} symbols" if len(S) else ""
+        d, parts = self.degree, []
+        for q, w in enumerate(iter_words(S, d), start=1):
+            beta = 2.0 * (d - q + 1) / (d * (d + 1))
+            position = splitmix64((w.start - S.starts[w.owner]).view(np.uint64), q)
+            value = np.full(len(w.code), np.sqrt(beta))
+            parts.append(FeatureTerms(len(S), w.owner, splitmix64(w.code ^ position), value, kind))
+        return FeatureTerms.joined(*parts)
