@@ -32,8 +32,7 @@ from .eigen import eigenpairs_of_points as eigenpairs_of_points
 from .eigen import feature_moments as feature_moments
 from .eigen import unknown_certificate as unknown_certificate
 from .eigen import weyl_certificate as weyl_certificate
-from .kmeans import Clusters, Lloyd, Partition, cluster, silhouette
-from .kmeans import cluster_blocks as cluster_blocks
+from .kmeans import Clusters, Lloyd, cluster, silhouette
 from .linear import BorderedSystem as BorderedSystem
 from .linear import CGRecurrence as CGRecurrence
 from .linear import (
@@ -163,7 +162,6 @@ __all__ = [
     "NystroemPath",
     "OnlineLearner",
     "PartialLeastSquares",
-    "Partition",
     "Penalty",
     "Perceptron",
     "PiecewiseQuadratic",
