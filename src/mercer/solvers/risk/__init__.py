@@ -20,8 +20,7 @@ from ._losses import (
 from ._newton import Newton
 from ._newton_blockwise import OutOfCoreNewton as OutOfCoreNewton
 from ._newton_blockwise import OutOfCoreRisk as OutOfCoreRisk
-from ._norm_penalty import NormPenaltySolver
-from ._penalty import Penalty
+from ._norm_penalty import NormPenaltySolver, Penalty
 from ._reduced_expansion import ReducedExpansionRisk
 from ._regularised_risk import Minimum, RegularisedRisk
 from ._whitening import WhitenedCoordinates, whiten

@@ -16,15 +16,14 @@ Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..._core import ProgressStep, entry_point
+from ..._core import ProgressCallback, ProgressStep, entry_point
 from ._losses import Logistic, Softmax
-from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
+from ._regularised_risk import Minimum, RegularisedRisk, RiskSearch, Start
 
 _MAX_SECOND_DERIVATIVE = {Logistic: 0.25, Softmax: 0.5}  # Boehning's upper bounds
 _ITERATIONS_PER_MESSAGE = 100
@@ -33,7 +32,7 @@ _TINY = float(np.finfo(float).tiny)
 
 @entry_point
 @dataclass(frozen=True)
-class GradientDescent(RiskSolver):
+class GradientDescent(RiskSearch[RegularisedRisk]):
     """Accelerated gradient descent for the losses `Logistic` and `Softmax`.
 
     Parameters
@@ -67,29 +66,24 @@ class GradientDescent(RiskSolver):
         return 16 * n * n + 160 * n * q
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
-    ) -> RiskSearchResult:
+        self, risk: RegularisedRisk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
         if type(risk.loss) not in _MAX_SECOND_DERIVATIVE:
             raise TypeError(
                 f"GradientDescent supports only Logistic and Softmax, whose Lipschitz constants "
                 f"are known, got {risk.loss!r}; use Newton"
             )
         F, state = risk.F, risk.initial_state(start)
-        L = (
-            _MAX_SECOND_DERIVATIVE[type(risk.loss)] * _largest_eigenvalue(F, risk.weights)
-            + risk.shift
-        )
+        largest = _largest_eigenvalue(F, risk.weights)
+        L = _MAX_SECOND_DERIVATIVE[type(risk.loss)] * largest + risk.shift
         condition_root = np.sqrt(risk.shift / L)
         momentum = (1.0 - condition_root) / (1.0 + condition_root)
         previous, n_iter = state.w, 0
         gap = risk.gap(state := risk.with_best_intercept(state))
         while n_iter < self.max_iter and gap > self.tol * state.value:
             extrapolated = state.w + momentum * (state.w - previous)
-            g, _ = risk.gradient(
-                risk.with_best_intercept(
-                    risk.evaluate(extrapolated, state.b, F @ extrapolated + state.b)
-                )
-            )
+            ahead = risk.evaluate(extrapolated, state.b, F @ extrapolated + state.b)
+            g, _ = risk.gradient(risk.with_best_intercept(ahead))
             previous, w = state.w, extrapolated - g / L
             state = risk.with_best_intercept(risk.evaluate(w, state.b, F @ w + state.b))
             gap, n_iter = risk.gap(state), n_iter + 1
@@ -106,9 +100,7 @@ class GradientDescent(RiskSolver):
                 f"max_iter or tol, or regularise more"
             )
         numbers = {"objective": state.value, "gap": gap, "L / mu": L / risk.shift}
-        return RiskSearchResult(
-            *risk.solution(state), n_iter, risk.residual(state), numbers, failure
-        )
+        return risk.minimum(state, self._report(n_iter, risk.residual(state), numbers)), failure
 
 
 def _largest_eigenvalue(F: np.ndarray, weights: np.ndarray) -> float:

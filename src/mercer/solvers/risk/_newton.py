@@ -35,13 +35,12 @@ most |g|^2 / (2 mu) with g the gradient in w.  The solver reports convergence on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..._core import ProgressStep, entry_point
-from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start, State
+from ..._core import ProgressCallback, ProgressStep, entry_point
+from ._regularised_risk import Minimum, RegularisedRisk, RiskSearch, Start, State
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -65,7 +64,7 @@ _TUNING = _NewtonTuning()
 
 @entry_point
 @dataclass(frozen=True)
-class Newton(RiskSolver):
+class Newton(RiskSearch[RegularisedRisk]):
     """Newton's method for smooth losses, with conjugate gradients and a line search.
 
     Parameters
@@ -115,8 +114,8 @@ class Newton(RiskSolver):
         return 8 * (3 * m * m + min(n, 2048) * m) + 160 * n * q
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
-    ) -> RiskSearchResult:
+        self, risk: RegularisedRisk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
         run, state = _NewtonRun(self, log), risk.initial_state(start)
         shifts = risk.shift_path(state, self.path if start is None else None)
         for stage_shift in shifts[:-1]:
@@ -124,25 +123,22 @@ class Newton(RiskSolver):
         state = risk.with_best_intercept(run.descend(risk, state, final=True))
         gap = risk.gap(state)
         converged = gap <= risk.gap_tolerance(state, self.tol)
-        return RiskSearchResult(
-            *risk.solution(state),
-            run.steps,
-            risk.residual(state),
-            {
-                "objective": state.value,
-                "decrement": run.decrement,
-                "gap": gap,
-                "corrections": run.corrections,
-            },
-            "" if converged else run.failure_message(gap / max(abs(state.value), _TINY)),
-            f"a path of {len(shifts)} shifts from {shifts[0]:.1e}" if shifts[1:] else "",
-        )
+        failure = "" if converged else run.failure_message(gap / max(abs(state.value), _TINY))
+        certificate = {
+            "objective": state.value,
+            "decrement": run.decrement,
+            "gap": gap,
+            "corrections": run.corrections,
+        }
+        note = f"a path of {len(shifts)} shifts from {shifts[0]:.1e}" if shifts[1:] else ""
+        report = self._report(run.steps, risk.residual(state), certificate, note)
+        return risk.minimum(state, report), failure
 
 
 class _NewtonRun:
     """State and counters of a run of Newton's method over all stages of a path."""
 
-    def __init__(self, newton: Newton, log: Callable[[str], None]) -> None:
+    def __init__(self, newton: Newton, log: ProgressCallback) -> None:
         self.newton, self.log = newton, log
         self.steps, self.corrections, self.max_cg_products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
