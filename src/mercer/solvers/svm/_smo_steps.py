@@ -88,13 +88,11 @@ class WorkingSet:
             max_new = max(1, min(_MAX_NEW_VARIABLES // (2 * dual.n_groups), (n_slots - 2) // 2))
             should_increase = (v[group] < dual.upper[group]) & (g[group] < m_low)
             should_decrease = (v[group] > dual.lower[group]) & (g[group] > m_high)
-            new = self._most_violating(should_increase, g[group], max_new, group)
-            new = np.concatenate(
-                [new, self._most_violating(should_decrease, -g[group], max_new, group)]
-            )
+            increasing = self._most_violating(should_increase, g[group], max_new, group)
+            decreasing = self._most_violating(should_decrease, -g[group], max_new, group)
             ordered_slots = self._slots_in_order(k, should_increase | should_decrease, group, g, v)
-            variables.append(new)
-            slots.append(ordered_slots[: len(new)])
+            variables += [increasing, decreasing]
+            slots.append(ordered_slots[: len(increasing) + len(decreasing)])
         self._assign(np.concatenate(slots), np.concatenate(variables))
         return self.W
 
@@ -117,9 +115,8 @@ class WorkingSet:
         W, entered = self.W[first_slot:last], self._entered[first_slot:last].astype(float)
         occupied = W >= 0
         members = W[occupied]
-        entered[occupied] += self._round * (
-            self.dual.free(v)[members] | violates[members - group.start]
-        )
+        is_needed = self.dual.free(v)[members] | violates[members - group.start]
+        entered[occupied] += self._round * is_needed
         order = np.argsort(entered, kind="stable")
         # The pair of variables with the largest violation is replaced last: without it, there might
         # be no possible step.
@@ -202,11 +199,8 @@ def solve_block(
         n_steps, smallest, n_negative, _ = run_steps(
             K, W, ends, g_active, v_active, lower[W], upper[W], goal, step_limit
         )[0]
-        steps, negative_steps, curvature = (
-            steps + int(n_steps),
-            negative_steps + int(n_negative),
-            min(curvature, float(smallest)),
-        )
+        steps, negative_steps = steps + int(n_steps), negative_steps + int(n_negative)
+        curvature = min(curvature, float(smallest))
         charged_steps += max(int(n_steps), min(_STEPS_PER_ROUND, max_steps - steps))
         if n_steps == 0:  # no progress is possible because of rounding
             return steps, violation, curvature, negative_steps
@@ -232,10 +226,8 @@ def _choose_active(
     for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         group = slice(first, last)
         g_group, up, down = g[group], can_increase[group], can_decrease[group]
-        max_decreasing, min_increasing = (
-            g_group[down].max(initial=-np.inf),
-            g_group[up].min(initial=np.inf),
-        )
+        max_decreasing = g_group[down].max(initial=-np.inf)
+        min_increasing = g_group[up].min(initial=np.inf)
         violation = max(violation, float(max_decreasing - min_increasing))
         if all_active:
             continue
@@ -244,13 +236,9 @@ def _choose_active(
             (up & ~down & (g_group < max_decreasing), g_group),
             (down & ~up & (g_group > min_increasing), -g_group),
         ):
-            at_bound = np.flatnonzero(candidates)
-            if len(at_bound) > _MAX_ACTIVE_AT_BOUND:
-                at_bound = at_bound[
-                    np.argpartition(order[at_bound], _MAX_ACTIVE_AT_BOUND - 1)[
-                        :_MAX_ACTIVE_AT_BOUND
-                    ]
-                ]
+            at_bound, most = np.flatnonzero(candidates), _MAX_ACTIVE_AT_BOUND
+            if len(at_bound) > most:
+                at_bound = at_bound[np.argpartition(order[at_bound], most - 1)[:most]]
             chosen.append(at_bound)
         active.append(np.sort(np.concatenate(chosen)) + first)
     if all_active:
