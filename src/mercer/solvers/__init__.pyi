@@ -11,6 +11,8 @@ from ._cost_model import cost_of_storing_and_reading as cost_of_storing_and_read
 from ._fallback import FallbackChain as FallbackChain
 from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from ._fallback import GivenUp as GivenUp
+from ._protocols import DualSolver as DualSolver
+from ._protocols import RiskSolver as RiskSolver
 from ._report import Report, Status, residual_floor, status_of
 from ._report import worst_report as worst_report
 from .eigen import (
@@ -104,7 +106,6 @@ from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
 from .svm import BlockSMO, BoxInterior, Dual, DualSolution
 from .svm import DualProgress as DualProgress
-from .svm import DualSolver as DualSolver
 from .svm import FollowCallback as FollowCallback
 from .svm import ReadableRows as ReadableRows
 from .svm import StopReason as StopReason
