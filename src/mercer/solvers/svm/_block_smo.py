@@ -39,7 +39,7 @@ from ._dual_solutions import (
     StopReason,
 )
 from ._refinement import QPBatch, refine
-from ._smo_steps import WorkingSet, solve_block
+from ._smo_steps import BoxedGroups, WorkingSet, solve_block
 
 
 @dataclass(frozen=True)
@@ -328,12 +328,12 @@ class _SMOState:
         the minimum over all free variables is computed, and used if its objective is better.
         """
         dual, max_steps = self.dual, _TUNING.steps_per_refinement * len(self.dual)
-        box = dual.lower, dual.upper, dual.starts
+        boxes = BoxedGroups(np.arange(len(dual)), dual.starts, dual.lower, dual.upper)
         while True:
             old_v, g, v = self.v, dual.gradient(self.f), self.v.copy()
             step_limit = min(max_steps, _TUNING.steps_per_report, self.limit - self.steps)
             max_steps *= 2
-            violation = self._move(K, g, v, box, accuracy, 0.0, step_limit)
+            violation = self._move(K, boxes, g, v, accuracy, 0.0, step_limit)
             if K.dtype == np.float64:
                 violation = self._set_variables(v)
                 if violation > accuracy and not self.negative_steps and self.steps < self.limit:
@@ -382,8 +382,8 @@ class _SMOState:
             occupied, limit = W >= 0, min(max_block_steps, self.limit - self.steps)
             columns = g, self.v, dual.lower, dual.upper
             g, v, lower, upper = (np.where(occupied, column[W], 0.0) for column in columns)
-            box = lower, upper, working.starts
-            self._move(working.K, g, v, box, 0.5 * tol, _TUNING.block_accuracy, limit)
+            boxes = BoxedGroups(np.arange(len(W)), working.starts, lower, upper)
+            self._move(working.K, boxes, g, v, 0.5 * tol, _TUNING.block_accuracy, limit)
             moved = np.flatnonzero(occupied & (v != self.v[W]))
             if not len(moved):  # no progress is possible because of rounding
                 self._refresh()
@@ -465,9 +465,9 @@ class _SMOState:
     def _move(
         self,
         K: np.ndarray,
+        boxes: BoxedGroups,
         g: np.ndarray,
         v: np.ndarray,
-        box: tuple[np.ndarray, np.ndarray, np.ndarray],
         accuracy: float,
         fraction: float,
         max_steps: int,
@@ -478,9 +478,8 @@ class _SMOState:
                 "The dual coefficients or intercepts are not finite: values of f overflow. The "
                 "usual cause is huge features or kernel values. Scale the features"
             )
-        steps, violation, curvature, negative_steps = solve_block(
-            K, g, v, *box, accuracy, fraction, max_steps
-        )
+        found = solve_block(K, boxes, g, v, accuracy, fraction, max_steps)
+        steps, violation, curvature, negative_steps = found
         self.steps += steps
         self.negative_steps += negative_steps
         self.curvature = min(self.curvature, curvature)
@@ -501,11 +500,11 @@ class _SMOState:
         self.history.append((self.steps, violation, gap, self._objective()))
         half = len(self.history) // 2
         early, later = self.history[:half], self.history[half:]
-        if len(self.history) < _TUNING.min_reports or any(
-            min(entry[k] for entry in later) < 0.5 * min(entry[k] for entry in early)
-            for k in (1, 2)
-        ):
+        if len(self.history) < _TUNING.min_reports:
             return
+        for k in (1, 2):  # the violation and the gap
+            if min(entry[k] for entry in later) < 0.5 * min(entry[k] for entry in early):
+                return
         (first_step, *_, first_objective), (last_step, *_, last_objective) = later[0], later[-1]
         gain_per_step = (last_objective - first_objective) / (last_step - first_step)
         gain = gain_per_step * (self.limit - self.steps)
