@@ -42,8 +42,8 @@ from ..._core import ProgressCallback, Stopwatch, entry_point, warn_caller
 from .._report import Status
 from ._loss_interior_point import InteriorPoint
 from ._losses import PiecewiseQuadratic, Poisson
-from ._newton import Newton
 from ._regularised_risk import Minimum, RegularisedRisk
+from ._smooth_risk_solvers import Newton
 
 _TINY = float(np.finfo(float).tiny)
 
