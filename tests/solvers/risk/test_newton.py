@@ -289,13 +289,17 @@ def test_factored_as_a_whole(intercept, monkeypatch):
     F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
     monkeypatch.setattr(
-        _smooth_risk_solvers, "_TUNING", replace(_newton._TUNING, joint_after_products=-1)
+        _smooth_risk_solvers,
+        "_TUNING",
+        replace(_smooth_risk_solvers._TUNING, joint_after_products=-1),
     )
     by_whole = Newton().minimize(
         RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), log=whole.append
     )
     monkeypatch.setattr(
-        _smooth_risk_solvers, "_TUNING", replace(_newton._TUNING, joint_after_products=np.inf)
+        _smooth_risk_solvers,
+        "_TUNING",
+        replace(_smooth_risk_solvers._TUNING, joint_after_products=np.inf),
     )
     by_parts = Newton().minimize(
         RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), log=parts.append
