@@ -98,6 +98,7 @@ FORMER_NAMES: dict[str, dict[str, str]] = {
         "MOST_EXACT": "MAX_EXACT_POINTS",
         "Machine": "NormPenaltySolver",
         "NewtonInPasses": "OutOfCoreNewton",
+        "Partition": "Clusters",
         "PowerPeeling": "PowerDeflation",
         "Problem": "ProblemKind",
         "Progress": "DualProgress",

@@ -11,6 +11,8 @@ from ._cost_model import cost_of_storing_and_reading as cost_of_storing_and_read
 from ._fallback import FallbackChain as FallbackChain
 from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from ._fallback import GivenUp as GivenUp
+from ._protocols import DualSolver as DualSolver
+from ._protocols import RiskSolver as RiskSolver
 from ._report import Report, Status, residual_floor, status_of
 from ._report import worst_report as worst_report
 from .eigen import (
@@ -32,8 +34,7 @@ from .eigen import eigenpairs_of_points as eigenpairs_of_points
 from .eigen import feature_moments as feature_moments
 from .eigen import unknown_certificate as unknown_certificate
 from .eigen import weyl_certificate as weyl_certificate
-from .kmeans import Clusters, Lloyd, Partition, cluster, silhouette
-from .kmeans import cluster_blocks as cluster_blocks
+from .kmeans import Clusters, Lloyd, cluster, silhouette
 from .linear import BorderedSystem as BorderedSystem
 from .linear import CGRecurrence as CGRecurrence
 from .linear import (
@@ -105,7 +106,6 @@ from .risk import OutOfCoreNewton as OutOfCoreNewton
 from .risk import OutOfCoreRisk as OutOfCoreRisk
 from .svm import BlockSMO, BoxInterior, Dual, DualSolution
 from .svm import DualProgress as DualProgress
-from .svm import DualSolver as DualSolver
 from .svm import FollowCallback as FollowCallback
 from .svm import ReadableRows as ReadableRows
 from .svm import StopReason as StopReason
@@ -163,7 +163,6 @@ __all__ = [
     "NystroemPath",
     "OnlineLearner",
     "PartialLeastSquares",
-    "Partition",
     "Penalty",
     "Perceptron",
     "PiecewiseQuadratic",

@@ -5,7 +5,7 @@ The classes are only used as types.  A solver need not derive from them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from ..gram import CentredGram, GramOperator
 if TYPE_CHECKING:
     from .eigen import EigenPairs
     from .linear import Factor
+    from .risk import Minimum
+    from .svm import Dual, DualSolution, FollowCallback
+
+# The problem in the form that a solver reads.
+Risk = TypeVar("Risk", contravariant=True)
+Data = TypeVar("Data", contravariant=True)
 
 
 class LinearSolver(Protocol):
@@ -53,4 +59,41 @@ class EigenSolver(Protocol):
         **options: Any,
     ) -> EigenPairs:
         """Return the k leading eigenpairs; None means all of them."""
+        ...
+
+
+class RiskSolver(Protocol[Risk]):
+    """A solver of regularised risks: `RegularisedRisk` (`Newton`) or `OutOfCoreRisk`."""
+
+    def minimize(
+        self,
+        risk: Risk,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
+        log: ProgressCallback | None = None,
+        *,
+        warn: bool = True,
+    ) -> Minimum:
+        """Return the minimum; `start` contains the initial weights and intercepts."""
+        ...
+
+
+class DualSolver(Protocol[Data]):
+    """A solver of dual problems, which reads K in the form `Data`.
+
+    The form is rows of K (`BlockSMO`), features F with K = F F^T (`BoxInterior`), or a tuple of
+    both (`SMOThenInteriorPoint`).
+    """
+
+    @property
+    def tol(self) -> float:
+        """The violation at which the solution counts as converged."""
+        ...
+
+    @property
+    def max_iter(self) -> int:
+        """Largest number of steps."""
+        ...
+
+    def minimize(self, data: Data, dual: Dual, follow: FollowCallback = None) -> DualSolution:
+        """Return the minimum of a dual problem."""
         ...

@@ -22,7 +22,7 @@ from mercer.solvers import (
     Status,
     WhitenedCoordinates,
 )
-from mercer.solvers.risk import _newton
+from mercer.solvers.risk import _smooth_risk_solvers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -288,11 +288,19 @@ def test_factored_as_a_whole(intercept, monkeypatch):
     """If blocks take many products, all outputs are factorised together, with the same minimum."""
     F, Y, v = WhitenedCoordinates.exact(RBF(1.0), X).F, targets(Softmax()), np.ones(60)
     whole, parts = [], []
-    monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=-1))
+    monkeypatch.setattr(
+        _smooth_risk_solvers,
+        "_TUNING",
+        replace(_smooth_risk_solvers._TUNING, joint_after_products=-1),
+    )
     by_whole = Newton().minimize(
         RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), log=whole.append
     )
-    monkeypatch.setattr(_newton, "_TUNING", replace(_newton._TUNING, joint_after_products=np.inf))
+    monkeypatch.setattr(
+        _smooth_risk_solvers,
+        "_TUNING",
+        replace(_smooth_risk_solvers._TUNING, joint_after_products=np.inf),
+    )
     by_parts = Newton().minimize(
         RegularisedRisk(F, Y, Softmax(), v, 1e-4, intercept), log=parts.append
     )

@@ -21,6 +21,7 @@ from ...solvers import (
     OutOfCoreRisk,
     RegularisedRisk,
     Report,
+    RiskSolver,
     Status,
     WhitenedCoordinates,
     whiten,
@@ -40,7 +41,7 @@ class LogisticProblem(NamedTuple):
     """The data of one fit: resolved kernel, solver, coordinates of the points, and labels."""
 
     kernel: Kernel
-    solver: Any
+    solver: RiskSolver
     phi: WhitenedCoordinates
     classes: np.ndarray
     labels: np.ndarray

@@ -1,8 +1,7 @@
 """Kernel k-means: clustering in feature space, from the kernel matrix K."""
 
-from ._kmeans_solver import Clusters, cluster
-from ._kmeans_solver import cluster_blocks as cluster_blocks
-from ._lloyd import Lloyd, Partition
-from ._silhouette import silhouette
+from ._cluster_distances import silhouette
+from ._kmeans_solver import cluster
+from ._lloyd import Clusters, Lloyd
 
-__all__ = ["Clusters", "Lloyd", "Partition", "cluster", "silhouette"]
+__all__ = ["Clusters", "Lloyd", "cluster", "silhouette"]

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,53 +33,9 @@ from ...gram import GramOperator, Landmarks, LowRankGram, NystroemMap, TiledGram
 from ...kernels import Kernel, Precomputed
 from .._choose_solver import MAX_EXACT_POINTS
 from .._report import Report, Status
-from ._lloyd import Lloyd, Partition
+from ._lloyd import Clusters, Lloyd
 
 _MAX_STORED_POINTS = 4000  # for more points, evaluating K again is faster than reading it
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Result of kernel k-means: centroids f_c = sum_i coefficients[i, c] k(points[i], .).
-
-    Attributes
-    ----------
-    points : points
-        The points on which the centroids are expanded: all points, or landmarks.
-    coefficients : ndarray of shape (len(points), n_clusters)
-        The coefficients of the centroids.
-    squared_norms : ndarray of shape (n_clusters,)
-        |f_c|^2.
-    labels : ndarray of int, shape (n,), or None
-        The cluster of each point.  None for `Blocks`, because labels may not fit into memory.
-    inertia : float
-        The weighted sum of squared distances of the points from their centroids in feature space.
-        It is exact even if the centroids are expanded on landmarks.
-    approximate : bool
-        Whether the centroids are expanded on landmarks.
-    history : ndarray
-        The inertia after each iteration.
-    report : Report
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import Lloyd, cluster
-    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    >>> found = cluster(RBF(), X, Lloyd(2, random_state=0))
-    >>> found.coefficients.shape, found.approximate
-    ((4, 2), False)
-    """
-
-    points: Any
-    coefficients: np.ndarray
-    squared_norms: np.ndarray
-    labels: np.ndarray | None
-    inertia: float
-    approximate: bool
-    history: np.ndarray
-    report: Report
 
 
 @entry_point
@@ -174,21 +131,11 @@ def cluster(
         check_budget(landmark_bytes, lloyd.max_memory, f"drawing {m} landmarks among {n} points")
         phi = choice.map(kernel, X)
         low_rank = LowRankGram(kernel, X, phi, max_memory=lloyd.max_memory)
-        partition = lloyd.partition(low_rank, weights, labels, log, _point_keys(X))
-        return _landmark_clusters(low_rank, partition, weights, message)
+        found = lloyd.partition(low_rank, weights, labels, log, _point_keys(X))
+        return _expand_on_landmarks(low_rank, found, weights, message)
     store = n <= _MAX_STORED_POINTS or kernel.domain.costly or isinstance(kernel, Precomputed)
     K = gram(kernel, X, storage="auto" if store else "tiled", max_memory=lloyd.max_memory)
-    partition = lloyd.partition(K, weights, labels, log, _point_keys(X))
-    return Clusters(
-        X,
-        partition.coefficients,
-        partition.squared_norms,
-        partition.labels,
-        partition.inertia,
-        False,
-        partition.history,
-        partition.report,
-    )
+    return lloyd.partition(K, weights, labels, log, _point_keys(X))
 
 
 def _cluster_in_passes(
@@ -197,7 +144,7 @@ def _cluster_in_passes(
     lloyd: Lloyd,
     landmarks: Landmarks | None,
     weights: np.ndarray | None,
-    start: Any,
+    start: Points,
     among: tuple[Points, np.ndarray | None] | None,
     log: ProgressCallback | None,
 ) -> Clusters:
@@ -208,22 +155,24 @@ def _cluster_in_passes(
     """
     if among is None:
         raise TypeError("k-means of Blocks needs points in memory to choose landmarks from: among")
-    choice, (points, point_weights) = landmarks or Landmarks(), among
     if start is not None and np.ndim(start) == 1:
         raise ValueError("for data in blocks, init must be points, not labels")
+    if lloyd.algorithm != "lloyd":
+        raise ValueError(
+            f"algorithm={lloyd.algorithm!r} moves points one at a time, which is not possible for "
+            f"Blocks; use algorithm='lloyd'"
+        )
+    choice, (points, point_weights) = landmarks or Landmarks(), among
     choice.require(length(points))
     phi = choice.map(kernel, points)
     if start is None:
-        first = cluster(
-            *(kernel, points, lloyd, "nystroem", Landmarks(method=phi.points)),
-            weights=point_weights,
-            log=log,
-        )
+        chosen = Landmarks(method=phi.points)
+        first = cluster(kernel, points, lloyd, "nystroem", chosen, weights=point_weights, log=log)
         # Convert coefficients of landmarks to coordinates in the feature map phi.
-        coordinates = phi.factor.T @ first.coefficients
+        centroids = phi.factor.T @ first.coefficients
     else:
-        coordinates = phi.features(start).T
-    found = cluster_blocks(phi, X, lloyd, coordinates, start, weights=weights, log=log)
+        centroids = phi.features(start).T
+    found = _iterate_in_passes(phi, X, lloyd, centroids, start, weights, log)
     if found.report.status is Status.NOT_CONVERGED:
         warn_caller(
             f"points still change clusters after {lloyd.max_iter} iterations; increase max_iter "
@@ -249,37 +198,33 @@ def _point_keys(X: Points) -> np.ndarray | None:
     return np.concatenate(parts)
 
 
-def _landmark_clusters(
-    low_rank: LowRankGram, partition: Partition, weights: np.ndarray | None, message: str
+def _expand_on_landmarks(
+    low_rank: LowRankGram, found: Clusters, weights: np.ndarray | None, message: str
 ) -> Clusters:
-    """Return the result of k-means with centroids in the span of landmarks.
+    """Return the clusters of a low-rank K, with centroids expanded on the landmarks.
 
-    The inertia includes the squared distances of the points from this span.
+    The inertia includes the squared distances of the points from the span of the landmarks.
     """
-    A = partition.coefficients
+    phi, A = low_rank.map, found.coefficients
     means = sum(F.T @ A[rows] for rows, F in low_rank.blocks())
     residuals = low_rank.residual()
     residual = float(residuals.sum() if weights is None else weights @ residuals)
-    numbers = {
-        **partition.report.certificate,
-        "inertia": partition.inertia + residual,
-        "projected away": residual,
-    }
-    text = "; ".join(
-        filter(None, [message, partition.report.message, *low_rank.map.report_remarks])
+    inertia, status = found.inertia + residual, found.report.status
+    report = replace(
+        found.report,
+        status=Status.APPROXIMATE if status is Status.CONVERGED else status,
+        message="; ".join(filter(None, [message, found.report.message, *phi.report_remarks])),
+        certificate={**found.report.certificate, "inertia": inertia, "projected away": residual},
     )
-    solver_status = partition.report.status
-    status = Status.APPROXIMATE if solver_status is Status.CONVERGED else solver_status
-    report = replace(partition.report, status=status, message=text, certificate=numbers)
-    return Clusters(
-        low_rank.map.points,
-        low_rank.map.expansion_coefficients(np.asarray(means)),
-        partition.squared_norms,
-        partition.labels,
-        partition.inertia + residual,
-        True,
-        partition.history + residual,
-        report,
+    return replace(
+        found,
+        points=phi.points,
+        coefficients=phi.expansion_coefficients(np.asarray(means)),
+        inertia=inertia,
+        approximate=True,
+        history=found.history + residual,
+        report=report,
+        distances=None if found.distances is None else found.distances + residuals,
     )
 
 
@@ -314,8 +259,7 @@ def _initial_labels(kernel: Kernel, X: Points, lloyd: Lloyd, start: Any) -> np.n
 # stops.
 
 
-@dataclass(frozen=True, eq=False)
-class _IterationSums:
+class _IterationSums(NamedTuple):
     """Sums over the points of one iteration, by cluster and in total, and the farthest point."""
 
     sums: np.ndarray  # weighted sums of the features phi of each cluster, of shape (m, C)
@@ -328,15 +272,7 @@ class _IterationSums:
 
     def merge(self, other: _IterationSums) -> _IterationSums:
         farther = self if self.distance >= other.distance else other
-        return _IterationSums(
-            self.sums + other.sums,
-            self.weights + other.weights,
-            self.inertia + other.inertia,
-            self.outside + other.outside,
-            self.spread + other.spread,
-            farther.distance,
-            farther.farthest,
-        )
+        return _IterationSums._make([*map(add, self[:5], other[:5]), *farther[5:]])
 
 
 def _sum_rows(
@@ -381,64 +317,26 @@ def _sum_rows(
     return sums
 
 
-@entry_point
 @one_blas_thread
-def cluster_blocks(
+def _iterate_in_passes(
     phi: NystroemMap,
-    blocks: Points | Blocks,
+    X: Blocks,
     lloyd: Lloyd,
-    start: np.ndarray,
-    given: Points = None,
-    *,
-    weights: np.ndarray | None = None,
-    log: ProgressCallback | None = None,
+    centroids: np.ndarray,
+    given: Points,
+    weights: np.ndarray | None,
+    log: ProgressCallback | None,
 ) -> Clusters:
-    """Cluster points in `Blocks` by kernel k-means, with centroids in the span of landmarks.
+    """Iterate from `centroids`, columns of landmark features of shape (m, n_clusters).
 
-    Parameters
-    ----------
-    phi : NystroemMap
-        The map to landmark features.
-    blocks : points or Blocks
-    lloyd : Lloyd
-        Parameters; `algorithm` must be "lloyd", and `init` and `n_init` are not used.
-    start : ndarray of shape (m, n_clusters)
-        Initial centroids, as columns of landmark features.
-    given : points, optional
-        One point for each cluster.  If given, these points replace the initial centroids.
-    weights : ndarray of shape (n,), optional
-        Weights of the points.
-    log : callable, optional
-        Called with a progress message after each iteration.
-
-    Returns
-    -------
-    Clusters
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.blocks import Blocks
-    >>> from mercer.gram import NystroemMap
-    >>> from mercer.kernels import RBF
-    >>> from mercer.solvers import Lloyd, cluster_blocks
-    >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    >>> phi = NystroemMap.on(RBF(), X)
-    >>> found = cluster_blocks(phi, Blocks.of(X, rows=2), Lloyd(2), phi.features(X[[0, 2]]).T)
-    >>> round(found.inertia, 4)
-    0.01
+    If the points `given` are not None, one for each cluster, they replace the initial centroids.
     """
-    if lloyd.algorithm != "lloyd":
-        raise ValueError(
-            f"algorithm={lloyd.algorithm!r} moves points one at a time, which is not possible for "
-            f"Blocks; use algorithm='lloyd'"
-        )
-    watch, centroids, history = Stopwatch(), np.array(start), list[float]()
+    watch, history = Stopwatch(), list[float]()
     status, iteration = Status.NOT_CONVERGED, 0
 
     def pass_over_points(centroids: np.ndarray, start: Points) -> _IterationSums:
         sums: _IterationSums = reduce_rows(
-            *(blocks, _sum_rows, _IterationSums.merge, phi, centroids, start), weights=weights
+            *(X, _sum_rows, _IterationSums.merge, phi, centroids, start), weights=weights
         )
         return sums
 
@@ -470,16 +368,9 @@ def cluster_blocks(
     order = np.arange(len(squared))
     if given is None:  # number the clusters by decreasing weight
         order = np.argsort(-sums.weights, kind="stable")
-    return Clusters(
-        phi.points,
-        phi.expansion_coefficients(centroids[:, order]),
-        squared[order],
-        None,
-        history[-1],
-        True,
-        np.array(history),
-        report,
-    )
+    coefficients = phi.expansion_coefficients(centroids[:, order])
+    result = None, history[-1], True, np.array(history), report
+    return Clusters(phi.points, coefficients, squared[order], *result)
 
 
 def _new_centroids(sums: _IterationSums, previous: np.ndarray) -> np.ndarray:

@@ -12,15 +12,18 @@ as the algorithm converges.  Several starts run at the same time and share these
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
+    MemoryLimit,
+    Points,
+    ProgressCallback,
     ProgressStep,
+    RandomState,
     Stopwatch,
     budget_in_bytes,
     entry_point,
@@ -37,44 +40,51 @@ _ARRAYS_PER_START = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
-    """Result of Lloyd's algorithm, with centroids f_c = sum_i coefficients[i, c] k(x_i, .).
+class Clusters:
+    """Result of kernel k-means: centroids f_c = sum_i coefficients[i, c] k(points[i], .).
 
     Attributes
     ----------
-    labels : ndarray of int, shape (n,)
-        Index of the nearest centroid of each point.
-    coefficients : ndarray of shape (n, n_clusters)
+    points : points
+        The points on which the centroids are expanded: all points, or landmarks.
+    coefficients : ndarray of shape (len(points), n_clusters)
         The coefficients of the centroids.  If the algorithm stopped because labels no longer
         changed, the centroids are the means of their clusters.
     squared_norms : ndarray of shape (n_clusters,)
         |f_c|^2; infinite for a cluster without points, so that it is never the nearest one.
-    distances : ndarray of shape (n,)
-        Squared distance of each point from its centroid.
+    labels : ndarray of int, shape (n,), or None
+        The cluster of each point.  None for `Blocks`, because labels may not fit into memory.
     inertia : float
-        The weighted sum of `distances`.
+        The weighted sum of squared distances of the points from their centroids in feature space.
+        It is exact even if the centroids are expanded on landmarks.
+    approximate : bool
+        Whether the centroids are expanded on landmarks.
     history : ndarray
         The inertia after each iteration of the best start.
     report : Report
+    distances : ndarray of shape (n,), or None
+        Squared distance of each point from its centroid; None for `Blocks`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from mercer.gram import gram
-    >>> from mercer.solvers import Lloyd
+    >>> from mercer.kernels import RBF
+    >>> from mercer.solvers import Lloyd, cluster
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
-    >>> found = Lloyd(2, random_state=0).partition(gram("RBF()", X))
-    >>> bool(found.labels[0] == found.labels[1] != found.labels[2])
-    True
+    >>> found = cluster(RBF(), X, Lloyd(2, random_state=0))
+    >>> found.coefficients.shape, found.approximate
+    ((4, 2), False)
     """
 
-    labels: np.ndarray
+    points: Points
     coefficients: np.ndarray
     squared_norms: np.ndarray
-    distances: np.ndarray
+    labels: np.ndarray | None
     inertia: float
+    approximate: bool
     history: np.ndarray
     report: Report
+    distances: np.ndarray | None = None
 
 
 @entry_point
@@ -129,8 +139,8 @@ class Lloyd:
     algorithm: str = "lloyd"
     tol: float = 1e-4
     max_iter: int = 300
-    random_state: Any = None
-    max_memory: Any = None
+    random_state: RandomState = None
+    max_memory: MemoryLimit = None
 
     def workspace(self, n: int, starts: int = 1) -> int:
         """Return the memory in bytes, without K, if the given number of starts run together."""
@@ -141,9 +151,9 @@ class Lloyd:
         gram: GramOperator,
         weights: np.ndarray | None = None,
         start: np.ndarray | None = None,
-        log: Callable[[str], None] | None = None,
+        log: ProgressCallback | None = None,
         keys: np.ndarray | None = None,
-    ) -> Partition:
+    ) -> Clusters:
         """Return the partition of the best start.
 
         Clusters are numbered by decreasing weight, or as in `start` if initial labels are given.
@@ -165,7 +175,7 @@ class Lloyd:
 
         Returns
         -------
-        Partition
+        Clusters
         """
         watch, n, C = Stopwatch(), gram.shape[0], self.n_clusters
         points = KernelDistances(gram, np.ones(n) if weights is None else weights, C, keys)
@@ -174,7 +184,7 @@ class Lloyd:
         streams = rng.spawn(len(starts))
         quarter = budget_in_bytes(self.max_memory) // 4
         n_together = max(1, int((quarter / (8 * n) - 12) / (_ARRAYS_PER_START * C)) - 1)
-        best_states: list[_LloydState] = []
+        retained: list[_LloydState] = []
         for chunk in slices(len(starts), n_together):
             states = [
                 _LloydState(
@@ -183,10 +193,9 @@ class Lloyd:
                 for labels, stream in zip(starts[chunk], streams[chunk], strict=True)
             ]
             self._iterate(points, states, log)
-            best_states = [
-                min([*best_states, *states], key=lambda state: state.inertia)
-            ]  # the first one of several equally good starts
-        best = best_states[0]
+            # Among equally good starts, the first one is retained.
+            retained = [min([*retained, *states], key=attrgetter("inertia"))]
+        best = retained[0]
         if start is None:  # clusters are numbered in random order: sort them by weight
             first = np.full(C, np.inf)
             np.minimum.at(first, best.centroid_labels, points.keys)
@@ -202,9 +211,8 @@ class Lloyd:
             probabilities = w.copy()
             while len(drawn) < C and np.any(probabilities > 0.0):
                 drawn.append(int(points.draw_points(probabilities, rng.random(1))[0]))
-                probabilities[points.keys == points.keys[drawn[-1]]] = (
-                    0.0  # do not draw a point twice, nor a point equal to it
-                )
+                # Do not draw a point twice, nor a point equal to it.
+                probabilities[points.keys == points.keys[drawn[-1]]] = 0.0
             return points.distances(np.array(drawn)).argmin(axis=1)
         trials = 2 + int(np.log(C))
         first = points.draw_points(w, rng.random(1))
@@ -221,7 +229,7 @@ class Lloyd:
         return labels
 
     def _iterate(
-        self, points: KernelDistances, starts: list[_LloydState], log: Callable[[str], None] | None
+        self, points: KernelDistances, starts: list[_LloydState], log: ProgressCallback | None
     ) -> None:
         """Iterate from all starts at the same time, until each of them has stopped."""
         sums = points.sums([state.labels for state in starts])
@@ -231,11 +239,8 @@ class Lloyd:
             if log is not None:
                 lowest = min(state.inertia for state in starts)
                 count = sum(len(moved) for moved, _ in moves.values())
-                log(
-                    ProgressStep(
-                        f"iteration {iteration}: inertia {lowest:.6g}, {count} points move"
-                    )
-                )
+                text = f"iteration {iteration}: inertia {lowest:.6g}, {count} points move"
+                log(ProgressStep(text))
             running = [i for i in running if not starts[i].stopped]
             if not running or iteration == self.max_iter:
                 return
@@ -276,7 +281,7 @@ class Lloyd:
 
     def _result(
         self, points: KernelDistances, best: _LloydState, n_starts: int, watch: Stopwatch
-    ) -> Partition:
+    ) -> Clusters:
         n_found = int(np.count_nonzero(best.masses))
         messages = []
         if n_found < self.n_clusters:
@@ -300,26 +305,24 @@ class Lloyd:
         change = abs(history[-1] - best.inertia) / max(abs(history[-1]), np.finfo(float).tiny)
         numbers = {"inertia": best.inertia, "clusters": n_found, "starts": n_starts}
         status = Status.CONVERGED if best.converged else Status.NOT_CONVERGED
-        text = "; ".join(messages)
-        report = Report(
+        solver, text = (
             f"Lloyd(n_clusters={self.n_clusters}, n_init={n_starts})",
-            status,
-            best.n_iter,
-            float(change),
-            watch.seconds,
-            text,
-            numbers,
+            "; ".join(messages),
         )
+        measured = best.n_iter, float(change), watch.seconds
+        report = Report(solver, status, *measured, text, numbers)
         indicators = points.indicators([best.centroid_labels])
         coefficients = indicators / np.where(best.masses > 0.0, best.masses, 1.0)
-        return Partition(
-            best.labels,
+        return Clusters(
+            points.gram.X,
             coefficients,
             best.squared_norms,
-            best.distances,
+            best.labels,
             best.inertia,
-            history,
-            report,
+            approximate=False,
+            history=history,
+            report=report,
+            distances=best.distances,
         )
 
 
@@ -332,9 +335,7 @@ class _LloydState:
         self.inertia = self.variance = np.inf
         self.converged = self.stopped = False
         self.n_iter = 0
-        self.centroid_labels = (
-            self.labels
-        )  # labels of the clusters whose means are the current centroids
+        self.centroid_labels = self.labels  # the centroids are the means of these clusters
         self.masses: np.ndarray = np.empty(0)
         self.squared_norms: np.ndarray = np.empty(0)
         self.distances: np.ndarray = np.empty(0)
@@ -342,8 +343,6 @@ class _LloydState:
     def renumber(self, order: np.ndarray) -> None:
         """Renumber the clusters, so that cluster order[c] becomes cluster c."""
         new_number = np.argsort(order)
-        self.labels, self.centroid_labels = (
-            new_number[self.labels],
-            new_number[self.centroid_labels],
-        )
+        self.labels = new_number[self.labels]
+        self.centroid_labels = new_number[self.centroid_labels]
         self.masses, self.squared_norms = self.masses[order], self.squared_norms[order]

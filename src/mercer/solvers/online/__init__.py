@@ -1,10 +1,8 @@
 """Online learners: perceptrons, kernel recursive least squares and stochastic gradient descent."""
 
-from ._budget_perceptron import BudgetPerceptron
-from ._norma import Norma
 from ._online_learner import OnlineLearner, Schedule
-from ._perceptron import Perceptron
-from ._recursive_least_squares import RecursiveLeastSquares
+from ._perceptron import BudgetPerceptron, Perceptron
+from ._regression_learners import Norma, RecursiveLeastSquares
 
 __all__ = [
     "BudgetPerceptron",

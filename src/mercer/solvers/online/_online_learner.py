@@ -9,14 +9,16 @@ on the order of the points, but not on the block size.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..._core import (
+    MemoryLimit,
+    ProgressCallback,
     ProgressStep,
+    RandomState,
     Stopwatch,
     check_budget,
     entry_point,
@@ -37,7 +39,8 @@ class LearningBlock(NamedTuple):
     """A block of points to learn from: `ids` (their indices in K), targets and weights.
 
     `active` marks the functions that are updated.  The learner adds the losses and mistakes of the
-    block to `losses` and `mistakes`, which have one entry per function.
+    block to `losses` and `mistakes`, which have one entry per function.  Compiled loops receive the
+    block as it is.
     """
 
     ids: np.ndarray
@@ -46,6 +49,11 @@ class LearningBlock(NamedTuple):
     active: np.ndarray
     losses: np.ndarray
     mistakes: np.ndarray
+
+
+def empty_array() -> np.ndarray:
+    """Return an empty array, the default of fields that `__post_init__` sets."""
+    return np.empty(0)
 
 
 @entry_point
@@ -83,10 +91,10 @@ class OnlineLearner(ABC):
     n_functions: int
     intercept: bool = True
     support: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    A: Any = None
-    b: Any = None
-    seen: Any = None
-    max_memory: Any = None
+    A: np.ndarray = field(default_factory=empty_array)
+    b: np.ndarray = field(default_factory=empty_array)
+    seen: np.ndarray = field(default_factory=empty_array)
+    max_memory: MemoryLimit = None
 
     def __post_init__(self) -> None:
         q = self.n_functions
@@ -162,6 +170,11 @@ class OnlineLearner(ABC):
         """The maximum number of support points after the next block; with a budget, the budget."""
         return getattr(self, "budget", None) or len(self.support) + BLOCK_ROWS
 
+    def _capacity(self, ids: np.ndarray) -> int:
+        """Return the maximum number of support points after learning from the points `ids`."""
+        size = len(self.support) + len(ids)
+        return min(getattr(self, "budget", None) or size, size)
+
     def _description(self) -> str:
         """Return a description of the model for messages about memory."""
         if getattr(self, "budget", None):
@@ -185,6 +198,23 @@ class OnlineLearner(ABC):
         for part in slices(len(self.support), SUPPORT_COLUMNS):
             F += K.block(ids, self.support[part]) @ self.A[part]
         return F
+
+
+def merge_duplicates(
+    support: np.ndarray, *coefficients: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | slice, list[np.ndarray]]:
+    """Add up the coefficients of points that became support points in more than one pass.
+
+    Returns the distinct support points, the position of each of them in `support`, and the sums of
+    each of the arrays of coefficients.
+    """
+    distinct, first, indices = np.unique(support, return_index=True, return_inverse=True)
+    if len(distinct) == len(support):
+        return support, slice(None), list(coefficients)
+    sums = [np.zeros((len(distinct), A.shape[1])) for A in coefficients]
+    for total, A in zip(sums, coefficients, strict=True):
+        np.add.at(total, indices, A)
+    return distinct, first, sums
 
 
 @entry_point
@@ -229,7 +259,7 @@ class Schedule:
     tol: float | None = 1e-3
     patience: int = 5
     shuffle: bool = True
-    random_state: Any = None
+    random_state: RandomState = None
     relative: bool = False
 
     def run(
@@ -238,7 +268,7 @@ class Schedule:
         K: GramOperator,
         Y: np.ndarray,
         weights: np.ndarray,
-        log: Callable[[str], None] | None = None,
+        log: ProgressCallback | None = None,
     ) -> tuple[Report, np.ndarray]:
         """Run the passes, and return the report and the number of mistakes in each pass."""
         watch, n = Stopwatch(), len(Y)

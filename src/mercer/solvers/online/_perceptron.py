@@ -1,4 +1,4 @@
-"""The kernel perceptron: each misclassified point is added to f.
+"""The kernel perceptron, and the kernel perceptron with a limited number of support points.
 
     if y (f(x) + b) <= 0:        f <- f + y k(x, .),        b <- b + y
 
@@ -9,14 +9,41 @@ is a function g of norm 1 in the RKHS with y g(x) >= rho for all points, the alg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._core import entry_point, jit, not_finite_error
+from ..._core import NotPositiveDefiniteError, entry_point, fmax, jit, not_finite_error
+from ..._core.linalg import lapack
 from ...gram import GramOperator
-from ._online_learner import BLOCK_ROWS, SUPPORT_COLUMNS, LearningBlock, OnlineLearner
+from ._online_learner import (
+    BLOCK_ROWS,
+    SUPPORT_COLUMNS,
+    LearningBlock,
+    OnlineLearner,
+    empty_array,
+    merge_duplicates,
+)
+
+# A misclassified point x is replaced by its projection onto the span of the support points if its
+# squared distance from the span is at most this fraction of k(x, x).
+_DEPENDENCE_TOL = 1e-7
+_MAX_JITTER = 1e-9  # largest jitter added to the diagonal of K, relative to the mean of k(x, x)
+
+
+class _Functions(NamedTuple):
+    """The functions f_c = sum_s A_sc k(x_s, .) + b_c, which a compiled loop corrects.
+
+    U and `ub` are the corrections of A and b, each multiplied by the number of points before it.
+    """
+
+    A: np.ndarray
+    U: np.ndarray
+    b: np.ndarray
+    ub: np.ndarray
+    seen: np.ndarray  # number of points from which each function has learned
+    step: float  # factor of the corrections of b: 1, or 0 without intercepts
 
 
 @entry_point
@@ -52,8 +79,8 @@ class Perceptron(OnlineLearner):
     counted: ClassVar[str] = "mistakes"
 
     average: bool = False
-    U: Any = None
-    ub: Any = None
+    U: np.ndarray = field(default_factory=empty_array)
+    ub: np.ndarray = field(default_factory=empty_array)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,30 +92,23 @@ class Perceptron(OnlineLearner):
             BLOCK_ROWS * (BLOCK_ROWS + SUPPORT_COLUMNS) + 8 * self.n_functions * self._max_support
         )
 
+    def _functions(self, A: np.ndarray, U: np.ndarray) -> _Functions:
+        return _Functions(A, U, self.b, self.ub, self.seen, float(self.intercept))
+
     def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
-        ids, Y, w, active, losses, mistakes = block
-        F, C, CU = self._values(K, ids), np.zeros(Y.shape), np.zeros(Y.shape)
+        F, ids = self._values(K, block.ids), block.ids
         within = np.ascontiguousarray(K.block(ids, ids), dtype=float)
         if not np.isfinite(within.sum() + F.sum()):
             raise not_finite_error(K.kernel)
-        step = float(self.intercept)
-        state = self.b, self.ub, self.seen, np.empty((2, self.n_functions))
-        _learn_rows(within, F, Y, w, active, step, *state, C, CU, losses, mistakes)
+        C, CU = np.zeros(block.Y.shape), np.zeros(block.Y.shape)
+        functions = self._functions(C, CU)
+        _correct_functions(block, within, F, functions, np.empty((2, self.n_functions)))
         wrong = np.flatnonzero(C.any(axis=1))
-        self.support = np.concatenate([self.support, ids[wrong]])
-        self.A = np.concatenate([self.A, C[wrong]])
-        self.U = np.concatenate([self.U, CU[wrong]])
-        self._merge_duplicates()
-
-    def _merge_duplicates(self) -> None:
-        """Add up the coefficients of points that became support points in more than one pass."""
-        distinct, indices = np.unique(self.support, return_inverse=True)
-        if len(distinct) == len(self.support):
-            return
-        sums = np.zeros((2, len(distinct), self.n_functions))
-        np.add.at(sums[0], indices, self.A)
-        np.add.at(sums[1], indices, self.U)
-        self.support, self.A, self.U = distinct, sums[0], sums[1]
+        self.support, _, (self.A, self.U) = merge_duplicates(
+            np.concatenate([self.support, ids[wrong]]),
+            np.concatenate([self.A, C[wrong]]),
+            np.concatenate([self.U, CU[wrong]]),
+        )
 
     def solution(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the coefficients of the support points and the intercepts.
@@ -101,60 +121,306 @@ class Perceptron(OnlineLearner):
         return self.A - self.U / T, self.b - self.ub / T
 
 
-@jit()
-def set_corrections(p: Any, y: Any, w: Any, active: Any, g: Any, losses: Any, mistakes: Any) -> Any:
-    """Set g to the corrections of the functions that misclassify a point with predictions p.
+@entry_point
+@dataclass(eq=False)
+class BudgetPerceptron(Perceptron):
+    """Kernel perceptron with at most `budget` support points.
 
-    Returns True if any function misclassifies it.  `losses` and `mistakes` are updated.
+    If a misclassified point is linearly dependent on the support points in feature space, its
+    projection is added to f (as in the Projectron of Orabona, Keshet and Caputo, 2009).  Otherwise
+    it becomes a support point.  If there are then more than `budget` support points, the one whose
+    removal changes f least is removed, and f is projected onto the span of the others.  If point s
+    is removed, the squared RKHS norm of the change of f is sum_c A_sc^2 / (K^-1)_ss, where K is the
+    kernel matrix of the support points and A_sc the coefficient of point s in function c.  If
+    `average` is True, the squared norm of the change of the averaged f is added.
+
+    K^-1 is updated in O(budget^2) operations per mistake, and recomputed for each block of points.
+
+    Parameters
+    ----------
+    n_functions, intercept, average
+        As in `Perceptron`.
+    budget : int, default=100
+        Maximum number of support points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import gram
+    >>> from mercer.solvers import BudgetPerceptron
+    >>> learner = BudgetPerceptron(1, budget=2)
+    >>> K = gram("RBF()", np.arange(6.0)[:, None])
+    >>> _ = learner.learn(K, np.arange(6), np.array([[1.0], [-1.0]] * 3), np.ones(6))
+    >>> len(learner.support)
+    2
     """
-    wrong = False
+
+    budget: int = 100
+    removed: int = 0
+    moved: float = 0.0
+    K: np.ndarray = field(default_factory=empty_array)
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.K = np.zeros((0, 0))
+
+    def workspace(self) -> int:
+        """Return the maximum memory of the model and the current block of points, in bytes."""
+        return 8 * (5 * (self.budget + 1) ** 2 + 2 * BLOCK_ROWS * (self.budget + BLOCK_ROWS))
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """Entries of the report that describe the approximations due to the budget.
+
+        "removed" is the number of removed support points, and "moved" the sum of the changes of f,
+        in the RKHS norm, by removals and projections.  "jitter", if present, is the largest value
+        that was added to the diagonal of the kernel matrix to invert it.
+        """
+        jitter = {"jitter": self.jitter} if self.jitter else {}
+        removed = {"removed": self.removed, "moved": self.moved}
+        return {**super().certificate, **removed, **jitter}
+
+    def _learn_block(self, K: GramOperator, block: LearningBlock) -> None:
+        m, q, size = len(self.support), self.n_functions, self._capacity(block.ids) + 1
+        kernel_rows = self._kernel_rows(K, block.ids)
+        functions = self._functions(np.zeros((size, q)), np.zeros((size, q)))
+        functions.A[:m], functions.U[:m] = self.A, self.U
+        span = _Span(np.zeros(size, np.intp), np.zeros((size, size)), np.zeros((size, size)))
+        inverse, jitter = _inverse_with_jitter(self.K)
+        span.slots[:m], span.K[:m, :m], span.inverse[:m, :m] = np.arange(m), self.K, inverse
+        work = np.empty((2, q)), np.empty((4, size))
+        m, removed, moved = _correct_within_budget(
+            block, kernel_rows, m, functions, span, self.budget, self.average, *work
+        )
+        self.support = np.concatenate([self.support, block.ids])[span.slots[:m]]
+        self.A, self.U = functions.A[:m].copy(), functions.U[:m].copy()
+        self.K = span.K[:m, :m].copy()
+        self.jitter = max(self.jitter, jitter)
+        self.removed += removed
+        self.moved += moved
+
+
+class _Span(NamedTuple):
+    """The span of the support points; the arrays have free slots for new ones."""
+
+    slots: np.ndarray  # the column of each support point in `kernel_rows`
+    K: np.ndarray  # the kernel matrix of the support points
+    inverse: np.ndarray  # K^-1
+
+
+@jit()
+def _set_corrections(
+    block: LearningBlock, i: int, f: _Functions, p: np.ndarray, g: np.ndarray
+) -> bool:
+    """Set g to the corrections of the functions that misclassify point i of a block.
+
+    p holds their predictions.  The intercepts, losses and mistakes are updated.  Returns True if
+    any function misclassifies the point.
+    """
+    y, w, wrong = block.Y[i], block.weights[i], False
     for c in range(len(p)):
         g[c] = 0.0
-        if active[c] and y[c] * p[c] <= 0.0:
+        if block.active[c] and y[c] * p[c] <= 0.0:
             g[c] = w * y[c]
-            losses[c] -= y[c] * p[c]
-            mistakes[c] += 1.0
+            block.losses[c] -= y[c] * p[c]
+            block.mistakes[c] += 1.0
+            f.b[c] += f.step * g[c]
+            f.ub[c] += f.step * f.seen[c] * g[c]
             wrong = True
     return wrong
 
 
 @jit()
-def _learn_rows(
-    K: Any,
-    F: Any,
-    Y: Any,
-    w: Any,
-    active: Any,
-    step: Any,
-    b: Any,
-    ub: Any,
-    seen: Any,
-    work: Any,
-    C: Any,
-    CU: Any,
-    losses: Any,
-    mistakes: Any,
-) -> Any:
-    """Process the points of a block in order.
+def _correct_functions(
+    block: LearningBlock, K: np.ndarray, F: np.ndarray, f: _Functions, work: np.ndarray
+) -> None:
+    """Process the points of a block in order, and set f.A and f.U to their corrections.
 
-    Sets C and CU to the corrections of the points and to the corrections times the number of points
-    seen before them.  F holds the predictions without intercept, and is updated with each
-    correction.
+    K is the kernel matrix of the block.  F holds the predictions without intercept, and is updated
+    with each correction.
     """
-    n, q = Y.shape
+    n, q = block.Y.shape
     p, g = work[0], work[1]
     for i in range(n):
         for c in range(q):
-            p[c] = F[i, c] + b[c]
-        if set_corrections(p, Y[i], w[i], active, g, losses, mistakes):
+            p[c] = F[i, c] + f.b[c]
+        if _set_corrections(block, i, f, p, g):
             for c in range(q):
                 if g[c] != 0.0:
-                    C[i, c] = g[c]
-                    CU[i, c] = seen[c] * g[c]
-                    b[c] += step * g[c]
-                    ub[c] += step * seen[c] * g[c]
+                    f.A[i, c] = g[c]
+                    f.U[i, c] = f.seen[c] * g[c]
                     for j in range(i + 1, n):
                         F[j, c] += g[c] * K[j, i]
         for c in range(q):
-            if active[c]:
-                seen[c] += 1.0
+            if block.active[c]:
+                f.seen[c] += 1.0
+
+
+@jit("reassoc", "nsz")
+def _correct_within_budget(
+    block: LearningBlock,
+    kernel_rows: np.ndarray,
+    m: int,
+    f: _Functions,
+    span: _Span,
+    budget: int,
+    average: bool,
+    work: np.ndarray,
+    rows: np.ndarray,
+) -> tuple[int, int, float]:
+    """Process the points of a block in order, with m support points at the start.
+
+    The columns of `kernel_rows` are the support points before the block, then the points of the
+    block; its rows are the points of the block.  `work` and `rows` are working arrays.
+    Returns the new m, the number of removed support points, and the sum of the changes of f by
+    removals and projections.
+    """
+    n, q = block.Y.shape
+    n_support = kernel_rows.shape[1] - n
+    p, g, k, c = work[0], work[1], rows[0], rows[1]
+    removed, moved = 0, 0.0
+    for i in range(n):
+        for e in range(q):
+            p[e] = f.b[e]
+        for s in range(m):
+            k[s] = kernel_rows[i, span.slots[s]]
+            for e in range(q):
+                p[e] += k[s] * f.A[s, e]
+        if _set_corrections(block, i, f, p, g):
+            kxx = kernel_rows[i, n_support + i]
+            residual = _project_on_span(span, k, kxx, m, c, rows[2], rows[3])
+            if residual <= _DEPENDENCE_TOL * abs(kxx):
+                for e in range(q):
+                    moved += np.sqrt(fmax(residual, 0.0)) * abs(g[e])
+                for s in range(m):
+                    for e in range(q):
+                        f.A[s, e] += c[s] * g[e]
+                        f.U[s, e] += c[s] * f.seen[e] * g[e]
+            else:
+                _extend_span(span, n_support + i, k, kxx, c, residual, m)
+                for e in range(q):
+                    f.A[m, e] = g[e]
+                    f.U[m, e] = f.seen[e] * g[e]
+                m += 1
+                if m > budget:
+                    moved += np.sqrt(_remove_point(f, span, m, average))
+                    m -= 1
+                    removed += 1
+        for e in range(q):
+            if block.active[e]:
+                f.seen[e] += 1.0
+    return m, removed, moved
+
+
+@jit("reassoc", "nsz")
+def _remove_point(f: _Functions, span: _Span, m: int, average: bool) -> float:
+    """Remove the support point whose removal changes f least; return the squared change of f."""
+    A, U, slots, K, Q, q = f.A, f.U, span.slots, span.K, span.inverse, len(f.b)
+    least, slot = np.inf, 0
+    for s in range(m):
+        cost = 0.0
+        for e in range(q):
+            cost += A[s, e] * A[s, e]
+            if average:
+                mean = A[s, e] - U[s, e] / (f.seen[e] + 1.0)
+                cost += mean * mean
+        cost /= Q[s, s]
+        if cost < least:
+            least, slot = cost, s
+    pivot = Q[slot, slot]
+    for s in range(m):
+        if s != slot:
+            factor = -Q[s, slot] / pivot
+            for e in range(q):
+                A[s, e] += factor * A[slot, e]
+                U[s, e] += factor * U[slot, e]
+            for r in range(m):
+                if r != slot:
+                    Q[s, r] += factor * Q[slot, r]
+    last = m - 1
+    if slot != last:  # move the last point into the free slot
+        slots[slot] = slots[last]
+        for e in range(q):
+            A[slot, e], U[slot, e] = A[last, e], U[last, e]
+        for s in range(last):
+            if s != slot:
+                Q[slot, s] = Q[s, slot] = Q[last, s]
+                K[slot, s] = K[s, slot] = K[last, s]
+        Q[slot, slot], K[slot, slot] = Q[last, last], K[last, last]
+    return least
+
+
+@jit("reassoc", "nsz")
+def _project_on_span(
+    span: _Span, k: np.ndarray, kxx: float, m: int, c: np.ndarray, r: np.ndarray, new: np.ndarray
+) -> float:
+    """Project a point x onto the span of the m support points in feature space.
+
+    Sets c to the coefficients K^-1 k of the projection, where k holds the kernel values of x with
+    the support points.  Returns the squared distance from the span, k(x, x) - k^T c.  K^-1 has been
+    updated point by point; one step of iterative refinement removes the rounding errors of the
+    updates.  `r` and `new` are working arrays.
+    """
+    K, Q = span.K, span.inverse
+    for s in range(m):
+        total = 0.0
+        for t in range(m):
+            total += Q[s, t] * k[t]
+        c[s] = total
+    for s in range(m):
+        total = k[s]
+        for t in range(m):
+            total -= K[s, t] * c[t]
+        r[s] = total
+    residual = kxx
+    for s in range(m):
+        total = c[s]
+        for t in range(m):
+            total += Q[s, t] * r[t]
+        residual -= total * k[s]
+        new[s] = total
+    for s in range(m):
+        c[s] = new[s]
+    return residual
+
+
+@jit()
+def _extend_span(
+    span: _Span, slot: int, k: np.ndarray, kxx: float, c: np.ndarray, residual: float, m: int
+) -> None:
+    """Add a point to the m support points, and extend K and K^-1.
+
+    c and `residual` are the coefficients and the squared distance from `_project_on_span`.
+    """
+    K, Q = span.K, span.inverse
+    for s in range(m):
+        for r in range(m):
+            Q[s, r] += c[s] * c[r] / residual
+        Q[s, m] = Q[m, s] = -c[s] / residual
+        K[s, m] = K[m, s] = k[s]
+    Q[m, m] = 1.0 / residual
+    K[m, m] = kxx
+    span.slots[m] = slot
+
+
+def _inverse_with_jitter(K: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return K^-1, and the jitter that was added to the diagonal of K to compute it.
+
+    This is done once per block of points, to remove the rounding errors that have accumulated in an
+    updated inverse.
+    """
+    if not len(K):
+        return np.zeros((0, 0)), 0.0
+    mean, jitter = float(np.trace(K)) / len(K), 0.0
+    L, info = lapack.dpotrf(K, lower=1)
+    while info and jitter < _MAX_JITTER * mean:
+        jitter = 10.0 * jitter or 1e-14 * mean
+        L, info = lapack.dpotrf(K + jitter * np.eye(len(K)), lower=1)
+    if info:
+        raise NotPositiveDefiniteError(
+            f"the kernel matrix of the {len(K)} support points is not positive definite. The usual "
+            f"cause is a kernel that is not positive semidefinite. Choose a Mercer kernel"
+        )
+    Q, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    return np.where(np.tri(len(Q), dtype=bool), Q, Q.T), jitter

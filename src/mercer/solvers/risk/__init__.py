@@ -1,7 +1,6 @@
 """Regularised risks sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|), and their solvers."""
 
 from ._basis_learning import LearnedVectors
-from ._gradient_descent import GradientDescent
 from ._loss_interior_point import InteriorPoint
 from ._losses import (
     Absolute,
@@ -17,13 +16,12 @@ from ._losses import (
     Squared,
     SquaredHinge,
 )
-from ._newton import Newton
 from ._newton_blockwise import OutOfCoreNewton as OutOfCoreNewton
 from ._newton_blockwise import OutOfCoreRisk as OutOfCoreRisk
-from ._norm_penalty import NormPenaltySolver
-from ._penalty import Penalty
+from ._norm_penalty import NormPenaltySolver, Penalty
 from ._reduced_expansion import ReducedExpansionRisk
 from ._regularised_risk import Minimum, RegularisedRisk
+from ._smooth_risk_solvers import GradientDescent, Newton
 from ._whitening import WhitenedCoordinates, whiten
 
 __all__ = [

@@ -14,7 +14,6 @@ poor for the next.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -23,7 +22,14 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import ProgressStep, Stopwatch, entry_point, one_blas_thread, warn_caller
+from ..._core import (
+    ProgressCallback,
+    ProgressStep,
+    Stopwatch,
+    entry_point,
+    one_blas_thread,
+    warn_caller,
+)
 from ...kernels import Kernel
 from .._report import Report, Status
 from ._reduced_expansion import ExpansionFit, OverflowingKernelError, ReducedExpansionRisk
@@ -75,31 +81,21 @@ class LearnedVectors:
     tol: float = 1e-3
     learn_kernel: bool = False
 
+    @one_blas_thread  # tiles run in parallel threads, each with one BLAS thread
     def minimize(
-        self, risk: ReducedExpansionRisk, Z: np.ndarray, log: Callable[[str], None] | None = None
+        self, risk: ReducedExpansionRisk, Z: np.ndarray, log: ProgressCallback | None = None
     ) -> BasisLearningResult:
         """Learn the vectors, starting from Z; the final objective is at most that of Z."""
-        # Tiles run in parallel threads; with one BLAS thread in each, results are reproducible.
-        with one_blas_thread:
-            return self._minimize(risk, Z, log or (lambda text: None))
-
-    def _minimize(
-        self, risk: ReducedExpansionRisk, Z: np.ndarray, log: Callable[[str], None]
-    ) -> BasisLearningResult:
-        watch = Stopwatch()
+        watch, message = Stopwatch(), ""
         best = risk.fit_weights(Z)
-        search = _VectorSearch(risk, best, self.tol, self.learn_kernel, log)
-        message = ""
+        search = _VectorSearch(risk, best, self.tol, self.learn_kernel, log or (lambda text: None))
         # If the intercept explains the targets, the objective is only rounding error.
-        rounding_floor = np.finfo(float).eps ** 2 * float(
-            risk.weights @ np.square(risk.Y).sum(axis=1)
-        )
-        if self.max_iter and best.value > rounding_floor:
+        total_square = float(risk.weights @ np.square(risk.Y).sum(axis=1))
+        if self.max_iter and best.value > np.finfo(float).eps ** 2 * total_square:
             message = search.run(self.max_iter)
-            exact = search.risk_with(search.best.kernel).fit_weights(
-                search.best.vectors, search.best
-            )
-            best = min(search.best, exact, key=attrgetter("value"))
+            found = search.best
+            exact = search.risk_with(found.kernel).fit_weights(found.vectors, found)
+            best = min(found, exact, key=attrgetter("value"))
         curve = np.minimum.accumulate([*search.curve[:-1], min(search.curve[-1], best.value)])
         report = Report(
             solver=repr(self),
@@ -121,7 +117,7 @@ class _VectorSearch:
     best: ExpansionFit
     tol: float
     learn_kernel: bool
-    log: Callable[[str], None]
+    log: ProgressCallback
     curve: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -184,15 +180,14 @@ class _VectorSearch:
         except OverflowingKernelError:  # the line search then shortens its step
             return np.inf, np.zeros_like(x)
         gradient = risk.vector_gradient(Z, fit.weights, fit.slopes) * self._column_scale
-        theta_gradient = (
-            risk.theta_gradient(Z, fit.weights, fit.slopes) if self.learn_kernel else np.zeros(0)
-        )
+        theta_gradient = np.zeros(0)
+        if self.learn_kernel:
+            theta_gradient = risk.theta_gradient(Z, fit.weights, fit.slopes)
         self._last_fit = fit
         self.best = min(self.best, fit, key=attrgetter("value"))
         # Dividing by the initial objective makes the first step independent of the target scale.
-        return fit.value / self._initial_value, self._pack(
-            gradient, theta_gradient
-        ) / self._initial_value
+        scale = self._initial_value
+        return fit.value / scale, self._pack(gradient, theta_gradient) / scale
 
     def risk_with(self, kernel: Kernel) -> ReducedExpansionRisk:
         """Return the risk with this kernel; it is the current risk if the kernel is unchanged."""

@@ -39,11 +39,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import ProgressStep, entry_point
+from ..._core import ProgressCallback, ProgressStep, entry_point
 from ..._core.linalg import blas, solve_triangular
 from .._blocked_products import weighted_gram
 from .._box_qp import BoxQP, PrimalDualPoint, cholesky_or_none
-from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start
+from ._regularised_risk import Minimum, RegularisedRisk, RiskSearch, Start
 
 _MAX_STALLED_STEPS = 10  # stop after this many consecutive steps without progress
 # If the complementarity products have fallen by this factor times tol, the remaining duality gap is
@@ -57,7 +57,7 @@ _MIN_OBJECTIVE_SCALE = 1e-4
 
 @entry_point
 @dataclass(frozen=True)
-class InteriorPoint(RiskSolver):
+class InteriorPoint(RiskSearch[RegularisedRisk]):
     """Interior-point method for losses of bounded slope (quantile, Huber, absolute, ...).
 
         min_{w, b}  sum_i c_i loss(y_i, (F w + b)_i) + shift/2 |w|^2
@@ -91,8 +91,8 @@ class InteriorPoint(RiskSolver):
     max_iter: int = 100
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
-    ) -> RiskSearchResult:
+        self, risk: RegularisedRisk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
         Y = risk.Y
         # Centre the targets, because a large mean reduces the precision.
         offset = np.median(Y, axis=None if risk.ordered else 0) if risk.intercept else 0.0
@@ -108,17 +108,11 @@ class InteriorPoint(RiskSolver):
             point, current = moved, problem.certify(moved)
             if current.gap + current.crossing < best.gap + best.crossing:
                 best = current
-            log(
-                ProgressStep(
-                    f"step {point.n_iter}: objective {current.value:.8g}, gap {current.gap:.1e}"
-                )
-            )
+            text = f"step {point.n_iter}: objective {current.value:.8g}, gap {current.gap:.1e}"
+            log(ProgressStep(text))
             only_rounding = current.products <= _ROUNDING_PRODUCTS * self.tol * best.products
-            if (
-                problem.relative_gap(best) <= self.tol
-                or only_rounding
-                or stalled_steps == _MAX_STALLED_STEPS
-            ):
+            is_stalled = stalled_steps == _MAX_STALLED_STEPS
+            if problem.relative_gap(best) <= self.tol or only_rounding or is_stalled:
                 break
         relative_gap, failure = problem.relative_gap(best), ""
         if not relative_gap <= self.tol:
@@ -130,8 +124,8 @@ class InteriorPoint(RiskSolver):
             )
         m = risk.F.shape[1]
         b = best.B[m] + offset if risk.intercept else np.zeros(Y.shape[1])
-        solution = best.B[:m], b, best.a, best.value
-        return RiskSearchResult(*solution, point.n_iter, relative_gap, {"gap": best.gap}, failure)
+        report = self._report(point.n_iter, relative_gap, {"gap": best.gap})
+        return Minimum(best.B[:m], b, best.a, best.value, report), failure
 
 
 class _Certificate(NamedTuple):
@@ -216,10 +210,8 @@ class _BarrierProblem(BoxQP):
     def start(self) -> PrimalDualPoint:
         """Return the initial point: the best constants, and multipliers inside their boxes."""
         residual, e = self.Y - self.best_constants, self.loss.epsilon
-        u, v = (
-            np.maximum(residual - e, 0.0) + self.spread,
-            np.maximum(-residual - e, 0.0) + self.spread,
-        )
+        u = np.maximum(residual - e, 0.0) + self.spread
+        v = np.maximum(-residual - e, 0.0) + self.spread
         upper, lower = self.c * self.loss.above, self.c * self.loss.below
         s = np.zeros_like(residual) + 0.5 * np.minimum(upper, lower)
         softening = self.loss.bend * s / self.c
@@ -254,9 +246,8 @@ class _BarrierProblem(BoxQP):
             # The entries of a must sum to 0, but rounding violates this.  Correct the sum with the
             # multipliers that are not at the boundary of their boxes.
             slack = np.minimum(s, S)
-            correction = slack * (
-                a.sum(axis=0) / np.maximum(slack.sum(axis=0), np.finfo(float).tiny)
-            )
+            total_slack = np.maximum(slack.sum(axis=0), np.finfo(float).tiny)
+            correction = slack * (a.sum(axis=0) / total_slack)
             if np.any(np.abs(correction) > 0.5 * slack):
                 return -np.inf
             s, a = s - correction, a - correction
@@ -267,10 +258,8 @@ class _BarrierProblem(BoxQP):
 
     def relative_gap(self, certificate: _Certificate) -> float:
         """Return the duality gap plus the crossing of outputs, relative to the objective."""
-        scale = max(
-            certificate.value, _MIN_OBJECTIVE_SCALE * self.constant_loss, np.finfo(float).tiny
-        )
-        return (certificate.gap + certificate.crossing) / scale
+        scale = max(certificate.value, _MIN_OBJECTIVE_SCALE * self.constant_loss)
+        return (certificate.gap + certificate.crossing) / max(scale, np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 
 from ..._core import warn_caller
 
-_DIFFERENCE_STEP = 1e-5  # step of the finite differences that check user-defined derivatives
+_DIFFERENCE_STEPS = (-1e-5, 1e-5)  # of the finite differences that check user-defined derivatives
 
 
 class LocalLoss(NamedTuple):
@@ -192,7 +193,9 @@ class PiecewiseQuadratic(Loss):
     array([1., 2.])
     """
 
-    def __init__(self, above: Any, below: Any, epsilon: float = 0.0, bend: float = 0.0) -> None:
+    def __init__(
+        self, above: ArrayLike, below: ArrayLike, epsilon: float = 0.0, bend: float = 0.0
+    ) -> None:
         self.above = np.atleast_1d(np.asarray(above, dtype=float))
         self.below = np.atleast_1d(np.asarray(below, dtype=float))
         self.epsilon, self.bend = float(epsilon), float(bend)
@@ -228,7 +231,7 @@ class Quantile(PiecewiseQuadratic):
     array([0.9, 0.1])
     """
 
-    def __init__(self, q: Any) -> None:
+    def __init__(self, q: ArrayLike) -> None:
         super().__init__(np.asarray(q, dtype=float), 1.0 - np.asarray(q, dtype=float))
 
     def __repr__(self) -> str:
@@ -352,17 +355,12 @@ class CustomLoss(Loss):
         for level in (0.0, 1.0):
             F = np.full(Y.shape, level)
             with np.errstate(invalid="ignore"):  # inf - inf occurs outside the domain of the loss
-                difference = self._evaluate("value", F + _DIFFERENCE_STEP, Y) - self._evaluate(
-                    "value", F - _DIFFERENCE_STEP, Y
-                )
-            expected, slopes = (
-                difference / (2.0 * _DIFFERENCE_STEP),
-                self._evaluate("gradient", F, Y),
-            )
+                low, high = (self._evaluate("value", F + h, Y) for h in _DIFFERENCE_STEPS)
+                expected = (high - low) / (2.0 * _DIFFERENCE_STEPS[1])
+            slopes = self._evaluate("gradient", F, Y)
             # Next to a kink of the gradient, the finite difference mixes the slopes of both sides.
-            tolerance = 1e-4 * (1.0 + np.abs(expected)) + 2.0 * _DIFFERENCE_STEP * np.abs(
-                self._evaluate("curvature", F, Y)
-            )
+            kink = 2.0 * _DIFFERENCE_STEPS[1] * np.abs(self._evaluate("curvature", F, Y))
+            tolerance = 1e-4 * (1.0 + np.abs(expected)) + kink
             # A nan, outside the domain of the loss, compares as False and is not an error.
             is_wrong = np.abs(slopes - expected) > tolerance
             if is_wrong.any():
@@ -378,10 +376,7 @@ class CustomLoss(Loss):
     def _check_curvature(self, F: np.ndarray, Y: np.ndarray) -> None:
         """Warn if the curvature is not the derivative of the gradient, within a factor of 2."""
         slopes, curvature = self._evaluate("gradient", F, Y), self._evaluate("curvature", F, Y)
-        one_sided = [
-            (self._evaluate("gradient", F + h, Y) - slopes) / h
-            for h in (-_DIFFERENCE_STEP, _DIFFERENCE_STEP)
-        ]
+        one_sided = [(self._evaluate("gradient", F + h, Y) - slopes) / h for h in _DIFFERENCE_STEPS]
         low, high = np.minimum(*one_sided), np.maximum(*one_sided)
         # The tolerance allows for rounding in the differences.
         tolerance = 1e-4 * np.abs(curvature).max() + 1e-8 * np.abs(slopes)

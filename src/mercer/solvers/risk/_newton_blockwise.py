@@ -18,30 +18,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import (
     MemoryLimit,
     Points,
     ProgressCallback,
     ProgressStep,
-    Stopwatch,
     as_float64,
     check_budget,
     entry_point,
     one_blas_thread,
-    warn_caller,
 )
 from ..._core.linalg import cho_factor, cho_solve
 from ...blocks import BlockRows, Blocks, reduce_rows
 from ...gram import NystroemMap
 from .._blocked_products import weighted_gram
-from .._report import Report, Status
 from ._losses import Loss
-from ._regularised_risk import Minimum
+from ._regularised_risk import Minimum, RiskSearch, Start
 
 # Trial lengths of a step, relative to the full Newton step: from 2^-12 to 2^6, finer above 1/4.
 _STEP_LENGTHS = 2.0 ** np.concatenate([np.arange(-12.0, -2.0), np.arange(-2.0, 6.5, 0.5)])
@@ -101,7 +97,11 @@ class OutOfCoreRisk:
     intercept: bool = True
 
     def evaluate(
-        self, w: np.ndarray, b: np.ndarray, step: np.ndarray | None = None, log: Any = None
+        self,
+        w: np.ndarray,
+        b: np.ndarray,
+        step: np.ndarray | None = None,
+        log: ProgressCallback | None = None,
     ) -> RiskSums:
         """Return the sums over all rows at (w, b), in one pass.
 
@@ -186,19 +186,16 @@ def _block_sums(
                 ]
         with_ones = np.column_stack([F, np.ones(len(F))])
         for c in range(q):
-            curvature = part_weights[:, None] * local.times(
-                np.broadcast_to(unit_vectors[c], Y[part].shape)
-            )
+            unit = np.broadcast_to(unit_vectors[c], f.shape)
+            curvature = part_weights[:, None] * local.times(unit)
             for a in range(c, q):
                 H[a, :, c] += _weighted_gram(with_ones, curvature[:, a], a == c)
     for c in range(q):
         for a in range(c + 1, q):
             H[c, :, a] = H[a, :, c].T
     size, trace = (m + 1) * q, float(diagonal @ is_weighted)
-    H = H.reshape(size, size)
-    return RiskSums(
-        value, gradient, H, residual_bound, residual_trace, trace, int(is_weighted.sum()), along
-    )
+    approximation = residual_bound, residual_trace, trace, int(is_weighted.sum())
+    return RiskSums(value, gradient, H.reshape(size, size), *approximation, along)
 
 
 def _weighted_gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
@@ -211,7 +208,7 @@ def _weighted_gram(F: np.ndarray, h: np.ndarray, positive: bool) -> np.ndarray:
 
 @entry_point
 @dataclass(frozen=True)
-class OutOfCoreNewton:
+class OutOfCoreNewton(RiskSearch[OutOfCoreRisk]):
     """Newton's method for points in blocks, which need not fit into memory.
 
     Parameters
@@ -249,46 +246,28 @@ class OutOfCoreNewton:
         return 32 * ((m + 1) * q) ** 2
 
     @one_blas_thread
-    def minimize(
-        self,
-        risk: OutOfCoreRisk,
-        start: tuple[np.ndarray, np.ndarray] | None = None,
-        log: ProgressCallback | None = None,
-        *,
-        warn: bool = True,
-    ) -> Minimum:
-        """Return the minimum of the risk, with the sums over the points at the last evaluation.
-
-        The parameters are those of `RiskSolver.minimize`.
-        """
+    def _search(
+        self, risk: OutOfCoreRisk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
         m, q = len(risk.phi), risk.outputs
-        check_budget(
-            self.workspace(m, q),
-            self.max_memory,
-            f"second derivatives of {q} outputs, rank={m} each,",
-        )
-        watch, passes, failure = Stopwatch(), 1, ""
+        what = f"second derivatives of {q} outputs, rank={m} each,"
+        check_budget(self.workspace(m, q), self.max_memory, what)
+        passes, failure, last_gap = 1, "", np.inf
         w, b = (np.zeros((m, q)), np.zeros(q)) if start is None else start
-        last_gap = np.inf
         sums = risk.evaluate(w, b, log=log)
         for step in range(self.max_iter + 1):
             value = sums.value + risk.ridge_penalty(w)
             g, H = self._derivatives(risk, sums, w)
             d = -cho_solve(cho_factor(H, lower=True), g.T.ravel()).reshape(q, m + 1).T
             decrease, gap = -float(np.sum(g * d)), self._gap(risk, g, H)
-            if log is not None:
-                log(
-                    ProgressStep(
-                        f"step {step}: objective {value:.8g}, gap {gap:.1e}, {passes} passes"
-                    )
-                )
+            text = f"step {step}: objective {value:.8g}, gap {gap:.1e}, {passes} passes"
+            log(ProgressStep(text))
             if gap <= max(self.tol, _ROUNDING) * abs(value):
                 # Take one more step without another pass, because Newton's method converges fast.
                 w, b = w + d[:-1], b + d[-1]
                 break
-            if step == self.max_iter or (
-                not gap <= last_gap and decrease <= _EXCUSED_GAP * abs(value)
-            ):
+            is_stalled = not gap <= last_gap and decrease <= _EXCUSED_GAP * abs(value)
+            if step == self.max_iter or is_stalled:
                 relative_gap = gap / max(abs(value), _TINY)
                 if step == self.max_iter or relative_gap > _EXCUSED_GAP:
                     failure = (
@@ -301,23 +280,16 @@ class OutOfCoreNewton:
             last_gap = gap
             w, b, sums, n_passes = self._take_step(risk, w, b, d, value, decrease)
             passes += n_passes
-        report = Report(
-            repr(self),
-            Status.NOT_CONVERGED if failure else Status.CONVERGED,
-            step,
-            float(np.abs(g[:-1]).max() / max(np.abs(risk.shift * w).max(initial=0.0), _TINY)),
-            watch.seconds,
-            "; ".join(filter(None, [f"{passes} passes over the points", failure])),
-            {
-                "objective": value,
-                "decrement": float(np.sqrt(max(decrease, 0.0))),
-                "gap": gap,
-                "passes": passes,
-            },
-        )
-        if failure and warn:
-            warn_caller(report.message, ConvergenceWarning)
-        return Minimum(w, b, None, value, report, sums)
+        ridge_gradient = max(np.abs(risk.shift * w).max(initial=0.0), _TINY)
+        certificate = {
+            "objective": value,
+            "decrement": float(np.sqrt(max(decrease, 0.0))),
+            "gap": gap,
+            "passes": passes,
+        }
+        residual = float(np.abs(g[:-1]).max() / ridge_gradient)
+        report = self._report(step, residual, certificate, f"{passes} passes over the points")
+        return Minimum(w, b, None, value, report, sums), failure
 
     @staticmethod
     def _derivatives(
@@ -342,9 +314,8 @@ class OutOfCoreNewton:
         """Return an upper bound on J - min J."""
         q = g.shape[1]
         intercepts = np.arange(len(H)).reshape(q, -1)[:, -1]
-        intercept_gain = float(
-            g[-1] @ np.linalg.lstsq(H[np.ix_(intercepts, intercepts)], g[-1], rcond=1e-14)[0]
-        )
+        H_b = H[np.ix_(intercepts, intercepts)]
+        intercept_gain = float(g[-1] @ np.linalg.lstsq(H_b, g[-1], rcond=1e-14)[0])
         return 0.5 * float(np.sum(np.square(g[:-1]))) / risk.shift + max(intercept_gain, 0.0)
 
     @staticmethod
@@ -367,10 +338,8 @@ class OutOfCoreNewton:
         g[:-1] += risk.shift * w_full
         slope = float(np.sum(g * d))  # at the start, the slope is -expected_decrease
         full_value = sums.value + risk.ridge_penalty(w_full)
-        if (
-            full_value <= value + _ROUNDING * abs(value)
-            and abs(slope) <= _SLOPE_REDUCTION * expected_decrease
-        ):
+        is_lower = full_value <= value + _ROUNDING * abs(value)
+        if is_lower and abs(slope) <= _SLOPE_REDUCTION * expected_decrease:
             return w_full, b_full, sums, 1
         values = sums.along + [risk.ridge_penalty(w + t * d[:-1]) for t in _STEP_LENGTHS]
         best = float(_STEP_LENGTHS[np.argmin(np.where(np.isfinite(values), values, np.inf))])

@@ -1,4 +1,4 @@
-"""Solver for any convex loss with any increasing penalty of the RKHS norm.
+"""Penalties alpha g(|f|) of the RKHS norm, and a solver for any convex loss with any of them.
 
     min_{f, b}  R(f) + alpha g(|f|),        R(f) = sum_i c_i loss(y_i, f(x_i) + b)
 
@@ -32,18 +32,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Stopwatch, entry_point, warn_caller
+from ..._core import ProgressCallback, Stopwatch, entry_point, warn_caller
 from .._report import Status
 from ._loss_interior_point import InteriorPoint
 from ._losses import PiecewiseQuadratic, Poisson
-from ._newton import Newton
-from ._penalty import Penalty
 from ._regularised_risk import Minimum, RegularisedRisk
+from ._smooth_risk_solvers import Newton
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -69,6 +69,93 @@ class _NormPenaltyTuning:
 
 
 _TUNING = _NormPenaltyTuning()
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Penalty alpha g(t) of the norm t = |f|, with its derivative.
+
+    Parameters
+    ----------
+    g, dg : function
+        The penalty and its derivative, functions of a float t >= 0.
+    alpha : float
+        Factor by which g is multiplied.
+    name : str
+        Name of the penalty in messages.
+
+    Examples
+    --------
+    >>> from mercer.solvers import Penalty
+    >>> Penalty.of("ridge", 0.5).slope(3.0)
+    3.0
+    >>> Penalty.of((lambda t: t**4, lambda t: 4 * t**3), 1.0).value(2.0)
+    16.0
+    """
+
+    g: Callable[[float], float]
+    dg: Callable[[float], float]
+    alpha: float
+    name: str
+
+    @classmethod
+    def of(cls, penalty: Any, alpha: float) -> Penalty:
+        """Create a penalty from its name, from a pair of functions or from an object.
+
+        Parameters
+        ----------
+        penalty : {"ridge", "norm"}, pair of functions (g, dg), or object
+            "ridge" is g(t) = t^2 and "norm" is g(t) = t.  An object must have the methods
+            value(t) and derivative(t).
+        alpha : float
+            Factor by which g is multiplied.
+        """
+        if isinstance(penalty, str):
+            g, dg = _PENALTIES[penalty]
+            return cls(g, dg, alpha, penalty)
+        if hasattr(penalty, "value") and hasattr(penalty, "derivative"):
+            return cls(penalty.value, penalty.derivative, alpha, repr(penalty))
+        pair = tuple(penalty)
+        if len(pair) != 2 or not all(callable(part) for part in pair):
+            raise ValueError(
+                f"a custom penalty must be a pair of functions (g, dg), where g(norm) is the "
+                f"penalty and dg its derivative, got {penalty!r}"
+            )
+        return cls(*pair, alpha, "g")
+
+    def value(self, t: float) -> float:
+        """Return alpha g(t)."""
+        return self.alpha * float(self.g(t))
+
+    def slope(self, t: float) -> float:
+        """Return alpha g'(t)."""
+        slope = float(self.dg(t))
+        if not (np.isfinite(slope) and slope >= 0):
+            raise ValueError(
+                f"the derivative of the penalty {self.name} is {slope:g} at |f| = {t:.6g}, but a "
+                f"penalty must not decrease with the norm: its derivative must be finite and not "
+                f"negative"
+            )
+        return self.alpha * slope
+
+    def check(self, t: float) -> None:
+        """Raise ValueError if dg differs from finite differences of g at t > 0."""
+        h = 1e-5 * t
+        expected = (float(self.g(t + h)) - float(self.g(t - h))) / (2.0 * h)
+        derivative, rounding = float(self.dg(t)), 1e-9 * abs(self.g(t)) / h
+        tolerance = 1e-4 * max(abs(derivative), abs(expected)) + rounding
+        if not abs(derivative - expected) <= tolerance:
+            raise ValueError(
+                f"the derivative of the penalty {self.name} is {derivative:.6g} at |f| = {t:.6g}, "
+                f"but finite differences of its value give {expected:.6g}; pass a pair (g, dg) in "
+                f"which dg is the derivative of g"
+            )
+
+
+_PENALTIES: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] = {
+    "ridge": (lambda t: t * t, lambda t: 2.0 * t),
+    "norm": (lambda t: t, lambda t: 1.0),
+}
 
 
 @entry_point
@@ -111,7 +198,7 @@ class NormPenaltySolver:
         return 8 * (3 * n * m + (2 * q + 2) * m * m + 50 * n * q)
 
     def minimize(
-        self, risk: RegularisedRisk, penalty: Penalty, log: Callable[[str], None] | None = None
+        self, risk: RegularisedRisk, penalty: Penalty, log: ProgressCallback | None = None
     ) -> Minimum:
         """Return the minimum of the loss of `risk` plus `penalty`.
 
@@ -147,9 +234,8 @@ class NormPenaltySolver:
         V = risk.F.T @ dual
         with np.errstate(over="ignore", invalid="ignore"):  # inf or nan fails the comparison below
             dual_objective = risk.losses(V, b) + penalty.value(float(np.linalg.norm(V)))
-        dual_is_accurate = dual_objective - objective <= max(self.tol, _TUNING.dual_rounding) * abs(
-            objective
-        )
+        tolerance = max(self.tol, _TUNING.dual_rounding) * abs(objective)
+        dual_is_accurate = dual_objective - objective <= tolerance
         report = replace(
             solution.report,
             status=Status.NOT_CONVERGED if not_stationary else solution.report.status,
@@ -171,10 +257,8 @@ class NormPenaltySolver:
 def _stationarity(risk: RegularisedRisk, solution: Minimum, penalty_slope: float) -> float:
     """Return the norm of R' + alpha g' f / |f| relative to alpha g'; it is 0 at the minimum."""
     if t := solution.norm:
-        gradient_norm = float(
-            np.linalg.norm(risk.F.T @ solution.dual - (penalty_slope / t) * solution.weights)
-        )
-        return gradient_norm / max(penalty_slope, _TINY)
+        gradient = risk.F.T @ solution.dual - (penalty_slope / t) * solution.weights
+        return float(np.linalg.norm(gradient)) / max(penalty_slope, _TINY)
     # If alpha g'(0) is 0, the slope of the losses at the minimum is only rounding error.
     # Compare it with the size of the terms from which it is computed.
     scale = penalty_slope or float(np.linalg.norm(risk.F) * np.linalg.norm(solution.dual))
@@ -188,7 +272,7 @@ class _ShiftSearch:
     solver: NormPenaltySolver
     risk: RegularisedRisk
     penalty: Penalty
-    log: Callable[[str], None] | None
+    log: ProgressCallback | None
     solutions: dict[float, Minimum] = field(default_factory=dict)
 
     def run(self) -> tuple[Minimum, float, int]:
@@ -260,9 +344,8 @@ class _ShiftSearch:
         loss_slope, penalty_slope = float(np.exp(x)) * t, self.penalty.slope(t)
         if not loss_slope or not penalty_slope:
             return _TUNING.infinite_log * ((loss_slope > 0) - (penalty_slope > 0))
-        return float(
-            np.clip(np.log(loss_slope / penalty_slope), -_TUNING.infinite_log, _TUNING.infinite_log)
-        )
+        limit = _TUNING.infinite_log
+        return float(np.clip(np.log(loss_slope / penalty_slope), -limit, limit))
 
     def certify_zero(self, x: float) -> Minimum | None:
         """Return the solution f = 0 if it is proved to be the minimum, otherwise None.
@@ -276,18 +359,11 @@ class _ShiftSearch:
         risk, zero, tangent = self.risk, self.zero_solution, self.solution_at(x)
         if risk.loss_slope(zero.dual) <= slope_at_zero:
             return zero
-        loss_slope, risk_at_zero = (
-            risk.loss_slope(tangent.dual),
-            risk.losses(zero.weights, zero.intercept),
-        )
-        gap = max(
-            risk_at_zero
-            - risk.losses(tangent.weights, tangent.intercept)
-            - loss_slope * tangent.norm,
-            0.0,
-        )
+        loss_slope = risk.loss_slope(tangent.dual)
+        risk_at_zero = risk.losses(zero.weights, zero.intercept)
+        decrease = risk_at_zero - risk.losses(tangent.weights, tangent.intercept)
+        gap = max(decrease - loss_slope * tangent.norm, 0.0)
         if loss_slope > slope_at_zero or gap > _TUNING.zero_tol * abs(risk_at_zero) + tangent.gap:
             return None
-        return zero._replace(
-            dual=tangent.dual, report=replace(zero.report, certificate={"gap": gap})
-        )
+        report = replace(zero.report, certificate={"gap": gap})
+        return zero._replace(dual=tangent.dual, report=report)

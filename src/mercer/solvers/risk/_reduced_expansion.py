@@ -21,14 +21,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..._core import (
     ENTRY_WORK,
+    MemoryLimit,
     NotPositiveDefiniteError,
+    Points,
     budget_in_bytes,
     ignore_overflow,
     ordered_sum,
@@ -116,13 +118,13 @@ class ReducedExpansionRisk:
     """
 
     kernel: Kernel
-    X: Any
+    X: Points
     Y: np.ndarray
     loss: Loss
     weights: np.ndarray
     alpha: float
     intercept: bool = True
-    max_memory: Any = None
+    max_memory: MemoryLimit = None
 
     # ------------------------------------------------------------------ derivatives
 
@@ -138,36 +140,32 @@ class ReducedExpansionRisk:
         """Return dJ/dZ and dJ/dB."""
         columns = _Columns(self, Z)
         G = self._slopes(self.loss(columns.times(B), self.Y))
-        return self.vector_gradient(Z, B[: len(Z)], G), columns.adjoint(G) + self._penalty_gradient(
-            self.kernel(Z), B
-        )
+        weight_gradient = columns.adjoint(G) + self._penalty_gradient(self.kernel(Z), B)
+        return self.vector_gradient(Z, B[: len(Z)], G), weight_gradient
 
     def vector_gradient(self, Z: np.ndarray, B: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Return dJ/dZ, given the weighted slopes G of the losses at the points."""
-
-        def block_gradient(rows: slice) -> np.ndarray:
-            return self.kernel.input_gradient(Z, take(self.X, rows), B @ G[rows].T)
-
         norm_gradient = self.kernel.input_gradient(Z, None, B @ B.T)
-        return (
-            self._sum_over_rows(block_gradient, len(Z), 8.0 * len(G) * Z.size)
-            + 2.0 * self.alpha * norm_gradient
-        )
+        data_gradient = self._data_gradient(self.kernel.input_gradient, Z, B, G)
+        return data_gradient + 2.0 * self.alpha * norm_gradient
 
     def theta_gradient(self, Z: np.ndarray, B: np.ndarray, G: np.ndarray) -> np.ndarray:
         """Return dJ/dtheta, given the weighted slopes G of the losses at the points.
 
         theta holds the logarithms of the free kernel parameters.
         """
+        norm_gradient = self.kernel.pullback(Z, None, B @ B.T)
+        return self._data_gradient(self.kernel.pullback, Z, B, G) + self.alpha * norm_gradient
+
+    def _data_gradient(
+        self, derivative: Callable[..., np.ndarray], Z: np.ndarray, B: np.ndarray, G: np.ndarray
+    ) -> np.ndarray:
+        """Return the derivative of the losses; `derivative` is that of sum_ij W_ij k(z_i, x_j)."""
 
         def block_gradient(rows: slice) -> np.ndarray:
-            return self.kernel.pullback(Z, take(self.X, rows), B @ G[rows].T)
+            return derivative(Z, take(self.X, rows), B @ G[rows].T)
 
-        norm_gradient = self.kernel.pullback(Z, None, B @ B.T)
-        return (
-            self._sum_over_rows(block_gradient, len(Z), 8.0 * len(G) * Z.size)
-            + self.alpha * norm_gradient
-        )
+        return self._sum_over_rows(block_gradient, len(Z), 8.0 * len(G) * Z.size)
 
     def rkhs_speed(self, Z: np.ndarray) -> np.ndarray:
         """Return how fast k(z, .) moves in the RKHS if a column c of z changes, averaged over Z.
@@ -183,11 +181,9 @@ class ReducedExpansionRisk:
         variance = np.maximum(self.weights @ squares - np.square(self.weights @ self.X), 0.0)
         step = 1e-3 * np.sqrt(np.maximum(variance, 0.01 * variance.mean()))
         step = np.where(step > 0, step, 1e-3)
-        signs = (
-            np.eye(d)
-            if d <= _TUNING.n_scale_moves
-            else rng.choice([-1.0, 1.0], size=(_TUNING.n_scale_moves, d))
-        )
+        signs = np.eye(d)
+        if d > _TUNING.n_scale_moves:
+            signs = rng.choice([-1.0, 1.0], size=(_TUNING.n_scale_moves, d))
         total = np.zeros(d)
         for e in np.concatenate([signs, -signs]):
             total += e * self.kernel.input_gradient(Z, Z + step * e, np.eye(len(Z))).mean(axis=0)
@@ -239,13 +235,9 @@ class ReducedExpansionRisk:
             whitened = _per_output(whitener.transpose(0, 2, 1), g)
             if np.sum(np.square(whitened)) <= 1e-3 * accuracy * value:
                 break
-            C, change, cg_steps = newton_direction(
-                partial(self._hessian_product, columns, K, local, whitener),
-                _identity,
-                whitened,
-                _cg_tolerance(value),
-                _TUNING.max_cg_steps,
-            )
+            product = partial(self._hessian_product, columns, K, local, whitener)
+            limits = _cg_tolerance(value), _TUNING.max_cg_steps
+            C, change, cg_steps = newton_direction(product, _identity, whitened, *limits)
             D, length = _per_output(whitener, C), 1.0
             expected_decrease = -0.5 * float(np.sum(g * D))
             if not expected_decrease > accuracy * value:
@@ -259,9 +251,8 @@ class ReducedExpansionRisk:
             else:  # no step length decreases J, because only rounding errors are left
                 break
             B, F, local, value = B + length * D, F + length * change, trial, trial_value
-        return ExpansionFit(
-            value, self.kernel, Z, B[: len(Z)], _intercept_row(B, len(Z)), self._slopes(local)
-        )
+        weights, intercept = B[: len(Z)], _intercept_row(B, len(Z))
+        return ExpansionFit(value, self.kernel, Z, weights, intercept, self._slopes(local))
 
     def _whitener(self, columns: _Columns, K: np.ndarray, local: LocalLoss) -> np.ndarray:
         """Return matrices T_c that whiten the Hessian H_c of each output, T_c^T H_c T_c = I.
@@ -284,12 +275,8 @@ class ReducedExpansionRisk:
             )
         floor = 4.0 * H.shape[1] * np.finfo(float).eps * np.maximum(values[:, -1:], 0.0)
         significant = values > floor
-        return (
-            Q
-            * np.where(significant, 1.0 / np.sqrt(np.where(significant, values, 1.0)), 0.0)[
-                :, None, :
-            ]
-        )
+        scales = np.where(significant, 1.0 / np.sqrt(np.where(significant, values, 1.0)), 0.0)
+        return np.asarray(Q * scales[:, None, :])
 
     def _hessian_product(
         self, columns: _Columns, K: np.ndarray, local: LocalLoss, T: np.ndarray, C: np.ndarray
@@ -297,9 +284,8 @@ class ReducedExpansionRisk:
         """Return the whitened Hessian T^T H T times C, and the change of f for the weights T C."""
         V = _per_output(T, C)
         change = columns.times(V)
-        product = columns.adjoint(
-            self.weights[:, None] * local.times(change)
-        ) + self._penalty_gradient(K, V)
+        product = columns.adjoint(self.weights[:, None] * local.times(change))
+        product += self._penalty_gradient(K, V)
         return _per_output(T.transpose(0, 2, 1), product), change
 
     # ------------------------------------------------------------------ blocks of rows
@@ -378,16 +364,15 @@ class _Columns:
                 np.matmul(weighted.T, weighted, out=out[c])
             return out
 
-        return self.risk._sum_over_rows(
-            strip, self.m, (self._entry_cost + self.m * W.shape[1]) * len(W) * self.m
-        )
+        cost = (self._entry_cost + self.m * W.shape[1]) * len(W) * self.m
+        return self.risk._sum_over_rows(strip, self.m, cost)
 
     @property
     def _entry_cost(self) -> float:
         """The cost of evaluating one entry of k(X, Z), in multiplications; 0 if it is stored."""
         return 0.0 if self._stored is not None else ENTRY_WORK
 
-    def _run_over_rows(self, task: Callable[[slice], Any], cost: float) -> None:
+    def _run_over_rows(self, task: Callable[[slice], object], cost: float) -> None:
         run_in_threads(task, self.risk.row_blocks(self.m), work=cost * len(self._P) * self.m)
 
 

@@ -12,18 +12,20 @@ it also provides derivatives, Newton steps and line searches.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Stopwatch, warn_caller
+from ..._core import ProgressCallback, Stopwatch, warn_caller
 from .._report import Report, Status
 from ._hessian import BlockPreconditioner, JointPreconditioner, is_coupled, newton_direction
 from ._losses import LocalLoss, Loss
+
+if TYPE_CHECKING:
+    from ._newton_blockwise import RiskSums
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Minimum(NamedTuple):
     dual: Any
     value: float
     report: Report
-    sums: Any = None
+    sums: RiskSums | None = None
 
     @property
     def n_iter(self) -> int:
@@ -111,28 +113,17 @@ class Minimum(NamedTuple):
         return float(np.linalg.norm(self.weights))
 
 
-class RiskSearchResult(NamedTuple):
-    """Raw result of a risk solver: the solution, the objective, and the entries of its report."""
-
-    w: np.ndarray
-    b: np.ndarray
-    dual: Any
-    value: float
-    n_iter: int
-    residual: float
-    certificate: dict[str, Any]
-    failure: str = ""  # warning text if the solver did not converge
-    note: str = ""  # remark for the message of the report
+Risk = TypeVar("Risk")  # the form of the risk: in memory, or in blocks
 
 
-class RiskSolver(ABC):
-    """Base class of solvers that minimise a `RegularisedRisk`."""
+class RiskSearch(ABC, Generic[Risk]):
+    """Base class of solvers that minimise a regularised risk, and report how they ended."""
 
     def minimize(
         self,
-        risk: RegularisedRisk,
+        risk: Risk,
         start: Start | None = None,
-        log: Callable[[str], None] | None = None,
+        log: ProgressCallback | None = None,
         *,
         warn: bool = True,
     ) -> Minimum:
@@ -140,7 +131,7 @@ class RiskSolver(ABC):
 
         Parameters
         ----------
-        risk : RegularisedRisk
+        risk : RegularisedRisk or OutOfCoreRisk
             The problem; its loss must be one that the solver supports.
         start : tuple (w, b), optional
             Initial point; 0 by default.
@@ -154,24 +145,29 @@ class RiskSolver(ABC):
         Minimum
         """
         watch = Stopwatch()
-        result = self._search(risk, start, log or (lambda _: None))
-        if result.failure and warn:
-            warn_caller(result.failure, ConvergenceWarning)
-        report = Report(
-            repr(self),
-            Status.NOT_CONVERGED if result.failure else Status.CONVERGED,
-            result.n_iter,
-            result.residual,
-            watch.seconds,
-            "; ".join(filter(None, [result.note, result.failure])),
-            result.certificate,
+        found, failure = self._search(risk, start, log or (lambda _: None))
+        if failure and warn:
+            warn_caller(failure, ConvergenceWarning)
+        report = replace(
+            found.report,
+            status=Status.NOT_CONVERGED if failure else Status.CONVERGED,
+            seconds=watch.seconds,
+            message="; ".join(filter(None, [found.report.message, failure])),
         )
-        return Minimum(*result[:4], report)
+        return found._replace(report=report)
 
     @abstractmethod
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
-    ) -> RiskSearchResult: ...
+        self, risk: Risk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
+        """Return the minimum, and a warning text if the solver did not converge."""
+
+    def _report(
+        self, n_iter: int, residual: float, certificate: dict[str, Any], message: str = ""
+    ) -> Report:
+        """Return a report, to which `minimize` adds the status and the elapsed time."""
+        numbers = n_iter, residual, 0.0
+        return Report(repr(self), Status.CONVERGED, *numbers, message, certificate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +227,9 @@ class RegularisedRisk:
         """Return |F^T dual|, the slope of the losses with respect to the norm of f."""
         return float(np.linalg.norm(self.F.T @ dual))
 
-    def solution(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Return w, b, the dual coefficients and the objective of a state."""
-        return state.w, state.b, self.dual(state.w, state.b), state.value
+    def minimum(self, state: State, report: Report) -> Minimum:
+        """Return the result of a solver that ended in a state."""
+        return Minimum(state.w, state.b, self.dual(state.w, state.b), state.value, report)
 
     def initial_state(self, start: Start | None) -> State:
         """Return the state at `start`, or at 0 if the objective is smaller there."""
@@ -270,21 +266,14 @@ class RegularisedRisk:
         J is then still accurate to six digits, or if J is negligible compared with its value at
         f = 0.
         """
-        local = state.local
-        rounding = (
-            _EPS * self.weights[:, None] * (local.diagonal * np.abs(state.f) + np.abs(local.slopes))
-        )
-        rounding_gap = (
-            0.5 * float(self._squared_norms @ np.square(rounding).sum(axis=1)) / self.shift
-        )
-        loss_at_zero = float(
-            self.weights @ np.abs(self.loss(np.zeros(self.Y.shape), self.Y).values)
-        )
-        value = abs(state.value)
-        return max(
-            max(tol, _TUNING.rounding) * value,
-            min(10.0 * rounding_gap, max(_TUNING.excused_gap * value, _EPS * loss_at_zero)),
-        )
+        local, value = state.local, abs(state.value)
+        rounding = local.diagonal * np.abs(state.f) + np.abs(local.slopes)
+        rounding = _EPS * self.weights[:, None] * rounding
+        squares = self._squared_norms @ np.square(rounding).sum(axis=1)
+        rounding_gap = 0.5 * float(squares) / self.shift
+        losses_at_zero = np.abs(self.loss(np.zeros(self.Y.shape), self.Y).values)
+        excused = max(_TUNING.excused_gap * value, _EPS * float(self.weights @ losses_at_zero))
+        return max(max(tol, _TUNING.rounding) * value, min(10.0 * rounding_gap, excused))
 
     def residual(self, state: State) -> float:
         """Return the largest entry of dJ/dw, relative to its loss and ridge terms.
@@ -332,11 +321,8 @@ class RegularisedRisk:
         unknowns; otherwise each output is factored separately.
         """
         size = (self.F.shape[1] + 1) * self.Y.shape[1]
-        preconditioner = (
-            JointPreconditioner
-            if size <= joint and is_coupled(state.local)
-            else BlockPreconditioner
-        )
+        is_joint = size <= joint and is_coupled(state.local)
+        preconditioner = JointPreconditioner if is_joint else BlockPreconditioner
         return preconditioner(self.F, self.weights, state.local, self.shift, self.intercept)
 
     def newton_step(
@@ -407,9 +393,8 @@ class RegularisedRisk:
             if trial.value > state.value:
                 trial_length = 0.5 * (low + high)
             elif not low < trial_length < high:
-                trial_length = (
-                    min(2.0 * low, high) if high == _TUNING.longest_step else 0.5 * (low + high)
-                )
+                is_unbounded = high == _TUNING.longest_step
+                trial_length = min(2.0 * low, high) if is_unbounded else 0.5 * (low + high)
         return best, length
 
     def _directional_derivatives(self, state: State, step: NewtonStep) -> tuple[float, float]:
@@ -435,10 +420,8 @@ class RegularisedRisk:
             # Scale the system, so that `lstsq` does not discard classes of small weight as
             # rounding errors.
             scale = np.sqrt(np.where(hessian.diagonal() > _TINY, hessian.diagonal(), np.inf))
-            step = (
-                -np.linalg.lstsq(hessian / np.outer(scale, scale), gradient / scale, rcond=1e-10)[0]
-                / scale
-            )
+            scaled = hessian / np.outer(scale, scale)
+            step = -np.linalg.lstsq(scaled, gradient / scale, rcond=1e-10)[0] / scale
             for _ in range(_TUNING.max_evaluations):
                 trial = self.evaluate(state.w, state.b + step, state.f + step)
                 if trial.value <= state.value:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class WhitenedCoordinates:
     (True, array([2.828]))
     """
 
-    points: Any
+    points: Points
     F: np.ndarray
     factor: np.ndarray
     residual_diagonal: np.ndarray
@@ -104,24 +104,19 @@ class WhitenedCoordinates:
             If K is indefinite by more than rounding.
         """
         n = length(X)
-        check_budget(
-            24 * n * n, max_memory, f"the exact factor of {n} points (solver='nystroem' needs less)"
-        )
+        text = f"the exact factor of {n} points (solver='nystroem' needs less)"
+        check_budget(24 * n * n, max_memory, text)
         K = gram(kernel, as_float64(as_csr(X)), storage="dense", max_memory=max_memory)
         # The dtype of a precomputed matrix determines the precision of its values.
         precision, (_, negative_tol) = float(np.finfo(K.dtype).eps), residual_tolerances(K.dtype)
         floor = max(n * _EPS, 100.0 * precision)
-        F, pivots, residual_diagonal = _pivoted_cholesky(
-            np.asarray(K.release(), dtype=float), floor, negative_tol, kernel
-        )
+        matrix = np.asarray(K.release(), dtype=float)
+        F, pivots, residuals = _pivoted_cholesky(matrix, floor, negative_tol, kernel)
         points = pivots if expects_precomputed_rows(kernel) else take(as_csr(as_float64(X)), pivots)
         text = f"exact: {len(pivots)} of {n} points span the others in feature space"
-        residual = float(
-            residual_diagonal.sum() / max(residual_diagonal.sum() + np.vdot(F, F), _TINY)
-        )
-        return cls(
-            points, F, np.asfortranarray(F[pivots]), residual_diagonal, residual, False, text
-        )
+        residual = float(residuals.sum() / max(residuals.sum() + np.vdot(F, F), _TINY))
+        factor = np.asfortranarray(F[pivots])
+        return cls(points, F, factor, residuals, residual, approximate=False, message=text)
 
     @classmethod
     def nystroem(
@@ -250,10 +245,9 @@ def whiten(
     """
     n, budget = length(X), budget_in_bytes(max_memory)
     max_exact = MAX_EXACT_POINTS["ordered" if ordered else exact]
+    solver = spec
     if spec == "auto":
         solver = exact if n <= max_exact and needed(exact, n) <= budget else "nystroem"
-    else:
-        solver = spec
     if solver != "nystroem":
         text = f"{what} (solver='nystroem' needs less)"
         check_budget(needed(solver, n), max_memory, text)

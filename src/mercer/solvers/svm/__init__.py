@@ -7,7 +7,6 @@ from ._dual_problem import Duals as Duals
 from ._dual_solutions import DualProgress as DualProgress
 from ._dual_solutions import DualSolution
 from ._dual_solutions import DualSolutions as DualSolutions
-from ._dual_solutions import DualSolver as DualSolver
 from ._dual_solutions import FollowCallback as FollowCallback
 from ._dual_solutions import ReadableRows as ReadableRows
 from ._dual_solutions import Reports as Reports

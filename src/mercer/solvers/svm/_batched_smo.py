@@ -27,7 +27,7 @@ import numpy as np
 from ..._core import check_threads, jit, run_in_threads
 from ...gram import KernelRows
 from ._refinement import MAX_COMPILED_FREE, QPBatch, refine
-from ._smo_steps import run_steps, take_steps
+from ._smo_steps import BoxedGroups, run_steps, take_steps
 
 # Maximum number of SMO steps per program in one compiled call, which cannot be interrupted.
 _STEPS_PER_CALL = 10_000
@@ -123,8 +123,7 @@ class BatchedSMO(SMOBatch):
         if not chosen.all():
             selected, (programs, indices) = chosen, programs.subset(chosen)
         g, v = self.g[indices].copy(), self.v[indices].copy()
-        box = programs.lower, programs.upper
-        results = run_steps(self.K, programs.rows, programs.starts, g, v, *box, goal, max_steps)
+        results = run_steps(self.K, programs.boxes, g, v, goal, max_steps)
         self._count_steps(results, selected)
         results = self._refine(programs, v, g, results[:, 3], self.negative_steps[selected])
         better = results[:, 0] < self.violation[selected]
@@ -242,10 +241,9 @@ class StreamedSMO(SMOBatch):
                 yield
                 T = block_memory[: block_sizes[p]].reshape(sizes[a], sizes[b])
                 blocks = diagonal[a], diagonal[b], rows.between(a, b, T)
-                starts = programs.starts[2 * p : 2 * p + 3]
-                state = programs.linear, programs.lower, programs.upper, self.v, self.g
-                own = results[p : p + 1]
-                _minimize_pair(*blocks, programs.rows, starts, *state, own, *limits, inner, work)
+                boxes = programs.boxes._replace(starts=programs.starts[2 * p : 2 * p + 3])
+                state = programs.linear, self.v, self.g, results[p : p + 1]
+                _minimize_pair(*blocks, boxes, *state, *limits, inner, work)
 
         n_lanes = min(concurrent_pairs, check_threads(rows.n_threads))
         run_in_threads(solve_pairs, range(n_lanes), rows.n_threads)
@@ -264,11 +262,8 @@ def _minimize_pair(
     A: np.ndarray,
     B: np.ndarray,
     T: np.ndarray,
-    points: np.ndarray,
-    starts: np.ndarray,
+    boxes: BoxedGroups,
     linear: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
     v: np.ndarray,
     g: np.ndarray,
     results: np.ndarray,
@@ -282,13 +277,13 @@ def _minimize_pair(
     A and B are the diagonal blocks of K, T is the off-diagonal block.  For the other arguments, see
     `take_steps`.
     """
-    first, split, size = starts[0], len(A), starts[2] - starts[0]
+    first, split, size = boxes.starts[0], len(A), boxes.starts[2] - boxes.starts[0]
     G, blocked_up, blocked_down, diagonal, known = work[0], work[1], work[2], work[3], work[4]
     for a in range(size):
         s = first + a
         known[a], diagonal[a] = 0.0, A[a, a] if a < split else B[a - split, a - split]
-        blocked_up[a] = 0.0 if v[s] < upper[s] else np.inf
-        blocked_down[a] = 0.0 if v[s] > lower[s] else np.inf
+        blocked_up[a] = 0.0 if v[s] < boxes.upper[s] else np.inf
+        blocked_down[a] = 0.0 if v[s] > boxes.lower[s] else np.inf
     for attempt in range(2):
         for a in range(size):
             G[a] = linear[first + a]
@@ -302,10 +297,8 @@ def _minimize_pair(
         wanted = 0
         while attempt == 0 and wanted >= 0:
             _copy_row(A, B, T, wanted, inner, known)
-            wanted = take_steps(
-                *(inner, points, starts, g, v, lower, upper),
-                *(goal, max_steps, 1e-12, inner, work, results, False),
-            )
+            limits = goal, max_steps, 1e-12
+            wanted = take_steps(inner, boxes, g, v, *limits, inner, work, results, False)
     for a in range(size):
         g[first + a] = G[a]
 

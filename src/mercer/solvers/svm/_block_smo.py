@@ -39,7 +39,7 @@ from ._dual_solutions import (
     StopReason,
 )
 from ._refinement import QPBatch, refine
-from ._smo_steps import WorkingSet, solve_block
+from ._smo_steps import BoxedGroups, WorkingSet, solve_block
 
 
 @dataclass(frozen=True)
@@ -181,25 +181,22 @@ class BlockSMO:
         largest, entries_before = int(np.diff(duals.ends).max()), rows.entries
         K = rows.whole(largest) if largest <= _TUNING.max_single_block else None
         watch, all_duals = Stopwatch(), duals.all
-        programs = QPBatch(
-            duals.rows, duals.starts, all_duals.linear, all_duals.lower, all_duals.upper
-        )
+        box = all_duals.lower, all_duals.upper
+        programs = QPBatch(duals.rows, duals.starts, all_duals.linear, *box)
+        options = programs, all_duals.start, self.tol, self.max_iter
         batch: SMOBatch
         if K is not None:
-            batch = BatchedSMO(K, programs, all_duals.start, self.tol, self.max_iter)
+            batch = BatchedSMO(K, *options)
         elif (
             largest <= _TUNING.max_single_block
             and (pairs := duals.class_pairs(rows.ends)) is not None
             and (n_lanes := rows.concurrent_pairs(pairs))
         ):
-            batch = StreamedSMO(
-                rows, pairs, n_lanes, programs, all_duals.start, self.tol, self.max_iter
-            )
+            batch = StreamedSMO(rows, pairs, n_lanes, *options)
         else:
-            numbered = enumerate(duals)
             one_by_one = (
                 self._minimize_one(view(p), dual, follow(p) if follow else None)
-                for p, dual in numbered
+                for p, dual in enumerate(duals)
             )
             return DualSolutions.of(one_by_one, duals)
         size_v = np.add.reduceat(np.abs(batch.v), duals.ends[:-1])
@@ -207,20 +204,13 @@ class BlockSMO:
         violation = np.where(rounding > MAX_HIDDEN_VIOLATION * self.tol, rounding, -np.inf)
         violation = np.maximum(batch.violation, violation)
         n, fraction = len(duals), 1.0 / len(duals)
-        entries = (rows.entries - entries_before) * fraction
-        reports = Reports(
-            repr(self),
-            [Status.CONVERGED] * n,
-            batch.steps,
-            violation,
-            np.full(n, watch.seconds * fraction),
-            [""] * n,
-            {
-                "entries": np.full(n, int(entries)),
-                "cache_hits": np.full(n, np.nan),
-                "curvature": batch.curvature,
-            },
-        )
+        details = {
+            "entries": np.full(n, int((rows.entries - entries_before) * fraction)),
+            "cache_hits": np.full(n, np.nan),
+            "curvature": batch.curvature,
+        }
+        numbers = batch.steps, violation, np.full(n, watch.seconds * fraction)
+        reports = Reports(repr(self), [Status.CONVERGED] * n, *numbers, [""] * n, details)
         solutions = DualSolutions.certified(duals, batch.v, batch.g, batch.multipliers, reports)
         for p in np.flatnonzero(~(violation <= self.tol)).tolist():
             search = _SMOState(self, view(p), duals[p], follow(p) if follow else None)
@@ -242,10 +232,9 @@ class _SMOState:
         self, solver: BlockSMO, view: RowsView, dual: Dual, follow: FollowCallback
     ) -> None:
         self.solver, self.view, self.dual, self.follow = solver, view, dual, follow
-        self.watch, self.tol = Stopwatch(), solver.tol
-        self.limit = (
-            solver.max_iter if solver.max_iter >= 0 else max(_TUNING.min_step_limit, 100 * dual.n)
-        )
+        self.watch, self.tol, self.limit = Stopwatch(), solver.tol, solver.max_iter
+        if solver.max_iter < 0:
+            self.limit = max(_TUNING.min_step_limit, 100 * dual.n)
         self.v = dual.start.copy()
         self.f = view.product(dual.coefficients(self.v))
         self.drift = 0.0  # the sum of |change of v| since f was computed with K in float64
@@ -264,19 +253,11 @@ class _SMOState:
 
         `members` are the indices of the variables of these points.
         """
-        dual = self.dual
-        view = self.view.subset(subset)
-        subset_dual = replace(
-            dual,
-            n=len(subset),
-            points=np.searchsorted(subset, dual.points[members]),
-            linear=dual.linear[members],
-            lower=dual.lower[members],
-            upper=dual.upper[members],
-            groups=dual.groups[members],
-            start=np.zeros(len(members)),
-        )
-        search = _SMOState(self.solver, view, subset_dual, self.follow)
+        view, points = self.view.subset(subset), self.dual.points[members]
+        dual = self.dual.select(members, len(subset), np.searchsorted(subset, points))
+        # Start at 0, for which f is not evaluated: v and f are set below.
+        dual = replace(dual, start=np.zeros(len(members)))
+        search = _SMOState(self.solver, view, dual, self.follow)
         search.watch, search.limit, search.steps = self.watch, self.limit, self.steps
         search.v, search.f = self.v[members], self.f[subset]
         search.subset_origin = self._objective(), search.v.copy(), search.f.copy()
@@ -320,9 +301,8 @@ class _SMOState:
         dual, best, limit = self.dual, (violation, self.v), self.limit
         self.limit = min(limit, 2 * self.steps + 10 * len(dual))
         for _ in range(_TUNING.max_refinements):
-            goal = _TUNING.exact_violation * (
-                1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max())
-            )
+            size = 1.0 + float(np.abs(self.f).max() + np.abs(dual.linear).max())
+            goal = _TUNING.exact_violation * size
             if self.negative_steps or self.steps >= self.limit or best[0] <= goal:
                 break
             violation = self._set_variables(self._refined_variables(K))
@@ -348,24 +328,19 @@ class _SMOState:
         the minimum over all free variables is computed, and used if its objective is better.
         """
         dual, max_steps = self.dual, _TUNING.steps_per_refinement * len(self.dual)
-        box = dual.lower, dual.upper, dual.starts
+        boxes = BoxedGroups(np.arange(len(dual)), dual.starts, dual.lower, dual.upper)
         while True:
             old_v, g, v = self.v, dual.gradient(self.f), self.v.copy()
             step_limit = min(max_steps, _TUNING.steps_per_report, self.limit - self.steps)
             max_steps *= 2
-            violation = self._move(K, g, v, box, accuracy, 0.0, step_limit)
+            violation = self._move(K, boxes, g, v, accuracy, 0.0, step_limit)
             if K.dtype == np.float64:
                 violation = self._set_variables(v)
                 if violation > accuracy and not self.negative_steps and self.steps < self.limit:
-                    objective, refined_violation = (
-                        self._objective(),
-                        self._set_variables(self._refined_variables(K)),
-                    )
-                    violation = (
-                        refined_violation
-                        if self._objective() > objective
-                        else self._set_variables(v)
-                    )
+                    objective = self._objective()
+                    violation = self._set_variables(self._refined_variables(K))
+                    if not self._objective() > objective:
+                        violation = self._set_variables(v)
             else:
                 self.v, self.drift = v, self.drift + float(np.abs(v - old_v).sum())
                 self.f[dual.points] = g - dual.linear
@@ -393,11 +368,8 @@ class _SMOState:
             violation = dual.violation(self.v, g)
             self._report_progress(violation)
             rounds += 1
-            if (
-                rounds % _TUNING.blocks_per_shrinking == 0
-                and violation > tol
-                and self._shrink(g, working)
-            ):
+            may_shrink = rounds % _TUNING.blocks_per_shrinking == 0 and violation > tol
+            if may_shrink and self._shrink(g, working):
                 checked = False
                 continue
             if (violation <= tol or self.steps >= self.limit) and not checked:
@@ -407,15 +379,11 @@ class _SMOState:
             if violation <= tol or self.steps >= self.limit:
                 return
             W = working.choose(g, self.v)
-            v, occupied = np.where(W < 0, 0.0, self.v[W]), W >= 0
-            lower, upper = (
-                np.where(occupied, dual.lower[W], 0.0),
-                np.where(occupied, dual.upper[W], 0.0),
-            )
-            limit = min(max_block_steps, self.limit - self.steps)
-            g = np.where(occupied, g[W], 0.0)
-            box = lower, upper, working.starts
-            self._move(working.K, g, v, box, 0.5 * tol, _TUNING.block_accuracy, limit)
+            occupied, limit = W >= 0, min(max_block_steps, self.limit - self.steps)
+            columns = g, self.v, dual.lower, dual.upper
+            g, v, lower, upper = (np.where(occupied, column[W], 0.0) for column in columns)
+            boxes = BoxedGroups(np.arange(len(W)), working.starts, lower, upper)
+            self._move(working.K, boxes, g, v, 0.5 * tol, _TUNING.block_accuracy, limit)
             moved = np.flatnonzero(occupied & (v != self.v[W]))
             if not len(moved):  # no progress is possible because of rounding
                 self._refresh()
@@ -497,9 +465,9 @@ class _SMOState:
     def _move(
         self,
         K: np.ndarray,
+        boxes: BoxedGroups,
         g: np.ndarray,
         v: np.ndarray,
-        box: tuple[np.ndarray, np.ndarray, np.ndarray],
         accuracy: float,
         fraction: float,
         max_steps: int,
@@ -510,9 +478,8 @@ class _SMOState:
                 "The dual coefficients or intercepts are not finite: values of f overflow. The "
                 "usual cause is huge features or kernel values. Scale the features"
             )
-        steps, violation, curvature, negative_steps = solve_block(
-            K, g, v, *box, accuracy, fraction, max_steps
-        )
+        found = solve_block(K, boxes, g, v, accuracy, fraction, max_steps)
+        steps, violation, curvature, negative_steps = found
         self.steps += steps
         self.negative_steps += negative_steps
         self.curvature = min(self.curvature, curvature)
@@ -526,27 +493,21 @@ class _SMOState:
     def _stop_if_no_progress(self, violation: float) -> None:
         """Stop the search if it makes no progress; see `max_iter` of BlockSMO."""
         new_steps = self.steps - self.history[-1][0] if self.history else self.steps
-        if (
-            self.solver.max_iter >= 0
-            or violation <= self.tol
-            or new_steps < _TUNING.steps_per_report
-        ):
+        is_early = new_steps < _TUNING.steps_per_report
+        if self.solver.max_iter >= 0 or violation <= self.tol or is_early:
             return
         gap = self.dual.gap(self.v, self.f)
         self.history.append((self.steps, violation, gap, self._objective()))
         half = len(self.history) // 2
         early, later = self.history[:half], self.history[half:]
-        if len(self.history) < _TUNING.min_reports or any(
-            min(entry[k] for entry in later) < 0.5 * min(entry[k] for entry in early)
-            for k in (1, 2)
-        ):
+        if len(self.history) < _TUNING.min_reports:
             return
+        for k in (1, 2):  # the violation and the gap
+            if min(entry[k] for entry in later) < 0.5 * min(entry[k] for entry in early):
+                return
         (first_step, *_, first_objective), (last_step, *_, last_objective) = later[0], later[-1]
-        gain = (
-            (last_objective - first_objective)
-            / (last_step - first_step)
-            * (self.limit - self.steps)
-        )
+        gain_per_step = (last_objective - first_objective) / (last_step - first_step)
+        gain = gain_per_step * (self.limit - self.steps)
         gap = min(entry[2] for entry in later)
         if gain < _TUNING.min_relative_gain * gap:
             self.stop = StopReason.GIVEN_UP

@@ -70,12 +70,14 @@ class _InteriorTuning:
     expected_steps: int = 20
     # F^T v counts as 0 if its norm, relative to |v| |F|, is below this.
     zero_tolerance: float = 1e-6
+    # The crossover to a vertex starts when the error is below the first value times tol, and the
+    # sum of the products (multiplier times distance from the bound) below the second times the
+    # objective.
+    max_vertex_error: float = 1e-3
+    max_vertex_products: float = 1e-8
 
 
 _TUNING = _InteriorTuning()
-# The crossover to a vertex starts when the error is below the first value times tol, and the sum of
-# the products (multiplier times distance from the bound) below the second times the objective.
-_MAX_RELATIVE_ERROR, _MAX_RELATIVE_PRODUCTS = 1e-3, 1e-8
 _RELATIVE_ROUNDING = 2.0**-50  # assumed relative rounding error of a term of K v
 _TINY = float(np.finfo(float).tiny)
 
@@ -121,11 +123,8 @@ class BoxInterior:
     def workspace(n: int, m: int, variables: int) -> int:
         """Return the memory in bytes that the solver needs in addition to F."""
         reduced = n * m + 2 * n * n if m > n else 0
-        numbers = (
-            2 * _equations(n, m, variables) ** 2
-            + _TUNING.numbers_per_variable * variables
-            + reduced
-        )
+        vectors = _TUNING.numbers_per_variable * variables
+        numbers = 2 * _equations(n, m, variables) ** 2 + vectors + reduced
         return 8 * numbers + min(_TUNING.block_bytes, 16 * n * m)
 
     @staticmethod
@@ -174,11 +173,8 @@ class BoxInterior:
             error = program.error(point)
             if next_point is not None and follow is not None:
                 follow(DualProgress(point.n_iter, watch.seconds, error, -program.value(point)))
-            is_last = (
-                next_point is None
-                or stalled == _TUNING.max_stalled_steps
-                or point.n_iter == self.max_iter
-            )
+            is_stalled = next_point is None or stalled == _TUNING.max_stalled_steps
+            is_last = is_stalled or point.n_iter == self.max_iter
             if is_last or (error <= target and program.is_near_vertex(point, self.tol)):
                 vertex = better_of(vertex, program.vertex(point, self.tol), self.tol)
                 target, attempts = 1e-3 * error, 0 if is_last else attempts - 1
@@ -186,9 +182,8 @@ class BoxInterior:
         unbounded = vertex.violation > self.tol and _is_unbounded(F, dual, v)
         hopeless = unbounded or program.is_limited_by_rounding(vertex) or _overflows(F, dual)
         if vertex.violation > self.tol and not hopeless:
-            smo = self._continue_with_smo(
-                F, replace(dual, start=vertex.v), _continued_progress(follow, point, watch)
-            )
+            follow = _continued_progress(follow, point, watch)
+            smo = self._continue_with_smo(F, replace(dual, start=vertex.v), follow)
             vertex = better_of(vertex, evaluate_at(F, dual, smo.variables), self.tol)
         messages = []
         vertex = vertex._replace(violation=_reliable_violation(F, dual, vertex, self.tol))
@@ -219,9 +214,8 @@ class BoxInterior:
     def _continue_with_smo(self, F: np.ndarray, dual: Dual, follow: FollowCallback) -> DualSolution:
         """Solve the problem by SMO, starting from `dual.start`."""
         X = F if F.shape[1] else np.zeros((len(F), 1))
-        max_steps = self.max_iter * (
-            _TUNING.smo_steps_per_step + len(dual) // _TUNING.variables_per_smo_step
-        )
+        steps_per_step = _TUNING.smo_steps_per_step + len(dual) // _TUNING.variables_per_smo_step
+        max_steps = self.max_iter * steps_per_step
         cache_bytes = max(X.nbytes, _TUNING.min_cache_bytes)
         rows = KernelRows(Linear(), X, cache_bytes=cache_bytes, max_memory=self.max_memory)
         return BlockSMO(tol=self.tol, max_iter=max_steps).minimize(rows, dual, follow)
@@ -297,12 +291,9 @@ def _is_unbounded(F: np.ndarray, dual: Dual, v: np.ndarray) -> bool:
     d /= largest
     w = rmatvec(F, dual.coefficients(d))
     rows = np.sqrt(squared_row_norms(F))[dual.points]
-    decreases = -float(dual.linear @ d) > _TUNING.zero_tolerance * float(
-        np.abs(dual.linear) @ np.abs(d)
-    )
-    return decreases and float(np.linalg.norm(w)) <= _TUNING.zero_tolerance * float(
-        rows @ np.abs(d)
-    )
+    linear, tolerance = dual.linear, _TUNING.zero_tolerance
+    decreases = -float(linear @ d) > tolerance * float(np.abs(linear) @ np.abs(d))
+    return decreases and float(np.linalg.norm(w)) <= tolerance * float(rows @ np.abs(d))
 
 
 def _unbounded_message(dual: Dual, v: np.ndarray) -> str:
@@ -329,11 +320,8 @@ class InteriorPointQP(BoxQP):
     def __init__(self, F: np.ndarray, dual: Dual) -> None:
         self.F, self.dual = F, dual
         self.determined = _determined_variables(dual)
-        self.variable_indices = np.flatnonzero(np.isnan(self.determined))
-        self.points, self.groups = (
-            dual.points[self.variable_indices],
-            dual.groups[self.variable_indices],
-        )
+        self.variable_indices = variables = np.flatnonzero(np.isnan(self.determined))
+        self.points, self.groups = dual.points[variables], dual.groups[variables]
         self.one_per_point = np.array_equal(self.points, np.arange(dual.n))
         self.m = F.shape[1]
         constant = np.where(np.isnan(self.determined), 0.0, self.determined)
@@ -341,26 +329,22 @@ class InteriorPointQP(BoxQP):
         self.centre = rmatvec(F, np.full(len(F), 1.0 / len(F)))
         # The part of w that comes from the constants and the centre, and does not depend on v.
         offset = rmatvec(F, dual.coefficients(constant)) + sums.sum() * self.centre
-        linear = dual.linear[self.variable_indices] + self._centred_times(offset)[self.points]
+        linear = dual.linear[variables] + self._centred_times(offset)[self.points]
         self.constant_term = 0.5 * float(offset @ offset)
-        box = dual.lower[self.variable_indices], dual.upper[self.variable_indices]
+        box = dual.lower[variables], dual.upper[variables]
         ridge = np.repeat([1.0, 0.0], [self.m, len(sums)])
         super().__init__(*box, linear, ridge, sums=np.concatenate([np.zeros(self.m), sums]))
 
-        self.row_squares = squared_row_norms(
-            F
-        )  # the diagonal of K; `centred_squares` is the same for centred features
-        self.centred_squares = (
-            self.row_squares - matvec(F, 2.0 * self.centre) + self.centre @ self.centre
-        )
+        # The diagonal of K, for F and for centred features.
+        self.row_squares = squared_row_norms(F)
+        shift = matvec(F, 2.0 * self.centre)
+        self.centred_squares = self.row_squares - shift + self.centre @ self.centre
         width = self.upper - self.lower
         self.box_width = np.where(np.isfinite(width), width, self._default_width())
 
     def _default_width(self) -> float:
         """Return the width used if a bound is infinite: an estimate of the largest variable."""
-        size = (
-            float(self.centred_squares[self.points].mean()) if len(self.variable_indices) else 0.0
-        )
+        size = float(self.centred_squares[self.points].mean()) if len(self.points) else 0.0
         width = 2.0 * float(np.ptp(self.linear)) / size if size > 0 else 0.0
         return max(width, float(np.abs(self.dual.start).max(initial=0.0))) or 1.0
 
@@ -379,9 +363,8 @@ class InteriorPointQP(BoxQP):
     def primal_residual(self, point: PrimalDualPoint) -> np.ndarray:
         residual = super().primal_residual(point)
         # The sums are recomputed from v, because rounding errors accumulate over the steps.
-        residual[self.m :] = (
-            self.sum_by_group(self.variables(point.a, point.c)) - self.sums[self.m :]
-        )
+        sums = self.sum_by_group(self.variables(point.a, point.c))
+        residual[self.m :] = sums - self.sums[self.m :]
         return residual
 
     def sum_by_point(self, x: np.ndarray) -> np.ndarray:
@@ -435,9 +418,9 @@ class InteriorPointQP(BoxQP):
         image = self.times(u)
         g = image + self.linear
         self.gradient_scale = float(np.abs(g).mean()) or 1.0 if len(g) else 1.0
-        margin = (
-            self.gradient_scale * float(self.box_width.mean()) / self.box_width if len(g) else g
-        )
+        margin = g
+        if len(g):
+            margin = self.gradient_scale * float(self.box_width.mean()) / self.box_width
         z = np.where(self.below, np.maximum(g, 0.0) + margin, 0.0)
         y = np.where(self.above, np.maximum(-g, 0.0) + margin, 0.0)
         return PrimalDualPoint(u, a, c, z, y, image, pull)
@@ -462,10 +445,9 @@ class InteriorPointQP(BoxQP):
         Either the sum of all products (multiplier times distance from the bound), or the norm of
         w - F^T v, must decrease by more than 10 %.
         """
-        differences = [
-            np.linalg.norm(self.primal_residual(point)[: self.m]) for point in (before, after)
-        ]
-        return bool(after.products < 0.9 * before.products or differences[1] < 0.9 * differences[0])
+        residuals = (self.primal_residual(point)[: self.m] for point in (before, after))
+        old, new = map(np.linalg.norm, residuals)
+        return bool(after.products < 0.9 * before.products or new < 0.9 * old)
 
     def all_variables(self, point: PrimalDualPoint) -> np.ndarray:
         """Return all variables v, including the constant ones."""
@@ -475,9 +457,8 @@ class InteriorPointQP(BoxQP):
 
     def initial_point(self) -> VertexSolution:
         """Evaluate the start of the dual, which may already be its minimum."""
-        return evaluate_at(
-            self.F, self.dual, np.where(np.isnan(self.determined), self.dual.start, self.determined)
-        )
+        v = np.where(np.isnan(self.determined), self.dual.start, self.determined)
+        return evaluate_at(self.F, self.dual, v)
 
     def is_limited_by_rounding(self, vertex: VertexSolution) -> bool:
         """Whether the rounding of v alone can cause the violation."""
@@ -485,15 +466,12 @@ class InteriorPointQP(BoxQP):
 
     def is_near_vertex(self, point: PrimalDualPoint, tol: float) -> bool:
         """Whether the iterate is close enough to the minimum to search for a vertex."""
-        error = self.error(point)
-        small_products = (
-            point.products <= _MAX_RELATIVE_PRODUCTS * abs(self.value(point))
-            or error <= _MAX_RELATIVE_ERROR**2 * tol
-        )
-        rounding = self._rounding_error(self.variables(point.a, point.c))
-        return error <= _MAX_RELATIVE_ERROR * rounding or (
-            small_products and error <= _MAX_RELATIVE_ERROR * tol
-        )
+        error, max_error = self.error(point), _TUNING.max_vertex_error
+        max_products = _TUNING.max_vertex_products * abs(self.value(point))
+        if error <= max_error * self._rounding_error(self.variables(point.a, point.c)):
+            return True
+        small_products = point.products <= max_products or error <= max_error**2 * tol
+        return small_products and error <= max_error * tol
 
     def _rounding_error(self, v: np.ndarray) -> float:
         """Return a bound on the error of K v that is caused by rounding of v."""
@@ -510,11 +488,9 @@ class InteriorPointQP(BoxQP):
         # the gradient: K_ii, or the size of the gradient divided by the width of the box.
         f = point.image - point.u[self.m :][self.groups]
         gradient_size = max(self.gradient_scale, float(np.abs(f).max(initial=0.0)))
-        gradient_unit = np.maximum(
-            gradient_size / self.box_width, self.centred_squares[self.points]
-        )
-        down = self.below & (gradient_unit * point.a < point.z)
-        up = self.above & (gradient_unit * point.c < point.y) & ~down
+        unit = np.maximum(gradient_size / self.box_width, self.centred_squares[self.points])
+        down = self.below & (unit * point.a < point.z)
+        up = self.above & (unit * point.c < point.y) & ~down
         v_variable = np.where(down, self.lower, np.where(up, self.upper, v_variable))
         v[self.variable_indices] = np.clip(v_variable, self.lower, self.upper)
         return find_vertex(self.F, self.dual, v, tol)

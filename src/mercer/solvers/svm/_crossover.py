@@ -140,11 +140,9 @@ def _restore_sums(dual: Dual, v: np.ndarray) -> np.ndarray:
         if abs(missing) <= _TUNING.rounding * np.abs(v[members]).sum():
             continue
         for candidates in (members[dual.free(v)[members]], members):
-            room = (
-                dual.upper[candidates] - v[candidates]
-                if missing > 0
-                else v[candidates] - dual.lower[candidates]
-            )
+            room = v[candidates] - dual.lower[candidates]
+            if missing > 0:
+                room = dual.upper[candidates] - v[candidates]
             order = np.argsort(-room, kind="stable")
             change = np.copysign(fill_in_order(room[order], abs(missing)), missing)
             v[candidates[order]] += change
@@ -231,18 +229,17 @@ def _move_to_bounds(G: np.ndarray, v: np.ndarray, variables: np.ndarray, dual: D
     """
     Q, R, _ = qr(G, mode="full", pivoting=True, check_finite=False)
     pivots = np.abs(np.diagonal(R))
-    null_space = Q[
-        :, np.count_nonzero(pivots > _TUNING.dependent_pivot * pivots.max(initial=0.0)) :
-    ]
+    rank = np.count_nonzero(pivots > _TUNING.dependent_pivot * pivots.max(initial=0.0))
+    null_space = Q[:, rank:]
     lower, upper, q = dual.lower[variables], dual.upper[variables], dual.linear[variables]
     while null_space.shape[1]:
         d = null_space[:, -1]
         v_T = v[variables]
         with np.errstate(divide="ignore", invalid="ignore"):
-            forward = np.where(d > 0, (upper - v_T) / d, np.where(d < 0, (lower - v_T) / d, np.inf))
-            backward = np.where(
-                d > 0, (v_T - lower) / d, np.where(d < 0, (v_T - upper) / d, np.inf)
-            )
+            ahead = np.where(d < 0, (lower - v_T) / d, np.inf)
+            forward = np.where(d > 0, (upper - v_T) / d, ahead)
+            behind = np.where(d < 0, (v_T - upper) / d, np.inf)
+            backward = np.where(d > 0, (v_T - lower) / d, behind)
         i, j = int(np.argmin(forward)), int(np.argmin(backward))
         slope = float(q @ d)  # slope of the objective: 1/2 |F^T v|^2 does not change along d
         if abs(slope) <= _TUNING.flat_slope * float(np.abs(q) @ np.abs(d)):

@@ -119,23 +119,16 @@ class Dual:
         group_sums = 0.5 * nu * np.add.reduceat(weights, ends[:-1])
         sizes = np.bincount(group_numbers, minlength=2 * len(group_sums))
         start = fill_in_order(upper - lower, np.repeat(group_sums, 2), sizes) * signs[points]
-        return cls(
-            len(signs), points, np.zeros(len(signs)), lower, upper, group_numbers[points] % 2, start
-        )
+        groups, n = group_numbers[points] % 2, len(signs)
+        return cls(n, points, np.zeros(n), lower, upper, groups, start)
 
     @classmethod
     def regress(cls, y: np.ndarray, C: np.ndarray, epsilon: float) -> Self:
         """Dual of epsilon-SVR: min 1/2 |f|^2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)."""
         n, zero = len(y), np.zeros(len(y))
-        return cls(
-            n,
-            np.tile(np.arange(n), 2),
-            np.concatenate([epsilon - y, -epsilon - y]),
-            np.concatenate([zero, -C]),
-            np.concatenate([C, zero]),
-            _zeros(2 * n),
-            np.zeros(2 * n),
-        )
+        linear = np.concatenate([epsilon - y, -epsilon - y])
+        box = np.concatenate([zero, -C]), np.concatenate([C, zero])
+        return cls(n, np.tile(np.arange(n), 2), linear, *box, _zeros(2 * n), np.zeros(2 * n))
 
     @classmethod
     def nu_regress(cls, y: np.ndarray, C: np.ndarray, nu: float) -> Self:
@@ -151,6 +144,11 @@ class Dual:
         n = len(weights)
         start = fill_in_order(weights, nu * weights.sum())
         return cls(n, np.arange(n), np.zeros(n), np.zeros(n), weights.copy(), _zeros(n), start)
+
+    def select(self, variables: np.ndarray | slice, n: int, points: np.ndarray) -> Dual:
+        """Return the problem of some of the variables, which belong to `points` of n points."""
+        arrays = (getattr(self, name)[variables] for name in _ARRAY_FIELDS)
+        return Dual(n, points, *arrays)
 
     # ------------------------------------------------------------------ functions of v
 
@@ -214,9 +212,8 @@ class Dual:
             tiny = 1e-13 * (1.0 + float(np.abs(g).max(initial=0.0)))
             difference[np.isinf(width) & (np.abs(difference) <= tiny)] = 0.0
         with np.errstate(invalid="ignore"):  # 0 * inf gives NaN, which is replaced below
-            terms = np.where(
-                difference > 0, difference * (v - self.lower), -difference * (self.upper - v)
-            )
+            above, below = difference * (v - self.lower), -difference * (self.upper - v)
+            terms = np.where(difference > 0, above, below)
         if unbounded:
             terms[difference == 0] = 0.0
         return terms
@@ -300,8 +297,8 @@ class Duals:
         point_ends = np.cumsum([0, *(dual.n for dual in duals)])
         if len(duals) == 1:
             return cls(duals[0], members, ends, point_ends)
-        arrays = [[getattr(dual, name) for dual in duals] for name in _ARRAY_FIELDS]
-        arrays[0] = [p + first for p, first in zip(arrays[0], point_ends, strict=False)]
+        points = [dual.points + first for dual, first in zip(duals, point_ends, strict=False)]
+        arrays = [points, *([getattr(dual, name) for dual in duals] for name in _ARRAY_FIELDS)]
         return cls(Dual(len(members), *map(np.concatenate, arrays)), members, ends, point_ends)
 
     def __len__(self) -> int:
@@ -310,10 +307,8 @@ class Duals:
     def __getitem__(self, p: int) -> Dual:
         if len(self) == 1:
             return self.all
-        own = slice(self.ends[p], self.ends[p + 1])
-        points, *arrays = (getattr(self.all, name)[own] for name in _ARRAY_FIELDS)
-        first, last = self.point_ends[p : p + 2]
-        return Dual(int(last - first), points - first, *arrays)
+        own, (first, last) = slice(*self.ends[p : p + 2]), self.point_ends[p : p + 2]
+        return self.all.select(own, int(last - first), self.all.points[own] - first)
 
     def __iter__(self) -> Iterator[Dual]:
         return (self[p] for p in range(len(self)))
@@ -356,7 +351,7 @@ class Duals:
         return starts
 
 
-_ARRAY_FIELDS = ("points", "linear", "lower", "upper", "groups", "start")
+_ARRAY_FIELDS = ("linear", "lower", "upper", "groups", "start")  # one value per variable
 
 
 def _boxes(signs: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Solutions of dual problems, their progress and reports, and the protocol of their solvers.
+"""Solutions of dual problems, their progress and reports.
 
 The solutions and reports of many problems are stored as one array for each field.  The object for a
 single solution or report is created only when it is accessed.
@@ -6,10 +6,11 @@ single solution or report is created only when it is accessed.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -100,30 +101,30 @@ class DualSolution(NamedTuple):
         return cls(*found[:3], values, multipliers, found.report, stop)
 
 
-Data = TypeVar("Data", contravariant=True)
+Item = TypeVar("Item", covariant=True)
 
 
-class DualSolver(Protocol[Data]):
-    """A solver of dual problems, which reads K in the form `Data`.
+class LazySequence(Sequence[Item]):
+    """A sequence that stores one array for each field, and creates items on access."""
 
-    The form is rows of K (`BlockSMO`), features F with K = F F^T (`BoxInterior`), or a tuple of
-    both (`SMOThenInteriorPoint`).
-    """
+    @abstractmethod
+    def _item(self, p: int) -> Item:
+        """Return item p; raise IndexError if it does not exist."""
 
-    @property
-    def tol(self) -> float:
-        """The violation at which the solution counts as converged."""
+    @overload
+    def __getitem__(self, p: int) -> Item: ...
 
-    @property
-    def max_iter(self) -> int:
-        """Largest number of steps."""
+    @overload
+    def __getitem__(self, p: slice) -> list[Item]: ...
 
-    def minimize(self, data: Data, dual: Dual, follow: FollowCallback = None) -> DualSolution:
-        """Return the minimum of a dual problem."""
+    def __getitem__(self, p: int | slice) -> Item | list[Item]:
+        if isinstance(p, slice):
+            return [self._item(i) for i in range(*p.indices(len(self)))]
+        return self._item(p)
 
 
 @dataclass(eq=False)
-class Reports(Sequence[Report]):
+class Reports(LazySequence[Report]):
     """A sequence of reports of the same solver, stored as one array for each field.
 
     Examples
@@ -148,18 +149,15 @@ class Reports(Sequence[Report]):
     @classmethod
     def of(cls, reports: Sequence[Report]) -> Self:
         """Create the sequence from reports of the same solver."""
-        return cls(
-            reports[0].solver,
-            [r.status for r in reports],
-            np.array([r.n_iter for r in reports]),
-            np.array([r.residual for r in reports]),
-            np.array([r.seconds for r in reports]),
-            [r.message for r in reports],
-            {
-                name: np.array([r.certificate[name] for r in reports])
-                for name in reports[0].certificate
-            },
-        )
+        numbers = [(r.n_iter, r.residual, r.seconds) for r in reports]
+        statuses, messages = [r.status for r in reports], [r.message for r in reports]
+        certificate = {
+            name: np.array([r.certificate[name] for r in reports])
+            for name in reports[0].certificate
+        }
+        n_iter, residual, seconds = map(np.array, zip(*numbers, strict=True))
+        arrays = n_iter, residual, seconds
+        return cls(reports[0].solver, statuses, *arrays, messages, certificate)
 
     def __getstate__(self) -> dict[str, Any]:
         # Store the names of the statuses, as Report.__getstate__ does.
@@ -171,16 +169,7 @@ class Reports(Sequence[Report]):
     def __len__(self) -> int:
         return len(self.status)
 
-    @overload
-    def __getitem__(self, p: int) -> Report: ...
-
-    @overload
-    def __getitem__(self, p: slice) -> list[Report]: ...
-
-    def __getitem__(self, p: int | slice) -> Report | list[Report]:
-        if isinstance(p, slice):
-            return [self[i] for i in range(*p.indices(len(self)))]
-        # An index that is out of range raises IndexError here, which ends iterations.
+    def _item(self, p: int) -> Report:
         numbers = self.n_iter[p], self.residual[p], self.seconds[p]
         n_iter, residual, seconds = (number.item() for number in numbers)
         certificate = {name: column[p].item() for name, column in self.certificate.items()}
@@ -201,7 +190,7 @@ class Reports(Sequence[Report]):
 
 
 @dataclass(eq=False)
-class DualSolutions(Sequence[DualSolution]):
+class DualSolutions(LazySequence[DualSolution]):
     """The solutions of `Duals`: a sequence of `DualSolution`, with concatenated fields."""
 
     ends: np.ndarray
@@ -219,17 +208,9 @@ class DualSolutions(Sequence[DualSolution]):
         """Concatenate the solutions of all problems."""
         *arrays, multipliers, reports, stops = zip(*solutions, strict=True)
         variables, at_bound, coefficients, values = map(np.concatenate, arrays)
-        return cls(
-            duals.ends,
-            duals.point_ends,
-            variables,
-            at_bound,
-            coefficients,
-            values,
-            np.stack(multipliers),
-            Reports.of(reports),
-            list(stops),
-        )
+        per_point = at_bound, coefficients, values
+        shared = np.stack(multipliers), Reports.of(reports), list(stops)
+        return cls(duals.ends, duals.point_ends, variables, *per_point, *shared)
 
     @classmethod
     def certified(
@@ -287,15 +268,7 @@ class DualSolutions(Sequence[DualSolution]):
     def __len__(self) -> int:
         return len(self.reports)
 
-    @overload
-    def __getitem__(self, p: int) -> DualSolution: ...
-
-    @overload
-    def __getitem__(self, p: slice) -> list[DualSolution]: ...
-
-    def __getitem__(self, p: int | slice) -> DualSolution | list[DualSolution]:
-        if isinstance(p, slice):
-            return [self[i] for i in range(*p.indices(len(self)))]
+    def _item(self, p: int) -> DualSolution:
         report = self.reports[p]
         variables, points = self._slices(p)
         per_point = self.at_bound[points], self.coefficients[points], self.values[points]

@@ -24,6 +24,9 @@ They are copied to contiguous memory, so that the cost of a step depends only on
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 
 from ..._core import fmax, fmin, jit
@@ -88,13 +91,11 @@ class WorkingSet:
             max_new = max(1, min(_MAX_NEW_VARIABLES // (2 * dual.n_groups), (n_slots - 2) // 2))
             should_increase = (v[group] < dual.upper[group]) & (g[group] < m_low)
             should_decrease = (v[group] > dual.lower[group]) & (g[group] > m_high)
-            new = self._most_violating(should_increase, g[group], max_new, group)
-            new = np.concatenate(
-                [new, self._most_violating(should_decrease, -g[group], max_new, group)]
-            )
+            increasing = self._most_violating(should_increase, g[group], max_new, group)
+            decreasing = self._most_violating(should_decrease, -g[group], max_new, group)
             ordered_slots = self._slots_in_order(k, should_increase | should_decrease, group, g, v)
-            variables.append(new)
-            slots.append(ordered_slots[: len(new)])
+            variables += [increasing, decreasing]
+            slots.append(ordered_slots[: len(increasing) + len(decreasing)])
         self._assign(np.concatenate(slots), np.concatenate(variables))
         return self.W
 
@@ -117,9 +118,8 @@ class WorkingSet:
         W, entered = self.W[first_slot:last], self._entered[first_slot:last].astype(float)
         occupied = W >= 0
         members = W[occupied]
-        entered[occupied] += self._round * (
-            self.dual.free(v)[members] | violates[members - group.start]
-        )
+        is_needed = self.dual.free(v)[members] | violates[members - group.start]
+        entered[occupied] += self._round * is_needed
         order = np.argsort(entered, kind="stable")
         # The pair of variables with the largest violation is replaced last: without it, there might
         # be no possible step.
@@ -145,13 +145,22 @@ class WorkingSet:
         _write_symmetric(self.K, slots, occupied, block)
 
 
+class BoxedGroups(NamedTuple):
+    """The variables of one or several quadratic programs: their rows of K, groups and bounds."""
+
+    rows: np.ndarray  # the row of K of each variable
+    # The first variables of both groups of each program, the second of which may be empty, followed
+    # by the number of variables.
+    starts: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
 def solve_block(
     K: np.ndarray,
+    boxes: BoxedGroups,
     g: np.ndarray,
     v: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    starts: np.ndarray,
     accuracy: float,
     fraction: float,
     max_steps: int,
@@ -165,12 +174,10 @@ def solve_block(
     Parameters
     ----------
     K : ndarray of shape (s, s)
+    boxes : BoxedGroups
+        The s variables, in one or two groups, with one row of K each.
     g, v : ndarray of shape (s,)
         Gradients and variables; overwritten.
-    lower, upper : ndarray of shape (s,)
-        Bounds.
-    starts : ndarray of int
-        The first variable of each of the one or two groups, followed by s.
     accuracy, fraction : float
     max_steps : int
 
@@ -188,7 +195,8 @@ def solve_block(
     steps, negative_steps, curvature, goal, charged_steps = 0, 0, 0.0, -1.0, 0
     all_active = len(g) <= _MAX_ALWAYS_ACTIVE
     while True:
-        W, ends, violation = _choose_active(g, v, lower, upper, starts, all_active)
+        active, violation = _choose_active(boxes, g, v, all_active)
+        W = active.rows
         if goal < 0.0:
             goal = max(accuracy, fraction * violation)
         # Each round counts as at least _STEPS_PER_ROUND steps towards the limit, so that rounds of
@@ -199,14 +207,10 @@ def solve_block(
         if not all_active:
             step_limit = min(max(_STEPS_PER_ROUND, len(W)), step_limit)
         g_active, v_active = g[W], v[W]
-        n_steps, smallest, n_negative, _ = run_steps(
-            K, W, ends, g_active, v_active, lower[W], upper[W], goal, step_limit
-        )[0]
-        steps, negative_steps, curvature = (
-            steps + int(n_steps),
-            negative_steps + int(n_negative),
-            min(curvature, float(smallest)),
-        )
+        results = run_steps(K, active, g_active, v_active, goal, step_limit)
+        n_steps, smallest, n_negative, _ = results[0]
+        steps, negative_steps = steps + int(n_steps), negative_steps + int(n_negative)
+        curvature = min(curvature, float(smallest))
         charged_steps += max(int(n_steps), min(_STEPS_PER_ROUND, max_steps - steps))
         if n_steps == 0:  # no progress is possible because of rounding
             return steps, violation, curvature, negative_steps
@@ -219,23 +223,17 @@ def solve_block(
 
 
 def _choose_active(
-    g: np.ndarray,
-    v: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    starts: np.ndarray,
-    all_active: bool,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the active variables, the starts of their groups, and the violation."""
+    boxes: BoxedGroups, g: np.ndarray, v: np.ndarray, all_active: bool
+) -> tuple[BoxedGroups, float]:
+    """Return the active variables and the violation."""
+    _, starts, lower, upper = boxes
     can_increase, can_decrease = v < upper, v > lower
     violation, active = -np.inf, []
-    for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+    for first, last in pairwise(starts.tolist()):
         group = slice(first, last)
         g_group, up, down = g[group], can_increase[group], can_decrease[group]
-        max_decreasing, min_increasing = (
-            g_group[down].max(initial=-np.inf),
-            g_group[up].min(initial=np.inf),
-        )
+        max_decreasing = g_group[down].max(initial=-np.inf)
+        min_increasing = g_group[up].min(initial=np.inf)
         violation = max(violation, float(max_decreasing - min_increasing))
         if all_active:
             continue
@@ -244,36 +242,25 @@ def _choose_active(
             (up & ~down & (g_group < max_decreasing), g_group),
             (down & ~up & (g_group > min_increasing), -g_group),
         ):
-            at_bound = np.flatnonzero(candidates)
-            if len(at_bound) > _MAX_ACTIVE_AT_BOUND:
-                at_bound = at_bound[
-                    np.argpartition(order[at_bound], _MAX_ACTIVE_AT_BOUND - 1)[
-                        :_MAX_ACTIVE_AT_BOUND
-                    ]
-                ]
+            at_bound, most = np.flatnonzero(candidates), _MAX_ACTIVE_AT_BOUND
+            if len(at_bound) > most:
+                at_bound = at_bound[np.argpartition(order[at_bound], most - 1)[:most]]
             chosen.append(at_bound)
         active.append(np.sort(np.concatenate(chosen)) + first)
     if all_active:
-        return np.arange(len(g)), starts, violation
-    return np.concatenate(active), np.cumsum([0, *map(len, active)]), violation
+        return boxes, violation
+    W = np.concatenate(active)
+    starts = np.cumsum([0, *map(len, active)])
+    return BoxedGroups(W, starts, lower[W], upper[W]), violation
 
 
 def run_steps(
-    K: np.ndarray,
-    points: np.ndarray,
-    starts: np.ndarray,
-    g: np.ndarray,
-    v: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    goal: float,
-    max_steps: int,
+    K: np.ndarray, boxes: BoxedGroups, g: np.ndarray, v: np.ndarray, goal: float, max_steps: int
 ) -> np.ndarray:
     """Take SMO steps for one or several problems.
 
-    Each problem has two groups of variables, the second of which may be empty.  The parameters are
-    those of `take_steps`, which is called with suitable workspace.  The curvature of a step that
-    changes v_i and v_j is c_ij = K_ii + K_jj - 2 K_ij.
+    The parameters are those of `take_steps`, which is called with suitable workspace.  The
+    curvature of a step that changes v_i and v_j is c_ij = K_ii + K_jj - 2 K_ij.
 
     Returns
     -------
@@ -281,31 +268,29 @@ def run_steps(
         The number of steps, the most negative c_ij, the number of steps in which c_ij was more
         negative than rounding explains, and the remaining violation.
     """
+    rows, starts = boxes.rows, boxes.starts
     if len(starts) == 2:
         starts = starts[[0, 1, 1]]
+        boxes = boxes._replace(starts=starts)
     max_size = int(np.max(starts[2::2] - starts[:-2:2]))
-    is_whole = len(K) == len(points) == max_size and K.flags.writeable and K.flags.c_contiguous
-    if is_whole and np.array_equal(points, np.arange(max_size)):
+    is_whole = len(K) == len(rows) == max_size and K.flags.writeable and K.flags.c_contiguous
+    if is_whole and np.array_equal(rows, np.arange(max_size)):
         inner = K  # `take_steps` copies K onto itself, which is faster than allocating memory
     else:
         inner = np.empty((max_size, max_size), dtype=K.dtype)
     work = np.empty((5, max_size))
     results = np.zeros((len(starts) // 2, 4))
     rounding = 1e-5 if K.itemsize == 4 else 1e-12
-    limits = goal, max_steps, rounding
-    take_steps(K, points, starts, g, v, lower, upper, *limits, inner, work, results, True)
+    take_steps(K, boxes, g, v, goal, max_steps, rounding, inner, work, results, True)
     return results
 
 
 @jit("nnan", "nsz", "reassoc")
 def take_steps(
     K: np.ndarray,
-    points: np.ndarray,
-    starts: np.ndarray,
+    boxes: BoxedGroups,
     g: np.ndarray,
     v: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
     goal: float,
     max_steps: int,
     rounding: float,
@@ -319,14 +304,9 @@ def take_steps(
     Parameters
     ----------
     K : ndarray of shape (n, n)
-    points : ndarray of int
-        The row of K of each variable.
-    starts : ndarray of int
-        The first variables of both groups of each problem, followed by the number of variables.
+    boxes : BoxedGroups
     g, v : ndarray
         Gradients and variables; overwritten.
-    lower, upper : ndarray
-        Bounds.
     goal : float
     max_steps : int
     rounding : float
@@ -350,15 +330,16 @@ def take_steps(
         call the function again.  -1 if all problems are finished.
     """
     G, blocked_up, blocked_down, diagonal, known = work[0], work[1], work[2], work[3], work[4]
+    rows, starts = boxes.rows, boxes.starts
     for p in range(len(results)):
         first = starts[2 * p]
         middle, size = starts[2 * p + 1] - first, starts[2 * p + 2] - first
-        own_v, own_lower, own_upper = v[first:], lower[first:], upper[first:]
+        own_v, own_lower, own_upper = v[first:], boxes.lower[first:], boxes.upper[first:]
         if begins:
             for a in range(size):
-                row, out = K[points[first + a]], inner[a]
+                row, out = K[rows[first + a]], inner[a]
                 for b in range(size):
-                    out[b] = row[points[first + b]]
+                    out[b] = row[rows[first + b]]
                 G[a], diagonal[a], known[a] = g[first + a], out[a], 1.0
                 blocked_up[a] = 0.0 if own_v[a] < own_upper[a] else np.inf
                 blocked_down[a] = 0.0 if own_v[a] > own_lower[a] else np.inf

@@ -1,10 +1,12 @@
-"""Newton's method for a smooth convex risk in whitened coordinates.
+"""Solvers of smooth convex risks in whitened coordinates: Newton's method and gradient descent.
 
     J(w, b) = sum_i v_i loss(y_i, (F w + b)_i) + (mu / 2) |w|^2,        w (m, q),  b (q,)
 
 F holds the whitened coordinates of the points, v_i are sample weights, and mu is the ridge penalty,
 also called shift.
 
+Newton's method
+---------------
 Linear systems.  Each step factors the Hessian of each output separately,
 
     H_c = F^T D_c F + mu I,     D_c = diag(v_i d^2 loss_i / df_c^2).
@@ -30,18 +32,27 @@ converges fast.  For this, an intermediate stage with shift mu' may stop at a Ne
 sqrt(mu') / max |F_i|.
 
 Certificate.  With the optimal b for each w, J is mu-strongly convex in w.  Thus J - min J is at
-most |g|^2 / (2 mu) with g the gradient in w.  The solver reports convergence only if this is small.
+most |g|^2 / (2 mu) with g the gradient in w.  Solvers report convergence only if this is small.
+
+Accelerated gradient descent, for the logistic and softmax losses
+-----------------------------------------------------------------
+Because |f| = |w|, descent in w is descent in the RKHS.  The step size is 1 / L, where
+L = h |F^T diag(v) F| + mu is a bound on the second derivatives, with h = 1/4 for two classes and
+1/2 for more (Boehning 1992).  Nesterov's momentum follows from L / mu.  The method takes about
+sqrt(L / mu) log(1 / tol) iterations: few with strong regularisation, very many with weak
+regularisation.  Each iteration multiplies by F and F^T.  Newton's method finds the intercepts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ..._core import ProgressStep, entry_point
-from ._regularised_risk import RegularisedRisk, RiskSearchResult, RiskSolver, Start, State
+from ..._core import ProgressCallback, ProgressStep, entry_point
+from ._losses import Logistic, Softmax
+from ._regularised_risk import Minimum, RegularisedRisk, RiskSearch, Start, State
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -61,11 +72,14 @@ class _NewtonTuning:
 
 
 _TUNING = _NewtonTuning()
+# Constants of gradient descent.
+_MAX_SECOND_DERIVATIVE = {Logistic: 0.25, Softmax: 0.5}  # Boehning's upper bounds
+_ITERATIONS_PER_MESSAGE = 100
 
 
 @entry_point
 @dataclass(frozen=True)
-class Newton(RiskSolver):
+class Newton(RiskSearch[RegularisedRisk]):
     """Newton's method for smooth losses, with conjugate gradients and a line search.
 
     Parameters
@@ -115,8 +129,8 @@ class Newton(RiskSolver):
         return 8 * (3 * m * m + min(n, 2048) * m) + 160 * n * q
 
     def _search(
-        self, risk: RegularisedRisk, start: Start | None, log: Callable[[str], None]
-    ) -> RiskSearchResult:
+        self, risk: RegularisedRisk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
         run, state = _NewtonRun(self, log), risk.initial_state(start)
         shifts = risk.shift_path(state, self.path if start is None else None)
         for stage_shift in shifts[:-1]:
@@ -124,25 +138,22 @@ class Newton(RiskSolver):
         state = risk.with_best_intercept(run.descend(risk, state, final=True))
         gap = risk.gap(state)
         converged = gap <= risk.gap_tolerance(state, self.tol)
-        return RiskSearchResult(
-            *risk.solution(state),
-            run.steps,
-            risk.residual(state),
-            {
-                "objective": state.value,
-                "decrement": run.decrement,
-                "gap": gap,
-                "corrections": run.corrections,
-            },
-            "" if converged else run.failure_message(gap / max(abs(state.value), _TINY)),
-            f"a path of {len(shifts)} shifts from {shifts[0]:.1e}" if shifts[1:] else "",
-        )
+        failure = "" if converged else run.failure_message(gap / max(abs(state.value), _TINY))
+        certificate = {
+            "objective": state.value,
+            "decrement": run.decrement,
+            "gap": gap,
+            "corrections": run.corrections,
+        }
+        note = f"a path of {len(shifts)} shifts from {shifts[0]:.1e}" if shifts[1:] else ""
+        report = self._report(run.steps, risk.residual(state), certificate, note)
+        return risk.minimum(state, report), failure
 
 
 class _NewtonRun:
     """State and counters of a run of Newton's method over all stages of a path."""
 
-    def __init__(self, newton: Newton, log: Callable[[str], None]) -> None:
+    def __init__(self, newton: Newton, log: ProgressCallback) -> None:
         self.newton, self.log = newton, log
         self.steps, self.corrections, self.max_cg_products = 0, 0, 0
         self.decrement, self.stalled = np.inf, False
@@ -210,3 +221,89 @@ class _NewtonRun:
             f"{gap} between the objective and its minimum, but tol={tol:g}. Raise max_iter or "
             f"tol, or regularise more"
         )
+
+
+@entry_point
+@dataclass(frozen=True)
+class GradientDescent(RiskSearch[RegularisedRisk]):
+    """Accelerated gradient descent for the losses `Logistic` and `Softmax`.
+
+    Parameters
+    ----------
+    tol : float, default=1e-10
+        Relative accuracy of the objective J: stop when the certified bound |g|^2 / (2 mu) on the
+        distance of J to its minimum is at most `tol` times J.  g is the gradient and mu the ridge
+        penalty.
+    max_iter : int, default=10000
+        Maximum number of iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.solvers import GradientDescent, Logistic, RegularisedRisk
+    >>> F, y = np.array([[-1.0], [0.0], [2.0]]), np.array([[-1.0], [1.0], [1.0]])
+    >>> found = GradientDescent().minimize(RegularisedRisk(F, y, Logistic(), np.ones(3)))
+    >>> found.weights.round(3), found.intercept.round(3)
+    (array([[0.708]]), array([0.598]))
+    """
+
+    tol: float = 1e-10
+    max_iter: int = 10_000
+
+    @staticmethod
+    def workspace(n: int, m: int, q: int) -> int:
+        """Return the memory in bytes that is needed in addition to the coordinates F.
+
+        It counts the kernel matrix and its factor, which give F, and vectors of length n.
+        """
+        return 16 * n * n + 160 * n * q
+
+    def _search(
+        self, risk: RegularisedRisk, start: Start | None, log: ProgressCallback
+    ) -> tuple[Minimum, str]:
+        if type(risk.loss) not in _MAX_SECOND_DERIVATIVE:
+            raise TypeError(
+                f"GradientDescent supports only Logistic and Softmax, whose Lipschitz constants "
+                f"are known, got {risk.loss!r}; use Newton"
+            )
+        F, state = risk.F, risk.initial_state(start)
+        largest = _largest_eigenvalue(F, risk.weights)
+        L = _MAX_SECOND_DERIVATIVE[type(risk.loss)] * largest + risk.shift
+        condition_root = np.sqrt(risk.shift / L)
+        momentum = (1.0 - condition_root) / (1.0 + condition_root)
+        previous, n_iter = state.w, 0
+        gap = risk.gap(state := risk.with_best_intercept(state))
+        while n_iter < self.max_iter and gap > self.tol * state.value:
+            extrapolated = state.w + momentum * (state.w - previous)
+            ahead = risk.evaluate(extrapolated, state.b, F @ extrapolated + state.b)
+            g, _ = risk.gradient(risk.with_best_intercept(ahead))
+            previous, w = state.w, extrapolated - g / L
+            state = risk.with_best_intercept(risk.evaluate(w, state.b, F @ w + state.b))
+            gap, n_iter = risk.gap(state), n_iter + 1
+            if n_iter % _ITERATIONS_PER_MESSAGE == 0:
+                text = f"iteration {n_iter}: objective {state.value:.8g}, gap at most {gap:.1e}"
+                log(ProgressStep(text))
+        failure = ""
+        if not gap <= self.tol * state.value:
+            failure = (
+                f"gradient descent stopped after {n_iter} iterations (max_iter={self.max_iter}) "
+                f"with a relative gap of at most {gap / max(state.value, _TINY):.1e} between the "
+                f"objective and its minimum, but tol={self.tol:g}. The usual cause is a large "
+                f"condition number, L / mu = {L / risk.shift:.1e}: use solver='newton', raise "
+                f"max_iter or tol, or regularise more"
+            )
+        numbers = {"objective": state.value, "gap": gap, "L / mu": L / risk.shift}
+        return risk.minimum(state, self._report(n_iter, risk.residual(state), numbers)), failure
+
+
+def _largest_eigenvalue(F: np.ndarray, weights: np.ndarray) -> float:
+    """Return an upper bound on the largest eigenvalue of F^T diag(weights) F.
+
+    The eigenvalue is computed approximately and increased by 1 %.
+    """
+    m = F.shape[1]
+    if m < 3:
+        return float(np.linalg.eigvalsh(F.T @ (weights[:, None] * F)).max(initial=0.0))
+    H = LinearOperator((m, m), lambda u: F.T @ (weights * (F @ np.ravel(u))), dtype=float)
+    values = eigsh(H, k=1, v0=np.ones(m), tol=1e-3, return_eigenvectors=False)
+    return 1.01 * float(values[0])
