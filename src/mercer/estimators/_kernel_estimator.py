@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -40,15 +39,7 @@ from ..expansion.reduced_set import Reduction
 from ..gram import LANDMARK_METHODS, Landmarks
 from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, parse_if_expression
 from ._blockwise import draw_candidates, in_memory, require_landmarks
-from ._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from ._parameters import estimator, fitted, parameter, predict_method
 from ._training_sample import Sample, check_weights
 
 # Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
@@ -85,13 +76,13 @@ class KernelEstimator(BaseEstimator):
         callable,
         default="linear",
     )
-    max_memory: int | float | str | None = parameter(POSITIVE, str, None, default=None)
+    max_memory: int | float | str | None = parameter("positive", str, None, default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
-    verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
+    verbose: int = parameter("boolean", "non-negative integer", default=0)
 
-    expansion_: Any = fitted_attribute()  # an Expansion, or a Primal after `to_primal`
-    dual_coef_: np.ndarray = fitted_attribute()
-    intercept_: Any = fitted_attribute()
+    expansion_: Any = fitted()  # an Expansion, or a Primal after `to_primal`
+    dual_coef_: np.ndarray = fitted()
+    intercept_: Any = fitted()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # names of the parameters that are kernels
     # Options of scikit-learn's `validate_data` for vectors, and for numeric targets.
@@ -427,9 +418,9 @@ class NamedKernelEstimator(KernelEstimator):
         Additional keyword arguments of a callable kernel.
     """
 
-    gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
-    degree: float = parameter(NON_NEGATIVE, default=3)
-    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
+    gamma: float | str | None = parameter("positive", set(RULES), None, default=None)
+    degree: float = parameter("non-negative", default=3)
+    coef0: float = parameter("finite", default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)
 
     # Parameters of kernels given by name; `kernel_params` also applies to callables.
@@ -503,10 +494,8 @@ class LandmarkMixin(BaseEstimator):
         so that repeated fits give the same result.
     """
 
-    rank: int | None = parameter(POSITIVE_INTEGER, None, default=None)
-    landmarks: Any = parameter(
-        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
-    )
+    rank: int | None = parameter("positive integer", None, default=None)
+    landmarks: Any = parameter(set(LANDMARK_METHODS), "array-like", "sparse matrix", default="auto")
     random_state: Seed = parameter("random_state", default=None)
 
     _accepts_blocks: ClassVar[bool] = True

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 
 from .._core import Points, as_vectors, length
 from ..blocks import is_chunked
@@ -15,16 +14,7 @@ from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Lloyd, cluster
 from ._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
-from ._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from ._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from ._training_sample import Sample, check_weights
 
 _DEFAULT_N_INIT = 10  # number of starts for n_init="auto", unless `init` is an array
@@ -120,20 +110,20 @@ class KernelKMeans(
     1.0
     """
 
-    n_clusters: int = parameter(POSITIVE_INTEGER, default=8)
+    n_clusters: int = parameter("positive integer", default=8)
     _: KW_ONLY
     init: Any = parameter(
-        StrOptions({"k-means++", "random"}), "array-like", "sparse matrix", default="k-means++"
+        {"k-means++", "random"}, "array-like", "sparse matrix", default="k-means++"
     )
-    n_init: int | str = parameter(POSITIVE_INTEGER, StrOptions({"auto"}), default="auto")
-    max_iter: int = parameter(POSITIVE_INTEGER, default=300)
-    tol: float = parameter(NON_NEGATIVE, default=1e-4)
-    algorithm: str = parameter(StrOptions({"lloyd", "hartigan"}), default="lloyd")
+    n_init: int | str = parameter("positive integer", {"auto"}, default="auto")
+    max_iter: int = parameter("positive integer", default=300)
+    tol: float = parameter("non-negative", default=1e-4)
+    algorithm: str = parameter({"lloyd", "hartigan"}, default="lloyd")
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     solver: Any = solver("nystroem", given=[Lloyd], default="auto")
 
-    kernel_: Kernel = fitted_attribute()
+    kernel_: Kernel = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

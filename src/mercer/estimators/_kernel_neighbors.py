@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Points, budget_in_bytes, is_count, length, slices, take, warn_caller
@@ -19,15 +18,7 @@ from ..gram import nearest_neighbors, radius_neighbors
 from ..kernels import Kernel
 from ..solvers import Report, Status
 from ._kernel_estimator import NamedKernelEstimator
-from ._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from ._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._training_sample import Sample
 
 _MAX_PAIRS_PER_BLOCK = 2**22  # `_votes` stores at most this many distances at a time
@@ -47,10 +38,10 @@ class NeighborsEstimator(NamedKernelEstimator):
     """
 
     weights: str | Function[[np.ndarray], Any] | None = parameter(
-        StrOptions({"uniform", "distance"}), callable, None, default="uniform"
+        {"uniform", "distance"}, callable, None, default="uniform"
     )
 
-    kernel_: Kernel = fitted_attribute()
+    kernel_: Kernel = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:
@@ -128,7 +119,7 @@ class NeighborsEstimator(NamedKernelEstimator):
 class KNeighborsEstimator(NeighborsEstimator):
     """Base class of the estimators that use a fixed number of neighbours."""
 
-    n_neighbors: int = parameter(POSITIVE_INTEGER, default=5)
+    n_neighbors: int = parameter("positive integer", default=5)
 
     @predict_method
     def kneighbors(
@@ -401,7 +392,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     array(['low', 'high', 'none'], dtype='<U4')
     """
 
-    radius: float = parameter(NON_NEGATIVE, default=1.0)
+    radius: float = parameter("non-negative", default=1.0)
     _: KW_ONLY
     outlier_label: Any = parameter(str, Real, None, default=None)
 

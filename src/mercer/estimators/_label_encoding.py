@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from .._core import Points
 from ..solvers import CustomLoss, Logistic, Loss, Softmax, SquaredHinge
-from ._parameters import estimator, fitted_attribute, parameter, predict_method
+from ._parameters import estimator, fitted, parameter, predict_method
 from ._training_sample import Sample
 
 _LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
@@ -59,7 +58,7 @@ class DecisionMixin(ClassifierMixin, BaseEstimator):
     log-odds and probabilities are available.
     """
 
-    classes_: np.ndarray = fitted_attribute()
+    classes_: np.ndarray = fitted()
     _values: ClassVar[Any]
 
     def _has_probabilities(self) -> bool:
@@ -130,9 +129,9 @@ class WeightedClassifierMixin(DecisionMixin):
         gives all classes the same total weight.
     """
 
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    class_weight: dict | str | None = parameter(dict, {"balanced"}, None, default=None)
 
-    intercept_: Any = fitted_attribute()
+    intercept_: Any = fitted()
     _learn: ClassVar[Any]
 
     def _learn_labels(self, sample: Sample, spec: Any) -> None:

@@ -1,12 +1,18 @@
-"""Declaration of estimator parameters, and decorators for the methods of estimators.
+"""Declaration of parameters and fitted attributes, and decorators for methods of estimators.
 
-    gamma: float | str | None = parameter(POSITIVE, StrOptions({"scale", "auto"}), default="scale")
+    gamma: float | str | None = parameter("positive", {"scale", "auto"}, default="scale")
+    dual_coef_: np.ndarray = fitted(per_point=True)
 
-declares a constructor parameter with the constraints that scikit-learn checks before every fit.
-The decorator `estimator` generates the constructor, as a dataclass does.  The description of a
-parameter is written once, in the docstring of the class that declares it.  Subclasses inherit
-parameters with their constraints and descriptions, and can override the default,
+The first line declares a constructor parameter with the constraints that scikit-learn checks before
+every fit.  The decorator `estimator` generates the constructor, as a dataclass does.  The
+description of a parameter is written once, in the docstring of the class that declares it.
+Subclasses inherit parameters with their constraints and descriptions, and can override the default,
 ``gamma: float | str | None = None``, or the description.
+
+The second line declares an attribute that `fit` sets.  All fitted attributes, also private ones,
+are declared in the class that sets them.  The declarations determine what `mercer.save` stores, the
+type checks of `mercer.load`, which attributes are removed before another fit, and which of them
+`compress` and `to_primal` remove.
 
 The decorator `fit_method` is for methods that fit, and `predict_method` for methods of a fitted
 estimator that may run in several threads.  Both call separate implementations for points in blocks
@@ -18,10 +24,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
-from functools import wraps
+import typing
+from collections.abc import Callable, Sized
+from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -41,11 +48,26 @@ from .._core import (
     thread_count,
 )
 from ..blocks import is_chunked
+from ..expansion import Expansion, Primal
 from ._blockwise import call_on_blocks, check_block_support
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
+# Constraints of numbers, by the names that `parameter` accepts.
+_NUMBERS = {
+    "finite": Interval(Real, None, None, closed="neither"),
+    "positive": Interval(Real, 0, None, closed="neither"),
+    "positive or infinite": Interval(Real, 0, None, closed="right"),
+    "non-negative": Interval(Real, 0, None, closed="left"),
+    "fraction": Interval(Real, 0, 1, closed="right"),
+    "positive integer": Interval(Integral, 1, None, closed="left"),
+    "non-negative integer": Interval(Integral, 0, None, closed="left"),
+}
+
+# Types of fitted attributes.  The second argument of `Annotated` is the type that `load` checks.
+FittedPoints: TypeAlias = Annotated[Any, Sized]  # points of any kind
+FittedFunction: TypeAlias = Annotated[Any, Expansion | Primal]  # a Primal after `to_primal`
+NumberOrArray: TypeAlias = Annotated[
+    Any, float | np.ndarray
+]  # an array if there are several targets
 
 _HASHABLE_TYPES = {str, int, float, bool, type(None), np.float64, np.int64}
 _MAX_VALIDATED = 1000  # maximum size of `_validated`, which limits its memory
@@ -55,8 +77,19 @@ T = TypeVar("T")
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
-    """Return the dataclass field of a constructor parameter with a default and constraints."""
-    return dataclasses.field(default=default, metadata={"constraints": list(constraints)})
+    """Return the dataclass field of a constructor parameter with a default and constraints.
+
+    A constraint is one of scikit-learn's, a name such as "positive", or a set of strings.
+    """
+    checked = [_as_constraint(constraint) for constraint in constraints]
+    return dataclasses.field(default=default, metadata={"constraints": checked})
+
+
+def _as_constraint(constraint: Any) -> Any:
+    """Return the constraint of scikit-learn that a name or a set of strings stands for."""
+    if isinstance(constraint, set):
+        return StrOptions(constraint)
+    return _NUMBERS.get(constraint, constraint) if isinstance(constraint, str) else constraint
 
 
 def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
@@ -76,7 +109,7 @@ def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
     In every estimator, "exact" never approximates, and "auto" warns if it chooses an
     approximation.
     """
-    return parameter(StrOptions({"auto", "exact", *names}), *given, default=default)
+    return parameter({"auto", "exact", *names}, *given, default=default)
 
 
 def exact_as_auto(spec: Any) -> Any:
@@ -84,12 +117,53 @@ def exact_as_auto(spec: Any) -> Any:
     return "auto" if isinstance(spec, str) and spec == "exact" else spec
 
 
-def fitted_attribute(*, init: Literal[False] = False) -> Any:
-    """Return the dataclass field of a fitted attribute, which is not a constructor parameter."""
-    return dataclasses.field(init=init)
+def fitted(*, per_point: bool = False, init: Literal[False] = False) -> Any:
+    """Return the dataclass field of a fitted attribute, which is not a constructor parameter.
+
+    Parameters
+    ----------
+    per_point : bool
+        Whether the attribute refers to individual training points, so that it is not valid for
+        the models that `compress` and `to_primal` return.
+    init : False
+        For type checkers: the constructor has no such parameter.
+    """
+    return dataclasses.field(init=init, metadata={"per_point": per_point})
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, fitted_attribute))
+@cache
+def fitted_names(cls: type, *, per_point: bool = False) -> tuple[str, ...]:
+    """Return the names of the declared fitted attributes of an estimator class.
+
+    If `per_point` is True, only those that refer to individual training points are returned.
+    Attributes that a subclass computes by a property instead are left out.
+    """
+    fields = {f.name: f.metadata for f in getattr(cls, "__dataclass_fields__", {}).values()}
+    return tuple(
+        name
+        for name, metadata in fields.items()
+        if metadata.get("per_point", None) in ({True} if per_point else {True, False})
+        and not isinstance(getattr(cls, name, None), property)
+    )
+
+
+@cache
+def fitted_types(cls: type) -> dict[str, Any]:
+    """Return the declared fitted attributes of an estimator class, with their types."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {name: hints[name] for name in fitted_names(cls)}
+
+
+def remove_fitted(model: object, *kept: str, per_point: bool = False) -> dict[str, Any]:
+    """Delete the fitted attributes, or only those that refer to individual training points.
+
+    Returns the deleted attributes.  Attributes in `kept` are not deleted.
+    """
+    state, names = vars(model), fitted_names(type(model), per_point=per_point)
+    return {name: state.pop(name) for name in names if name in state and name not in kept}
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, fitted))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Return a class decorator that adds a constructor with the declared parameters.
 
@@ -134,7 +208,9 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
         cls = dataclasses.dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
         fields = {f.name: f for f in dataclasses.fields(cls)}
         names = list(inspect.signature(cls).parameters)
-        constraints |= {n: f.metadata["constraints"] for n, f in fields.items() if f.metadata}
+        constraints |= {
+            n: f.metadata["constraints"] for n, f in fields.items() if "constraints" in f.metadata
+        }
         cls._parameter_constraints = {name: constraints[name] for name in names}
         cls._defaults = {name: fields[name].default for name in sorted(names)}
         cls._get_param_names, cls._validate_params = classmethod(_parameter_names), _validate

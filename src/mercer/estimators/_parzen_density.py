@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import Points, RandomState, reject_structured, seeded_generator
@@ -16,7 +15,7 @@ from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_sums
 from ._blockwise import in_memory
-from ._parameters import POSITIVE, estimator, fit_method, parameter, predict_method
+from ._parameters import estimator, fit_method, parameter, predict_method
 from ._training_sample import Sample, check_weights
 
 _KERNELS_BY_NAME = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
@@ -78,9 +77,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     True
     """
 
-    bandwidth: float | str = parameter(
-        POSITIVE, StrOptions({"scott", "silverman", "loo"}), default=1.0
-    )
+    bandwidth: float | str = parameter("positive", {"scott", "silverman", "loo"}, default=1.0)
     kernel: str | Kernel = parameter(str, Kernel, default="gaussian")
 
     _accepts_blocks: ClassVar[bool] = True

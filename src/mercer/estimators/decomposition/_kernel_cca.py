@@ -9,14 +9,7 @@ import numpy as np
 
 from ..._core import Points
 from ...solvers import CanonicalCorrelations
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-)
+from .._parameters import estimator, fit_method, fitted, parameter
 from ._two_view_estimator import TwoViewEstimator
 
 
@@ -94,12 +87,12 @@ class KernelCCA(TwoViewEstimator):
     True
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=2)
+    n_components: int = parameter("positive integer", default=2)
     _: KW_ONLY
-    alpha: float = parameter(POSITIVE, default=1e-3)
-    alpha_y: float | None = parameter(POSITIVE, None, default=None)
+    alpha: float = parameter("positive", default=1e-3)
+    alpha_y: float | None = parameter("positive", None, default=None)
 
-    canonical_correlations_: np.ndarray = fitted_attribute()
+    canonical_correlations_: np.ndarray = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,12 +35,10 @@ from ...models.kpca import (
 from .._blockwise import draw_candidates, require_products
 from .._kernel_estimator import ExploreMixin, LandmarkMixin, NamedKernelEstimator
 from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
     estimator,
     exact_as_auto,
     fit_method,
-    fitted_attribute,
+    fitted,
     parameter,
     predict_method,
     solver,
@@ -196,35 +194,33 @@ class KernelPCA(
     """
 
     n_components: int | float | None = parameter(
-        POSITIVE_INTEGER, Interval(Real, 0, 1, closed="neither"), None, default=None
+        "positive integer", Interval(Real, 0, 1, closed="neither"), None, default=None
     )
     _: KW_ONLY
-    alpha: float | str = parameter(NON_NEGATIVE, StrOptions({"auto"}), default=1.0)
+    alpha: float | str = parameter("non-negative", {"auto"}, default=1.0)
     fit_inverse_transform: bool = parameter("boolean", default=False)
     eigen_solver: Any = solver(
         *("dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"),
         given=[HasMethods(["eigenpairs"])],
         default="auto",
     )
-    tol: float = parameter(NON_NEGATIVE, default=0)
-    max_iter: int | None = parameter(POSITIVE_INTEGER, None, default=None)
-    iterated_power: int | str = parameter(
-        Interval(Integral, 0, None, closed="left"), StrOptions({"auto"}), default="auto"
-    )
+    tol: float = parameter("non-negative", default=0)
+    max_iter: int | None = parameter("positive integer", None, default=None)
+    iterated_power: int | str = parameter("non-negative integer", {"auto"}, default="auto")
     remove_zero_eig: bool = parameter("boolean", default=False)
     copy_X: bool = parameter("boolean", default=True)
     whiten: bool = parameter("boolean", default=False)
-    indefinite: str = parameter(StrOptions(set(INDEFINITE_POLICIES)), default="raise")
+    indefinite: str = parameter(set(INDEFINITE_POLICIES), default="raise")
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
-    storage: str = parameter(StrOptions({"auto", "dense", "tiled"}), default="auto")
+    storage: str = parameter({"auto", "dense", "tiled"}, default="auto")
 
-    kernel_: Kernel = fitted_attribute()
-    offset_: float = fitted_attribute()
-    explained_variance_: np.ndarray = fitted_attribute()
-    n_components_: int = fitted_attribute()
-    _components: Components = fitted_attribute()
-    _inverse: LearnedInverse = fitted_attribute()
-    _dtype: np.dtype = fitted_attribute()
+    kernel_: Kernel = fitted()
+    offset_: float = fitted()
+    explained_variance_: np.ndarray = fitted()
+    n_components_: int = fitted()
+    _components: Components = fitted()
+    _inverse: LearnedInverse = fitted()
+    _dtype: np.dtype = fitted()
 
     # ------------------------------------------------------------------ fitting
 

@@ -7,21 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import RegressorTags
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..._core import Points
 from ...solvers import PartialLeastSquares
 from .._blockwise import in_memory
 from .._kernel_estimator import KernelLike
-from .._parameters import (
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._two_view_estimator import TwoViewEstimator
 
 
@@ -84,12 +76,12 @@ class KernelPLS(TwoViewEstimator):
     ((100, 4), True)
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=2)
+    n_components: int = parameter("positive integer", default=2)
     _: KW_ONLY
-    mode: str = parameter(StrOptions({"regression", "canonical"}), default="regression")
+    mode: str = parameter({"regression", "canonical"}, default="regression")
     kernel_y: KernelLike = "linear"
 
-    covariances_: np.ndarray = fitted_attribute()
+    covariances_: np.ndarray = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,6 @@ from sklearn.base import (
     MultiOutputMixin,
     TransformerMixin,
 )
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, length
@@ -34,14 +33,7 @@ from ...solvers import (
     two_view_coordinates,
 )
 from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
-from .._parameters import (
-    POSITIVE_INTEGER,
-    estimator,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, fitted, parameter, predict_method, solver
 from .._training_sample import Sample, check_weights
 
 
@@ -119,7 +111,7 @@ class TwoViewEstimator(
         apply to both views.
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=2)
+    n_components: int = parameter("positive integer", default=2)
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     kernel_y: KernelLike = parameter(
@@ -127,16 +119,16 @@ class TwoViewEstimator(
     )
     solver: Any = solver("nystroem", default="auto")
     landmarks_y: Any = parameter(
-        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
+        set(LANDMARK_METHODS), "array-like", "sparse matrix", default="auto"
     )
 
-    n_components_: int = fitted_attribute()
-    kernel_: Kernel = fitted_attribute()
-    kernel_y_: Kernel = fitted_attribute()
-    expansion_y_: Expansion = fitted_attribute()
-    intercept_y_: np.ndarray = fitted_attribute()
-    report_: Report = fitted_attribute()
-    _second: SecondView = fitted_attribute()
+    n_components_: int = fitted()
+    kernel_: Kernel = fitted()
+    kernel_y_: Kernel = fitted()
+    expansion_y_: Expansion = fitted()
+    intercept_y_: np.ndarray = fitted()
+    report_: Report = fitted()
+    _second: SecondView = fitted()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")
 

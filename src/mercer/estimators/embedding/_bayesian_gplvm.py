@@ -11,7 +11,7 @@ from ..._core import Points, progress, seeded_generator
 from ...kernels import as_kernel
 from ...models.embedding import BayesianGPLVMModel, default_ard_kernel, fit_bayesian_gplvm
 from .._kernel_estimator import Seed
-from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from .._parameters import estimator, fit_method, fitted, parameter
 from ._latent_model import GPLVMBase
 
 
@@ -93,12 +93,12 @@ class BayesianGPLVM(GPLVMBase):
     (1, (5, 3))
     """
 
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_components: int | None = parameter("positive integer", None, default=None)
     _: KW_ONLY
-    n_inducing: int = parameter(POSITIVE_INTEGER, default=50)
+    n_inducing: int = parameter("positive integer", default=50)
     random_state: Seed = parameter("random_state", default=None)
 
-    model_: BayesianGPLVMModel = fitted_attribute()
+    model_: BayesianGPLVMModel = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any = None) -> Self:

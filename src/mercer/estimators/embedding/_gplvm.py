@@ -8,7 +8,7 @@ from typing import Any, Self
 from ..._core import Points, progress
 from ...kernels import RBF, Constant, White, as_kernel
 from ...models.embedding import GPLVMModel, fit_gplvm
-from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from .._parameters import estimator, fit_method, fitted, parameter
 from ._latent_model import GPLVMBase
 
 _DEFAULT_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
@@ -77,11 +77,11 @@ class GPLVM(GPLVMBase):
     True
     """
 
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_components: int | None = parameter("positive integer", None, default=None)
     _: KW_ONLY
     prior: bool = parameter("boolean", default=True)
 
-    model_: GPLVMModel = fitted_attribute()
+    model_: GPLVMModel = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any = None) -> Self:

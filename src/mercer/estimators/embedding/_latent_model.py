@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..._core import Points, RandomState, is_count, reject_structured, seeded_generator
@@ -19,14 +18,7 @@ from ...kernels import Kernel
 from ...models.embedding import pca_scores, scale_to_unit_variance
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, KernelEstimator
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fitted, parameter, predict_method
 from ..decomposition._kernel_pca import KernelPCA
 
 
@@ -158,13 +150,13 @@ class GPLVMBase(LatentModelMixin, KernelEstimator):
     """
 
     kernel: Any = parameter(None, Kernel, str, default=None)
-    init: Any = parameter(StrOptions({"pca", "kernel_pca"}), "array-like", default="pca")
-    tol: float = parameter(POSITIVE, default=1e-4)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
+    init: Any = parameter({"pca", "kernel_pca"}, "array-like", default="pca")
+    tol: float = parameter("positive", default=1e-4)
+    max_iter: int = parameter("positive integer", default=1000)
 
-    kernel_: Kernel = fitted_attribute()
-    report_: Report = fitted_attribute()
-    log_likelihood_: float = fitted_attribute()
+    kernel_: Kernel = fitted()
+    report_: Report = fitted()
+    log_likelihood_: float = fitted()
 
     def summary(self) -> str:
         """Return a string with the kernel, the number of points and the report of the optimiser."""

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.spatial.distance import squareform
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._core import Points, check_budget, length, seeded_generator, slices, take
@@ -24,15 +23,7 @@ from ...models.embedding import (
 )
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, NamedKernelEstimator, Seed
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._latent_model import require_distinct_rows, resolve_n_components
 
 # `transform` processes new points in blocks of at most this many dissimilarities, to limit memory.
@@ -122,21 +113,21 @@ class MetricMDS(
     True
     """
 
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_components: int | None = parameter("positive integer", None, default=None)
     _: KW_ONLY
-    stress: str = parameter(StrOptions({"raw", "sammon"}), default="raw")
-    dissimilarity: str = parameter(StrOptions({"kernel", "precomputed"}), default="kernel")
-    n_init: int = parameter(POSITIVE_INTEGER, default=1)
-    tol: float = parameter(POSITIVE, default=1e-5)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
+    stress: str = parameter({"raw", "sammon"}, default="raw")
+    dissimilarity: str = parameter({"kernel", "precomputed"}, default="kernel")
+    n_init: int = parameter("positive integer", default=1)
+    tol: float = parameter("positive", default=1e-5)
+    max_iter: int = parameter("positive integer", default=1000)
     random_state: Seed = parameter("random_state", default=None)
 
-    embedding_: np.ndarray = fitted_attribute()
-    stress_: float = fitted_attribute()
-    stresses_: np.ndarray = fitted_attribute()
-    report_: Report = fitted_attribute()
-    kernel_: Kernel | None = fitted_attribute()
-    _norms: Any = fitted_attribute()
+    embedding_: np.ndarray = fitted()
+    stress_: float = fitted()
+    stresses_: np.ndarray = fitted()
+    report_: Report = fitted()
+    kernel_: Kernel | None = fitted()
+    _norms: Any = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:

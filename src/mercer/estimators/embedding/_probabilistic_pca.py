@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
 
 from ..._core import Points, progress
 from ...models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-)
+from .._parameters import estimator, fit_method, fitted, parameter
 from ._latent_model import LatentModelMixin
 
 # Values above this, or columns that vary by less than its reciprocal, are rejected, because their
@@ -89,13 +80,13 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
     True
     """
 
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_components: int | None = parameter("positive integer", None, default=None)
     _: KW_ONLY
-    tol: float = parameter(POSITIVE, default=1e-6)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
-    verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
+    tol: float = parameter("positive", default=1e-6)
+    max_iter: int = parameter("positive integer", default=1000)
+    verbose: int = parameter("boolean", "non-negative integer", default=0)
 
-    model_: LinearGaussian = fitted_attribute()
+    model_: LinearGaussian = fitted()
     _accepts_nan: ClassVar[bool] = True
 
     @fit_method

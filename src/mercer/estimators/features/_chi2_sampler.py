@@ -17,14 +17,7 @@ from sklearn.utils.validation import (
 
 from ..._core import Points
 from ...kernels import additive_chi2_features
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, parameter, predict_method
 
 # Default sampling interval for each number of steps: Vedaldi and Zisserman (2012), figure 3.
 _DEFAULT_INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
@@ -70,8 +63,8 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
     """
 
     _: KW_ONLY
-    sample_steps: int = parameter(POSITIVE_INTEGER, default=2)
-    sample_interval: float | None = parameter(POSITIVE, None, default=None)
+    sample_steps: int = parameter("positive integer", default=2)
+    sample_interval: float | None = parameter("positive", None, default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
 
     @fit_method

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core import Points
 from ...kernels import Kernel, finite_features
 from .._kernel_estimator import NamedKernelEstimator
-from .._parameters import estimator, fit_method, fitted_attribute, predict_method
+from .._parameters import estimator, fit_method, fitted, predict_method
 from ._feature_transformer import precision
 
 
@@ -45,7 +45,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     True
     """
 
-    kernel_: Kernel = fitted_attribute()
+    kernel_: Kernel = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method

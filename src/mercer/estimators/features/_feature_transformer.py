@@ -14,7 +14,7 @@ from ...blocks import Blocks
 from ...gram import FeatureMap
 from .._blockwise import draw_candidates
 from .._kernel_estimator import Seed, points_need_no_validation, record_n_features
-from .._parameters import estimator, fitted_attribute, parameter, predict_method
+from .._parameters import estimator, fitted, parameter, predict_method
 
 
 @estimator(kw_only=True)
@@ -32,7 +32,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state: Seed = parameter("random_state", default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
 
-    _map: FeatureMap = fitted_attribute()
+    _map: FeatureMap = fitted()
     _sparse: ClassVar[bool] = True  # whether sparse matrices are accepted
     _accepts_blocks: ClassVar[bool] = True
 

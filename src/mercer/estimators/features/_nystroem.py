@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import NotPositiveDefiniteError, Points, Stopwatch, check_budget, length, warn_caller
@@ -21,15 +19,7 @@ from ...kernels import Callable, Kernel, as_kernel, unwrap
 from ...solvers import Report, Status
 from .._blockwise import draw_candidates
 from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ._feature_transformer import check_features, precision
 from ._indefinite_nystroem import FlippedMap
@@ -118,17 +108,15 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     kernel: Any = "rbf"
     _: KW_ONLY
     gamma: float | str | None = None
-    coef0: Any = parameter(Interval(Real, None, None, closed="neither"), None, default=None)
-    degree: Any = parameter(NON_NEGATIVE, None, default=None)
+    coef0: Any = parameter("finite", None, default=None)
+    degree: Any = parameter("non-negative", None, default=None)
     kernel_params: dict | None = None
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    n_components: int = parameter("positive integer", default=100)
     random_state: Seed = parameter("random_state", default=None)
-    landmarks: Any = parameter(
-        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
-    )
+    landmarks: Any = parameter(set(LANDMARK_METHODS), "array-like", "sparse matrix", default="auto")
 
-    kernel_: Kernel = fitted_attribute()
-    component_indices_: np.ndarray | None = fitted_attribute()
+    kernel_: Kernel = fitted()
+    component_indices_: np.ndarray | None = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:

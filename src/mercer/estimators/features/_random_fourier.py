@@ -7,25 +7,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, seeded_generator
 from ...gram import FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
 from .._kernel_estimator import NamedKernelEstimator, Seed
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._feature_transformer import FeatureTransformer, precision
 
-METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
+METHODS = {"auto", "orthogonal", "qmc", "iid"}
 
 
 @estimator(kw_only=True)
@@ -42,11 +33,11 @@ class _RandomFourierSampler(FeatureTransformer):
         How frequencies are sampled; see `mercer.kernels.random_features`.
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    n_components: int = parameter("positive integer", default=100)
     method: str = parameter(METHODS, default="auto")
 
-    random_weights_: np.ndarray = fitted_attribute()
-    random_offset_: np.ndarray = fitted_attribute()
+    random_weights_: np.ndarray = fitted()
+    random_offset_: np.ndarray = fitted()
 
     def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
         """Set the feature map for these frequencies, `random_weights_` and `random_offset_`."""
@@ -98,7 +89,7 @@ class RBFSampler(_RandomFourierSampler):
     """
 
     _: KW_ONLY
-    gamma: float | str = parameter(POSITIVE, StrOptions(set(RULES)), default=1.0)
+    gamma: float | str = parameter("positive", set(RULES), default=1.0)
 
     @fit_method
     def fit(self, X: Points, y: Any = None) -> Self:
@@ -148,7 +139,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
     """
 
     _: KW_ONLY
-    skewedness: float = parameter(POSITIVE, default=1.0)
+    skewedness: float = parameter("positive", default=1.0)
 
     _sparse: ClassVar[bool] = False
 
@@ -213,13 +204,13 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     True
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    n_components: int = parameter("positive integer", default=100)
     _: KW_ONLY
     kernel: Any = "rbf"
     method: str = parameter(METHODS, default="auto")
     random_state: Seed = parameter("random_state", default=None)
 
-    kernel_: Kernel = fitted_attribute()
+    kernel_: Kernel = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method

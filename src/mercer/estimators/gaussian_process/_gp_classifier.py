@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
@@ -20,14 +19,7 @@ from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
 from ...solvers import Report, worst_report
 from .._kernel_estimator import Seed, SklearnGPKernel
-from .._parameters import (
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
 
@@ -154,16 +146,16 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     kernel: Any = None
     _: KW_ONLY
-    max_iter_predict: int = parameter(POSITIVE_INTEGER, default=100)
+    max_iter_predict: int = parameter("positive integer", default=100)
     warm_start: bool = parameter("boolean", default=False)
     random_state: Seed = parameter("random_state", default=None)
     multi_class: str = parameter(
-        StrOptions({"one_vs_rest", "one_vs_one", "multinomial"}), default="one_vs_rest"
+        {"one_vs_rest", "one_vs_one", "multinomial"}, default="one_vs_rest"
     )
 
-    classes_: np.ndarray = fitted_attribute()
-    n_classes_: int = fitted_attribute()
-    report_: Report = fitted_attribute()
+    classes_: np.ndarray = fitted()
+    n_classes_: int = fitted()
+    report_: Report = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:

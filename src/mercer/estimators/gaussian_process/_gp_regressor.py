@@ -18,16 +18,7 @@ from ...models import gp
 from ...models.gp import Conditioned, Posterior
 from ...solvers import Report
 from .._kernel_estimator import LandmarkMixin
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ThetaMap, default_kernel
 
@@ -118,17 +109,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
     kernel: Any = None
     _: KW_ONLY
-    alpha: float | np.ndarray | list = parameter(NON_NEGATIVE, "array-like", default=1e-10)
+    alpha: float | np.ndarray | list = parameter("non-negative", "array-like", default=1e-10)
     normalize_y: bool = parameter("boolean", default=False)
-    n_targets: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_targets: int | None = parameter("positive integer", None, default=None)
     solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
-    X_train_: Any = fitted_attribute()
-    y_train_: np.ndarray = fitted_attribute()
-    kernel_: Any = fitted_attribute()
-    covariance_: Kernel = fitted_attribute()
-    report_: Report = fitted_attribute()
-    _y_train_std: np.ndarray = fitted_attribute()
+    X_train_: Any = fitted()
+    y_train_: np.ndarray = fitted()
+    kernel_: Any = fitted()
+    covariance_: Kernel = fitted()
+    report_: Report = fitted()
+    _y_train_std: np.ndarray = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,7 +13,7 @@ from ..._core import Points
 from ...solvers import BudgetPerceptron, Perceptron, Schedule
 from .._kernel_estimator import Seed
 from .._label_encoding import WeightedClassifierMixin, encode_targets
-from .._parameters import NON_NEGATIVE, POSITIVE_INTEGER, estimator, fit_method, parameter
+from .._parameters import estimator, fit_method, parameter
 from .._training_sample import Sample, class_weights
 from ._online_estimator import OnlineEstimator
 
@@ -104,9 +104,9 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
     average: bool = parameter("boolean", default=False)
     _: KW_ONLY
     fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
-    tol: float | None = parameter(NON_NEGATIVE, None, default=1e-3)
-    n_iter_no_change: int = parameter(POSITIVE_INTEGER, default=5)
+    max_iter: int = parameter("positive integer", default=1000)
+    tol: float | None = parameter("non-negative", None, default=1e-3)
+    n_iter_no_change: int = parameter("positive integer", default=5)
     shuffle: bool = parameter("boolean", default=True)
     random_state: Seed = parameter("random_state", default=None)
 

@@ -14,7 +14,7 @@ from ...gram import gram
 from ...kernels import Kernel, unwrap
 from ...solvers import OnlineLearner, Report, Schedule, Status
 from .._kernel_estimator import KernelLike, NamedKernelEstimator
-from .._parameters import POSITIVE_INTEGER, estimator, fitted_attribute, parameter
+from .._parameters import estimator, fitted, parameter
 from .._training_sample import Sample
 
 # With at most this many points, K is stored for several passes if it fits the memory budget
@@ -35,15 +35,15 @@ class OnlineEstimator(NamedKernelEstimator):
 
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
-    budget: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    budget: int | None = parameter("positive integer", None, default=None)
 
-    n_iter_: int = fitted_attribute()
-    t_: int = fitted_attribute()
-    mistakes_: np.ndarray = fitted_attribute()
-    kernel_: Kernel = fitted_attribute()
-    _learner: OnlineLearner = fitted_attribute()
-    _kept: Any = fitted_attribute()
-    _flat: bool = fitted_attribute()
+    n_iter_: int = fitted()
+    t_: int = fitted()
+    mistakes_: np.ndarray = fitted()
+    kernel_: Kernel = fitted()
+    _learner: OnlineLearner = fitted()
+    _kept: Any = fitted()
+    _flat: bool = fitted()
 
     def _can_stream(self) -> bool:
         """Return True if `partial_fit` is available; raise AttributeError otherwise."""

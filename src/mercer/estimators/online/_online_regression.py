@@ -8,22 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from ..._core import Points
 from ...kernels import Kernel
 from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Schedule
 from .._kernel_estimator import Seed
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-)
+from .._parameters import estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
 from ._online_estimator import OnlineEstimator
 
@@ -123,9 +114,9 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     (22, array([1.]))
     """
 
-    nu: float = parameter(NON_NEGATIVE, default=1e-3)
+    nu: float = parameter("non-negative", default=1e-3)
     _: KW_ONLY
-    alpha: float = parameter(POSITIVE, default=1e-3)
+    alpha: float = parameter("positive", default=1e-3)
 
     @fit_method
     def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
@@ -229,19 +220,19 @@ class OnlineKernelRegressor(OnlineRegressor):
     (200, True)
     """
 
-    _learner: Norma = fitted_attribute()
+    _learner: Norma = fitted()
 
     loss: str = parameter(
-        StrOptions({"squared_error", "huber", "epsilon_insensitive"}), default="squared_error"
+        {"squared_error", "huber", "epsilon_insensitive"}, default="squared_error"
     )
     _: KW_ONLY
-    epsilon: float = parameter(NON_NEGATIVE, default=0.1)
-    alpha: float = parameter(NON_NEGATIVE, default=1e-4)
-    eta0: float | None = parameter(POSITIVE, None, default=None)
+    epsilon: float = parameter("non-negative", default=0.1)
+    alpha: float = parameter("non-negative", default=1e-4)
+    eta0: float | None = parameter("positive", None, default=None)
     fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
-    tol: float | None = parameter(NON_NEGATIVE, None, default=1e-2)
-    n_iter_no_change: int = parameter(POSITIVE_INTEGER, default=5)
+    max_iter: int = parameter("positive integer", default=1000)
+    tol: float | None = parameter("non-negative", None, default=1e-2)
+    n_iter_no_change: int = parameter("positive integer", default=5)
     shuffle: bool = parameter("boolean", default=True)
     random_state: Seed = parameter("random_state", default=None)
 

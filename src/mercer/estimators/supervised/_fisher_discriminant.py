@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, check_budget
@@ -18,16 +17,7 @@ from ...kernels import Kernel, unwrap
 from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
 from .._kernel_estimator import KernelEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._label_encoding import DecisionMixin
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
 
 _RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these times the mean of k(x, x)
@@ -140,18 +130,18 @@ class KernelFisherDiscriminant(
     True
     """
 
-    alpha: float | str = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
+    alpha: float | str = parameter("positive", {"auto"}, default="auto")
     _: KW_ONLY
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     priors: Any = parameter("array-like", None, default=None)
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
-    within: str = parameter(StrOptions({"leave_one_out", "fit"}), default="leave_one_out")
+    n_components: int | None = parameter("positive integer", None, default=None)
+    within: str = parameter({"leave_one_out", "fit"}, default="leave_one_out")
     solver: Any = solver("nystroem", default="auto")
 
-    alpha_: float = fitted_attribute()
-    kernel_: Kernel = fitted_attribute()
-    report_: Report = fitted_attribute()
+    alpha_: float = fitted()
+    kernel_: Kernel = fitted()
+    report_: Report = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:

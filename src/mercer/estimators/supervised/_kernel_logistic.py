@@ -27,7 +27,7 @@ from ...solvers import (
 )
 from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._label_encoding import WeightedClassifierMixin, encode_targets
-from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter, solver
+from .._parameters import estimator, fit_method, parameter, solver
 from .._training_sample import Sample
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
@@ -85,8 +85,8 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
-    tol: float = parameter(POSITIVE, default=1e-10)
-    max_iter: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    tol: float = parameter("positive", default=1e-10)
+    max_iter: int | None = parameter("positive integer", None, default=None)
     solver: Any = solver(
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
@@ -317,7 +317,7 @@ class KernelLogisticRegression(LogisticEstimator):
     True
     """
 
-    C: float = parameter(POSITIVE, default=1.0)
+    C: float = parameter("positive", default=1.0)
     _: KW_ONLY
     warm_start: bool = parameter("boolean", default=False)
 

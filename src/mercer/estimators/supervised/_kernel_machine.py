@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import column_or_1d
 
 from ..._core import Points, check_threads
@@ -36,16 +36,7 @@ from ...solvers import (
 )
 from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, fit_method, parameter, predict_method, solver
 from .._training_sample import Sample
 
 # Parameter constraint: a user-defined loss is an object with these methods.
@@ -83,16 +74,16 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
     """
 
     loss: Any = parameter(CUSTOM_LOSS, default="squared")
-    alpha: float = parameter(POSITIVE, default=1.0)
+    alpha: float = parameter("positive", default=1.0)
     penalty: Any = parameter(
-        StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"]), default="ridge"
+        {"ridge", "norm"}, tuple, HasMethods(["value", "derivative"]), default="ridge"
     )
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
     solver: Any = solver("nystroem", given=[NormPenaltySolver], default="auto")
-    tol: float = parameter(POSITIVE, default=1e-9)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=100)
+    tol: float = parameter("positive", default=1e-9)
+    max_iter: int = parameter("positive integer", default=100)
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
         """Fit f and the intercept to the targets Y of the points of positive weight.
@@ -242,11 +233,11 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     True
     """
 
-    loss: Any = parameter(StrOptions(_REGRESSION_LOSSES), CUSTOM_LOSS, default="squared")
+    loss: Any = parameter(_REGRESSION_LOSSES, CUSTOM_LOSS, default="squared")
     alpha: float = 1.0
     _: KW_ONLY
     quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
-    epsilon: float | None = parameter(NON_NEGATIVE, None, default=None)
+    epsilon: float | None = parameter("non-negative", None, default=None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -459,7 +450,7 @@ class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator)
     True
     """
 
-    loss: Any = parameter(StrOptions(CLASSIFICATION_LOSSES), CUSTOM_LOSS, default="log_loss")
+    loss: Any = parameter(CLASSIFICATION_LOSSES, CUSTOM_LOSS, default="log_loss")
     alpha: float = 1.0
 
     @fit_method

@@ -16,15 +16,7 @@ from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
 from .._blockwise import require_products
 from .._kernel_estimator import LandmarkMixin, NamedKernelEstimator
-from .._parameters import (
-    NON_NEGATIVE,
-    estimator,
-    exact_as_auto,
-    fit_method,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, exact_as_auto, fit_method, parameter, predict_method, solver
 from .._training_sample import Sample
 
 
@@ -127,7 +119,7 @@ class KernelRidge(RidgeEstimator):
     True
     """
 
-    alpha: float | np.ndarray | list = parameter(NON_NEGATIVE, "array-like", default=1)
+    alpha: float | np.ndarray | list = parameter("non-negative", "array-like", default=1)
     _: KW_ONLY
     solver: Any = solver(
         *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer_names
-from sklearn.utils._param_validation import StrOptions
 
 from ..._core import Points, as_float64, check_budget, take, warn_caller
 from ...blocks import Blocks
@@ -100,8 +99,8 @@ class KernelRidgeCV(RidgeEstimator):
     alphas: Any = parameter("array-like", None, default=None)
     _: KW_ONLY
     gammas: Any = parameter("array-like", None, default=None)
-    scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
-    cv: Any = parameter(StrOptions({"gcv"}), "cv_object", default=None)
+    scoring: Any = parameter(set(get_scorer_names()), callable, None, default=None)
+    cv: Any = parameter({"gcv"}, "cv_object", default=None)
     alpha_per_target: bool = parameter("boolean", default=False)
     store_cv_results: bool = parameter("boolean", default=False)
 

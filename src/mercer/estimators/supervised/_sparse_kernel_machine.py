@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import KW_ONLY
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._core import NotDifferentiableError, Points, budget_in_bytes, check_budget, format_bytes
 from ...blocks import Blocks
@@ -24,14 +22,7 @@ from ...kernels import Kernel
 from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
 from .._kernel_estimator import KernelLike, NamedKernelEstimator, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, parameter, predict_method
 from .._training_sample import Sample
 
 
@@ -65,18 +56,16 @@ class SparseKernelEstimator(NamedKernelEstimator):
         Seed for the choice of initial vectors; None means 0.
     """
 
-    n_vectors: int | str = parameter(POSITIVE_INTEGER, str, default=100)
+    n_vectors: int | str = parameter("positive integer", str, default=100)
     _: KW_ONLY
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
-    alpha: float = parameter(POSITIVE, default=1e-4)
+    alpha: float = parameter("positive", default=1e-4)
     fit_intercept: bool = parameter("boolean", default=True)
-    init: Any = parameter(
-        StrOptions({"auto", "kmeans", "rpcholesky", "uniform"}), "array-like", default="auto"
-    )
+    init: Any = parameter({"auto", "kmeans", "rpcholesky", "uniform"}, "array-like", default="auto")
     learn_kernel: bool = parameter("boolean", default=False)
-    max_iter: int = parameter(Interval(Integral, 0, None, closed="left"), default=1000)
-    tol: float = parameter(POSITIVE, default=1e-3)
+    max_iter: int = parameter("non-negative integer", default=1000)
+    tol: float = parameter("positive", default=1e-3)
     random_state: Seed = parameter("random_state", default=None)
 
     _accepts_blocks: ClassVar[bool] = True
@@ -340,7 +329,7 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     """
 
     _: KW_ONLY
-    loss: str = parameter(StrOptions(CLASSIFICATION_LOSSES), default="logistic")
+    loss: str = parameter(CLASSIFICATION_LOSSES, default="logistic")
 
     @fit_method
     def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:

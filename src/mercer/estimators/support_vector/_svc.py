@@ -5,18 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, warn_caller
 from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fit_method, fitted_attribute, parameter, predict_method
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample, class_weights
 from ._one_vs_one import class_pairs, votes_of_pairs
 from ._svm_base import SupportVectorMachine
@@ -41,11 +39,11 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         Whether ties in the vote are broken by the values of f.
     """
 
-    class_weight: dict | str | None = parameter(StrOptions({"balanced"}), dict, None, default=None)
-    decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
+    class_weight: dict | str | None = parameter({"balanced"}, dict, None, default=None)
+    decision_function_shape: str = parameter({"ovr", "ovo"}, default="ovr")
     break_ties: bool = parameter("boolean", default=False)
 
-    classes_: np.ndarray = fitted_attribute()
+    classes_: np.ndarray = fitted()
 
     _one_class_left: ClassVar[str] = (
         "Invalid input - all samples with positive weights belong to the same class: {!r}"
@@ -253,7 +251,7 @@ class SVC(SupportVectorClassifier):
     True
     """
 
-    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
+    C: float = parameter("positive or infinite", default=1.0)
 
     @property
     def _penalty(self) -> float:
@@ -371,7 +369,7 @@ class NuSVC(SupportVectorClassifier):
     array([2])
     """
 
-    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+    nu: float = parameter("fraction", default=0.5)
 
     _one_class_left: ClassVar[str] = (
         "specified nu is infeasible: all samples with positive weights belong to the same class, "

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, budget_in_bytes, check_budget, length, warn_caller
@@ -37,15 +37,7 @@ from ...solvers import (
 )
 from .._blockwise import require_landmarks
 from .._kernel_estimator import NO_TARGETS, KernelLike, LandmarkMixin, NamedKernelEstimator
-from .._parameters import (
-    POSITIVE,
-    estimator,
-    exact_as_auto,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, exact_as_auto, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
 from ._one_vs_one import PairExpansion
 from ._svm_training import SVMProblem, describe_scales, merge_reports
@@ -90,9 +82,9 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     coef0: float = 0.0
-    tol: float = parameter(POSITIVE, default=1e-3)
+    tol: float = parameter("positive", default=1e-3)
     shrinking: bool = parameter("boolean", default=True)
-    cache_size: float | str = parameter(POSITIVE, StrOptions({"auto"}), default=200)
+    cache_size: float | str = parameter("positive", {"auto"}, default=200)
     max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
     solver: Any = solver(
         *("smo", "primal", "nystroem"), given=[BlockSMO, BoxInterior], default="auto"
@@ -107,7 +99,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     }
     _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
-    n_support_: np.ndarray = fitted_attribute()
+    n_support_: np.ndarray = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
