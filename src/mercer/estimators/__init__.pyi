@@ -41,6 +41,7 @@ from .supervised._sparse_kernel_machine import SparseKernelClassifier, SparseKer
 from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 # parts of fitted estimators, for files that hold them
+from ._parameters import fitted_types as fitted_types  # isort: skip
 from .gaussian_process._gp_classifier import LatentProcess as LatentProcess  # isort: skip
 from .gaussian_process._gp_kernel_parameters import (  # isort: skip
     ThetaMap as ThetaMap,

@@ -2,7 +2,8 @@
 
 `KernelEstimator` converts the user's `kernel` parameter to a `Kernel` and validates X and y;
 `NamedKernelEstimator` adds the parameters of kernels given by name, and `LandmarkMixin` those of
-landmarks.
+landmarks.  `ExpansionEstimator` and `DualEstimator` are the base classes of estimators whose fitted
+functions are kernel expansions.
 """
 
 from __future__ import annotations
@@ -38,8 +39,18 @@ from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
 from ..gram import LANDMARK_METHODS, Landmarks
 from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, parse_if_expression
+from ..solvers import Report
 from ._blockwise import draw_candidates, in_memory, require_landmarks
-from ._parameters import estimator, fitted, parameter, predict_method
+from ._parameters import (
+    FittedFunction,
+    FittedPoints,
+    NumberOrArray,
+    estimator,
+    fitted,
+    parameter,
+    predict_method,
+    remove_fitted,
+)
 from ._training_sample import Sample, check_weights
 
 # Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
@@ -80,9 +91,7 @@ class KernelEstimator(BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", "non-negative integer", default=0)
 
-    expansion_: Any = fitted()  # an Expansion, or a Primal after `to_primal`
-    dual_coef_: np.ndarray = fitted()
-    intercept_: Any = fitted()
+    kernel_: Kernel = fitted()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # names of the parameters that are kernels
     # Options of scikit-learn's `validate_data` for vectors, and for numeric targets.
@@ -303,11 +312,6 @@ class KernelEstimator(BaseEstimator):
             return False
         return array.ndim == 2 and array.dtype.kind in "biuf"
 
-    @property
-    def reduction_(self) -> Reduction | None:
-        """The error certificate of a model returned by `compress`; None for other models."""
-        return getattr(self.expansion_, "reduction", None)
-
     def _check_new(self, X: Points) -> Any:
         """Return validated new points in float64.
 
@@ -341,51 +345,6 @@ class KernelEstimator(BaseEstimator):
                     f"kernel=Precomputed(K) and indices as points"
                 )
         return np.asarray(self.kernel_.diag(X), dtype=np.float64)
-
-    @predict_method
-    def _values(self, X: Points) -> np.ndarray:
-        """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
-        check_is_fitted(self)
-        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
-
-    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
-        """Replace the expansion of this copy of a fitted estimator by a reduced one.
-
-        `compress` calls this with a function that reduces the number of points, and `to_primal`
-        with one that returns a `Primal`, which has no points. Subclasses override this method to
-        update or delete other fitted attributes that depend on the expansion.
-        """
-        reduced = shrink(self.expansion_)
-        if isinstance(reduced, Primal):
-            self.expansion_ = reduced
-            for attribute in ("X_fit_", "dual_coef_"):
-                self.__dict__.pop(attribute, None)
-            return
-        self.expansion_ = replace(reduced, kernel=self.expansion_.kernel)
-        if hasattr(self, "X_fit_"):
-            self.X_fit_ = reduced.points
-        if hasattr(self, "dual_coef_"):
-            flat = self.dual_coef_.ndim == 1
-            self.dual_coef_ = reduced.coefficients[:, 0] if flat else reduced.coefficients
-
-    def _to_primal(self, max_memory: MemoryLimit) -> None:
-        """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
-        self._compress(lambda f: f.to_primal(max_memory=max_memory))
-
-    def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
-        """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
-
-        If `flat` is True, there is a single target: `dual_coef_` has shape (n,) and `intercept_` is
-        a float.
-        """
-        self.expansion_, self.X_fit_ = f, f.points
-        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
-        self.intercept_ = float(intercept[0]) if flat else intercept
-
-    @property
-    def _has_single_target(self) -> bool:
-        """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
-        return np.ndim(self.intercept_) == 0
 
     @property
     def _progress_callback(self) -> Function[[str], None] | None:
@@ -474,6 +433,75 @@ class NamedKernelEstimator(KernelEstimator):
         if scale is None or np.ndim(scale):
             return self.gamma  # the kernel has no single gamma
         return 1.0 / scale if isinstance(kernel, Laplacian) else 0.5 / scale**2
+
+
+@estimator(kw_only=True)
+class ExpansionEstimator(KernelEstimator):
+    """Base class of estimators whose fitted functions are the kernel expansion `expansion_`."""
+
+    expansion_: FittedFunction = fitted()
+    report_: Report = fitted()
+
+    @property
+    def reduction_(self) -> Reduction | None:
+        """The error certificate of a model returned by `compress`; None for other models."""
+        return getattr(self.expansion_, "reduction", None)
+
+    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
+        """Replace the expansion of this copy of a fitted estimator by a reduced one.
+
+        `compress` calls this with a function that reduces the number of points, and `to_primal`
+        with one that returns a `Primal`, which has no points. Attributes that refer to individual
+        training points are deleted. Subclasses override this method to update attributes that
+        depend on the expansion.
+        """
+        f = self.expansion_
+        reduced = shrink(f)
+        remove_fitted(self, per_point=True)
+        is_primal = isinstance(reduced, Primal)
+        self.expansion_ = reduced if is_primal else replace(reduced, kernel=f.kernel)
+
+    def _to_primal(self, max_memory: MemoryLimit) -> None:
+        """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
+        self._compress(lambda f: f.to_primal(max_memory=max_memory))
+
+
+@estimator(kw_only=True)
+class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
+    """Base class of estimators with functions f = sum_i a_i k(x_i, .) + b.
+
+    The coefficients a are `dual_coef_`, the points x are `X_fit_`, and b is `intercept_`.
+    """
+
+    X_fit_: FittedPoints = fitted(per_point=True)
+    dual_coef_: np.ndarray = fitted(per_point=True)
+    intercept_: NumberOrArray = fitted()
+
+    @predict_method
+    def _values(self, X: Points) -> np.ndarray:
+        """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
+        check_is_fitted(self)
+        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+
+    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
+        super()._compress(shrink)
+        if not isinstance(self.expansion_, Primal):
+            self._set_expansion(self.expansion_, self.intercept_, self._has_single_target)
+
+    def _set_expansion(self, f: Expansion, intercept: NumberOrArray, flat: bool) -> None:
+        """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
+
+        If `flat` is True, there is a single target: `dual_coef_` has shape (n,) and `intercept_` is
+        a float.
+        """
+        self.expansion_, self.X_fit_ = f, f.points
+        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
+        self.intercept_ = float(np.ravel(intercept)[0]) if flat else intercept
+
+    @property
+    def _has_single_target(self) -> bool:
+        """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
+        return np.ndim(self.intercept_) == 0
 
 
 @estimator(kw_only=True)

@@ -13,7 +13,7 @@ from ..blocks import is_chunked
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Lloyd, cluster
-from ._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from ._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin
 from ._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from ._training_sample import Sample, check_weights
 
@@ -29,7 +29,7 @@ class KernelKMeans(
     TransformerMixin,
     ClusterMixin,
     LandmarkMixin,
-    NamedKernelEstimator,
+    DualEstimator,
 ):
     """K-means clustering in the feature space of a kernel.
 
@@ -123,7 +123,13 @@ class KernelKMeans(
     gamma: float | str | None = "scale"
     solver: Any = solver("nystroem", given=[Lloyd], default="auto")
 
-    kernel_: Kernel = fitted()
+    labels_: np.ndarray = fitted()
+    inertia_: float = fitted()
+    inertia_history_: np.ndarray = fitted()
+    squared_norms_: np.ndarray = fitted()
+    n_iter_: int = fitted()
+    solver_: Lloyd = fitted()
+    _norms: np.ndarray | None = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -175,7 +181,6 @@ class KernelKMeans(
         self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
         self.inertia_history_, self.report_ = clustering.history, clustering.report
         self.n_iter_ = clustering.report.n_iter
-        self.__dict__.pop("labels_", None)  # of an earlier fit
         if clustering.labels is not None:
             self.labels_ = np.empty(length(sample.given), dtype=np.int32)
             self.labels_[sample.kept] = clustering.labels

@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._core import Points, budget_in_bytes, is_count, length, slices, take, warn_caller
 from ..expansion import Expansion
 from ..gram import nearest_neighbors, radius_neighbors
-from ..kernels import Kernel
 from ..solvers import Report, Status
-from ._kernel_estimator import NamedKernelEstimator
+from ._kernel_estimator import DualEstimator
 from ._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._training_sample import Sample
 
@@ -26,7 +25,7 @@ _BYTES_PER_PAIR = 128  # estimated memory for each pair of points within the rad
 
 
 @estimator(kw_only=True)
-class NeighborsEstimator(NamedKernelEstimator):
+class NeighborsEstimator(DualEstimator):
     """Base class of the estimators that store the training points and search for neighbours.
 
     Parameters
@@ -41,7 +40,8 @@ class NeighborsEstimator(NamedKernelEstimator):
         {"uniform", "distance"}, callable, None, default="uniform"
     )
 
-    kernel_: Kernel = fitted()
+    n_samples_fit_: int = fitted()
+    _norms: np.ndarray = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:
@@ -261,6 +261,8 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     n_neighbors: int = 5
     _: KW_ONLY
 
+    classes_: np.ndarray = fitted()
+
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
@@ -325,6 +327,8 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
 
     n_neighbors: int = 5
     _: KW_ONLY
+
+    _flat: bool = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:
@@ -395,6 +399,9 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     radius: float = parameter("non-negative", default=1.0)
     _: KW_ONLY
     outlier_label: Any = parameter(str, Real, None, default=None)
+
+    classes_: np.ndarray = fitted()
+    outlier_label_: Any = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:

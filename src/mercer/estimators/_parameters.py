@@ -154,12 +154,13 @@ def fitted_types(cls: type) -> dict[str, Any]:
     return {name: hints[name] for name in fitted_names(cls)}
 
 
-def remove_fitted(model: object, *kept: str, per_point: bool = False) -> dict[str, Any]:
+def remove_fitted(model: BaseEstimator, *kept: str, per_point: bool = False) -> dict[str, Any]:
     """Delete the fitted attributes, or only those that refer to individual training points.
 
     Returns the deleted attributes.  Attributes in `kept` are not deleted.
     """
-    state, names = vars(model), fitted_names(type(model), per_point=per_point)
+    cls: type = type(model)
+    state, names = vars(model), fitted_names(cls, per_point=per_point)
     return {name: state.pop(name) for name in names if name in state and name not in kept}
 
 
@@ -310,11 +311,35 @@ def _in_threads(method: Callable[..., Any]) -> Any:
     return run
 
 
+def _replacing(method: Callable[..., Any]) -> Any:
+    """Make `fit` remove the attributes of an earlier fit, and restore them if it fails.
+
+    A fit with `warm_start` starts at the earlier result.  Methods such as `partial_fit` update it.
+    """
+    if method.__name__ not in ("fit", "fit_transform"):
+        return method
+
+    @wraps(method)
+    def replace_fitted(self: Any, *args: Any, **params: Any) -> Any:
+        earlier = {} if getattr(self, "warm_start", False) else remove_fitted(self)
+        try:
+            return method(self, *args, **params)
+        except BaseException:
+            if not getattr(self, "warm_start", False):
+                remove_fitted(self)
+            if getattr(self, "_restores_failed_fit", True):
+                vars(self).update(earlier)
+            raise
+
+    return replace_fitted
+
+
 def fit_method(method: Callable[..., Any]) -> Any:
     """Decorate a method `fit(self, X, ...)`.
 
     The decorated method validates the parameters, limits memory reservations to `max_memory`,
-    runs in `n_jobs` threads, and accepts points in blocks.
+    runs in `n_jobs` threads, and accepts points in blocks.  It replaces all fitted attributes of an
+    earlier fit; if it fails, they are restored.
 
     Examples
     --------
@@ -340,7 +365,7 @@ def fit_method(method: Callable[..., Any]) -> Any:
             params["y"] = None  # so that an error says that targets are needed
         return method(self, X, *args, **params)
 
-    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(dispatch))
+    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(_replacing(dispatch)))
 
     @wraps(method)
     def fit(self: Any, X: Points, *args: Any, **params: Any) -> Any:

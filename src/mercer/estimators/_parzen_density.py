@@ -15,7 +15,7 @@ from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_sums
 from ._blockwise import in_memory
-from ._parameters import estimator, fit_method, parameter, predict_method
+from ._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._training_sample import Sample, check_weights
 
 _KERNELS_BY_NAME = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
@@ -80,6 +80,11 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     bandwidth: float | str = parameter("positive", {"scott", "silverman", "loo"}, default=1.0)
     kernel: str | Kernel = parameter(str, Kernel, default="gaussian")
 
+    kernel_: Kernel = fitted()
+    X_fit_: np.ndarray = fitted()
+    bandwidth_: float = fitted()
+    weights_: np.ndarray = fitted()
+    _window: DensityKernel = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method

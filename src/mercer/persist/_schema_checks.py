@@ -22,8 +22,7 @@ from ..expansion import Expansion, Primal
 from ..gram import NystroemMap
 from ..kernels import Graph, Graphs
 from ..solvers import Moments, OnlineLearner
-from ._class_registry import StoredClass
-from ._fitted_state import TYPES
+from ._class_registry import StoredClass, stored_types
 
 _NUMBER_TYPES = {int: Integral, float: Real, complex: Complex}
 
@@ -37,7 +36,7 @@ def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
     missing = [name for name in needed if name not in fields and name not in _defaults(stored.cls)]
     if missing:
         raise ModelFileError(f"the {stored.name} in the file has no {', '.join(missing)}")
-    hints = TYPES if stored.estimator else _hints(stored.cls)
+    hints = stored_types(stored.cls) if stored.estimator else _hints(stored.cls)
     for name in needed:
         # The file may have been written before a field was added to the class.  The default of such
         # a field means the old behaviour.
@@ -103,6 +102,8 @@ def has_type(value: Any, hint: Any) -> bool:
         return any(has_type(value, one) for one in arguments)
     if origin is typing.ClassVar:
         return True
+    if origin is typing.Annotated:  # a checked type that is wider than that of type checkers
+        return has_type(value, hint.__metadata__[0])
     if origin is typing.Literal:
         return value in arguments
     if origin in (list, set, frozenset) or (origin is tuple and arguments[-1:] == (...,)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import KW_ONLY, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,15 +32,24 @@ from ...models.kpca import (
     reduced_components,
     same_feature_map,
 )
+from ...solvers import Certificate
 from .._blockwise import draw_candidates, require_products
-from .._kernel_estimator import ExploreMixin, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import (
+    ExpansionEstimator,
+    ExploreMixin,
+    LandmarkMixin,
+    NamedKernelEstimator,
+)
 from .._parameters import (
+    FittedFunction,
+    FittedPoints,
     estimator,
     exact_as_auto,
     fit_method,
     fitted,
     parameter,
     predict_method,
+    remove_fitted,
     solver,
 )
 from .._training_sample import weighted_quantile
@@ -49,11 +58,6 @@ from ._kpca_summary import summary
 _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `ComponentSearch`
     *("n_components", "tol", "max_iter", "iterated_power", "storage"),
     *("indefinite", "max_memory"),
-)
-# Attributes that depend on individual training points; `compress` deletes or recomputes them.
-_POINT_ATTRIBUTES = (
-    *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
-    *("inverse_kernel_", "inverse_alpha_", "_inverse"),
 )
 
 
@@ -64,6 +68,7 @@ class KernelPCA(
     TransformerMixin,
     LandmarkMixin,
     NamedKernelEstimator,
+    ExpansionEstimator,
 ):
     """Principal component analysis in the feature space of a kernel.
 
@@ -214,13 +219,31 @@ class KernelPCA(
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
     storage: str = parameter({"auto", "dense", "tiled"}, default="auto")
 
-    kernel_: Kernel = fitted()
-    offset_: float = fitted()
-    explained_variance_: np.ndarray = fitted()
     n_components_: int = fitted()
+    eigenvalues_: np.ndarray = fitted()
+    eigenvectors_: np.ndarray = fitted(per_point=True)
+    eigenvalue_bounds_: np.ndarray = fitted()
+    residuals_: np.ndarray = fitted()
+    certificate_: Certificate = fitted()
+    explained_variance_: np.ndarray = fitted()
+    explained_variance_ratio_: np.ndarray = fitted()
+    total_variance_: float = fitted()
+    mean_: FittedFunction = fitted()
+    gamma_: Any = fitted()
+    solver_: Any = fitted()
+    offset_: float = fitted(per_point=True)
+    X_fit_: FittedPoints = fitted(per_point=True)
+    dual_coef_: np.ndarray = fitted(per_point=True)
+    X_transformed_fit_: np.ndarray = fitted(per_point=True)
+    inverse_kernel_: Kernel = fitted(per_point=True)
+    inverse_alpha_: float = fitted(per_point=True)
     _components: Components = fitted()
-    _inverse: LearnedInverse = fitted()
+    _inverse: LearnedInverse = fitted(per_point=True)
     _dtype: np.dtype = fitted()
+    _held: str = fitted()
+    _whole: bool = fitted()
+    # The earlier model is discarded before the fit, because both may be large.
+    _restores_failed_fit: ClassVar[bool] = False
 
     # ------------------------------------------------------------------ fitting
 
@@ -258,7 +281,6 @@ class KernelPCA(
                 "fit_inverse_transform=True needs all points at once; for blocks, use "
                 "inverse_transform(X, method='auto'), which does not need a learned inverse"
             )
-        self._reset()
         copy_points = self.copy_X and not search.by_features
         sample = self._sample(X, sample_weight=sample_weight, copy=copy_points)
         kernel = sample.resolve_centred(self._make_kernel(self.gamma))
@@ -282,11 +304,7 @@ class KernelPCA(
         self._set_fitted(result, kernel, _precision(values))
         self.offset_ = self._threshold(result.components, result.errors, sample.weights)
         if self.fit_inverse_transform:
-            try:
-                self._learn_inverse(values, sample.weights)
-            except BaseException:
-                self._reset()
-                raise
+            self._learn_inverse(values, sample.weights)
         return self
 
     @property
@@ -341,7 +359,7 @@ class KernelPCA(
             _refuse_compressed_models(self)
             basis = self._components.basis
         if basis is None:
-            self._reset()
+            remove_fitted(self)
         sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
         if basis is None:
             kernel = sample.resolve_centred(self._make_kernel(self.gamma))
@@ -411,8 +429,7 @@ class KernelPCA(
         self, result: ComponentSearchResult, kernel: Kernel, dtype: np.dtype, gamma: Any = None
     ) -> None:
         """Set all fitted attributes at the end of a fit, so that an interrupted fit sets none."""
-        for name in _POINT_ATTRIBUTES:
-            self.__dict__.pop(name, None)  # remove attributes of an earlier fit
+        remove_fitted(self, per_point=True)  # of an earlier fit, in partial_fit and merge
         n = result.components.rows
         count = max(n, result.weight or n)  # number of points, counting weights as repetitions
         divisor = n * (count - 1) / count if count > 1 else 1
@@ -795,8 +812,7 @@ class KernelPCA(
             )
         parts, errors = reduced_components(old, shrink)
         divisor = old.total / self.total_variance_ if old.total > 0 else 1.0
-        for name in _POINT_ATTRIBUTES:
-            self.__dict__.pop(name, None)
+        remove_fitted(self, per_point=True)
         self._set_spectrum(parts, divisor)
         if errors is not None:
             weights = old.expansion.coefficients[:, -1]
@@ -809,16 +825,8 @@ class KernelPCA(
             )
         self._components = self._components.to_primal(max_memory)
         self.expansion_, self.mean_ = self._components.functions, self._components.mean
-        for name in ("X_fit_", *_POINT_ATTRIBUTES):
-            if name != "offset_":  # the threshold stays, because scores and errors do not change
-                self.__dict__.pop(name, None)
-
-    def _reset(self) -> None:
-        """Delete the fitted attributes of an earlier fit."""
-        for name in [v for v in vars(self) if v.endswith("_") and not v.startswith("_")]:
-            delattr(self, name)
-        for name in ("_components", "_inverse", "_held", "_dtype"):
-            self.__dict__.pop(name, None)
+        # The threshold stays, because scores and errors do not change.
+        remove_fitted(self, "offset_", per_point=True)
 
     def _whiten_and_cast(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         """Return the scores in the requested dtype, whitened if `whiten` is True."""

@@ -82,6 +82,8 @@ class KernelPLS(TwoViewEstimator):
     kernel_y: KernelLike = "linear"
 
     covariances_: np.ndarray = fitted()
+    _flat: bool = fitted()
+    _regression: tuple | None = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -25,15 +25,14 @@ from ...kernels import Kernel, as_kernel
 from ...solvers import (
     CanonicalCorrelations,
     PartialLeastSquares,
-    Report,
     Status,
     TwoViewResult,
     View,
     columnwise_correlations,
     two_view_coordinates,
 )
-from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
-from .._parameters import estimator, fitted, parameter, predict_method, solver
+from .._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._parameters import FittedFunction, estimator, fitted, parameter, predict_method, solver
 from .._training_sample import Sample, check_weights
 
 
@@ -91,7 +90,7 @@ class TwoViewEstimator(
     TransformerMixin,
     MultiOutputMixin,
     LandmarkMixin,
-    NamedKernelEstimator,
+    DualEstimator,
 ):
     """Base class of the estimators that relate two views of the same points.
 
@@ -123,11 +122,9 @@ class TwoViewEstimator(
     )
 
     n_components_: int = fitted()
-    kernel_: Kernel = fitted()
     kernel_y_: Kernel = fitted()
-    expansion_y_: Expansion = fitted()
+    expansion_y_: FittedFunction = fitted()
     intercept_y_: np.ndarray = fitted()
-    report_: Report = fitted()
     _second: SecondView = fitted()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from ..._core import Points, RandomState, is_count, reject_structured, seeded_generator
 from ...kernels import Kernel
 from ...models.embedding import pca_scores, scale_to_unit_variance
-from ...solvers import Report
-from .._kernel_estimator import ExploreMixin, KernelEstimator
+from .._kernel_estimator import ExpansionEstimator, ExploreMixin
 from .._parameters import estimator, fitted, parameter, predict_method
 from ..decomposition._kernel_pca import KernelPCA
 
@@ -133,7 +132,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
 
 @estimator(kw_only=True)
-class GPLVMBase(LatentModelMixin, KernelEstimator):
+class GPLVMBase(LatentModelMixin, ExpansionEstimator):
     """Base class of the GPLVMs, which optimise the latent coordinates of the training points.
 
     Parameters
@@ -154,8 +153,6 @@ class GPLVMBase(LatentModelMixin, KernelEstimator):
     tol: float = parameter("positive", default=1e-4)
     max_iter: int = parameter("positive integer", default=1000)
 
-    kernel_: Kernel = fitted()
-    report_: Report = fitted()
     log_likelihood_: float = fitted()
 
     def summary(self) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.spatial.distance import squareform
@@ -126,8 +126,10 @@ class MetricMDS(
     stress_: float = fitted()
     stresses_: np.ndarray = fitted()
     report_: Report = fitted()
-    kernel_: Kernel | None = fitted()
-    _norms: Any = fitted()
+    kernel_: Kernel | None = fitted()  # type: ignore[assignment]
+    X_fit_: Annotated[Any, Sized | None] = fitted()
+    _norms: Annotated[Any, np.ndarray | None] = fitted()
+    _least: float = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:

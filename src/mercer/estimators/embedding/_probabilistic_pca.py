@@ -87,6 +87,8 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
     verbose: int = parameter("boolean", "non-negative integer", default=0)
 
     model_: LinearGaussian = fitted()
+    log_likelihoods_: np.ndarray = fitted()
+    n_iter_: int = fitted()
     _accepts_nan: ClassVar[bool] = True
 
     @fit_method

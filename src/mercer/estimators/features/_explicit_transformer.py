@@ -8,7 +8,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points
-from ...kernels import Kernel, finite_features
+from ...kernels import finite_features
 from .._kernel_estimator import NamedKernelEstimator
 from .._parameters import estimator, fit_method, fitted, predict_method
 from ._feature_transformer import precision
@@ -45,7 +45,8 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     True
     """
 
-    kernel_: Kernel = fitted()
+    _frame: Any = fitted()
+    _n_features_out: int = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,19 +14,28 @@ from ..._core import NotPositiveDefiniteError, Points, Stopwatch, check_budget, 
 from ...blocks import Blocks, RowSample
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages
-from ...gram import LANDMARK_METHODS, Landmarks, LowRankGram, NystroemMap, supports_kmeans_landmarks
+from ...gram import (
+    LANDMARK_METHODS,
+    FeatureMap,
+    Landmarks,
+    LowRankGram,
+    NystroemMap,
+    supports_kmeans_landmarks,
+)
 from ...kernels import Callable, Kernel, as_kernel, unwrap
 from ...solvers import Report, Status
 from .._blockwise import draw_candidates
-from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
-from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._kernel_estimator import ExpansionEstimator, NamedKernelEstimator, Seed, SklearnGPKernel
+from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ._feature_transformer import check_features, precision
 from ._indefinite_nystroem import FlippedMap
 
 
 @estimator()
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class Nystroem(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator, ExpansionEstimator
+):
     """Nyström features of any kernel, computed from its values at landmarks.
 
         phi(x) = L^-1 k_S(x),     L L^T = K_SS,     phi(x) . phi(z)  is close to  k(x, z)
@@ -115,8 +124,11 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     random_state: Seed = parameter("random_state", default=None)
     landmarks: Any = parameter(set(LANDMARK_METHODS), "array-like", "sparse matrix", default="auto")
 
-    kernel_: Kernel = fitted()
+    components_: FittedPoints = fitted()
     component_indices_: np.ndarray | None = fitted()
+    normalization_: np.ndarray = fitted()
+    approximation_error_: float | None = fitted()
+    _map: Annotated[Any, FeatureMap | None] = fitted()  # None for a precomputed kernel
 
     @property
     def _required_cpd_order(self) -> int | None:
@@ -258,7 +270,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         self.expansion_ = Expansion(self.kernel_, phi.points, coefficients)
         self.components_, self.component_indices_ = phi.points, indices
         self.normalization_ = np.ascontiguousarray(coefficients.T)
-        self._map: Any = None if self._precomputed else phi
+        self._map = None if self._precomputed else phi
 
     def _landmark_method(self, kernel: Kernel, X: Points) -> Landmarks:
         """Return the number of landmarks and the method to choose them among the points."""

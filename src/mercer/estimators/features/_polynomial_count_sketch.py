@@ -65,6 +65,7 @@ class PolynomialCountSketch(FeatureTransformer):
     coef0: float = parameter("non-negative", default=0)
     n_components: int = parameter("positive integer", default=100)
 
+    kernel_: Polynomial = fitted()
     indexHash_: np.ndarray = fitted()
     bitHash_: np.ndarray = fitted()
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, seeded_generator
-from ...gram import FourierMap
-from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
+from ...gram import FeatureMap, FourierMap
+from ...kernels import RBF, RULES, Features, FourierBasis, random_features, skewed_features
 from .._kernel_estimator import NamedKernelEstimator, Seed
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._feature_transformer import FeatureTransformer, precision
@@ -91,11 +91,13 @@ class RBFSampler(_RandomFourierSampler):
     _: KW_ONLY
     gamma: float | str = parameter("positive", set(RULES), default=1.0)
 
+    kernel_: Annotated[Any, RBF] = fitted()
+
     @fit_method
     def fit(self, X: Points, y: Any = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         X = self._check(X, reset=True)
-        self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
+        self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         basis = random_features(self.kernel_, X.shape[1], even, **options)
@@ -210,7 +212,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     method: str = parameter(METHODS, default="auto")
     random_state: Seed = parameter("random_state", default=None)
 
-    kernel_: Kernel = fitted()
+    basis_: FourierBasis = fitted()
+    _map: FeatureMap = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method

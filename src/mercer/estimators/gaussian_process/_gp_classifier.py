@@ -155,7 +155,10 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     classes_: np.ndarray = fitted()
     n_classes_: int = fitted()
-    report_: Report = fitted()
+    expansions_: list[Expansion] = fitted()
+    reports_: list[Report] = fitted()
+    _latents: list[LatentProcess] = fitted()
+    _form: str = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:
@@ -182,7 +185,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
         latents = [self._latent(problem) for problem in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
-        self._latents: list[LatentProcess] = latents
+        self._latents = latents
         self._form = self.multi_class
         self._set_fitted_attributes()
         return self
@@ -226,12 +229,12 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         """Set the fitted attributes from the latent processes."""
         latents = self._latents
         kernels = [latent.kernel for latent in latents]
-        self.kernel_: Any = kernels[0] if len(latents) == 1 else tuple(kernels)
+        self.kernel_ = kernels[0] if len(latents) == 1 else tuple(kernels)
         if len(latents) > 1 and isinstance(self.kernel, SklearnGPKernel):
             from sklearn.gaussian_process.kernels import CompoundKernel
 
             self.kernel_ = CompoundKernel(kernels)
-        self.expansions_: list[Expansion] = [latent.posterior.expansion for latent in latents]
+        self.expansions_ = [latent.posterior.expansion for latent in latents]
         self.__dict__.pop("expansion_", None)
         if len(latents) == 1:
             self.expansion_ = self.expansions_[0]

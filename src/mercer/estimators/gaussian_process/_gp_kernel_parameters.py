@@ -45,7 +45,7 @@ from ...kernels import (
 )
 from ...models.gp import Capabilities, Objective, Optimum, Posterior, first_steps, maximise
 from ...solvers import Status
-from .._kernel_estimator import KernelEstimator, Seed, SklearnGPKernel
+from .._kernel_estimator import ExpansionEstimator, Seed, SklearnGPKernel
 from .._parameters import estimator, fitted, parameter
 from .._training_sample import Sample
 
@@ -412,7 +412,7 @@ class ReparametrisedObjective:
 
 
 @estimator(kw_only=True)
-class GaussianProcess(KernelEstimator):
+class GaussianProcess(ExpansionEstimator):
     """Base class of estimators that optimise the hyper-parameters theta of their kernel.
 
     Parameters
@@ -435,7 +435,8 @@ class GaussianProcess(KernelEstimator):
     n_restarts_optimizer: int = parameter("non-negative integer", default=0)
     copy_X_train: bool = parameter("boolean", default=True)
 
-    log_marginal_likelihood_value_: np.float64 = fitted()
+    kernel_: Any = fitted()  # a Kernel, a scikit-learn GP kernel, or a tuple of kernels
+    log_marginal_likelihood_value_: float = fitted()
 
     def _is_precomputed_kernel(self, kernel: Any) -> bool:
         """Return True if X is a matrix of kernel values for this kernel specification."""

@@ -16,11 +16,23 @@ from ...gram import memoise_if_affordable
 from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
-from ...solvers import Report
 from .._kernel_estimator import LandmarkMixin
-from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
+from .._parameters import (
+    FittedPoints,
+    estimator,
+    fit_method,
+    fitted,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._training_sample import Sample
-from ._gp_kernel_parameters import GaussianProcess, ThetaMap, default_kernel
+from ._gp_kernel_parameters import (
+    GaussianProcess,
+    ReparametrisedObjective,
+    ThetaMap,
+    default_kernel,
+)
 
 _EPS = np.finfo(float).eps
 
@@ -114,11 +126,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     n_targets: int | None = parameter("positive integer", None, default=None)
     solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
-    X_train_: Any = fitted()
+    X_train_: FittedPoints = fitted()
     y_train_: np.ndarray = fitted()
-    kernel_: Any = fitted()
+    L_: np.ndarray = fitted()
+    alpha_: np.ndarray = fitted()
     covariance_: Kernel = fitted()
-    report_: Report = fitted()
+    _spelled: ReparametrisedObjective = fitted()
+    _y_train_mean: np.ndarray = fitted()
     _y_train_std: np.ndarray = fitted()
 
     def __sklearn_tags__(self) -> Any:

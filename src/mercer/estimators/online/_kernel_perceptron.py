@@ -19,7 +19,7 @@ from ._online_estimator import OnlineEstimator
 
 
 @estimator()
-class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
+class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
     """Perceptron classifier with a kernel, for batches and streams.
 
     Each misclassified point is added to the expansion:

@@ -13,8 +13,8 @@ from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
 from ...solvers import OnlineLearner, Report, Schedule, Status
-from .._kernel_estimator import KernelLike, NamedKernelEstimator
-from .._parameters import estimator, fitted, parameter
+from .._kernel_estimator import DualEstimator, KernelLike
+from .._parameters import FittedPoints, estimator, fitted, parameter
 from .._training_sample import Sample
 
 # With at most this many points, K is stored for several passes if it fits the memory budget
@@ -23,7 +23,7 @@ _MAX_POINTS_STORED_GRAM = 4096
 
 
 @estimator(kw_only=True)
-class OnlineEstimator(NamedKernelEstimator):
+class OnlineEstimator(DualEstimator):
     """Base class of the estimators that learn from one point at a time.
 
     Parameters
@@ -40,9 +40,8 @@ class OnlineEstimator(NamedKernelEstimator):
     n_iter_: int = fitted()
     t_: int = fitted()
     mistakes_: np.ndarray = fitted()
-    kernel_: Kernel = fitted()
-    _learner: OnlineLearner = fitted()
-    _kept: Any = fitted()
+    _learner: OnlineLearner = fitted(per_point=True)
+    _kept: FittedPoints = fitted(per_point=True)
     _flat: bool = fitted()
 
     def _can_stream(self) -> bool:
@@ -135,11 +134,6 @@ class OnlineEstimator(NamedKernelEstimator):
         self.n_iter_, self.t_, self.mistakes_ = report.n_iter, int(learner.seen.max()), mistakes
         self._flat = flat
         self._set_expansion(Expansion(kernel, expansion_points, A), b, flat)
-
-    def _compress(self, shrink: Any) -> None:
-        super()._compress(shrink)
-        for part in ("_learner", "_kept"):  # state of the uncompressed model, now invalid
-            self.__dict__.pop(part, None)
 
     def _refuse_compressed(self) -> None:
         """Raise an error if the model was compressed, because it cannot be updated."""

@@ -220,7 +220,8 @@ class OnlineKernelRegressor(OnlineRegressor):
     (200, True)
     """
 
-    _learner: Norma = fitted()
+    eta0_: float = fitted()
+    _learner: Norma = fitted(per_point=True)
 
     loss: str = parameter(
         {"squared_error", "huber", "epsilon_insensitive"}, default="squared_error"

@@ -14,8 +14,8 @@ from ..._core import Points, check_budget
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
-from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
-from .._kernel_estimator import KernelEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
+from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, RidgePath
+from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import DecisionMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
@@ -43,7 +43,6 @@ class KernelFisherDiscriminant(
     TransformerMixin,
     DecisionMixin,
     LandmarkMixin,
-    NamedKernelEstimator,
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 
@@ -139,9 +138,16 @@ class KernelFisherDiscriminant(
     within: str = parameter({"leave_one_out", "fit"}, default="leave_one_out")
     solver: Any = solver("nystroem", default="auto")
 
+    priors_: np.ndarray = fitted()
+    means_: np.ndarray = fitted()
+    discriminant_ratios_: np.ndarray = fitted()
+    explained_variance_ratio_: np.ndarray = fitted()
     alpha_: float = fitted()
-    kernel_: Kernel = fitted()
-    report_: Report = fitted()
+    leave_one_out_: np.ndarray = fitted()
+    alphas_: np.ndarray = fitted()
+    scores_: np.ndarray = fitted()
+    _decide: tuple = fitted()
+    _n_features_out: int = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any) -> Self:
@@ -201,8 +207,6 @@ class KernelFisherDiscriminant(
             self._decide = discriminants.left_out(priors, regression.errors, sample.labels, w)
         else:
             self._decide = discriminants.decisions(priors)
-        for name in ("alphas_", "scores_", "leave_one_out_"):
-            self.__dict__.pop(name, None)  # remove results of an earlier fit
         if regression.errors is not None:
             self.leave_one_out_ = sample.scatter(sample.targets - regression.errors)
             self.alphas_, self.scores_ = regression.alphas, regression.scores
@@ -286,7 +290,7 @@ class KernelFisherDiscriminant(
         """Return log-probabilities of the classes up to a constant; for two classes, log-odds."""
         check_is_fitted(self)
         G, g = self._decide
-        return np.asarray(KernelEstimator._values(self, X) @ G + g)
+        return np.asarray(super()._values(X) @ G + g)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
@@ -296,7 +300,7 @@ class KernelFisherDiscriminant(
         including the contribution of alpha, is the identity.
         """
         check_is_fitted(self)
-        return np.asarray(KernelEstimator._values(self, X)[:, : self._n_features_out])
+        return np.asarray(super()._values(X)[:, : self._n_features_out])
 
 
 def _check_priors(priors: Any, class_frequencies: np.ndarray) -> np.ndarray:

@@ -25,9 +25,9 @@ from ...solvers import (
     WhitenedCoordinates,
     whiten,
 )
-from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import WeightedClassifierMixin, encode_targets
-from .._parameters import estimator, fit_method, parameter, solver
+from .._parameters import estimator, fit_method, fitted, parameter, solver
 from .._training_sample import Sample
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
@@ -64,7 +64,7 @@ def _encode_labels(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 @estimator(kw_only=True)
-class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstimator):
+class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin):
     """Base class of kernel logistic regression; see KernelLogisticRegression.
 
     Parameters
@@ -90,6 +90,9 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     solver: Any = solver(
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
+
+    n_iter_: int = fitted()
+    solver_: Any = fitted()
 
     _in_passes: ClassVar[bool] = True  # whether the coordinates of points in blocks are not stored
     _extra_copies_of_F: ClassVar[int] = 0  # additional copies of the coordinates F in memory

@@ -15,7 +15,7 @@ from ..._core import Points, warn_caller
 from ...solvers import Minimum, RegularisedRisk, Report, Status
 from .._blockwise import in_memory
 from .._label_encoding import encode_targets
-from .._parameters import estimator, fit_method, parameter
+from .._parameters import estimator, fit_method, fitted, parameter
 from .._training_sample import check_weights
 from ..model_selection._cross_validation import check_positive_numbers, split_folds
 from ._kernel_logistic import KernelLogisticRegression, LogisticEstimator, LogisticProblem
@@ -79,6 +79,11 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     cv: Any = parameter("cv_object", default=None)
     scoring: Any = parameter(set(get_scorer_names()), callable, None, default="neg_log_loss")
     refit: bool = parameter("boolean", default=True)
+
+    C_: float = fitted()
+    Cs_: np.ndarray = fitted()
+    scores_: np.ndarray = fitted()
+    best_score_: float = fitted()
 
     _in_passes = False  # each fold selects rows of the coordinates F
     _extra_copies_of_F = 1  # each fold makes a copy of its training rows of F

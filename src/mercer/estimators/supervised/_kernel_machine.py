@@ -34,9 +34,9 @@ from ...solvers import (
     Status,
     whiten,
 )
-from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import estimator, fit_method, parameter, predict_method, solver
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
 
 # Parameter constraint: a user-defined loss is an object with these methods.
@@ -44,7 +44,7 @@ CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
 @estimator(kw_only=True)
-class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
+class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
     """Base class of estimators that minimise a convex loss plus a penalty of the norm of f.
 
     See KernelMachineRegressor.
@@ -84,6 +84,9 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
     solver: Any = solver("nystroem", given=[NormPenaltySolver], default="auto")
     tol: float = parameter("positive", default=1e-9)
     max_iter: int = parameter("positive integer", default=100)
+
+    loss_: Loss = fitted()
+    n_iter_: int = fitted()
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
         """Fit f and the intercept to the targets Y of the points of positive weight.
@@ -239,6 +242,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
     epsilon: float | None = parameter("non-negative", None, default=None)
 
+    _columns: np.ndarray | None = fitted()
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._has_count_targets
@@ -391,7 +396,7 @@ def _check_counts(Y: np.ndarray, intercept: bool) -> None:
 
 
 @estimator()
-class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator):
+class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin):
     """Kernel classification with any convex loss and any increasing penalty.
 
     Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
@@ -452,6 +457,10 @@ class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator)
 
     loss: Any = parameter(CLASSIFICATION_LOSSES, CUSTOM_LOSS, default="log_loss")
     alpha: float = 1.0
+
+    @property
+    def _decision_loss(self) -> str | Loss:
+        return getattr(self, "loss_", self.loss)
 
     @fit_method
     def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:

@@ -15,13 +15,21 @@ from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
 from .._blockwise import require_products
-from .._kernel_estimator import LandmarkMixin, NamedKernelEstimator
-from .._parameters import estimator, exact_as_auto, fit_method, parameter, predict_method, solver
+from .._kernel_estimator import DualEstimator, LandmarkMixin
+from .._parameters import (
+    estimator,
+    exact_as_auto,
+    fit_method,
+    fitted,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._training_sample import Sample
 
 
 @estimator(kw_only=True)
-class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKernelEstimator):
+class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, DualEstimator):
     """Base class of KernelRidge and KernelRidgeCV.
 
     Parameters
@@ -127,6 +135,10 @@ class KernelRidge(RidgeEstimator):
         default="auto",
     )
 
+    solver_: Any = fitted()
+    _ridge: ExactRidge | LandmarkRidge = fitted(per_point=True)
+    _places: np.ndarray = fitted(per_point=True)
+
     @property
     def _gathers_blocks(self) -> bool:
         if not self._on_landmarks:
@@ -161,20 +173,19 @@ class KernelRidge(RidgeEstimator):
         sample = self._sample(X, y, sample_weight)
         solver = self.solver if sample.workers is None else "cg"
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
-        self.kernel_: Kernel = self._resolve_kernel(sample, self.gamma)
+        self.kernel_ = self._resolve_kernel(sample, self.gamma)
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
-        self._ridge = self._problem(evaluated, sample, alphas, solver)
-        ridge = self._ridge
+        ridge = self._problem(evaluated, sample, alphas, solver)
         A, b = ridge.solve(sample.workers) if isinstance(ridge, ExactRidge) else ridge.solve()
-        self._ridge.kernel = unwrap(evaluated)
-        if isinstance(self._ridge, LandmarkRidge):
-            self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
+        ridge.kernel = unwrap(evaluated)
+        if isinstance(ridge, LandmarkRidge):
+            f = Expansion(self.kernel_, ridge.points, A)
         else:
-            self.expansion_, self._places = sample.expansion(self.kernel_, A), sample.places
-        self._set_expansion(self.expansion_, b, sample.flat)
-        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
-        if sample.values is not None:
-            del self._ridge  # it contains the precomputed matrix, which must not be stored
+            f, self._places = sample.expansion(self.kernel_, A), sample.places
+        self._set_expansion(f, b, sample.flat)
+        self.solver_, self.report_ = ridge.chosen, ridge.report
+        if sample.values is None:  # otherwise it contains the matrix, which must not be stored
+            self._ridge = ridge
         return self
 
     # ------------------------------------------------------------------ predictions
@@ -269,11 +280,6 @@ class KernelRidge(RidgeEstimator):
             positions[selected[has_weight]]
         )
         return Expansion(self.kernel_, self.X_fit_, coefficients)
-
-    def _compress(self, shrink: Any) -> None:
-        super()._compress(shrink)
-        for part in ("_ridge", "_places"):  # state of the uncompressed model, now invalid
-            self.__dict__.pop(part, None)
 
     def _require_points(self, what: str) -> None:
         """Raise an error if the training points, needed for `what`, are not stored."""

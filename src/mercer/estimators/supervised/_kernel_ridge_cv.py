@@ -16,7 +16,7 @@ from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel
 from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
-from .._parameters import estimator, fit_method, parameter, predict_method
+from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ..model_selection._cross_validation import (
     AlphaSearchResult,
@@ -103,6 +103,14 @@ class KernelRidgeCV(RidgeEstimator):
     cv: Any = parameter({"gcv"}, "cv_object", default=None)
     alpha_per_target: bool = parameter("boolean", default=False)
     store_cv_results: bool = parameter("boolean", default=False)
+
+    alpha_: NumberOrArray = fitted()
+    alphas_: np.ndarray = fitted()
+    gamma_: Any = fitted()
+    scores_: np.ndarray = fitted()
+    best_score_: NumberOrArray = fitted()
+    leave_one_out_: np.ndarray = fitted(per_point=True)
+    cv_results_: np.ndarray = fitted(per_point=True)
 
     @fit_method
     def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
@@ -359,7 +367,6 @@ class KernelRidgeCV(RidgeEstimator):
 
     def _set_point_attributes(self, best: AlphaSearchResult, X: Points, sample: Sample) -> None:
         """Set `leave_one_out_` and `cv_results_`, if leave-one-out errors were computed."""
-        self._delete_point_attributes()
         if best.errors is None:
             return
         Y, indices, flat = sample.targets, sample.kept, sample.flat
@@ -376,12 +383,3 @@ class KernelRidgeCV(RidgeEstimator):
             )
             results = results.transpose(1, 2, 0)
             self.cv_results_ = results[:, 0] if flat else results
-
-    def _compress(self, shrink: Any) -> None:
-        super()._compress(shrink)
-        self._delete_point_attributes()  # state of the uncompressed model, now invalid
-
-    def _delete_point_attributes(self) -> None:
-        """Delete `cv_results_` and `leave_one_out_`, which have one entry per training point."""
-        for learned in ("cv_results_", "leave_one_out_"):
-            self.__dict__.pop(learned, None)

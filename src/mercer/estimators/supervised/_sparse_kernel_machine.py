@@ -20,14 +20,14 @@ from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
 from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
-from .._kernel_estimator import KernelLike, NamedKernelEstimator, Seed
+from .._kernel_estimator import DualEstimator, KernelLike, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import estimator, fit_method, parameter, predict_method
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 
 
 @estimator()
-class SparseKernelEstimator(NamedKernelEstimator):
+class SparseKernelEstimator(DualEstimator):
     """Base class of SparseKernelRegressor and SparseKernelClassifier.
 
     Parameters
@@ -68,6 +68,10 @@ class SparseKernelEstimator(NamedKernelEstimator):
     tol: float = parameter("positive", default=1e-3)
     random_state: Seed = parameter("random_state", default=None)
 
+    n_iter_: int = fitted()
+    objective_curve_: np.ndarray = fitted()
+    solver_: LearnedVectors = fitted()
+
     _accepts_blocks: ClassVar[bool] = True
 
     @property
@@ -98,7 +102,7 @@ class SparseKernelEstimator(NamedKernelEstimator):
         sample = sample.doubled()
         X, w = sample.points, sample.counts
         (n, d), q = X.shape, Y.shape[1]
-        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         _require_gradient(self.kernel_, type(self).__name__, d)
         by_method = isinstance(self.init, str)
         m = (
@@ -267,7 +271,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
 
 
 @estimator()
-class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
+class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     """Kernel classifier with a small number of learned expansion vectors.
 
         minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
@@ -330,6 +334,10 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
 
     _: KW_ONLY
     loss: str = parameter(CLASSIFICATION_LOSSES, default="logistic")
+
+    @property
+    def _decision_loss(self) -> str:
+        return self.loss
 
     @fit_method
     def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin, RegressorMixin
 
 from ..._core import Points
 from ...solvers import Dual, Duals, DualSolutions
-from .._parameters import estimator, fit_method, parameter, predict_method
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
@@ -170,6 +170,8 @@ class NuSVR(_SupportVectorRegressor):
     nu: float = parameter("fraction", default=0.5)
     C: float = parameter("positive", default=1.0)
 
+    epsilon_: float = fitted()
+
     @property
     def _penalty(self) -> float:
         return self.C
@@ -230,6 +232,8 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     """
 
     nu: float = parameter("fraction", default=0.5)
+
+    offset_: np.ndarray = fitted()
 
     @fit_method
     def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:

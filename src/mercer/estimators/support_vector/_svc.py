@@ -44,6 +44,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     break_ties: bool = parameter("boolean", default=False)
 
     classes_: np.ndarray = fitted()
+    class_weight_: np.ndarray = fitted()
 
     _one_class_left: ClassVar[str] = (
         "Invalid input - all samples with positive weights belong to the same class: {!r}"
@@ -370,6 +371,8 @@ class NuSVC(SupportVectorClassifier):
     """
 
     nu: float = parameter("fraction", default=0.5)
+
+    nu_: np.ndarray = fitted()
 
     _one_class_left: ClassVar[str] = (
         "specified nu is infeasible: all samples with positive weights belong to the same class, "

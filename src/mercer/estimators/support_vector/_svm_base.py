@@ -7,10 +7,9 @@ The dual of each SVM is a quadratic program with box constraints; see `mercer.so
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +27,7 @@ from ...solvers import (
     Duals,
     DualSolutions,
     FallbackChain,
-    Report,
+    Reports,
     SMOThenInteriorPoint,
     Status,
     StopReason,
@@ -36,8 +35,22 @@ from ...solvers import (
     choose_linear_svm_solver,
 )
 from .._blockwise import require_landmarks
-from .._kernel_estimator import NO_TARGETS, KernelLike, LandmarkMixin, NamedKernelEstimator
-from .._parameters import estimator, exact_as_auto, fitted, parameter, predict_method, solver
+from .._kernel_estimator import (
+    NO_TARGETS,
+    ExpansionEstimator,
+    KernelLike,
+    LandmarkMixin,
+    NamedKernelEstimator,
+)
+from .._parameters import (
+    FittedPoints,
+    estimator,
+    exact_as_auto,
+    fitted,
+    parameter,
+    predict_method,
+    solver,
+)
 from .._training_sample import Sample
 from ._one_vs_one import PairExpansion
 from ._svm_training import SVMProblem, describe_scales, merge_reports
@@ -51,7 +64,7 @@ _MIN_CACHE_BYTES = 2**24
 
 
 @estimator(kw_only=True)
-class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
+class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimator):
     """Base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM.
 
     Parameters
@@ -99,7 +112,20 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     }
     _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
-    n_support_: np.ndarray = fitted()
+    support_: np.ndarray = fitted(per_point=True)
+    support_vectors_: FittedPoints = fitted(per_point=True)
+    n_support_: np.ndarray = fitted(per_point=True)
+    dual_coef_: np.ndarray = fitted(per_point=True)
+    at_bound_: np.ndarray = fitted(per_point=True)
+    intercept_: np.ndarray = fitted()
+    n_iter_: int | np.ndarray = fitted()
+    fit_status_: int = fitted()
+    reports_: Annotated[Any, Reports | list] = fitted()  # a list in files of earlier versions
+    shape_fit_: tuple = fitted()
+    gamma_: Any = fitted()
+    solver_: Any = fitted()
+    _given_expansion: Annotated[Any, Expansion | Primal | None] = fitted()
+    _sparse: bool = fitted()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,7 +283,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
         """Set the fitted attributes that depend on the type of SVM; return a remark."""
-        self.n_iter_: int | np.ndarray = int(solutions.reports.n_iter[0])
+        self.n_iter_ = int(solutions.reports.n_iter[0])
         return ""
 
     @property
@@ -299,7 +325,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         self.dual_coef_ = np.ascontiguousarray(D[support].T)
         self.at_bound_ = is_at_bound[support]
         self.intercept_ = intercepts
-        self._given_expansion: Expansion | None = None
+        self._given_expansion = None
         if problem.phi is not None:
             A = problem.phi.coefficients(problem.phi.F.T @ pairs.functions(D))
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
@@ -313,7 +339,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     ) -> None:
         """Set the report; warn if the solver did not converge or the kernel is indefinite."""
         self.reports_ = solutions.reports
-        self.report_: Report = merge_reports(problem, self.reports_, counts_before, note)
+        self.report_ = merge_reports(problem, self.reports_, counts_before, note)
         self.fit_status_ = int(self.report_.status is Status.NOT_CONVERGED)
         certificate, pairs = self.report_.certificate, len(solutions)
         if self.verbose:
@@ -414,11 +440,6 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         if isinstance(f, Primal):
             return f.weights.T
         return np.asarray((f.points.T @ f.coefficients).T)
-
-    def _compress(self, shrink: Callable[[Expansion], Expansion | Primal]) -> None:
-        super()._compress(shrink)
-        for part in ("support_", "support_vectors_", "n_support_", "dual_coef_", "at_bound_"):
-            self.__dict__.pop(part, None)  # a compressed model has no support vectors
 
     # ------------------------------------------------------------------ private scikit-learn names
     # Code written for scikit-learn (its tests, converters to other formats) also reads and sets
