@@ -84,6 +84,8 @@ class KernelKMeans(
     X_fit_, dual_coef_
         The points of the expansion of the centroids (their indices for a precomputed kernel), and
         the coefficients of shape (n, n_clusters).
+    intercept_ : ndarray of shape (n_clusters,)
+        Zeros, because centroids have no intercepts.
     squared_norms_ : ndarray of shape (n_clusters,)
         Squared norms of the centroids; infinite for an empty cluster.
     inertia_history_ : ndarray

@@ -243,10 +243,14 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
         Predictions use only the nearest of its points.
     X_fit_, dual_coef_
         The points of the expansion (indices for a precomputed kernel) and its coefficients.
+    intercept_ : ndarray
+        Zeros, because the functions have no intercepts.
     kernel_ : Kernel
         The kernel with all parameters resolved.  If the points are far from the origin compared
         with their spread, its linear terms are shifted to the centre of the points
         (`mercer.kernels.Shift`); this does not change any distance.
+    report_ : Report
+        States that there was nothing to solve.
 
     Examples
     --------
@@ -311,10 +315,14 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
         The training points, with their targets as coefficients.
     X_fit_, dual_coef_
         The points of the expansion (indices for a precomputed kernel) and its coefficients.
+    intercept_ : ndarray
+        Zeros, because the functions have no intercepts.
     kernel_ : Kernel
         The kernel with all parameters resolved.  If the points are far from the origin compared
         with their spread, its linear terms are shifted to the centre of the points
         (`mercer.kernels.Shift`); this does not change any distance.
+    report_ : Report
+        States that there was nothing to solve.
 
     Examples
     --------
@@ -383,10 +391,14 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
     X_fit_, dual_coef_
         The points of the expansion (indices for a precomputed kernel) and its coefficients.
+    intercept_ : ndarray
+        Zeros, because the functions have no intercepts.
     kernel_ : Kernel
         The kernel with all parameters resolved.  If the points are far from the origin compared
         with their spread, its linear terms are shifted to the centre of the points
         (`mercer.kernels.Shift`); this does not change any distance.
+    report_ : Report
+        States that there was nothing to solve.
 
     Examples
     --------

@@ -146,9 +146,9 @@ class KernelPCA(
         eigenvalues_[j].
     certificate_ : Certificate
         All error bounds, and whether it is proved that no leading eigenvalue was missed.
-    components_ : Expansion
-        The components w_j, of unit norm in the RKHS; the same as `expansion_`.  With random
-        features they are functions of the feature vectors.
+    components_, expansion_ : Expansion
+        The components w_j, of unit norm in the RKHS.  With random features they are functions of
+        the feature vectors.
     training_scores_ : ndarray of shape (n, n_components_)
         The scores of the training points of positive weight, as `fit_transform` returns them.
     mean_ : Expansion

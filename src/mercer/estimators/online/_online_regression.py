@@ -95,6 +95,10 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
         The dictionary.
     expansion_ : Expansion
         The fitted f.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Zero, because f has no intercept.
+    mistakes_ : ndarray of shape (n_iter_,)
+        Number of points processed in each call, because each of them changes f.
     n_iter_ : int
         Number of calls of `partial_fit`; 1 after `fit`.
     t_ : int
@@ -201,6 +205,8 @@ class OnlineKernelRegressor(OnlineRegressor):
         The fitted f, without the intercept.
     eta0_ : float
         The initial step size that was used.
+    mistakes_ : ndarray of shape (n_iter_,)
+        Number of updates of f in each pass, or in each call of `partial_fit`.
     n_iter_ : int
         Number of passes, or of calls of `partial_fit`.
     t_ : int

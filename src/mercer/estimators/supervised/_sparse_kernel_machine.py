@@ -207,7 +207,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
 
     Attributes
     ----------
-    vectors_ : ndarray of shape (m, d)
+    vectors_, X_fit_ : ndarray of shape (m, d)
         The learned vectors z_j.
     dual_coef_ : ndarray of shape (m,) or (m, n_targets)
         The weights b_j.
@@ -303,7 +303,7 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels of the points of positive weight, sorted.
-    vectors_ : ndarray of shape (m, d)
+    vectors_, X_fit_ : ndarray of shape (m, d)
         The learned vectors z_j.
     dual_coef_ : ndarray of shape (m, n_functions)
         The weights b_j.  n_functions is 1 for two classes, otherwise the number of classes.
