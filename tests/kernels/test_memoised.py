@@ -268,7 +268,7 @@ def test_tune_reads_the_values_of_each_parameter(objective, monkeypatch):
     model = KernelRidge(kernel=WALK, alpha=0.1)
     found = tune(model, X, noisy, objective=objective)
     monkeypatch.setattr(
-        "mercer.estimators.model_selection._tune.memoise_if_affordable", lambda k, *_: k
+        "mercer.estimators._tune.memoise_if_affordable", lambda k, *_: k
     )
     plain = tune(model, X, noisy, objective=objective)
     assert found.names == plain.names

@@ -79,7 +79,7 @@ T = TypeVar("T")
 def parameter(*constraints: Any, default: Any) -> Any:
     """Return the dataclass field of a constructor parameter with a default and constraints.
 
-    A constraint is one of scikit-learn's, a name such as "positive", or a set of strings.
+    A constraint is one that scikit-learn defines, a name such as "positive", or a set of strings.
     """
     checked = [_as_constraint(constraint) for constraint in constraints]
     return dataclasses.field(default=default, metadata={"constraints": checked})

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight
 
 from .._core import (
@@ -370,3 +371,49 @@ def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None =
     w = np.ones(len(values)) if weights is None else weights
     cumulative = np.cumsum(w[order]) / w.sum()
     return float(values[order][np.searchsorted(cumulative, q - 1e-12)])
+
+
+def check_positive_numbers(values: Any, name: str) -> np.ndarray:
+    """Return values as a 1-D array; raise an error unless all are positive and finite."""
+    try:
+        values = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}") from None
+    if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}")
+    return values
+
+
+def split_folds(
+    cv: Any, X: Points, y: Any, sample: Sample, *, classifier: bool = False
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the train and test indices of each fold.
+
+    The splitter is applied to all points that were passed to `fit`. The returned indices refer to
+    the points of positive weight only.
+    """
+    splits: list[tuple[np.ndarray, np.ndarray]] = []
+    for split in check_cv(cv, y, classifier=classifier).split(X, y):
+        train, test = (_retained_indices(rows, sample) for rows in split)
+        if not (len(train) and len(test)):
+            raise ValueError(
+                f"fold {len(splits) + 1} has {len(train)} training and {len(test)} test points of "
+                f"positive weight, but needs at least one of each; use fewer folds"
+            )
+        splits.append((train, test))
+    if not splits:
+        raise ValueError(
+            f"cv={cv!r} yields no folds; the usual cause is an exhausted generator. Pass a list of "
+            f"splits instead"
+        )
+    return splits
+
+
+def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
+    """Convert the rows of a split to indices into the points of positive weight.
+
+    The rows may be indices or a boolean mask. Points of weight 0 are dropped.
+    """
+    index = np.asarray(rows)
+    indices = sample.places[index if index.dtype == bool else index.astype(np.intp)]
+    return indices[indices >= 0]

@@ -16,8 +16,7 @@ from ...solvers import Minimum, RegularisedRisk, Report, Status
 from .._blockwise import in_memory
 from .._label_encoding import encode_targets
 from .._parameters import estimator, fit_method, fitted, parameter
-from .._training_sample import check_weights
-from ..model_selection._cross_validation import check_positive_numbers, split_folds
+from .._training_sample import check_positive_numbers, check_weights, split_folds
 from ._kernel_logistic import KernelLogisticRegression, LogisticEstimator, LogisticProblem
 
 

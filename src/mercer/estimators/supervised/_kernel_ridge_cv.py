@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer_names
+from sklearn.metrics import check_scoring, get_scorer_names
 
 from ..._core import Points, as_float64, check_budget, take, warn_caller
 from ...blocks import Blocks
@@ -17,15 +18,7 @@ from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel
 from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
 from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter, predict_method
-from .._training_sample import Sample
-from ..model_selection._cross_validation import (
-    AlphaSearchResult,
-    ExpansionSolution,
-    best_indices,
-    check_positive_numbers,
-    score_predictions,
-    split_folds,
-)
+from .._training_sample import Sample, check_positive_numbers, split_folds
 from ._kernel_ridge import RidgeEstimator
 
 _DEFAULT_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # values in units of the mean of k(x, x)
@@ -383,3 +376,75 @@ class KernelRidgeCV(RidgeEstimator):
             )
             results = results.transpose(1, 2, 0)
             self.cv_results_ = results[:, 0] if flat else results
+
+
+class ExpansionSolution(NamedTuple):
+    """Fitted functions f = sum_i A_i k(points_i, .) + b, and the report of the solver."""
+
+    points: Any
+    A: np.ndarray
+    b: np.ndarray
+    report: Any
+
+
+class AlphaSearchResult(NamedTuple):
+    """The result of a search over alpha for one kernel.
+
+    Contains the scores of all candidates and the index of the best alpha for each target.
+    """
+
+    scores: np.ndarray  # shape (n_alphas,), or (n_alphas, q) with one alpha per target
+    chosen: np.ndarray  # index of the best alpha for each target, of shape (q,)
+    solution: ExpansionSolution | None = None
+    errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
+
+    @property
+    def best(self) -> float:
+        """The best score; if each target has its own scores, the mean of their best scores."""
+        return float(np.mean(self.scores.max(axis=0)))
+
+
+class _IdentityModel(RegressorMixin, BaseEstimator):
+    """A model that returns its input as prediction, so that scorers can score predictions."""
+
+    def fit(self, X: Points, y: Any = None) -> Self:
+        """Return self; there is nothing to fit."""
+        return self
+
+    def predict(self, X: Points) -> Any:
+        """Return X."""
+        return X
+
+
+def score_predictions(
+    scoring: Any, predictions: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """Return the score of predictions.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        A scorer; None means "neg_mean_squared_error".
+    predictions : ndarray of shape (n, q)
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    """
+    scorer = check_scoring(_IdentityModel(), scoring or "neg_mean_squared_error")
+    if Y.shape[1] == 1:
+        predictions, Y = predictions[:, 0], Y[:, 0]
+    if weights is None:
+        return float(scorer(_IdentityModel(), predictions, Y))
+    try:
+        return float(scorer(_IdentityModel(), predictions, Y, sample_weight=weights))
+    except TypeError as error:
+        raise TypeError(
+            f"scoring={scoring!r} does not accept sample_weight ({error}); omit the weights, or "
+            f"choose a scorer that accepts them"
+        ) from error
+
+
+def best_indices(scores: np.ndarray, q: int) -> np.ndarray:
+    """Return the index of the best alpha for each of q targets, the first one in case of ties."""
+    return np.broadcast_to(np.argmax(scores, axis=0), (q,))

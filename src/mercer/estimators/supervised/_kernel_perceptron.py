@@ -15,7 +15,7 @@ from .._kernel_estimator import Seed
 from .._label_encoding import WeightedClassifierMixin, encode_targets
 from .._parameters import estimator, fit_method, parameter
 from .._training_sample import Sample, class_weights
-from ._online_estimator import OnlineEstimator
+from ._online_learning import OnlineEstimator
 
 
 @estimator()

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..._core import (
+from .._core import (
     MemoryLimit,
     Points,
     as_vectors,
@@ -22,9 +22,9 @@ from ..._core import (
     resource_scope,
     take,
 )
-from ...kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
-from ...models.kernel_learning import ExpressionSearch, SearchLog
-from ..gaussian_process._gp_regressor import GaussianProcessRegressor
+from ..kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
+from ..models.kernel_learning import ExpressionSearch, SearchLog
+from .gaussian_process._gp_regressor import GaussianProcessRegressor
 
 
 @dataclass(frozen=True, eq=False)

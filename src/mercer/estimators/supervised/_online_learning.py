@@ -1,22 +1,154 @@
-"""Online regressors: kernel recursive least squares and stochastic gradient descent (NORMA)."""
+"""Estimators that learn from one point at a time, with `fit` in several passes and `partial_fit`.
+
+`OnlineEstimator` is the base class of the regressors of this module, kernel recursive least squares
+and stochastic gradient descent (NORMA), and of the kernel perceptron.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import deepcopy
 from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..._core import Points
-from ...kernels import Kernel
-from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Schedule
-from .._kernel_estimator import Seed
-from .._parameters import estimator, fit_method, fitted, parameter
+from ..._core import Points, concatenate, length, take, warn_caller
+from ...expansion import Expansion
+from ...gram import gram
+from ...kernels import Kernel, unwrap
+from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Report, Schedule, Status
+from .._kernel_estimator import DualEstimator, KernelLike, Seed
+from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
-from ._online_estimator import OnlineEstimator
+
+# With at most this many points, K is stored for several passes if it fits the memory budget
+# (128 MB in float64); with more points, entries of K are evaluated again in each pass.
+_MAX_POINTS_STORED_GRAM = 4096
+
+
+@estimator(kw_only=True)
+class OnlineEstimator(DualEstimator):
+    """Base class of the estimators that learn from one point at a time.
+
+    Parameters
+    ----------
+    budget : int or None
+        Maximum number of points in the expansion of f; None means no limit.  A smaller budget makes
+        predictions faster and less accurate.
+    """
+
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    budget: int | None = parameter("positive integer", None, default=None)
+
+    n_iter_: int = fitted()
+    t_: int = fitted()
+    mistakes_: np.ndarray = fitted()
+    _learner: OnlineLearner = fitted(per_point=True)
+    _kept: FittedPoints = fitted(per_point=True)
+    _flat: bool = fitted()
+
+    def _can_stream(self) -> bool:
+        """Return True if `partial_fit` is available; raise AttributeError otherwise."""
+        if self._precomputed:
+            raise AttributeError(
+                "partial_fit does not support kernel='precomputed', because kernel values between "
+                "new and old points would be missing; use kernel=Precomputed(K) and indices as "
+                "points"
+            )
+        return True
+
+    def _resolve_kernel(self, sample: Sample) -> Kernel:
+        """Return the kernel with its parameters resolved on the points of the sample."""
+        return sample.resolve(self._make_kernel(self.gamma))
+
+    def _learn_passes(
+        self,
+        learner: OnlineLearner,
+        sample: Sample,
+        Y: np.ndarray,
+        kernel: Kernel,
+        schedule: Schedule,
+    ) -> None:
+        """Learn from points in memory, in as many passes as the schedule specifies."""
+        learner.max_memory = self.max_memory
+        evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
+        store_gram = sample.values is not None or (
+            n <= _MAX_POINTS_STORED_GRAM and schedule.max_iter > 1
+        )
+        K = gram(
+            evaluated,
+            sample.points,
+            storage="auto" if store_gram else "tiled",
+            max_memory=self.max_memory,
+        )
+        report, mistakes = schedule.run(learner, K, Y, sample.counts, self._progress_callback)
+        unwrap(evaluated)
+        if report.status is Status.NOT_CONVERGED:
+            warn_caller(report.message, ConvergenceWarning)
+        self._set_fitted(learner, sample, sample.points, kernel, report, mistakes)
+
+    def _learn_stream(self, sample: Sample, Y: np.ndarray, make_learner: Any) -> None:
+        """Learn from new points in one pass; the first call creates the learner."""
+        new_points, is_continued = sample.points, hasattr(self, "_learner")
+        if is_continued:
+            # Update a copy, so that an interrupted call leaves the estimator unchanged.
+            learner, kernel, past_mistakes = deepcopy(self._learner), self.kernel_, self.mistakes_
+            points = concatenate(self._kept, new_points)
+        else:
+            kernel, past_mistakes = self._resolve_kernel(sample), np.zeros(0)
+            learner, points = make_learner(kernel), new_points
+        learner.max_memory = self.max_memory
+        indices = np.arange(length(points))
+        K = gram(kernel, points, storage="tiled", max_memory=self.max_memory)
+        first = len(indices) - len(sample)
+        _, mistakes = learner.learn(K, indices[first:], Y, sample.counts)
+        counts = np.append(past_mistakes, mistakes.sum())
+        report = Report(
+            type(learner).__name__,
+            Status.APPROXIMATE,
+            len(counts),
+            message=f"{int(learner.seen.max())} points processed, one at a time",
+            certificate=learner.certificate,
+        )
+        self._log_progress(
+            f"{counts[-1]:.0f} {learner.counted} at {len(sample)} new points; "
+            f"{len(learner.support)} points are stored"
+        )
+        self._set_fitted(learner, sample, points, kernel, report, counts)
+
+    def _set_fitted(
+        self,
+        learner: OnlineLearner,
+        sample: Sample,
+        points: Points,
+        kernel: Kernel,
+        report: Report,
+        mistakes: np.ndarray,
+    ) -> None:
+        """Set the fitted attributes; only the points in the expansion of f are stored."""
+        A, b = learner.solution()
+        flat = sample.targets is not None and sample.flat
+        self._kept = take(points, learner.support)
+        learner.support = np.arange(len(learner.support))
+        expansion_points = self._kept
+        if not len(A):  # f = 0, but an expansion needs at least one point
+            expansion_points, A = take(points, np.arange(1)), np.zeros((1, A.shape[1]))
+        self._learner, self.kernel_, self.report_ = learner, kernel, report
+        self.n_iter_, self.t_, self.mistakes_ = report.n_iter, int(learner.seen.max()), mistakes
+        self._flat = flat
+        self._set_expansion(Expansion(kernel, expansion_points, A), b, flat)
+
+    def _refuse_compressed(self) -> None:
+        """Raise an error if the model was compressed, because it cannot be updated."""
+        if hasattr(self, "expansion_") and not hasattr(self, "_learner"):
+            raise ValueError(
+                "a compressed model cannot be updated by partial_fit; use the original model"
+            )
 
 
 @estimator(kw_only=True)
