@@ -17,7 +17,9 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -58,6 +60,8 @@ NO_TARGETS = object()
 SklearnGPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 KernelLike: TypeAlias = str | Kernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
+# A function that reduces an expansion to fewer points, or to a weight vector.
+Shrink: TypeAlias = Function[[Expansion], Expansion | Primal]
 
 
 @estimator(kw_only=True)
@@ -141,7 +145,7 @@ class KernelEstimator(BaseEstimator):
                 super().set_params(**{f"{name}__{key}": value for key, value in nested.items()})
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._precomputed
@@ -218,7 +222,7 @@ class KernelEstimator(BaseEstimator):
         self,
         X: Points,
         y: Any = NO_TARGETS,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         labels: bool = False,
         copy: bool = True,
@@ -236,7 +240,7 @@ class KernelEstimator(BaseEstimator):
         sample = Sample.of(X, weights, precomputed=precomputed, order=self._required_cpd_order)
         return self._with_targets(sample, y, labels) if supervised else sample
 
-    def _check_weights(self, sample_weight: Any, X: Points) -> np.ndarray:
+    def _check_weights(self, sample_weight: ArrayLike | None, X: Points) -> np.ndarray:
         """Return validated sample weights, one for each point."""
         return check_weights(sample_weight, X)
 
@@ -247,7 +251,9 @@ class KernelEstimator(BaseEstimator):
         check_classification_targets(y)
         return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
 
-    def _sample_blocks(self, X: Blocks, y: Any, sample_weight: Any, *, labels: bool) -> Sample:
+    def _sample_blocks(
+        self, X: Blocks, y: Any, sample_weight: ArrayLike | None, *, labels: bool
+    ) -> Sample:
         """Validate points in blocks, and return them as a `Sample`.
 
         Targets and weights are loaded into memory.  The points are loaded only if the solver needs
@@ -447,7 +453,7 @@ class ExpansionEstimator(KernelEstimator):
         """The error certificate of a model returned by `compress`; None for other models."""
         return getattr(self.expansion_, "reduction", None)
 
-    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Replace the expansion of this copy of a fitted estimator by a reduced one.
 
         `compress` calls this with a function that reduces the number of points, and `to_primal`
@@ -483,7 +489,7 @@ class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
         check_is_fitted(self)
         return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
 
-    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         super()._compress(shrink)
         if not isinstance(self.expansion_, Primal):
             self._set_expansion(self.expansion_, self.intercept_, self._has_single_target)
@@ -578,7 +584,7 @@ def record_n_features(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.nd
     return X
 
 
-def _targets_need_no_validation(y: Any, n: int) -> bool:
+def _targets_need_no_validation(y: ArrayLike, n: int) -> bool:
     """Return True if scikit-learn's validation would return the n targets unchanged."""
     if type(y) is not np.ndarray or y.shape != (n,):
         return False

@@ -6,14 +6,16 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import Tags
 
 from .._core import Points, as_vectors, length
 from ..blocks import is_chunked
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Lloyd, cluster
-from ._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin
+from ._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin, Shrink
 from ._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from ._training_sample import Sample, check_weights
 
@@ -133,7 +135,7 @@ class KernelKMeans(
     solver_: Lloyd = fitted()
     _norms: np.ndarray | None = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
@@ -143,7 +145,7 @@ class KernelKMeans(
         return 1  # order 1 is sufficient, because k-means uses only distances
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -192,7 +194,7 @@ class KernelKMeans(
         self._log_progress(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
 
-    def fit_predict(self, X: Points, y: Any = None, **params: Any) -> Any:
+    def fit_predict(self, X: Points, y: object = None, **params: Any) -> Any:
         """Cluster the points and return their labels, as lazy blocks if the data are in blocks.
 
         Parameters are those of `fit`.
@@ -264,7 +266,7 @@ class KernelKMeans(
         return np.sqrt(self._squared_distances(self._check_new(X)))
 
     @predict_method
-    def score(self, X: Points, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the negative inertia, minus the sum of squared distances to the nearest centroids.
 
         Parameters
@@ -294,7 +296,7 @@ class KernelKMeans(
     def _n_features_out(self) -> int:
         return self.n_clusters
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Reduce the centroids to fewer points and recompute their norms."""
         super()._compress(shrink)
         self.squared_norms_ = np.where(

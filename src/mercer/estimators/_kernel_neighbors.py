@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +17,7 @@ from .._core import Points, budget_in_bytes, is_count, length, slices, take, war
 from ..expansion import Expansion
 from ..gram import nearest_neighbors, radius_neighbors
 from ..solvers import Report, Status
-from ._kernel_estimator import DualEstimator
+from ._kernel_estimator import DualEstimator, Shrink
 from ._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._training_sample import Sample
 
@@ -107,7 +108,7 @@ class NeighborsEstimator(DualEstimator):
         with np.errstate(divide="ignore"):
             return np.where(has_zero[group], is_zero, 1.0 / distances)
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         raise TypeError(
             f"{type(self).__name__} cannot be compressed or converted to the primal, because its "
             f"predictions need the training points. Fit it to fewer points instead, such as those "
@@ -268,7 +269,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     classes_: np.ndarray = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
@@ -339,7 +340,7 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
     _flat: bool = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Store the training points X and their targets y, shape (n,) or (n, n_targets)."""
         sample = self._sample(X, y)
         self._store_training_data(sample, sample.targets)
@@ -416,7 +417,7 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     outlier_label_: Any = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -66,7 +67,7 @@ class FoundKernel:
 @entry_point
 def search_kernels(
     X: Points,
-    y: Any,
+    y: ArrayLike,
     base: Sequence[Kernel] | None = None,
     *,
     max_levels: int = 5,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -88,7 +89,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Store the points and their weights, and choose the bandwidth.
 
         Parameters
@@ -143,7 +144,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
             log_kernel_sums(self._window, X, self.X_fit_, self.weights_) - self._window.log_constant
         )
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return the total log likelihood, sum_i log p(x_i)."""
         return float(np.sum(self.score_samples(X)))
 

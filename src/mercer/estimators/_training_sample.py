@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight
 
@@ -307,7 +308,7 @@ def warn_if_indefinite(kernel: Kernel, X: Points, order: int | None = 0) -> bool
     return True
 
 
-def check_weights(sample_weight: Any, X: Points) -> np.ndarray:
+def check_weights(sample_weight: ArrayLike | None, X: Points) -> np.ndarray:
     """Check that weights are finite, non-negative and not all 0; return one per point."""
     if hasattr(X, "shape"):
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -385,7 +386,7 @@ def check_positive_numbers(values: Any, name: str) -> np.ndarray:
 
 
 def split_folds(
-    cv: Any, X: Points, y: Any, sample: Sample, *, classifier: bool = False
+    cv: Any, X: Points, y: ArrayLike, sample: Sample, *, classifier: bool = False
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the train and test indices of each fold.
 

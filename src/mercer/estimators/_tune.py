@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
@@ -131,10 +132,10 @@ class Tuned:
 def tune(
     estimator: Any,
     X: Points,
-    y: Any,
+    y: ArrayLike,
     objective: str = "loo",
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     subsample: int | str | None = "auto",
     random_state: int = 0,
     verbose: int = 0,

@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -254,7 +256,7 @@ class KernelPCA(
         return 1 if self.indefinite == "raise" else None
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the principal components of the points X.
 
         If the fit is interrupted, the estimator is not fitted.
@@ -329,7 +331,9 @@ class KernelPCA(
 
     @available_if(_can_stream)
     @fit_method
-    def partial_fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Points, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Update the components with new points, which are not stored.
 
         The first block determines the landmarks or random features and, if gamma depends on the
@@ -478,7 +482,7 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ scores and errors
 
-    def fit_transform(self, X: Points, y: Any = None, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Points, y: object = None, **params: Any) -> np.ndarray:
         """Fit to X and return the scores of its points, of shape (n, n_components_)."""
         self.fit(X, **params)
         # `training_scores_` does not contain points of weight 0, but the result must.
@@ -520,7 +524,7 @@ class KernelPCA(
         """
         return -self.reconstruction_error(X)
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return the mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
@@ -842,7 +846,7 @@ class KernelPCA(
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_components")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

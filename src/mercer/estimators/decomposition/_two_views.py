@@ -10,12 +10,13 @@ from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     MultiOutputMixin,
     TransformerMixin,
 )
-from sklearn.utils import RegressorTags
+from sklearn.utils import RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,7 +54,7 @@ class SecondView(NamedKernelEstimator):
 
     _accepts_blocks: ClassVar[bool] = True
 
-    def columns(self, y: Any) -> Any:
+    def columns(self, y: Points) -> Any:
         """Return a one-dimensional numeric y as a column if the kernel is defined on vectors."""
         if isinstance(y, Blocks) or (
             isinstance(self.kernel, Kernel) and not self.kernel.on_vectors
@@ -68,7 +69,7 @@ class SecondView(NamedKernelEstimator):
             return y
         return numbers[:, None]
 
-    def sample(self, y: Any, first: Sample) -> Sample:
+    def sample(self, y: Points, first: Sample) -> Sample:
         """Check the second view, and return its sample with the weights of the first view."""
         if isinstance(y, Blocks) and (y.width is None or first.drawn is None):
             y = y.to_array()
@@ -89,7 +90,7 @@ class SecondView(NamedKernelEstimator):
             second = replace(self._sample(columns, sample_weight=weights), flat=flat)
         return replace(second.doubled(), kept=first.kept, weights=first.weights)
 
-    def points(self, y: Any) -> Any:
+    def points(self, y: Points) -> Any:
         """Check new points of the second view and return them."""
         with _SecondViewErrors():
             return self._check_points(self.columns(y), reset=False)
@@ -140,13 +141,13 @@ class TwoViewEstimator(
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
-    def fit_transform(self, X: Points, y: Any, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Points, y: Points, **params: Any) -> np.ndarray:
         """Fit to both views and return the scores of X only, as pipelines expect.
 
         Parameters
@@ -165,7 +166,7 @@ class TwoViewEstimator(
         return self.fit(X, y, **params).transform(X)
 
     @predict_method
-    def transform(self, X: Points, y: Any = None) -> Any:
+    def transform(self, X: Points, y: Points = None) -> Any:
         """Return the scores of X and, if y is passed, the scores of y.
 
         Parameters
@@ -183,7 +184,9 @@ class TwoViewEstimator(
         scores = self._values(X)
         return scores if y is None else (scores, self._values_y(y))
 
-    def _correlations(self, X: Points, y: Any, sample_weight: Any = None) -> np.ndarray:
+    def _correlations(
+        self, X: Points, y: Points, sample_weight: ArrayLike | None = None
+    ) -> np.ndarray:
         """Return the correlation between the scores of X and y for each component."""
         S, T = self.transform(X, _require_y(y, self))
         if len(S) != len(T):
@@ -194,7 +197,9 @@ class TwoViewEstimator(
 
     # ------------------------------------------------------------------ fitting
 
-    def _samples(self, X: Points, y: Any, sample_weight: Any) -> tuple[Sample, Sample]:
+    def _samples(
+        self, X: Points, y: Points, sample_weight: ArrayLike | None
+    ) -> tuple[Sample, Sample]:
         """Return the checked training samples of both views."""
         y = as_blocks(y, "y") if is_chunked(y) else _require_y(y, self)
         sample = self._sample(X, sample_weight=sample_weight).doubled()
@@ -250,7 +255,7 @@ class TwoViewEstimator(
         return relation
 
     @predict_method
-    def _values_y(self, y: Any) -> np.ndarray:
+    def _values_y(self, y: Points) -> np.ndarray:
         """Return the scores of points of the second view."""
         check_is_fitted(self)
         return np.asarray(self.expansion_y_(self._second.points(y)) + self.intercept_y_)
@@ -271,7 +276,7 @@ class _SecondViewErrors:
             raise kind(f"y, the second view (called X in what follows): {error}") from error
 
 
-def _require_y(y: Any, model: Any) -> Any:
+def _require_y(y: Points, model: Any) -> Any:
     """Return y; raise an error if it is None."""
     if y is None:
         raise ValueError(
@@ -363,7 +368,7 @@ class KernelCCA(TwoViewEstimator):
     canonical_correlations_: np.ndarray = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> Self:
         """Find correlated functions of two views of the same points.
 
         Parameters
@@ -385,7 +390,9 @@ class KernelCCA(TwoViewEstimator):
         self.canonical_correlations_ = relation.values
         return self
 
-    def correlations(self, X: Points, y: Any, sample_weight: Any = None) -> np.ndarray:
+    def correlations(
+        self, X: Points, y: Points, sample_weight: ArrayLike | None = None
+    ) -> np.ndarray:
         """Return the correlation between f_j(x) and g_j(y) over these points, for each pair j.
 
         Parameters
@@ -401,7 +408,7 @@ class KernelCCA(TwoViewEstimator):
         """
         return self._correlations(X, y, sample_weight)
 
-    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean of `correlations`, with the same arguments."""
         return float(np.mean(self._correlations(X, y, sample_weight)))
 
@@ -474,14 +481,14 @@ class KernelPLS(TwoViewEstimator):
     _flat: bool = fitted()
     _regression: tuple | None = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if self.mode == "regression":
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the components of two views of the same points.
 
         Parameters
@@ -528,7 +535,7 @@ class KernelPLS(TwoViewEstimator):
         values = scores @ B + b
         return values[:, 0] if self._flat else values
 
-    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> float:
         """Return R^2 of the predictions, or in the canonical mode the mean correlation of scores.
 
         Parameters

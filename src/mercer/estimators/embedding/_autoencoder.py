@@ -103,7 +103,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     report_: Report = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Train the encoder and the decoder on the rows of X."""
         X = self._check(X, reset=True, ensure_min_samples=2)
         q = resolve_n_components(self.n_components, X.shape[1])
@@ -150,7 +150,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X = self._check(X)
         return np.asarray(-np.mean((X - self.decoder_(self.encoder_(X))) ** 2, axis=1))
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return minus the mean squared error, -sum_i |x_i - g(f(x_i))|^2 / (n d)."""
         return float(self.score_samples(X).mean())
 

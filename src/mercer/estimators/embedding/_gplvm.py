@@ -23,7 +23,7 @@ from ...models.embedding import (
     pca_scores,
     scale_to_unit_variance,
 )
-from .._kernel_estimator import ExpansionEstimator, Seed
+from .._kernel_estimator import ExpansionEstimator, Seed, Shrink
 from .._parameters import estimator, fit_method, fitted, parameter
 from ..decomposition._kernel_pca import KernelPCA
 from ._latent_model import LatentModelMixin, require_distinct_rows
@@ -120,7 +120,7 @@ class GPLVMBase(LatentModelMixin, ExpansionEstimator):
     def _is_precomputed_kernel(self, kernel: Any) -> bool:
         return False  # the kernel compares latent coordinates, so X is never a kernel matrix
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         name = type(self).__name__
         raise TypeError(f"a {name} cannot be compressed; fit it to fewer points instead")
 
@@ -198,7 +198,7 @@ class GPLVM(GPLVMBase):
     model_: GPLVMModel = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Find the latent coordinates and kernel parameters of maximal likelihood."""
         X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(2, X.shape[1]))
@@ -303,7 +303,7 @@ class BayesianGPLVM(GPLVMBase):
     model_: BayesianGPLVMModel = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Fit the model by maximising the lower bound of the log likelihood."""
         X = self._check_training_data(X)
         start = self._start(X, self.n_components or min(_DEFAULT_MAX_COMPONENTS, *X.shape))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..._core import Points, RandomState, is_count, progress, reject_structured, seeded_generator
@@ -84,7 +85,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         check_is_fitted(self)
         return np.asarray(self.model_.log_density(self._check(X)))
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return the mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
@@ -126,7 +127,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             )
         return X
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         tags.input_tags.allow_nan = self._accepts_nan
@@ -212,7 +213,7 @@ class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
     _accepts_nan: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Fit the model by maximum likelihood; NaN marks missing values, and y is ignored."""
         X = self._check(X, reset=True, ensure_min_samples=2)
         (_, d), is_observed = X.shape, np.isfinite(X)

@@ -7,8 +7,10 @@ from dataclasses import KW_ONLY
 from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import squareform
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._core import Points, check_budget, length, seeded_generator, slices, take
@@ -136,7 +138,7 @@ class MetricMDS(
         return 1  # order 1 is sufficient, because the embedding uses only distances
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, weights: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, weights: ArrayLike | None = None) -> Self:
         """Compute the embedding.
 
         Parameters
@@ -193,12 +195,14 @@ class MetricMDS(
         self._log_progress(f"stress {self.stress_:.4g} in {q} dimensions")
         return self
 
-    def fit_transform(self, X: Points, y: Any = None, weights: Any = None) -> np.ndarray:
+    def fit_transform(
+        self, X: Points, y: object = None, weights: ArrayLike | None = None
+    ) -> np.ndarray:
         """Compute the embedding and return it, of shape (n, n_components)."""
         return self.fit(X, y, weights).embedding_.copy()
 
     @predict_method
-    def transform(self, X: Points, weights: Any = None) -> np.ndarray:
+    def transform(self, X: Points, weights: ArrayLike | None = None) -> np.ndarray:
         """Return coordinates of new points that minimise their stress to the training points.
 
         The stress of a new point may have local minima, so three starts are tried for each point.
@@ -222,7 +226,7 @@ class MetricMDS(
         return np.concatenate(blocks)
 
     @predict_method
-    def score(self, X: Points, y: Any = None, weights: Any = None) -> float:
+    def score(self, X: Points, y: object = None, weights: ArrayLike | None = None) -> float:
         """Return minus the stress between the points and the training points.
 
         The points have the coordinates that `transform` returns. Parameters are those of
@@ -256,7 +260,7 @@ class MetricMDS(
     def _n_features_out(self) -> int:
         return int(self.embedding_.shape[1])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise |= self.dissimilarity == "precomputed"
         return tags

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import (
     _check_feature_names_in,
     check_is_fitted,
@@ -58,13 +59,13 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Determine the features that occur in the points X; y is ignored."""
         self._fit_features(X, all_points=False)
         return self
 
     @fit_method
-    def fit_transform(self, X: Points, y: Any = None) -> Any:
+    def fit_transform(self, X: Points, y: object = None) -> Any:
         """Fit to X and return its features; faster than `fit(X).transform(X)`."""
         return self._fit_features(X, all_points=True)
 
@@ -93,7 +94,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_frame")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -148,7 +149,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
     n_jobs: int | None = parameter(None, Integral, default=None)
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Check X and store the number and names of its columns; y is ignored."""
         self._check(X, reset=True)
         self._interval()
@@ -197,7 +198,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
             )
         return _DEFAULT_INTERVALS[self.sample_steps]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.positive_only = True

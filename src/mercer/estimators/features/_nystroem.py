@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import (
@@ -50,7 +51,13 @@ from ...gram import (
 from ...kernels import Callable, Kernel, Prepared, as_kernel, unwrap
 from ...solvers import Report, Status
 from .._blockwise import draw_candidates
-from .._kernel_estimator import ExpansionEstimator, NamedKernelEstimator, Seed, SklearnGPKernel
+from .._kernel_estimator import (
+    ExpansionEstimator,
+    NamedKernelEstimator,
+    Seed,
+    Shrink,
+    SklearnGPKernel,
+)
 from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ._feature_transformer import check_features, precision
@@ -159,7 +166,7 @@ class Nystroem(
         return None  # `_fit_landmarks` handles indefinite kernels, with a warning
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Choose landmarks among the points X; y is ignored.
 
         Only kernel values that are needed to choose the landmarks are computed.
@@ -177,7 +184,7 @@ class Nystroem(
         return draw_candidates(blocks, landmarks)
 
     @fit_method
-    def fit_transform(self, X: Points, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Points, y: object = None) -> np.ndarray:
         """Fit to X and return its features; also sets `approximation_error_`."""
         sample = self._sample(X, copy=False)
         F = self._fit_landmarks(sample, with_features=True)
@@ -343,7 +350,7 @@ class Nystroem(
             return Callable(function, contract="matrix")
         return as_kernel(self.kernel, gamma=params.get("gamma"), degree=degree, coef0=coef0)
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         raise TypeError(
             "Nystroem cannot be compressed or converted to the primal; choose a smaller "
             "n_components, or convert the model that is fitted to the features"
@@ -352,7 +359,7 @@ class Nystroem(
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "normalization_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

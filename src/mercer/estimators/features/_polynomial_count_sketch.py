@@ -70,7 +70,7 @@ class PolynomialCountSketch(FeatureTransformer):
     bitHash_: np.ndarray = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Assign columns to buckets; only the number of columns of X is used, and y is ignored."""
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)

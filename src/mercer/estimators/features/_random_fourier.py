@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, seeded_generator
@@ -94,7 +95,7 @@ class RBFSampler(_RandomFourierSampler):
     kernel_: Annotated[Any, RBF] = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         X = self._check(X, reset=True)
         self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
@@ -146,7 +147,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
     _sparse: ClassVar[bool] = False
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Draw the frequencies; only the number of columns of X is used."""
         X = self._check(X, reset=True)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
@@ -217,7 +218,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         sample = self._sample(X, copy=False).subsample
         if len(np.shape(sample.points)) != 2:
@@ -244,7 +245,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "basis_")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

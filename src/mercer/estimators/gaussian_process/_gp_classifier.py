@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
@@ -18,7 +19,7 @@ from ...expansion import Expansion
 from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
 from ...solvers import Report, worst_report
-from .._kernel_estimator import Seed, SklearnGPKernel
+from .._kernel_estimator import Seed, Shrink, SklearnGPKernel
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
@@ -161,7 +162,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     _form: str = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Optimise theta and find the mode of each latent function.
 
         Parameters
@@ -244,7 +245,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             np.mean([latent.value for latent in latents])
         )
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Raise an error, because the covariance of f cannot be reduced to fewer points."""
         raise ValueError(
             "a Gaussian process classifier also needs the covariance of f, which cannot be "

@@ -6,8 +6,9 @@ from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, RandomState, check_budget, length
@@ -16,7 +17,7 @@ from ...gram import memoise_if_affordable
 from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
-from .._kernel_estimator import LandmarkMixin
+from .._kernel_estimator import LandmarkMixin, Shrink
 from .._parameters import (
     FittedPoints,
     estimator,
@@ -135,12 +136,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     _y_train_mean: np.ndarray = fitted()
     _y_train_std: np.ndarray = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # before `fit`, predictions are those of the prior
         return tags
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Reduce the expansion of the mean to fewer points; the covariance is not changed."""
         super()._compress(shrink)
         if isinstance(self.expansion_, Primal):
@@ -156,7 +157,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     _accepts_blocks: ClassVar[bool] = False
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Optimise theta and compute the posterior.
 
         Parameters

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import Points, budget_in_bytes, check_threads, length, warn_caller
@@ -325,7 +326,7 @@ class KernelLogisticRegression(LogisticEstimator):
     warm_start: bool = parameter("boolean", default=False)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
 
@@ -88,7 +89,7 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     _extra_copies_of_F = 1  # each fold makes a copy of its training rows of F
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose C by cross-validation and fit the model.
 
         Parameters

@@ -12,7 +12,9 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import column_or_1d
 
@@ -244,7 +246,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
 
     _columns: np.ndarray | None = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._has_count_targets
         tags.target_tags.multi_output = not self._has_count_targets
@@ -256,7 +258,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         return isinstance(self.loss, str) and self.loss == "poisson"
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -307,7 +309,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
                 values = np.exp(values)
         return values
 
-    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
 
         Both are 1 minus the ratio of the loss to the loss of the best constant prediction. With
@@ -463,7 +465,7 @@ class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin)
         return getattr(self, "loss_", self.loss)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

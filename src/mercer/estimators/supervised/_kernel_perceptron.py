@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -126,7 +127,7 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
         )
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Make passes over the points until there are no mistakes, or the loss stops decreasing."""
         sample = self._sample(X, y, labels=True).doubled()
         n_classes = len(sample.classes)
@@ -142,7 +143,7 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Points, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         Only misclassified points are stored.

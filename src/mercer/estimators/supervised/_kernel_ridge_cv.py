@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring, get_scorer_names
@@ -106,7 +107,7 @@ class KernelRidgeCV(RidgeEstimator):
     cv_results_: np.ndarray = fitted(per_point=True)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Try all alphas and gammas, and fit with the best combination.
 
         Parameters
@@ -407,7 +408,7 @@ class AlphaSearchResult(NamedTuple):
 class _IdentityModel(RegressorMixin, BaseEstimator):
     """A model that returns its input as prediction, so that scorers can score predictions."""
 
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Return self; there is nothing to fit."""
         return self
 

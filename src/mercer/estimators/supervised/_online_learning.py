@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -255,7 +256,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     alpha: float = parameter("positive", default=1e-3)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the points in one pass, in the given order.
 
         Sample weights multiply the squared errors.
@@ -266,7 +267,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         The first call also computes parameters that depend on the data, such as gamma="scale", from
@@ -376,7 +377,7 @@ class OnlineKernelRegressor(OnlineRegressor):
     random_state: Seed = parameter("random_state", default=None)
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Make passes over the points until the loss stops decreasing."""
         sample = self._sample(X, y).doubled()
         schedule = Schedule(
@@ -393,7 +394,7 @@ class OnlineKernelRegressor(OnlineRegressor):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Points, y: Any) -> Self:
+    def partial_fit(self, X: Points, y: ArrayLike) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         The first call also computes parameters that depend on the data, such as gamma="scale" and

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 
@@ -242,7 +243,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     """
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -340,7 +341,7 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
         return self.loss
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the labels y.
 
         Parameters

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin, RegressorMixin
 
 from ..._core import Points
@@ -23,7 +24,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
     """Base class of SVR and NuSVR."""
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -236,7 +237,7 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     offset_: np.ndarray = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the region that contains most of the points.
 
         Parameters

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -51,7 +52,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     )
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit a function f to each pair of classes.
 
         Parameters
@@ -76,7 +77,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     def _duals(self, problem: SVMProblem) -> Duals:
         """Return the dual problem of each pair of classes."""
 
-    def _classification_problem(self, X: Points, y: Any, sample_weight: Any) -> SVMProblem:
+    def _classification_problem(
+        self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> SVMProblem:
         """Check the data and return the training problem."""
         sample = self._training_sample(X, y, sample_weight, labels=True)
         classes, labels, factors = sample.classes, sample.labels, np.ones(len(sample.classes))
@@ -259,7 +262,9 @@ class SVC(SupportVectorClassifier):
         return self.C
 
     @fit_method
-    def path(self, X: Points, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
+    def path(
+        self, X: Points, y: ArrayLike, Cs: Sequence[float], sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
         """Return one fitted SVC for each value of C, in the order of `Cs`.
 
         This is faster than separate fits: all models share the cache of rows of K, and each solver

@@ -13,7 +13,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -127,7 +129,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
     _given_expansion: Annotated[Any, Expansion | Primal | None] = fitted()
     _sparse: bool = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         return tags
@@ -141,7 +143,12 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         return True
 
     def _training_sample(
-        self, X: Points, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
+        self,
+        X: Points,
+        y: Any = NO_TARGETS,
+        sample_weight: ArrayLike | None = None,
+        *,
+        labels: bool = False,
     ) -> Sample:
         """Check the data of a fit and return them as a sample."""
         if self._precomputed:
@@ -160,7 +167,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
             _check_size(sample.given)
         return sample
 
-    def _check_weights(self, sample_weight: Any, X: Points) -> np.ndarray:
+    def _check_weights(self, sample_weight: ArrayLike | None, X: Points) -> np.ndarray:
         """Check the weights and set negative ones to 0; error messages are those of LIBSVM."""
         w, n = np.asarray(sample_weight, dtype=float), length(X)
         w = np.full(n, float(w)) if w.ndim == 0 else w
