@@ -318,7 +318,7 @@ class KernelEstimator(BaseEstimator):
             return False
         return array.ndim == 2 and array.dtype.kind in "biuf"
 
-    def _check_new(self, X: Points) -> Any:
+    def _check_new(self, X: Points) -> Points:
         """Return validated new points in float64.
 
         Distances are small differences of large numbers, for which float32 is not accurate enough.
@@ -601,7 +601,7 @@ def _all_finite(a: np.ndarray) -> bool:
         return bool(np.isfinite(a.sum()))
 
 
-def _as_float(X: Points) -> Any:
+def _as_float(X: Points) -> Points:
     """Return X unchanged if it is float32 or float64; convert other types to float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 

@@ -28,7 +28,7 @@ import typing
 from collections.abc import Callable, Sized
 from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
@@ -74,6 +74,8 @@ _MAX_VALIDATED = 1000  # maximum size of `_validated`, which limits its memory
 _validated: set[Any] = set()  # pairs (class, parameter values) that are known to be valid
 _SECTION_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
 T = TypeVar("T")
+Method: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=Method)
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
@@ -277,7 +279,7 @@ def _with_default(entry: str, field: dataclasses.Field) -> str:
     return f"{head}\n{body}" if body else head
 
 
-def predict_method(method: Callable[..., Any]) -> Any:
+def predict_method(method: F) -> F:
     """Make a method of a fitted estimator run in `n_jobs` threads and accept data in blocks."""
     in_threads = _in_threads(method)
 
@@ -289,10 +291,10 @@ def predict_method(method: Callable[..., Any]) -> Any:
             return call_on_blocks(self, method.__name__, X, *args[1:], **other_params)
         return in_threads(self, *args, **params)
 
-    return run_method
+    return cast(F, run_method)
 
 
-def _in_threads(method: Callable[..., Any]) -> Any:
+def _in_threads(method: Method) -> Method:
     """Make a method reject masked arrays and run in `n_jobs` threads."""
 
     @wraps(method)
@@ -311,7 +313,7 @@ def _in_threads(method: Callable[..., Any]) -> Any:
     return run
 
 
-def _replacing(method: Callable[..., Any]) -> Any:
+def _replacing(method: Method) -> Method:
     """Make `fit` remove the attributes of an earlier fit, and restore them if it fails.
 
     A fit with `warm_start` starts at the earlier result.  Methods such as `partial_fit` update it.
@@ -334,7 +336,7 @@ def _replacing(method: Callable[..., Any]) -> Any:
     return replace_fitted
 
 
-def fit_method(method: Callable[..., Any]) -> Any:
+def fit_method(method: F) -> F:
     """Decorate a method `fit(self, X, ...)`.
 
     The decorated method validates the parameters, limits memory reservations to `max_memory`,
@@ -375,4 +377,4 @@ def fit_method(method: Callable[..., Any]) -> Any:
         with resource_scope(budget), reporting:
             return checked(self, X, *args, **params)
 
-    return fit
+    return cast(F, fit)

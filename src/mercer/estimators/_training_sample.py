@@ -244,7 +244,7 @@ class Sample:
         }
         return replace(self, kept=self.kept[rows], **parts)
 
-    def rows(self, index: np.ndarray) -> Any:
+    def rows(self, index: np.ndarray) -> Points:
         """Return rows of the X that was passed to `fit`, selected by `index`, for `predict`."""
         return take(self.given if self.values is None else self.values.matrix, index)
 

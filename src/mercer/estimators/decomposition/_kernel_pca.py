@@ -621,7 +621,7 @@ class KernelPCA(
         """
         return self._feature_space().preimage(self._check_scores(X), method, **options)
 
-    def denoise(self, X: Points, method: str | None = None, **options: Any) -> Any:
+    def denoise(self, X: Points, method: str | None = None, **options: Any) -> Points:
         """Return the pre-image of the projection of each point on the components.
 
         Parameters
@@ -658,7 +658,7 @@ class KernelPCA(
         return self._cast(preimages.points)
 
     @predict_method
-    def inverse_transform(self, X: Points, method: str | None = None, **options: Any) -> Any:
+    def inverse_transform(self, X: Points, method: str | None = None, **options: Any) -> Points:
         """Return points for the scores X.
 
         Parameters
@@ -838,7 +838,7 @@ class KernelPCA(
             scores = scores * inverse_sqrt(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
-    def _cast(self, Z: Points) -> Any:
+    def _cast(self, Z: Points) -> Points:
         """Convert floating-point pre-images to the precision of the training points."""
         numbers = isinstance(Z, np.ndarray) and Z.dtype.kind == "f"
         return Z.astype(self._dtype, copy=False) if numbers else Z

@@ -54,7 +54,7 @@ class SecondView(NamedKernelEstimator):
 
     _accepts_blocks: ClassVar[bool] = True
 
-    def columns(self, y: Points) -> Any:
+    def columns(self, y: Points) -> Points:
         """Return a one-dimensional numeric y as a column if the kernel is defined on vectors."""
         if isinstance(y, Blocks) or (
             isinstance(self.kernel, Kernel) and not self.kernel.on_vectors
@@ -90,7 +90,7 @@ class SecondView(NamedKernelEstimator):
             second = replace(self._sample(columns, sample_weight=weights), flat=flat)
         return replace(second.doubled(), kept=first.kept, weights=first.weights)
 
-    def points(self, y: Points) -> Any:
+    def points(self, y: Points) -> Points:
         """Check new points of the second view and return them."""
         with _SecondViewErrors():
             return self._check_points(self.columns(y), reset=False)
@@ -276,7 +276,7 @@ class _SecondViewErrors:
             raise kind(f"y, the second view (called X in what follows): {error}") from error
 
 
-def _require_y(y: Points, model: Any) -> Any:
+def _require_y(y: Points, model: object) -> Points:
     """Return y; raise an error if it is None."""
     if y is None:
         raise ValueError(

@@ -180,7 +180,7 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
         names = [f"{prefix}_{column}_{part}" for part in ["sqrt", *parts] for column in columns]
         return np.asarray(names, dtype=object)
 
-    def _check(self, X: Points, *, reset: bool) -> Any:
+    def _check(self, X: Points, *, reset: bool) -> Points:
         """Check X and return it; raise an error for negative values."""
         dtypes = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)

@@ -44,7 +44,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X = self._map_input(self._check(X, reset=False))
         return self._map.features(X, dtype=precision(X))
 
-    def _check(self, X: Points, *, reset: bool) -> Any:
+    def _check(self, X: Points, *, reset: bool) -> Points:
         """Check X and return it as float32 or float64; of `Blocks`, a random sample of the rows."""
         if isinstance(X, Blocks):
             names, X = X.names, self._check(draw_candidates(X).X, reset=reset)
@@ -57,7 +57,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)
 
-    def _map_input(self, X: Points) -> Any:
+    def _map_input(self, X: Points) -> Points:
         """Convert points to the input of the feature map; subclasses may override this."""
         return X
 

@@ -229,7 +229,7 @@ class Nystroem(
         f = Expansion(self.kernel_, self.components_, self._map.expansion_coefficients(F.T))
         return f.preimage(method, max_memory=self.max_memory, **options)
 
-    def inverse_transform(self, X: Points, method: str = "auto", **options: Any) -> Any:
+    def inverse_transform(self, X: Points, method: str = "auto", **options: Any) -> Points:
         """Return points for the features X.
 
         Parameters

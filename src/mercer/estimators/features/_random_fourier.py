@@ -154,7 +154,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         return self._set_map(skewed_features(X.shape[1], even, **options), rng, precision(X))
 
-    def _map_input(self, X: Points) -> Any:
+    def _map_input(self, X: Points) -> Points:
         """Return log(X + skewedness)."""
         if (-self.skewedness >= X).any():
             raise ValueError(

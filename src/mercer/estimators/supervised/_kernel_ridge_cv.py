@@ -412,7 +412,7 @@ class _IdentityModel(RegressorMixin, BaseEstimator):
         """Return self; there is nothing to fit."""
         return self
 
-    def predict(self, X: Points) -> Any:
+    def predict(self, X: Points) -> Points:
         """Return X."""
         return X
 
