@@ -18,7 +18,13 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
@@ -319,12 +325,16 @@ class KernelEstimator(BaseEstimator):
         return array.ndim == 2 and array.dtype.kind in "biuf"
 
     def _check_new(self, X: Points) -> Points:
+        """Return validated new points; raise an error if the estimator is not fitted."""
+        check_is_fitted(self)
+        return self._check_points(X, reset=False)
+
+    def _check_new_float64(self, X: Points) -> Points:
         """Return validated new points in float64.
 
         Distances are small differences of large numbers, for which float32 is not accurate enough.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         return X if self._precomputed else as_float64(X)
 
     def _self_kernel(self, X: Points, training_diagonal: Any, purpose: str) -> np.ndarray:
@@ -486,8 +496,7 @@ class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
     @predict_method
     def _values(self, X: Points) -> np.ndarray:
         """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
-        check_is_fitted(self)
-        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
+        return self.expansion_(self._check_new(X)) + self.intercept_
 
     def _compress(self, shrink: Shrink) -> None:
         super()._compress(shrink)
@@ -508,6 +517,34 @@ class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
     def _has_single_target(self) -> bool:
         """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
         return np.ndim(self.intercept_) == 0
+
+
+@estimator(kw_only=True)
+class DualRegressor(MultiOutputMixin, RegressorMixin, DualEstimator):
+    """Base class of regressors that predict f(x) + b."""
+
+    @predict_method
+    def predict(self, X: Points) -> np.ndarray:
+        """Return f(x) + b for each point, shape (n,) or (n, n_targets).
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
+        values = self._values(X)
+        return values[:, 0] if self._has_single_target else values
+
+
+class FeatureMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Mixin for transformers whose results have the precision of the points."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def precision(X: Points) -> np.dtype:
+    """Return the dtype of the features of X: float32 for float32 points, otherwise float64."""
+    return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
 
 
 @estimator(kw_only=True)

@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import Tags
 
 from .._core import Points, as_vectors, length
 from ..blocks import is_chunked
@@ -135,11 +134,6 @@ class KernelKMeans(
     solver_: Lloyd = fitted()
     _norms: np.ndarray | None = fitted()
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
-
     @property
     def _required_cpd_order(self) -> int | None:
         return 1  # order 1 is sufficient, because k-means uses only distances
@@ -254,7 +248,7 @@ class KernelKMeans(
 
         For a precomputed kernel, X is the kernel matrix between new points and `X_fit_`.
         """
-        return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
+        return self._shifted_distances(self._check_new_float64(X)).argmin(axis=1).astype(np.int32)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
@@ -263,7 +257,7 @@ class KernelKMeans(
         For a precomputed kernel, X must be the kernel matrix of the training points, because the
         distances need its diagonal k(x, x).
         """
-        return np.sqrt(self._squared_distances(self._check_new(X)))
+        return np.sqrt(self._squared_distances(self._check_new_float64(X)))
 
     @predict_method
     def score(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> float:
@@ -275,7 +269,7 @@ class KernelKMeans(
         y : ignored
         sample_weight : array of shape (n,), optional
         """
-        X = self._check_new(X)
+        X = self._check_new_float64(X)
         nearest = self._squared_distances(X).min(axis=1)
         w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
         return -float(np.sum(w * nearest))

@@ -79,7 +79,7 @@ class NeighborsEstimator(DualEstimator):
             )
         if X is None:
             return self.X_fit_, None, self._norms
-        X = self._check_new(X)
+        X = self._check_new_float64(X)
         return X, self.X_fit_, self._self_kernel(X, self._norms, what)
 
     def _neighbour_weights(self, distances: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ class KNeighborsEstimator(NeighborsEstimator):
         """
         check_is_fitted(self)
         if not return_distance and self._precomputed and X is not None:
-            X = self._check_new(X)
+            X = self._check_new_float64(X)
             k = self._check_n_neighbors(n_neighbors, self.n_samples_fit_, length(X))
             return nearest_neighbors(self.kernel_, X, self.X_fit_, k, self._norms)[1]
         X, Z, self_values = self._points_and_norms(X, "distances")

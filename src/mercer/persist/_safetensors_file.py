@@ -9,6 +9,9 @@ Tensors named padding.0, padding.1, ... fill the space between them.  The metada
 fingerprint: the SHA-256 of the whole file, computed with 64 zeros in place of the fingerprint.
 """
 
+# The library safetensors (0.8) is not used, because it is less strict: it accepts headers with
+# repeated names and with unknown keys.  It also sorts tensors, which prevents their alignment.
+
 from __future__ import annotations
 
 import hashlib

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -39,8 +37,10 @@ from .._blockwise import draw_candidates, require_products
 from .._kernel_estimator import (
     ExpansionEstimator,
     ExploreMixin,
+    FeatureMixin,
     LandmarkMixin,
     NamedKernelEstimator,
+    precision,
 )
 from .._parameters import (
     FittedFunction,
@@ -66,8 +66,7 @@ _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `Compon
 @estimator()
 class KernelPCA(
     ExploreMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
+    FeatureMixin,
     LandmarkMixin,
     NamedKernelEstimator,
     ExpansionEstimator,
@@ -293,7 +292,7 @@ class KernelPCA(
             moments = search.moments(phi, sample.points, sample.weights)
             self._whole = False
             components = search.components_from_moments(solver, phi, moments)
-            self._set_fitted(components, kernel, _precision(seen))
+            self._set_fitted(components, kernel, precision(seen))
             return self
         if sample.workers is not None:
             workers = sample.workers
@@ -303,7 +302,7 @@ class KernelPCA(
             result = result._replace(components=result.components.in_terms_of(kernel))
         values = sample.points if sample.values is None else sample.values.matrix
         self._whole = sample.whole
-        self._set_fitted(result, kernel, _precision(values))
+        self._set_fitted(result, kernel, precision(values))
         self.offset_ = self._threshold(result.components, result.errors, sample.weights)
         if self.fit_inverse_transform:
             self._learn_inverse(values, sample.weights)
@@ -376,7 +375,7 @@ class KernelPCA(
         self._set_fitted(
             search.components_from_moments(solver, phi, moments),
             kernel,
-            _precision(sample.points),
+            precision(sample.points),
             gamma,
         )
         return self
@@ -494,10 +493,9 @@ class KernelPCA(
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         scores = self._components.score(X)
-        return self._whiten_and_cast(scores, np.result_type(self._dtype, _precision(X)))
+        return self._whiten_and_cast(scores, np.result_type(self._dtype, precision(X)))
 
     @predict_method
     def reconstruction_error(self, X: Points) -> np.ndarray:
@@ -505,8 +503,7 @@ class KernelPCA(
 
         The error is |phi(x) - mu - sum_j score_j w_j|^2, with the components w_j.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         if self._precomputed:
             raise ValueError(
                 "the reconstruction error needs k(x, x), which a precomputed matrix does not "
@@ -846,11 +843,6 @@ class KernelPCA(
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_components")
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
@@ -863,9 +855,3 @@ def _refuse_compressed_models(*models: KernelPCA) -> None:
             "a compressed model cannot be updated or merged, because it no longer has the moments "
             "of its points; update the original model, and compress it again"
         )
-
-
-def _precision(X: Points) -> np.dtype:
-    """Return float32 for points in float32, otherwise float64."""
-    single = getattr(X, "dtype", None) == np.float32
-    return np.dtype(np.float32 if single else np.float64)

@@ -144,7 +144,6 @@ class TwoViewEstimator(
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
     def fit_transform(self, X: Points, y: Points, **params: Any) -> np.ndarray:

@@ -289,7 +289,7 @@ class MetricMDS(
         """Yield, block by block, the dissimilarities to the training points and their weights."""
         check_is_fitted(self)
         n, kernel = len(self.embedding_), self.kernel_
-        X = self._check_points(X, reset=False) if kernel is None else self._check_new(X)
+        X = self._check_points(X, reset=False) if kernel is None else self._check_new_float64(X)
         m = length(X)
         pair_weights = None if weights is None else self._check_pair_weights(weights, (m, n))
         if pair_weights is not None and not pair_weights.max(axis=1).min() > 0.0:

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import (
     _check_feature_names_in,
@@ -18,13 +18,12 @@ from sklearn.utils.validation import (
 
 from ..._core import Points
 from ...kernels import additive_chi2_features, finite_features
-from .._kernel_estimator import NamedKernelEstimator
+from .._kernel_estimator import FeatureMixin, NamedKernelEstimator, precision
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
-from ._feature_transformer import precision
 
 
 @estimator()
-class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class ExplicitFeatures(FeatureMixin, NamedKernelEstimator):
     """Exact explicit features of a kernel: phi(x) . phi(z) = k(x, z).
 
     Available for kernels with a finite number of features: Linear, Bilinear, Polynomial, Constant,
@@ -72,8 +71,7 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
     @predict_method
     def transform(self, X: Points) -> Any:
         """Return the features phi(x), one row per point; a CSR matrix if they are sparse."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         phi, _ = finite_features(self.kernel_, X, self._frame, self.max_memory)
         return phi.astype(precision(X), copy=False)
 
@@ -93,11 +91,6 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_frame")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 # Default sampling interval for each number of steps: Vedaldi and Zisserman (2012), figure 3.

@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -14,12 +14,18 @@ from ..._core import Points
 from ...blocks import Blocks
 from ...gram import FeatureMap
 from .._blockwise import draw_candidates
-from .._kernel_estimator import Seed, points_need_no_validation, record_n_features
+from .._kernel_estimator import (
+    FeatureMixin,
+    Seed,
+    points_need_no_validation,
+    precision,
+    record_n_features,
+)
 from .._parameters import estimator, fitted, parameter, predict_method
 
 
 @estimator(kw_only=True)
-class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureTransformer(FeatureMixin, BaseEstimator):
     """Base class of the transformers of vectors whose feature map does not depend on the data.
 
     Parameters
@@ -67,17 +73,11 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._sparse
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     @property
     def _n_features_out(self) -> int:
         return len(self._map)
-
-
-def precision(X: Points) -> np.dtype:
-    """Return the dtype of the features of X: float32 for float32 points, otherwise float64."""
-    return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
 
 
 def check_features(X: Points, m: int) -> np.ndarray:

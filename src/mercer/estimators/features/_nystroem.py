@@ -17,8 +17,6 @@ from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import (
@@ -53,20 +51,20 @@ from ...solvers import Report, Status
 from .._blockwise import draw_candidates
 from .._kernel_estimator import (
     ExpansionEstimator,
+    FeatureMixin,
     NamedKernelEstimator,
     Seed,
     Shrink,
     SklearnGPKernel,
+    precision,
 )
 from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
-from ._feature_transformer import check_features, precision
+from ._feature_transformer import check_features
 
 
 @estimator()
-class Nystroem(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator, ExpansionEstimator
-):
+class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
     """Nyström features of any kernel, computed from its values at landmarks.
 
         phi(x) = L^-1 k_S(x),     L L^T = K_SS,     phi(x) . phi(z)  is close to  k(x, z)
@@ -197,8 +195,7 @@ class Nystroem(
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         if self._precomputed:
             return self.expansion_(X).astype(precision(X), copy=False)
         return self._map.features(X, dtype=precision(X))
@@ -358,11 +355,6 @@ class Nystroem(
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "normalization_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     @property
     def _n_features_out(self) -> int:

@@ -6,16 +6,13 @@ from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, seeded_generator
 from ...gram import FeatureMap, FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, random_features, skewed_features
-from .._kernel_estimator import NamedKernelEstimator, Seed
+from .._kernel_estimator import FeatureMixin, NamedKernelEstimator, Seed, precision
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
-from ._feature_transformer import FeatureTransformer, precision
+from ._feature_transformer import FeatureTransformer
 
 METHODS = {"auto", "orthogonal", "qmc", "iid"}
 
@@ -165,7 +162,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
 
 
 @estimator()
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class RandomFeatures(FeatureMixin, NamedKernelEstimator):
     """Random Fourier features of any kernel that is a function of x - z.
 
         phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...],     E phi(x) . phi(z) = k(x, z)
@@ -238,17 +235,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
         """Return the features phi(x), shape (n, n_components)."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         return self._map.features(X, dtype=precision(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "basis_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     @property
     def _n_features_out(self) -> int:

@@ -257,8 +257,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
         """Return the most probable class of each point."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         if self.n_classes_ == 2:
             f = self.expansion_(X)  # the last column belongs to the second class
             return self.classes_[(f[:, -1] >= (f[:, 0] if len(f.T) > 1 else 0.0)).astype(int)]
@@ -281,8 +280,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @predict_method
     def predict_proba(self, X: Points) -> np.ndarray:
         """Return the probability of each class, of shape (n, n_classes)."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         P = np.column_stack([latent.probability(X) for latent in self._latents])
         if len(P.T) == 1:
             return np.column_stack([1.0 - P, P])

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +15,7 @@ from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
 from .._blockwise import require_products
-from .._kernel_estimator import DualEstimator, LandmarkMixin
+from .._kernel_estimator import DualRegressor, LandmarkMixin
 from .._parameters import (
     estimator,
     exact_as_auto,
@@ -30,7 +29,7 @@ from .._training_sample import Sample
 
 
 @estimator(kw_only=True)
-class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, DualEstimator):
+class RidgeEstimator(LandmarkMixin, DualRegressor):
     """Base class of KernelRidge and KernelRidgeCV.
 
     Parameters
@@ -211,8 +210,7 @@ class KernelRidge(RidgeEstimator):
         std : ndarray of the same shape
             Only if `return_std` is True.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         flat = self._has_single_target
         values = self.expansion_(X) + self.intercept_
         if not return_std:

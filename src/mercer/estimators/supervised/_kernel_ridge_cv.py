@@ -18,7 +18,7 @@ from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel
 from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
-from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter, predict_method
+from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter
 from .._training_sample import Sample, check_positive_numbers, split_folds
 from ._kernel_ridge import RidgeEstimator
 
@@ -171,15 +171,6 @@ class KernelRidgeCV(RidgeEstimator):
             path.points, *path.solve_each(self.alphas_[chosen], warn=False)
         )
         return AlphaSearchResult(scores, chosen, solution)
-
-    @predict_method
-    def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point.
-
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        """
-        values = self._values(X)
-        return values[:, 0] if self._has_single_target else values
 
     # ------------------------------------------------------------------ the search
 

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
@@ -22,7 +21,7 @@ from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
 from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Report, Schedule, Status
-from .._kernel_estimator import DualEstimator, KernelLike, Seed
+from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
 from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
 
@@ -153,16 +152,8 @@ class OnlineEstimator(DualEstimator):
 
 
 @estimator(kw_only=True)
-class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
+class OnlineRegressor(OnlineEstimator, DualRegressor):
     """Base class of the regressors that learn from one point at a time."""
-
-    def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point.
-
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        """
-        values = self._values(X)
-        return values[:, 0] if self._flat else values
 
     @abstractmethod
     def _make_learner(self, sample: Sample, kernel: Kernel) -> OnlineLearner:

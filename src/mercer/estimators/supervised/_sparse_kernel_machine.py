@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 
 from ..._core import NotDifferentiableError, Points, budget_in_bytes, check_budget, format_bytes
@@ -21,9 +20,9 @@ from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
 from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
-from .._kernel_estimator import DualEstimator, KernelLike, Seed
+from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._parameters import estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
 
 
@@ -186,7 +185,7 @@ def _require_gradient(kernel: Kernel, name: str, d: int) -> None:
 
 
 @estimator()
-class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstimator):
+class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
     """Kernel ridge regression with a small number of learned expansion vectors.
 
         minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
@@ -263,12 +262,6 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
         sample = self._sample(X, y, sample_weight, copy=False)
         self._learn(sample, sample.targets, Squared(), flat=sample.flat)
         return self
-
-    @predict_method
-    def predict(self, X: Points) -> np.ndarray:
-        """Return the predictions f(x), shape (n,) or (n, n_targets)."""
-        values = self._values(X)
-        return values[:, 0] if self._has_single_target else values
 
 
 @estimator()

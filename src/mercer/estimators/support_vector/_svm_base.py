@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, budget_in_bytes, check_budget, length, warn_caller
 from ...expansion import Expansion, Primal
@@ -418,13 +417,10 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
     @predict_method
     def _values(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point, shape (n, n_functions)."""
-        X = self._check_prediction_points(X)
-        return self.expansion_(X) + self.intercept_
+        return self.expansion_(self._check_new(X)) + self.intercept_
 
-    def _check_prediction_points(self, X: Points) -> Points:
-        """Check points for a prediction and return them."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+    def _check_new(self, X: Points) -> Points:
+        X = super()._check_new(X)
         if sp.issparse(X) and not self._sparse and not callable(self.kernel):
             raise ValueError(
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data; use "
