@@ -90,13 +90,7 @@ class KernelEstimator(BaseEstimator):
         Whether to print progress.
     """
 
-    kernel: KernelLike = parameter(
-        str,
-        Kernel,
-        SklearnGPKernel,
-        callable,
-        default="linear",
-    )
+    kernel: KernelLike = parameter(str, Kernel, SklearnGPKernel, callable, default="linear")
     max_memory: int | float | str | None = parameter("positive", str, None, default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
     verbose: int = parameter("boolean", "non-negative integer", default=0)

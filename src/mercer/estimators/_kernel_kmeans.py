@@ -26,11 +26,7 @@ _DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps
 
 @estimator()
 class KernelKMeans(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    LandmarkMixin,
-    DualEstimator,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, LandmarkMixin, DualEstimator
 ):
     """K-means clustering in the feature space of a kernel.
 

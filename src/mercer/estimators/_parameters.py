@@ -32,11 +32,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from .._core import (
     Points,

@@ -25,15 +25,7 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight
 
-from .._core import (
-    MemoryLimit,
-    NotMercerWarning,
-    Points,
-    as_float64,
-    length,
-    take,
-    warn_caller,
-)
+from .._core import MemoryLimit, NotMercerWarning, Points, as_float64, length, take, warn_caller
 from ..blocks import BlockRows, Blocks, RowSample, map_rows, select_rows
 from ..expansion import Expansion
 from ..gram import memoise_if_affordable, warn_if_cancelled

@@ -21,13 +21,7 @@ from .. import estimators, gram, kernels, solvers
 from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
 from ..kernels import Graph, Graphs
-from ..models import (
-    embedding,
-    gp,
-    kernel_learning,
-    kpca,
-    mean_embedding,
-)
+from ..models import embedding, gp, kernel_learning, kpca, mean_embedding
 
 MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored field by field
 

@@ -65,11 +65,7 @@ _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `Compon
 
 @estimator()
 class KernelPCA(
-    ExploreMixin,
-    FeatureMixin,
-    LandmarkMixin,
-    NamedKernelEstimator,
-    ExpansionEstimator,
+    ExploreMixin, FeatureMixin, LandmarkMixin, NamedKernelEstimator, ExpansionEstimator
 ):
     """Principal component analysis in the feature space of a kernel.
 

@@ -11,11 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, TransformerMixin
 from sklearn.utils import RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -212,10 +208,7 @@ class TwoViewEstimator(
         return sample, second
 
     def _fit_views(
-        self,
-        sample: Sample,
-        second: Sample,
-        solver: CanonicalCorrelations | PartialLeastSquares,
+        self, sample: Sample, second: Sample, solver: CanonicalCorrelations | PartialLeastSquares
     ) -> TwoViewResult:
         """Solve the two-view problem and set the fitted attributes.
 

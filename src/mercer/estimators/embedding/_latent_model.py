@@ -15,11 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from ..._core import Points, RandomState, is_count, progress, reject_structured, seeded_generator
-from ...models.embedding import (
-    LinearGaussian,
-    fit_ppca,
-    fit_ppca_missing,
-)
+from ...models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
 from .._kernel_estimator import ExploreMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 

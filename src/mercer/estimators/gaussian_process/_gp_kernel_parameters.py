@@ -27,13 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import (
-    NotPositiveDefiniteError,
-    Points,
-    ProgressCallback,
-    ProgressStep,
-    warn_caller,
-)
+from ..._core import NotPositiveDefiniteError, Points, ProgressCallback, ProgressStep, warn_caller
 from ...kernels import (
     RBF,
     Kernel,

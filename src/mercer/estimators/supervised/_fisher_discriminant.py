@@ -40,10 +40,7 @@ class IndicatorRegression:
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    DecisionMixin,
-    LandmarkMixin,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, LandmarkMixin
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 
