@@ -88,6 +88,11 @@ class KernelEstimator(BaseEstimator):
         the results.
     verbose : int
         Whether to print progress.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
     """
 
     kernel: KernelLike = parameter(str, Kernel, SklearnGPKernel, callable, default="linear")
@@ -447,7 +452,13 @@ class NamedKernelEstimator(KernelEstimator):
 
 @estimator(kw_only=True)
 class ExpansionEstimator(KernelEstimator):
-    """Base class of estimators whose fitted functions are the kernel expansion `expansion_`."""
+    """Base class of estimators whose fitted functions are the kernel expansion `expansion_`.
+
+    Attributes
+    ----------
+    report_ : Report
+        The report of the solver.
+    """
 
     expansion_: FittedFunction = fitted()
     report_: Report = fitted()
@@ -490,7 +501,8 @@ class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
     @predict_method
     def _values(self, X: Points) -> np.ndarray:
         """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
-        return self.expansion_(self._check_new(X)) + self.intercept_
+        X = self._check_new(X)
+        return self.expansion_(X) + self.intercept_
 
     def _compress(self, shrink: Shrink) -> None:
         super()._compress(shrink)

@@ -35,6 +35,21 @@ class NeighborsEstimator(DualEstimator):
         The weight of a neighbour at distance d.  "uniform" or None: all weights are 1.
         "distance": 1 / d; if some neighbours have distance 0, only these are used.  A callable
         takes an array of distances and returns an array of weights of the same shape.
+
+    Attributes
+    ----------
+    n_samples_fit_ : int
+        Number of training points.
+    X_fit_, dual_coef_
+        The points of the expansion (indices for a precomputed kernel) and its coefficients.
+    intercept_ : ndarray
+        Zeros, because the functions have no intercepts.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.  If the points are far from the origin compared
+        with their spread, its linear terms are shifted to the centre of the points
+        (`mercer.kernels.Shift`); this does not change any distance.
+    report_ : Report
+        States that there was nothing to solve.
     """
 
     weights: str | Function[[np.ndarray], Any] | None = parameter(
@@ -237,21 +252,9 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
-    n_samples_fit_ : int
-        Number of training points.
     expansion_ : Expansion
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
         Predictions use only the nearest of its points.
-    X_fit_, dual_coef_
-        The points of the expansion (indices for a precomputed kernel) and its coefficients.
-    intercept_ : ndarray
-        Zeros, because the functions have no intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.  If the points are far from the origin compared
-        with their spread, its linear terms are shifted to the centre of the points
-        (`mercer.kernels.Shift`); this does not change any distance.
-    report_ : Report
-        States that there was nothing to solve.
 
     Examples
     --------
@@ -310,20 +313,8 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
 
     Attributes
     ----------
-    n_samples_fit_ : int
-        Number of training points.
     expansion_ : Expansion
         The training points, with their targets as coefficients.
-    X_fit_, dual_coef_
-        The points of the expansion (indices for a precomputed kernel) and its coefficients.
-    intercept_ : ndarray
-        Zeros, because the functions have no intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.  If the points are far from the origin compared
-        with their spread, its linear terms are shifted to the centre of the points
-        (`mercer.kernels.Shift`); this does not change any distance.
-    report_ : Report
-        States that there was nothing to solve.
 
     Examples
     --------
@@ -386,20 +377,8 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         The class labels, sorted.
     outlier_label_ : label or None
         The label for points without a neighbour; "most_frequent" is replaced by that label.
-    n_samples_fit_ : int
-        Number of training points.
     expansion_ : Expansion
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
-    X_fit_, dual_coef_
-        The points of the expansion (indices for a precomputed kernel) and its coefficients.
-    intercept_ : ndarray
-        Zeros, because the functions have no intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.  If the points are far from the origin compared
-        with their spread, its linear terms are shifted to the centre of the points
-        (`mercer.kernels.Shift`); this does not change any distance.
-    report_ : Report
-        States that there was nothing to solve.
 
     Examples
     --------

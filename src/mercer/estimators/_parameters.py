@@ -167,8 +167,8 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Return a class decorator that adds a constructor with the declared parameters.
 
     The parameters are those that the class and its bases declare.  The decorator also completes
-    the section "Parameters" of the docstring, and marks all public methods of the class and of
-    its bases in mercer as entry points.
+    the sections "Parameters" and "Attributes" of the docstring, and marks all public methods of the
+    class and of its bases in mercer as entry points.
 
     Examples
     --------
@@ -223,6 +223,7 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
             "----------",
             *(_with_default(descriptions[n], fields[n]) for n in order),
         ]
+        after = _with_inherited_attributes(cls, after, bases)
         cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
         return entry_point(cls)
 
@@ -262,8 +263,30 @@ def _split_docstring(doc: str | None) -> tuple[str, dict[str, str], str]:
     section, _, after = doc[starts[0] :].partition("\n\n")
     if not section.startswith("Parameters\n"):
         return doc[: starts[0]].strip(), {}, doc[starts[0] :]
+    return doc[: starts[0]].strip(), _entries(section), after
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return the entries of a section of a docstring by their names."""
     entries = re.split(r"\n(?=\S)", section.split("\n", 2)[2])
-    return doc[: starts[0]].strip(), {e.split(" : ")[0]: e for e in entries}, after
+    return {entry.partition("\n")[0].split(" : ")[0]: entry for entry in entries}
+
+
+def _with_inherited_attributes(cls: type, doc: str, bases: list[type]) -> str:
+    """Add the descriptions of fitted attributes in base classes to the section "Attributes"."""
+    pattern = r"^Attributes\n-{3,}\n.*?(?=\n\n|\Z)"
+    sections = [re.search(pattern, base.__doc__ or "", re.M | re.S) for base in bases]
+    inherited = {n: e for found in sections if found for n, e in _entries(found[0]).items()}
+    own = re.search(pattern, doc, re.M | re.S)
+    if own is None:
+        return doc
+    described = {name for names in _entries(own[0]) for name in names.split(", ")}
+    missing = [
+        entry
+        for names, entry in inherited.items()
+        if described.isdisjoint(names.split(", ")) and _has_attributes(cls, names.split(", "))
+    ]
+    return doc[: own.end()] + "".join(f"\n{entry}" for entry in missing) + doc[own.end() :]
 
 
 def _with_default(entry: str, field: dataclasses.Field) -> str:
@@ -273,6 +296,12 @@ def _with_default(entry: str, field: dataclasses.Field) -> str:
     shown = f'"{default}"' if isinstance(default, str) else repr(default)
     head = f"{head.split(', default=')[0]}, default={shown}"
     return f"{head}\n{body}" if body else head
+
+
+def _has_attributes(cls: type, names: list[str]) -> bool:
+    """Whether fits of a class set these attributes, or the class computes them by properties."""
+    declared = fitted_names(cls)
+    return all(n in declared or isinstance(getattr(cls, n, None), property) for n in names)
 
 
 def predict_method(method: F) -> F:

@@ -156,8 +156,6 @@ class KernelPCA(
         The training points or landmarks of the expansion.
     gamma_ : float, str or None
         The value of gamma that was used.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     n_components_ : int
         Number of components.
     solver_, report_

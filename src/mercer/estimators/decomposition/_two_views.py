@@ -116,6 +116,17 @@ class TwoViewEstimator(
     landmarks_y : str or points
         The landmarks of the second view, specified like `landmarks`.  `rank` and `random_state`
         apply to both views.
+
+    Attributes
+    ----------
+    expansion_y_, intercept_y_
+        The functions g_j of the second view, in the same form as those of the first.
+    X_fit_, dual_coef_
+        The points of `expansion_` (their indices for a precomputed kernel) and its coefficients.
+    n_components_ : int
+        The number of pairs of functions.
+    kernel_, kernel_y_ : Kernel
+        The kernels of the two views with all parameters resolved.
     """
 
     n_components: int = parameter("positive integer", default=2)
@@ -310,16 +321,6 @@ class KernelCCA(TwoViewEstimator):
     expansion_, intercept_
         The functions f_j. Scores are ``expansion_(X) + intercept_``, where the intercept is minus
         the mean of f_j.
-    expansion_y_, intercept_y_
-        The functions g_j of the second view, in the same form.
-    n_components_ : int
-        The number of pairs of functions.
-    X_fit_, dual_coef_
-        The points of `expansion_` (their indices for a precomputed kernel) and its coefficients.
-    kernel_, kernel_y_ : Kernel
-        The kernels of the two views with all parameters resolved.
-    report_ : Report
-        The report of the solver.
 
     Notes
     -----
@@ -438,12 +439,6 @@ class KernelPLS(TwoViewEstimator):
     n_components_ : int
         The number of components.  It is smaller than n_components, with a warning, if no
         covariance remains after deflation.
-    X_fit_, dual_coef_
-        The points of `expansion_` (indices for a precomputed kernel) and its coefficients.
-    kernel_, kernel_y_ : Kernel
-        The kernels of the two views with all parameters resolved.
-    report_ : Report
-        The report of the solver.
 
     Notes
     -----

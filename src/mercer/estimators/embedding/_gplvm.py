@@ -44,6 +44,17 @@ class GPLVMBase(LatentModelMixin, ExpansionEstimator):
         X by less than this.
     max_iter : int
         Maximum number of iterations.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with its optimised parameters.
+    expansion_ : Expansion
+        The posterior mean of f as a function of z, in units of ``model_.unit``.
+    n_iter_ : int
+        The number of evaluations of the objective.
+    report_ : Report
+        How the optimisation ended.
     """
 
     kernel: Any = parameter(None, Kernel, str, default=None)
@@ -159,20 +170,10 @@ class GPLVM(GPLVMBase):
     ----------
     embedding_ : ndarray of shape (n, n_components)
         The latent coordinates of the training points.
-    kernel_ : Kernel
-        The kernel with its optimised parameters.
     model_ : GPLVMModel
         The fitted model as an immutable object.
-    expansion_ : Expansion
-        The posterior mean of f as a function of z, in units of ``model_.unit``.
     log_likelihood_ : float
         The maximised objective.
-    n_iter_ : int
-        The number of evaluations of the objective.
-    report_ : Report
-        How the optimisation ended.
-    n_features_in_ : int
-        The number of columns of X.
 
     References
     ----------
@@ -265,20 +266,12 @@ class BayesianGPLVM(GPLVMBase):
         The number of active dimensions. They come first.
     noise_variance_ : float
         The variance of e.
-    kernel_ : Kernel
-        The kernel with its optimised parameters.
     model_ : BayesianGPLVMModel
         The fitted model as an immutable object.
-    expansion_ : Expansion
-        The posterior mean of f as a function of z, in units of ``model_.unit``.
     log_likelihood_ : float
         The maximised lower bound of the log likelihood.
     n_iter_ : int
         The number of evaluations of the bound.
-    report_ : Report
-        How the optimisation ended.
-    n_features_in_ : int
-        The number of columns of X.
 
     References
     ----------

@@ -120,8 +120,6 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
         and if k is not positive semidefinite.
     expansion_ : Expansion
         The features as functions in the RKHS, which are linear combinations of k(s, .).
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         The solver, its time, and the approximation error.
 

@@ -104,8 +104,6 @@ class KernelFisherDiscriminant(
         The directions; scores are ``expansion_(X) + intercept_``.
     X_fit_, dual_coef_, intercept_
         The points, coefficients and intercepts of the directions.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         How the regression was solved.
 

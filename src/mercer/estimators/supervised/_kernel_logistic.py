@@ -300,8 +300,6 @@ class KernelLogisticRegression(LogisticEstimator):
         The number of Newton steps, that is, of factorisations of the Hessian. Each factorisation
         is reused for several search directions; ``report_.certificate["corrections"]`` counts the
         directions after the first.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     solver_, report_
         The solver and its report. ``report_.certificate`` contains the objective, the last Newton
         decrement, and the gap, an upper bound of the objective minus its minimum over the span of

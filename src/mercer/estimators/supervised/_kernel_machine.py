@@ -73,6 +73,19 @@ class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
         constant prediction.
     max_iter : int
         The maximum number of Newton or interior-point iterations.
+
+    Attributes
+    ----------
+    X_fit_ : points
+        The points of the expansion (their indices for a precomputed kernel). These are the training
+        points of positive weight, or a subset that spans the others if all of them would be
+        numerically unstable; with "nystroem", the landmarks.
+    expansion_ : Expansion
+        The fitted functions without intercepts.
+    loss_ : Loss
+        The loss that was minimised.
+    n_iter_ : int
+        The number of iterations.
     """
 
     loss: Any = parameter(CUSTOM_LOSS, default="squared")
@@ -197,20 +210,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, n_functions)
         The coefficients of the expansion.
-    X_fit_ : points
-        The points of the expansion (their indices for a precomputed kernel). These are the training
-        points of positive weight, or a subset that spans the others if all of them would be
-        numerically unstable; with "nystroem", the landmarks.
     intercept_ : float or ndarray of shape (n_functions,)
         The intercepts b.
-    expansion_ : Expansion
-        The fitted functions without intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
-    loss_ : Loss
-        The loss that was minimised.
-    n_iter_ : int
-        The number of iterations.
     report_ : Report
         Its `certificate` contains the objective, |f|, the ridge parameter mu for which a squared
         penalty has the same minimum, the relative stationarity, and an upper bound of the objective
@@ -430,20 +431,8 @@ class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin)
         The class labels that have points of positive weight.
     dual_coef_ : ndarray of shape (n, n_functions)
         The coefficients of the expansion. n_functions is 1 for two classes, otherwise n_classes.
-    X_fit_ : points
-        The points of the expansion (their indices for a precomputed kernel). These are the training
-        points of positive weight, or a subset that spans the others if all of them would be
-        numerically unstable; with "nystroem", the landmarks.
     intercept_ : ndarray of shape (n_functions,)
         The intercepts b.
-    expansion_ : Expansion
-        The fitted functions without intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
-    loss_ : Loss
-        The loss that was minimised.
-    n_iter_ : int
-        The number of iterations.
     report_ : Report
         Its `certificate` has the same entries as in KernelMachineRegressor.
 

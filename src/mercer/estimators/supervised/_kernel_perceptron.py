@@ -80,8 +80,6 @@ class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
         Number of passes, or of calls of `partial_fit`.
     t_ : int
         Number of points processed; each pass counts all points again.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         Its certificate contains the number of points in the expansion.  With a budget, it also
         contains the number of removed points, and the sum of the RKHS norms of the changes of f by

@@ -109,8 +109,6 @@ class KernelRidge(RidgeEstimator):
         The training points (their indices for a precomputed kernel), or the landmarks.
     expansion_ : Expansion
         The fitted f; predictions are f + intercept_.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     solver_, report_
         The solver that was used, and its report.
 

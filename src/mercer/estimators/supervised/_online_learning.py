@@ -227,8 +227,6 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
         Number of calls of `partial_fit`; 1 after `fit`.
     t_ : int
         Number of points processed.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         The report of the learner, with the number of points in the expansion.
 
@@ -335,8 +333,6 @@ class OnlineKernelRegressor(OnlineRegressor):
         Number of passes, or of calls of `partial_fit`.
     t_ : int
         Number of points processed; each pass counts all points again.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         The report of the learner, with the number of points in the expansion.
 

@@ -54,6 +54,19 @@ class SparseKernelEstimator(DualEstimator):
         The solver stops when ten iterations reduce the objective by less than this fraction.
     random_state : int, RandomState or None
         Seed for the choice of initial vectors; None means 0.
+
+    Attributes
+    ----------
+    vectors_, X_fit_ : ndarray of shape (m, d)
+        The learned vectors z_j.
+    kernel_ : Kernel
+        The kernel with all parameters resolved or learned.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the initial vectors and after each iteration; it never increases.
+    n_iter_ : int
+        Number of L-BFGS iterations.
+    solver_, report_
+        The solver that was used, and its report.
     """
 
     n_vectors: int | str = parameter("positive integer", str, default=100)
@@ -207,22 +220,12 @@ class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
 
     Attributes
     ----------
-    vectors_, X_fit_ : ndarray of shape (m, d)
-        The learned vectors z_j.
     dual_coef_ : ndarray of shape (m,) or (m, n_targets)
         The weights b_j.
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept c.
     expansion_ : Expansion
         The fitted f without the intercept.
-    kernel_ : Kernel
-        The kernel with all parameters resolved or learned.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the initial vectors and after each iteration; it never increases.
-    n_iter_ : int
-        Number of L-BFGS iterations.
-    solver_, report_
-        The solver that was used, and its report.
 
     See Also
     --------
@@ -297,22 +300,12 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels of the points of positive weight, sorted.
-    vectors_, X_fit_ : ndarray of shape (m, d)
-        The learned vectors z_j.
     dual_coef_ : ndarray of shape (m, n_functions)
         The weights b_j.  n_functions is 1 for two classes, otherwise the number of classes.
     intercept_ : ndarray of shape (n_functions,)
         The intercepts c.
     expansion_ : Expansion
         The fitted functions without intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved or learned.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the initial vectors and after each iteration; it never increases.
-    n_iter_ : int
-        Number of L-BFGS iterations.
-    solver_, report_
-        The solver that was used, and its report.
 
     Examples
     --------

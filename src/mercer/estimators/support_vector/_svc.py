@@ -17,9 +17,8 @@ from ..._core import Points, warn_caller
 from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample, class_weights
-from ._one_vs_one import class_pairs, votes_of_pairs
 from ._svm_base import SupportVectorMachine
-from ._svm_training import SVMProblem
+from ._svm_training import SVMProblem, class_pairs, votes_of_pairs
 
 _MIN_RELATIVE_MARGIN = 1e-12  # smaller margins rho, relative to max |f|, are rounding errors
 
@@ -227,8 +226,6 @@ class SVC(SupportVectorClassifier):
         The shape of X in `fit`.
     gamma_ : float, str or None
         The value of gamma that was used.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     solver_
         The solver that was used.
 

@@ -53,8 +53,7 @@ from .._parameters import (
     solver,
 )
 from .._training_sample import Sample
-from ._one_vs_one import PairExpansion
-from ._svm_training import SVMProblem, describe_scales, merge_reports
+from ._svm_training import PairExpansion, SVMProblem, describe_scales, merge_reports
 
 # The kernel is reported as indefinite if some k(x, x) + k(z, z) - 2 k(x, z) is negative and larger
 # in magnitude than this fraction of the largest k(x, x); smaller ones may be rounding errors.
@@ -417,7 +416,8 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
     @predict_method
     def _values(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point, shape (n, n_functions)."""
-        return self.expansion_(self._check_new(X)) + self.intercept_
+        X = self._check_new(X)
+        return self.expansion_(X) + self.intercept_
 
     def _check_new(self, X: Points) -> Points:
         X = super()._check_new(X)
