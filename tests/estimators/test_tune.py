@@ -17,8 +17,7 @@ from mercer import (
     MultipleKernel,
     tune,
 )
-from mercer.estimators import Tuned
-from mercer.estimators.model_selection import _tune
+from mercer.estimators import Tuned, _tune
 from mercer.kernels import RBF, Fixed, Linear, Matern, Select, Spectrum, White
 from mercer.models.gp import MarginalLikelihood
 from mercer.models.kernel_learning import TargetAlignment

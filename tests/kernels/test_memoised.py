@@ -267,9 +267,7 @@ def test_tune_reads_the_values_of_each_parameter(objective, monkeypatch):
     noisy = DENSITY + 0.1 * np.random.default_rng(1).normal(size=len(DENSITY))
     model = KernelRidge(kernel=WALK, alpha=0.1)
     found = tune(model, X, noisy, objective=objective)
-    monkeypatch.setattr(
-        "mercer.estimators.model_selection._tune.memoise_if_affordable", lambda k, *_: k
-    )
+    monkeypatch.setattr("mercer.estimators._tune.memoise_if_affordable", lambda k, *_: k)
     plain = tune(model, X, noisy, objective=objective)
     assert found.names == plain.names
     np.testing.assert_allclose(found.value, plain.value, rtol=1e-9)

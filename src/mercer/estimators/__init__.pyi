@@ -5,15 +5,15 @@ from ._kernel_neighbors import (
     KernelKNeighborsRegressor,
     KernelRadiusNeighborsClassifier,
 )
+from ._kernel_search import FoundKernel, search_kernels
 from ._parzen_density import ParzenDensity
-from .decomposition._kernel_cca import KernelCCA
+from ._tune import Tuned, tune
 from .decomposition._kernel_pca import KernelPCA
-from .decomposition._kernel_pls import KernelPLS
+from .decomposition._two_views import KernelCCA, KernelPLS
 from .embedding._autoencoder import Autoencoder
-from .embedding._bayesian_gplvm import BayesianGPLVM
-from .embedding._gplvm import GPLVM
+from .embedding._gplvm import GPLVM, BayesianGPLVM
+from .embedding._latent_model import ProbabilisticPCA
 from .embedding._metric_mds import MetricMDS
-from .embedding._probabilistic_pca import ProbabilisticPCA
 from .features import (
     AdditiveChi2Sampler,
     CountSketchMap,
@@ -27,20 +27,19 @@ from .features import (
 )
 from .gaussian_process._gp_classifier import GaussianProcessClassifier
 from .gaussian_process._gp_regressor import GaussianProcessRegressor
-from .model_selection._kernel_search import FoundKernel, search_kernels
-from .model_selection._tune import Tuned, tune
-from .online._kernel_perceptron import KernelPerceptron
-from .online._online_regression import KernelRecursiveLeastSquares, OnlineKernelRegressor
 from .supervised._fisher_discriminant import KernelFisherDiscriminant
 from .supervised._kernel_logistic import KernelLogisticRegression
 from .supervised._kernel_logistic_cv import KernelLogisticRegressionCV
 from .supervised._kernel_machine import KernelMachineClassifier, KernelMachineRegressor
+from .supervised._kernel_perceptron import KernelPerceptron
 from .supervised._kernel_ridge import KernelRidge
 from .supervised._kernel_ridge_cv import KernelRidgeCV
+from .supervised._online_learning import KernelRecursiveLeastSquares, OnlineKernelRegressor
 from .supervised._sparse_kernel_machine import SparseKernelClassifier, SparseKernelRegressor
 from .support_vector import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 # parts of fitted estimators, for files that hold them
+from ._parameters import fitted_types as fitted_types  # isort: skip
 from .gaussian_process._gp_classifier import LatentProcess as LatentProcess  # isort: skip
 from .gaussian_process._gp_kernel_parameters import (  # isort: skip
     ThetaMap as ThetaMap,
@@ -48,7 +47,7 @@ from .gaussian_process._gp_kernel_parameters import (  # isort: skip
 from .gaussian_process._gp_kernel_parameters import (  # isort: skip
     ReparametrisedObjective as ReparametrisedObjective,
 )
-from .decomposition._two_view_estimator import SecondView as SecondView  # isort: skip
+from .decomposition._two_views import SecondView as SecondView  # isort: skip
 from .support_vector import PairExpansion as PairExpansion  # isort: skip
 from .support_vector import Pairs as Pairs  # isort: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core import MemoryLimit, Points, RandomState, entry_point, length, optional_type
 from ..expansion import Expansion, Primal
 from ..kernels import Features, Kernel, Linear, Precomputed
-from ._kernel_estimator import KernelEstimator
+from ._kernel_estimator import ExpansionEstimator, KernelEstimator
 from ._parzen_density import ParzenDensity
 from .features import ExplicitFeatures
 
@@ -83,7 +83,7 @@ def compress(
     if not isinstance(estimator, KernelEstimator):
         raise TypeError(f"compress needs a fitted kernel estimator of mercer, got {estimator!r}")
     check_is_fitted(estimator)
-    if not isinstance(getattr(estimator, "expansion_", None), Expansion):
+    if not _has_expansion(estimator):
         raise TypeError(f"{type(estimator).__name__} has no expansion_, so it cannot be compressed")
     kernel = _kernel_with_matrix(estimator, K)
 
@@ -104,7 +104,12 @@ def compress(
     return compressed
 
 
-def _kernel_with_matrix(estimator: KernelEstimator, K: Any) -> Any:
+def _has_expansion(estimator: KernelEstimator) -> TypeGuard[ExpansionEstimator]:
+    """Whether the fitted functions of an estimator are an expansion in points."""
+    return isinstance(getattr(estimator, "expansion_", None), Expansion)
+
+
+def _kernel_with_matrix(estimator: ExpansionEstimator, K: Any) -> Any:
     """Return the kernel of the expansion; a precomputed kernel gets the matrix K."""
     kernel = estimator.expansion_.kernel
     if not estimator._precomputed:
@@ -171,10 +176,9 @@ def to_primal(estimator: E, *, max_memory: MemoryLimit = None) -> E:
     if not isinstance(estimator, KernelEstimator):
         raise TypeError(f"to_primal needs a kernel estimator of mercer, got {estimator!r}")
     check_is_fitted(estimator)
-    f = getattr(estimator, "expansion_", None)
-    if isinstance(f, Primal):
+    if isinstance(getattr(estimator, "expansion_", None), Primal):
         return estimator
-    if not isinstance(f, Expansion):
+    if not _has_expansion(estimator):
         raise TypeError(
             f"{type(estimator).__name__} has no expansion_, so it cannot be converted to weights"
         )

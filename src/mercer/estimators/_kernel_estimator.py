@@ -2,7 +2,8 @@
 
 `KernelEstimator` converts the user's `kernel` parameter to a `Kernel` and validates X and y;
 `NamedKernelEstimator` adds the parameters of kernels given by name, and `LandmarkMixin` those of
-landmarks.
+landmarks.  `ExpansionEstimator` and `DualEstimator` are the base classes of estimators whose fitted
+functions are kernel expansions.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from numpy.typing import ArrayLike
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -39,15 +47,17 @@ from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
 from ..gram import LANDMARK_METHODS, Landmarks
 from ..kernels import RULES, Kernel, Laplacian, Precomputed, as_kernel, parse_if_expression
+from ..solvers import Report
 from ._blockwise import draw_candidates, in_memory, require_landmarks
 from ._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
+    FittedFunction,
+    FittedPoints,
+    NumberOrArray,
     estimator,
-    fitted_attribute,
+    fitted,
     parameter,
     predict_method,
+    remove_fitted,
 )
 from ._training_sample import Sample, check_weights
 
@@ -56,6 +66,8 @@ NO_TARGETS = object()
 SklearnGPKernel = optional_type("sklearn.gaussian_process.kernels", "Kernel")
 KernelLike: TypeAlias = str | Kernel | Function[..., Any]
 Seed: TypeAlias = int | np.random.RandomState | None
+# A function that reduces an expansion to fewer points, or to a weight vector.
+Shrink: TypeAlias = Function[[Expansion], Expansion | Primal]
 
 
 @estimator(kw_only=True)
@@ -76,22 +88,19 @@ class KernelEstimator(BaseEstimator):
         the results.
     verbose : int
         Whether to print progress.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel with all parameters resolved.
     """
 
-    kernel: KernelLike = parameter(
-        str,
-        Kernel,
-        SklearnGPKernel,
-        callable,
-        default="linear",
-    )
-    max_memory: int | float | str | None = parameter(POSITIVE, str, None, default=None)
+    kernel: KernelLike = parameter(str, Kernel, SklearnGPKernel, callable, default="linear")
+    max_memory: int | float | str | None = parameter("positive", str, None, default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
-    verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
+    verbose: int = parameter("boolean", "non-negative integer", default=0)
 
-    expansion_: Any = fitted_attribute()  # an Expansion, or a Primal after `to_primal`
-    dual_coef_: np.ndarray = fitted_attribute()
-    intercept_: Any = fitted_attribute()
+    kernel_: Kernel = fitted()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel",)  # names of the parameters that are kernels
     # Options of scikit-learn's `validate_data` for vectors, and for numeric targets.
@@ -141,7 +150,7 @@ class KernelEstimator(BaseEstimator):
                 super().set_params(**{f"{name}__{key}": value for key, value in nested.items()})
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._precomputed
@@ -218,7 +227,7 @@ class KernelEstimator(BaseEstimator):
         self,
         X: Points,
         y: Any = NO_TARGETS,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         *,
         labels: bool = False,
         copy: bool = True,
@@ -236,7 +245,7 @@ class KernelEstimator(BaseEstimator):
         sample = Sample.of(X, weights, precomputed=precomputed, order=self._required_cpd_order)
         return self._with_targets(sample, y, labels) if supervised else sample
 
-    def _check_weights(self, sample_weight: Any, X: Points) -> np.ndarray:
+    def _check_weights(self, sample_weight: ArrayLike | None, X: Points) -> np.ndarray:
         """Return validated sample weights, one for each point."""
         return check_weights(sample_weight, X)
 
@@ -247,7 +256,9 @@ class KernelEstimator(BaseEstimator):
         check_classification_targets(y)
         return sample.with_labels(y, getattr(self, "class_weight", None), type(self).__name__)
 
-    def _sample_blocks(self, X: Blocks, y: Any, sample_weight: Any, *, labels: bool) -> Sample:
+    def _sample_blocks(
+        self, X: Blocks, y: Any, sample_weight: ArrayLike | None, *, labels: bool
+    ) -> Sample:
         """Validate points in blocks, and return them as a `Sample`.
 
         Targets and weights are loaded into memory.  The points are loaded only if the solver needs
@@ -312,18 +323,17 @@ class KernelEstimator(BaseEstimator):
             return False
         return array.ndim == 2 and array.dtype.kind in "biuf"
 
-    @property
-    def reduction_(self) -> Reduction | None:
-        """The error certificate of a model returned by `compress`; None for other models."""
-        return getattr(self.expansion_, "reduction", None)
+    def _check_new(self, X: Points) -> Points:
+        """Return validated new points; raise an error if the estimator is not fitted."""
+        check_is_fitted(self)
+        return self._check_points(X, reset=False)
 
-    def _check_new(self, X: Points) -> Any:
+    def _check_new_float64(self, X: Points) -> Points:
         """Return validated new points in float64.
 
         Distances are small differences of large numbers, for which float32 is not accurate enough.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         return X if self._precomputed else as_float64(X)
 
     def _self_kernel(self, X: Points, training_diagonal: Any, purpose: str) -> np.ndarray:
@@ -350,51 +360,6 @@ class KernelEstimator(BaseEstimator):
                     f"kernel=Precomputed(K) and indices as points"
                 )
         return np.asarray(self.kernel_.diag(X), dtype=np.float64)
-
-    @predict_method
-    def _values(self, X: Points) -> np.ndarray:
-        """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
-        check_is_fitted(self)
-        return self.expansion_(self._check_points(X, reset=False)) + self.intercept_
-
-    def _compress(self, shrink: Function[[Expansion], Expansion | Primal]) -> None:
-        """Replace the expansion of this copy of a fitted estimator by a reduced one.
-
-        `compress` calls this with a function that reduces the number of points, and `to_primal`
-        with one that returns a `Primal`, which has no points. Subclasses override this method to
-        update or delete other fitted attributes that depend on the expansion.
-        """
-        reduced = shrink(self.expansion_)
-        if isinstance(reduced, Primal):
-            self.expansion_ = reduced
-            for attribute in ("X_fit_", "dual_coef_"):
-                self.__dict__.pop(attribute, None)
-            return
-        self.expansion_ = replace(reduced, kernel=self.expansion_.kernel)
-        if hasattr(self, "X_fit_"):
-            self.X_fit_ = reduced.points
-        if hasattr(self, "dual_coef_"):
-            flat = self.dual_coef_.ndim == 1
-            self.dual_coef_ = reduced.coefficients[:, 0] if flat else reduced.coefficients
-
-    def _to_primal(self, max_memory: MemoryLimit) -> None:
-        """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
-        self._compress(lambda f: f.to_primal(max_memory=max_memory))
-
-    def _set_expansion(self, f: Expansion, intercept: np.ndarray, flat: bool) -> None:
-        """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
-
-        If `flat` is True, there is a single target: `dual_coef_` has shape (n,) and `intercept_` is
-        a float.
-        """
-        self.expansion_, self.X_fit_ = f, f.points
-        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
-        self.intercept_ = float(intercept[0]) if flat else intercept
-
-    @property
-    def _has_single_target(self) -> bool:
-        """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
-        return np.ndim(self.intercept_) == 0
 
     @property
     def _progress_callback(self) -> Function[[str], None] | None:
@@ -427,9 +392,9 @@ class NamedKernelEstimator(KernelEstimator):
         Additional keyword arguments of a callable kernel.
     """
 
-    gamma: float | str | None = parameter(POSITIVE, StrOptions(set(RULES)), None, default=None)
-    degree: float = parameter(NON_NEGATIVE, default=3)
-    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=1)
+    gamma: float | str | None = parameter("positive", set(RULES), None, default=None)
+    degree: float = parameter("non-negative", default=3)
+    coef0: float = parameter("finite", default=1)
     kernel_params: dict | None = parameter(dict, None, default=None)
 
     # Parameters of kernels given by name; `kernel_params` also applies to callables.
@@ -486,6 +451,109 @@ class NamedKernelEstimator(KernelEstimator):
 
 
 @estimator(kw_only=True)
+class ExpansionEstimator(KernelEstimator):
+    """Base class of estimators whose fitted functions are the kernel expansion `expansion_`.
+
+    Attributes
+    ----------
+    report_ : Report
+        The report of the solver.
+    """
+
+    expansion_: FittedFunction = fitted()
+    report_: Report = fitted()
+
+    @property
+    def reduction_(self) -> Reduction | None:
+        """The error certificate of a model returned by `compress`; None for other models."""
+        return getattr(self.expansion_, "reduction", None)
+
+    def _compress(self, shrink: Shrink) -> None:
+        """Replace the expansion of this copy of a fitted estimator by a reduced one.
+
+        `compress` calls this with a function that reduces the number of points, and `to_primal`
+        with one that returns a `Primal`, which has no points. Attributes that refer to individual
+        training points are deleted. Subclasses override this method to update attributes that
+        depend on the expansion.
+        """
+        f = self.expansion_
+        reduced = shrink(f)
+        remove_fitted(self, per_point=True)
+        is_primal = isinstance(reduced, Primal)
+        self.expansion_ = reduced if is_primal else replace(reduced, kernel=f.kernel)
+
+    def _to_primal(self, max_memory: MemoryLimit) -> None:
+        """Replace the expansion of this copy of a fitted estimator by a primal weight vector."""
+        self._compress(lambda f: f.to_primal(max_memory=max_memory))
+
+
+@estimator(kw_only=True)
+class DualEstimator(NamedKernelEstimator, ExpansionEstimator):
+    """Base class of estimators with functions f = sum_i a_i k(x_i, .) + b.
+
+    The coefficients a are `dual_coef_`, the points x are `X_fit_`, and b is `intercept_`.
+    """
+
+    X_fit_: FittedPoints = fitted(per_point=True)
+    dual_coef_: np.ndarray = fitted(per_point=True)
+    intercept_: NumberOrArray = fitted()
+
+    @predict_method
+    def _values(self, X: Points) -> np.ndarray:
+        """Return f(x_i) + b for each point, of shape (n, n_functions), evaluated in tiles."""
+        X = self._check_new(X)
+        return self.expansion_(X) + self.intercept_
+
+    def _compress(self, shrink: Shrink) -> None:
+        super()._compress(shrink)
+        if not isinstance(self.expansion_, Primal):
+            self._set_expansion(self.expansion_, self.intercept_, self._has_single_target)
+
+    def _set_expansion(self, f: Expansion, intercept: NumberOrArray, flat: bool) -> None:
+        """Set the fitted attributes `expansion_`, `X_fit_`, `dual_coef_` and `intercept_`.
+
+        If `flat` is True, there is a single target: `dual_coef_` has shape (n,) and `intercept_` is
+        a float.
+        """
+        self.expansion_, self.X_fit_ = f, f.points
+        self.dual_coef_ = f.coefficients[:, 0] if flat else f.coefficients
+        self.intercept_ = float(np.ravel(intercept)[0]) if flat else intercept
+
+    @property
+    def _has_single_target(self) -> bool:
+        """Whether y was one-dimensional in `fit`, so that predictions are one-dimensional too."""
+        return np.ndim(self.intercept_) == 0
+
+
+@estimator(kw_only=True)
+class DualRegressor(MultiOutputMixin, RegressorMixin, DualEstimator):
+    """Base class of regressors that predict f(x) + b."""
+
+    @predict_method
+    def predict(self, X: Points) -> np.ndarray:
+        """Return f(x) + b for each point, shape (n,) or (n, n_targets).
+
+        For a precomputed kernel, X is the kernel matrix between the points and the training points.
+        """
+        values = self._values(X)
+        return values[:, 0] if self._has_single_target else values
+
+
+class FeatureMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """Mixin for transformers whose results have the precision of the points."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def precision(X: Points) -> np.dtype:
+    """Return the dtype of the features of X: float32 for float32 points, otherwise float64."""
+    return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
+
+
+@estimator(kw_only=True)
 class LandmarkMixin(BaseEstimator):
     """Base class of estimators with a solver that restricts functions to the span of landmarks.
 
@@ -503,10 +571,8 @@ class LandmarkMixin(BaseEstimator):
         so that repeated fits give the same result.
     """
 
-    rank: int | None = parameter(POSITIVE_INTEGER, None, default=None)
-    landmarks: Any = parameter(
-        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
-    )
+    rank: int | None = parameter("positive integer", None, default=None)
+    landmarks: Any = parameter(set(LANDMARK_METHODS), "array-like", "sparse matrix", default="auto")
     random_state: Seed = parameter("random_state", default=None)
 
     _accepts_blocks: ClassVar[bool] = True
@@ -561,7 +627,7 @@ def record_n_features(model: BaseEstimator, X: np.ndarray, reset: bool) -> np.nd
     return X
 
 
-def _targets_need_no_validation(y: Any, n: int) -> bool:
+def _targets_need_no_validation(y: ArrayLike, n: int) -> bool:
     """Return True if scikit-learn's validation would return the n targets unchanged."""
     if type(y) is not np.ndarray or y.shape != (n,):
         return False
@@ -578,7 +644,7 @@ def _all_finite(a: np.ndarray) -> bool:
         return bool(np.isfinite(a.sum()))
 
 
-def _as_float(X: Points) -> Any:
+def _as_float(X: Points) -> Points:
     """Return X unchanged if it is float32 or float64; convert other types to float64."""
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 

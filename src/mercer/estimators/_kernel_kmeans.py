@@ -6,25 +6,16 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 
 from .._core import Points, as_vectors, length
 from ..blocks import is_chunked
 from ..expansion import Expansion
 from ..kernels import Kernel
 from ..solvers import Lloyd, cluster
-from ._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
-from ._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from ._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin, Shrink
+from ._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from ._training_sample import Sample, check_weights
 
 _DEFAULT_N_INIT = 10  # number of starts for n_init="auto", unless `init` is an array
@@ -35,11 +26,7 @@ _DISTANCE_ROUNDING = 32 * np.finfo(np.float64).eps
 
 @estimator()
 class KernelKMeans(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    LandmarkMixin,
-    NamedKernelEstimator,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, LandmarkMixin, DualEstimator
 ):
     """K-means clustering in the feature space of a kernel.
 
@@ -94,6 +81,8 @@ class KernelKMeans(
     X_fit_, dual_coef_
         The points of the expansion of the centroids (their indices for a precomputed kernel), and
         the coefficients of shape (n, n_clusters).
+    intercept_ : ndarray of shape (n_clusters,)
+        Zeros, because centroids have no intercepts.
     squared_norms_ : ndarray of shape (n_clusters,)
         Squared norms of the centroids; infinite for an empty cluster.
     inertia_history_ : ndarray
@@ -120,32 +109,33 @@ class KernelKMeans(
     1.0
     """
 
-    n_clusters: int = parameter(POSITIVE_INTEGER, default=8)
+    n_clusters: int = parameter("positive integer", default=8)
     _: KW_ONLY
     init: Any = parameter(
-        StrOptions({"k-means++", "random"}), "array-like", "sparse matrix", default="k-means++"
+        {"k-means++", "random"}, "array-like", "sparse matrix", default="k-means++"
     )
-    n_init: int | str = parameter(POSITIVE_INTEGER, StrOptions({"auto"}), default="auto")
-    max_iter: int = parameter(POSITIVE_INTEGER, default=300)
-    tol: float = parameter(NON_NEGATIVE, default=1e-4)
-    algorithm: str = parameter(StrOptions({"lloyd", "hartigan"}), default="lloyd")
+    n_init: int | str = parameter("positive integer", {"auto"}, default="auto")
+    max_iter: int = parameter("positive integer", default=300)
+    tol: float = parameter("non-negative", default=1e-4)
+    algorithm: str = parameter({"lloyd", "hartigan"}, default="lloyd")
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     solver: Any = solver("nystroem", given=[Lloyd], default="auto")
 
-    kernel_: Kernel = fitted_attribute()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
+    labels_: np.ndarray = fitted()
+    inertia_: float = fitted()
+    inertia_history_: np.ndarray = fitted()
+    squared_norms_: np.ndarray = fitted()
+    n_iter_: int = fitted()
+    solver_: Lloyd = fitted()
+    _norms: np.ndarray | None = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:
         return 1  # order 1 is sufficient, because k-means uses only distances
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Cluster the points.
 
         Parameters
@@ -185,7 +175,6 @@ class KernelKMeans(
         self.squared_norms_, self.inertia_ = clustering.squared_norms, clustering.inertia
         self.inertia_history_, self.report_ = clustering.history, clustering.report
         self.n_iter_ = clustering.report.n_iter
-        self.__dict__.pop("labels_", None)  # of an earlier fit
         if clustering.labels is not None:
             self.labels_ = np.empty(length(sample.given), dtype=np.int32)
             self.labels_[sample.kept] = clustering.labels
@@ -195,7 +184,7 @@ class KernelKMeans(
         self._log_progress(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
 
-    def fit_predict(self, X: Points, y: Any = None, **params: Any) -> Any:
+    def fit_predict(self, X: Points, y: object = None, **params: Any) -> Any:
         """Cluster the points and return their labels, as lazy blocks if the data are in blocks.
 
         Parameters are those of `fit`.
@@ -255,7 +244,7 @@ class KernelKMeans(
 
         For a precomputed kernel, X is the kernel matrix between new points and `X_fit_`.
         """
-        return self._shifted_distances(self._check_new(X)).argmin(axis=1).astype(np.int32)
+        return self._shifted_distances(self._check_new_float64(X)).argmin(axis=1).astype(np.int32)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
@@ -264,10 +253,10 @@ class KernelKMeans(
         For a precomputed kernel, X must be the kernel matrix of the training points, because the
         distances need its diagonal k(x, x).
         """
-        return np.sqrt(self._squared_distances(self._check_new(X)))
+        return np.sqrt(self._squared_distances(self._check_new_float64(X)))
 
     @predict_method
-    def score(self, X: Points, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the negative inertia, minus the sum of squared distances to the nearest centroids.
 
         Parameters
@@ -276,7 +265,7 @@ class KernelKMeans(
         y : ignored
         sample_weight : array of shape (n,), optional
         """
-        X = self._check_new(X)
+        X = self._check_new_float64(X)
         nearest = self._squared_distances(X).min(axis=1)
         w = np.ones(len(nearest)) if sample_weight is None else check_weights(sample_weight, X)
         return -float(np.sum(w * nearest))
@@ -297,7 +286,7 @@ class KernelKMeans(
     def _n_features_out(self) -> int:
         return self.n_clusters
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Reduce the centroids to fewer points and recompute their norms."""
         super()._compress(shrink)
         self.squared_norms_ = np.where(

@@ -9,25 +9,16 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import Points, budget_in_bytes, is_count, length, slices, take, warn_caller
 from ..expansion import Expansion
 from ..gram import nearest_neighbors, radius_neighbors
-from ..kernels import Kernel
 from ..solvers import Report, Status
-from ._kernel_estimator import NamedKernelEstimator
-from ._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from ._kernel_estimator import DualEstimator, Shrink
+from ._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._training_sample import Sample
 
 _MAX_PAIRS_PER_BLOCK = 2**22  # `_votes` stores at most this many distances at a time
@@ -35,7 +26,7 @@ _BYTES_PER_PAIR = 128  # estimated memory for each pair of points within the rad
 
 
 @estimator(kw_only=True)
-class NeighborsEstimator(NamedKernelEstimator):
+class NeighborsEstimator(DualEstimator):
     """Base class of the estimators that store the training points and search for neighbours.
 
     Parameters
@@ -44,13 +35,29 @@ class NeighborsEstimator(NamedKernelEstimator):
         The weight of a neighbour at distance d.  "uniform" or None: all weights are 1.
         "distance": 1 / d; if some neighbours have distance 0, only these are used.  A callable
         takes an array of distances and returns an array of weights of the same shape.
+
+    Attributes
+    ----------
+    n_samples_fit_ : int
+        Number of training points.
+    X_fit_, dual_coef_
+        The points of the expansion (indices for a precomputed kernel) and its coefficients.
+    intercept_ : ndarray
+        Zeros, because the functions have no intercepts.
+    kernel_ : Kernel
+        The kernel with all parameters resolved.  If the points are far from the origin compared
+        with their spread, its linear terms are shifted to the centre of the points
+        (`mercer.kernels.Shift`); this does not change any distance.
+    report_ : Report
+        States that there was nothing to solve.
     """
 
     weights: str | Function[[np.ndarray], Any] | None = parameter(
-        StrOptions({"uniform", "distance"}), callable, None, default="uniform"
+        {"uniform", "distance"}, callable, None, default="uniform"
     )
 
-    kernel_: Kernel = fitted_attribute()
+    n_samples_fit_: int = fitted()
+    _norms: np.ndarray = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:
@@ -87,7 +94,7 @@ class NeighborsEstimator(NamedKernelEstimator):
             )
         if X is None:
             return self.X_fit_, None, self._norms
-        X = self._check_new(X)
+        X = self._check_new_float64(X)
         return X, self.X_fit_, self._self_kernel(X, self._norms, what)
 
     def _neighbour_weights(self, distances: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -116,7 +123,7 @@ class NeighborsEstimator(NamedKernelEstimator):
         with np.errstate(divide="ignore"):
             return np.where(has_zero[group], is_zero, 1.0 / distances)
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         raise TypeError(
             f"{type(self).__name__} cannot be compressed or converted to the primal, because its "
             f"predictions need the training points. Fit it to fewer points instead, such as those "
@@ -128,7 +135,7 @@ class NeighborsEstimator(NamedKernelEstimator):
 class KNeighborsEstimator(NeighborsEstimator):
     """Base class of the estimators that use a fixed number of neighbours."""
 
-    n_neighbors: int = parameter(POSITIVE_INTEGER, default=5)
+    n_neighbors: int = parameter("positive integer", default=5)
 
     @predict_method
     def kneighbors(
@@ -156,7 +163,7 @@ class KNeighborsEstimator(NeighborsEstimator):
         """
         check_is_fitted(self)
         if not return_distance and self._precomputed and X is not None:
-            X = self._check_new(X)
+            X = self._check_new_float64(X)
             k = self._check_n_neighbors(n_neighbors, self.n_samples_fit_, length(X))
             return nearest_neighbors(self.kernel_, X, self.X_fit_, k, self._norms)[1]
         X, Z, self_values = self._points_and_norms(X, "distances")
@@ -245,17 +252,9 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
-    n_samples_fit_ : int
-        Number of training points.
     expansion_ : Expansion
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
         Predictions use only the nearest of its points.
-    X_fit_, dual_coef_
-        The points of the expansion (indices for a precomputed kernel) and its coefficients.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.  If the points are far from the origin compared
-        with their spread, its linear terms are shifted to the centre of the points
-        (`mercer.kernels.Shift`); this does not change any distance.
 
     Examples
     --------
@@ -270,8 +269,10 @@ class KernelKNeighborsClassifier(ClassifierMixin, KNeighborsEstimator):
     n_neighbors: int = 5
     _: KW_ONLY
 
+    classes_: np.ndarray = fitted()
+
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes
@@ -312,16 +313,8 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
 
     Attributes
     ----------
-    n_samples_fit_ : int
-        Number of training points.
     expansion_ : Expansion
         The training points, with their targets as coefficients.
-    X_fit_, dual_coef_
-        The points of the expansion (indices for a precomputed kernel) and its coefficients.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.  If the points are far from the origin compared
-        with their spread, its linear terms are shifted to the centre of the points
-        (`mercer.kernels.Shift`); this does not change any distance.
 
     Examples
     --------
@@ -335,8 +328,10 @@ class KernelKNeighborsRegressor(MultiOutputMixin, RegressorMixin, KNeighborsEsti
     n_neighbors: int = 5
     _: KW_ONLY
 
+    _flat: bool = fitted()
+
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Store the training points X and their targets y, shape (n,) or (n, n_targets)."""
         sample = self._sample(X, y)
         self._store_training_data(sample, sample.targets)
@@ -382,16 +377,8 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
         The class labels, sorted.
     outlier_label_ : label or None
         The label for points without a neighbour; "most_frequent" is replaced by that label.
-    n_samples_fit_ : int
-        Number of training points.
     expansion_ : Expansion
         The training points, with one function f_c = sum_{i in c} k(x_i, .) for each class c.
-    X_fit_, dual_coef_
-        The points of the expansion (indices for a precomputed kernel) and its coefficients.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.  If the points are far from the origin compared
-        with their spread, its linear terms are shifted to the centre of the points
-        (`mercer.kernels.Shift`); this does not change any distance.
 
     Examples
     --------
@@ -401,12 +388,15 @@ class KernelRadiusNeighborsClassifier(ClassifierMixin, NeighborsEstimator):
     array(['low', 'high', 'none'], dtype='<U4')
     """
 
-    radius: float = parameter(NON_NEGATIVE, default=1.0)
+    radius: float = parameter("non-negative", default=1.0)
     _: KW_ONLY
     outlier_label: Any = parameter(str, Real, None, default=None)
 
+    classes_: np.ndarray = fitted()
+    outlier_label_: Any = fitted()
+
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Store the training points X and their labels y, shape (n,)."""
         sample = self._sample(X, y, labels=True)
         self.classes_ = sample.classes

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from .._core import Points
 from ..solvers import CustomLoss, Logistic, Loss, Softmax, SquaredHinge
-from ._parameters import estimator, fitted_attribute, parameter, predict_method
+from ._kernel_estimator import DualEstimator
+from ._parameters import estimator, fitted, parameter, predict_method
 from ._training_sample import Sample
 
 _LOG_LOSS = {"log_loss", "logistic"}  # two names of the same loss
@@ -51,23 +51,29 @@ def encode_targets(
 
 
 @estimator(kw_only=True)
-class DecisionMixin(ClassifierMixin, BaseEstimator):
-    """Mixin for classifiers that predict from decision values.
+class DecisionMixin(ClassifierMixin, DualEstimator):
+    """Base class of classifiers that predict from decision values.
 
-    Subclasses implement `_values(X)`, which returns one column for two classes, otherwise one
-    column per class. If the loss is a log-loss, or the subclass has no `loss`, the values are
-    log-odds and probabilities are available.
+    A subclass of another estimator class names that class first, because its defaults of parameters
+    take precedence.
+
+    `_values(X)` returns one column for two classes, otherwise one column per class. If the loss is
+    a log-loss, the values are log-odds and probabilities are available.
     """
 
-    classes_: np.ndarray = fitted_attribute()
-    _values: ClassVar[Any]
+    classes_: np.ndarray = fitted()
+
+    @property
+    def _decision_loss(self) -> str | Loss:
+        """The loss of the fitted model or, before the fit, the parameter of the estimator."""
+        return "log_loss"
 
     def _has_probabilities(self) -> bool:
         """Return True if the loss is a log-loss, otherwise raise an AttributeError."""
-        loss = getattr(self, "loss_", None) or getattr(self, "loss", "log_loss")
+        loss = self._decision_loss
         if isinstance(loss, Logistic | Softmax) or (isinstance(loss, str) and loss in _LOG_LOSS):
             return True
-        default_loss = getattr(type(self), "loss", "log_loss")
+        default_loss = self._defaults["loss"]
         raise AttributeError(
             f"loss={loss!r} gives no probabilities; use loss={default_loss!r}, or decision_function"
         )
@@ -130,9 +136,8 @@ class WeightedClassifierMixin(DecisionMixin):
         gives all classes the same total weight.
     """
 
-    class_weight: dict | str | None = parameter(dict, StrOptions({"balanced"}), None, default=None)
+    class_weight: dict | str | None = parameter(dict, {"balanced"}, None, default=None)
 
-    intercept_: Any = fitted_attribute()
     _learn: ClassVar[Any]
 
     def _learn_labels(self, sample: Sample, spec: Any) -> None:

@@ -1,12 +1,18 @@
-"""Declaration of estimator parameters, and decorators for the methods of estimators.
+"""Declaration of parameters and fitted attributes, and decorators for methods of estimators.
 
-    gamma: float | str | None = parameter(POSITIVE, StrOptions({"scale", "auto"}), default="scale")
+    gamma: float | str | None = parameter("positive", {"scale", "auto"}, default="scale")
+    dual_coef_: np.ndarray = fitted(per_point=True)
 
-declares a constructor parameter with the constraints that scikit-learn checks before every fit.
-The decorator `estimator` generates the constructor, as a dataclass does.  The description of a
-parameter is written once, in the docstring of the class that declares it.  Subclasses inherit
-parameters with their constraints and descriptions, and can override the default,
+The first line declares a constructor parameter with the constraints that scikit-learn checks before
+every fit.  The decorator `estimator` generates the constructor, as a dataclass does.  The
+description of a parameter is written once, in the docstring of the class that declares it.
+Subclasses inherit parameters with their constraints and descriptions, and can override the default,
 ``gamma: float | str | None = None``, or the description.
+
+The second line declares an attribute that `fit` sets.  All fitted attributes, also private ones,
+are declared in the class that sets them.  The declarations determine what `mercer.save` stores, the
+type checks of `mercer.load`, which attributes are removed before another fit, and which of them
+`compress` and `to_primal` remove.
 
 The decorator `fit_method` is for methods that fit, and `predict_method` for methods of a fitted
 estimator that may run in several threads.  Both call separate implementations for points in blocks
@@ -18,18 +24,15 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
-from functools import wraps
+import typing
+from collections.abc import Callable, Sized
+from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from .._core import (
     Points,
@@ -41,22 +44,50 @@ from .._core import (
     thread_count,
 )
 from ..blocks import is_chunked
+from ..expansion import Expansion, Primal
 from ._blockwise import call_on_blocks, check_block_support
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NON_NEGATIVE = Interval(Real, 0, None, closed="left")
-POSITIVE_INTEGER = Interval(Integral, 1, None, closed="left")
+# Constraints of numbers, by the names that `parameter` accepts.
+_NUMBERS = {
+    "finite": Interval(Real, None, None, closed="neither"),
+    "positive": Interval(Real, 0, None, closed="neither"),
+    "positive or infinite": Interval(Real, 0, None, closed="right"),
+    "non-negative": Interval(Real, 0, None, closed="left"),
+    "fraction": Interval(Real, 0, 1, closed="right"),
+    "positive integer": Interval(Integral, 1, None, closed="left"),
+    "non-negative integer": Interval(Integral, 0, None, closed="left"),
+}
+
+# Types of fitted attributes.  The second argument of `Annotated` is the type that `load` checks.
+FittedPoints: TypeAlias = Annotated[Any, Sized]  # points of any kind
+FittedFunction: TypeAlias = Annotated[Any, Expansion | Primal]  # a Primal after `to_primal`
+NumberOrArray: TypeAlias = Annotated[
+    Any, float | np.ndarray
+]  # an array if there are several targets
 
 _HASHABLE_TYPES = {str, int, float, bool, type(None), np.float64, np.int64}
 _MAX_VALIDATED = 1000  # maximum size of `_validated`, which limits its memory
 _validated: set[Any] = set()  # pairs (class, parameter values) that are known to be valid
 _SECTION_TITLE = re.compile(r"^\w[\w ]*\n-{3,}\n", flags=re.M)
 T = TypeVar("T")
+Method: TypeAlias = Callable[..., Any]
+F = TypeVar("F", bound=Method)
 
 
 def parameter(*constraints: Any, default: Any) -> Any:
-    """Return the dataclass field of a constructor parameter with a default and constraints."""
-    return dataclasses.field(default=default, metadata={"constraints": list(constraints)})
+    """Return the dataclass field of a constructor parameter with a default and constraints.
+
+    A constraint is one that scikit-learn defines, a name such as "positive", or a set of strings.
+    """
+    checked = [_as_constraint(constraint) for constraint in constraints]
+    return dataclasses.field(default=default, metadata={"constraints": checked})
+
+
+def _as_constraint(constraint: Any) -> Any:
+    """Return the constraint of scikit-learn that a name or a set of strings stands for."""
+    if isinstance(constraint, set):
+        return StrOptions(constraint)
+    return _NUMBERS.get(constraint, constraint) if isinstance(constraint, str) else constraint
 
 
 def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
@@ -76,7 +107,7 @@ def solver(*names: str, given: Any = (), default: str = "auto") -> Any:
     In every estimator, "exact" never approximates, and "auto" warns if it chooses an
     approximation.
     """
-    return parameter(StrOptions({"auto", "exact", *names}), *given, default=default)
+    return parameter({"auto", "exact", *names}, *given, default=default)
 
 
 def exact_as_auto(spec: Any) -> Any:
@@ -84,18 +115,60 @@ def exact_as_auto(spec: Any) -> Any:
     return "auto" if isinstance(spec, str) and spec == "exact" else spec
 
 
-def fitted_attribute(*, init: Literal[False] = False) -> Any:
-    """Return the dataclass field of a fitted attribute, which is not a constructor parameter."""
-    return dataclasses.field(init=init)
+def fitted(*, per_point: bool = False, init: Literal[False] = False) -> Any:
+    """Return the dataclass field of a fitted attribute, which is not a constructor parameter.
+
+    Parameters
+    ----------
+    per_point : bool
+        Whether the attribute refers to individual training points, so that it is not valid for
+        the models that `compress` and `to_primal` return.
+    init : False
+        For type checkers: the constructor has no such parameter.
+    """
+    return dataclasses.field(init=init, metadata={"per_point": per_point})
 
 
-@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, fitted_attribute))
+@cache
+def fitted_names(cls: type, *, per_point: bool = False) -> tuple[str, ...]:
+    """Return the names of the declared fitted attributes of an estimator class.
+
+    If `per_point` is True, only those that refer to individual training points are returned.
+    Attributes that a subclass computes by a property instead are left out.
+    """
+    fields = {f.name: f.metadata for f in getattr(cls, "__dataclass_fields__", {}).values()}
+    return tuple(
+        name
+        for name, metadata in fields.items()
+        if metadata.get("per_point", None) in ({True} if per_point else {True, False})
+        and not isinstance(getattr(cls, name, None), property)
+    )
+
+
+@cache
+def fitted_types(cls: type) -> dict[str, Any]:
+    """Return the declared fitted attributes of an estimator class, with their types."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {name: hints[name] for name in fitted_names(cls)}
+
+
+def remove_fitted(model: BaseEstimator, *kept: str, per_point: bool = False) -> dict[str, Any]:
+    """Delete the fitted attributes, or only those that refer to individual training points.
+
+    Returns the deleted attributes.  Attributes in `kept` are not deleted.
+    """
+    cls: type = type(model)
+    state, names = vars(model), fitted_names(cls, per_point=per_point)
+    return {name: state.pop(name) for name in names if name in state and name not in kept}
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(parameter, solver, fitted))
 def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
     """Return a class decorator that adds a constructor with the declared parameters.
 
     The parameters are those that the class and its bases declare.  The decorator also completes
-    the section "Parameters" of the docstring, and marks all public methods of the class and of
-    its bases in mercer as entry points.
+    the sections "Parameters" and "Attributes" of the docstring, and marks all public methods of the
+    class and of its bases in mercer as entry points.
 
     Examples
     --------
@@ -134,7 +207,9 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
         cls = dataclasses.dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
         fields = {f.name: f for f in dataclasses.fields(cls)}
         names = list(inspect.signature(cls).parameters)
-        constraints |= {n: f.metadata["constraints"] for n, f in fields.items() if f.metadata}
+        constraints |= {
+            n: f.metadata["constraints"] for n, f in fields.items() if "constraints" in f.metadata
+        }
         cls._parameter_constraints = {name: constraints[name] for name in names}
         cls._defaults = {name: fields[name].default for name in sorted(names)}
         cls._get_param_names, cls._validate_params = classmethod(_parameter_names), _validate
@@ -148,6 +223,7 @@ def estimator(*, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
             "----------",
             *(_with_default(descriptions[n], fields[n]) for n in order),
         ]
+        after = _with_inherited_attributes(cls, after, bases)
         cls.__doc__ = "\n\n".join(filter(None, [before, "\n".join(section), after]))
         return entry_point(cls)
 
@@ -187,8 +263,30 @@ def _split_docstring(doc: str | None) -> tuple[str, dict[str, str], str]:
     section, _, after = doc[starts[0] :].partition("\n\n")
     if not section.startswith("Parameters\n"):
         return doc[: starts[0]].strip(), {}, doc[starts[0] :]
+    return doc[: starts[0]].strip(), _entries(section), after
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return the entries of a section of a docstring by their names."""
     entries = re.split(r"\n(?=\S)", section.split("\n", 2)[2])
-    return doc[: starts[0]].strip(), {e.split(" : ")[0]: e for e in entries}, after
+    return {entry.partition("\n")[0].split(" : ")[0]: entry for entry in entries}
+
+
+def _with_inherited_attributes(cls: type, doc: str, bases: list[type]) -> str:
+    """Add the descriptions of fitted attributes in base classes to the section "Attributes"."""
+    pattern = r"^Attributes\n-{3,}\n.*?(?=\n\n|\Z)"
+    sections = [re.search(pattern, base.__doc__ or "", re.M | re.S) for base in bases]
+    inherited = {n: e for found in sections if found for n, e in _entries(found[0]).items()}
+    own = re.search(pattern, doc, re.M | re.S)
+    if own is None:
+        return doc
+    described = {name for names in _entries(own[0]) for name in names.split(", ")}
+    missing = [
+        entry
+        for names, entry in inherited.items()
+        if described.isdisjoint(names.split(", ")) and _has_attributes(cls, names.split(", "))
+    ]
+    return doc[: own.end()] + "".join(f"\n{entry}" for entry in missing) + doc[own.end() :]
 
 
 def _with_default(entry: str, field: dataclasses.Field) -> str:
@@ -200,7 +298,13 @@ def _with_default(entry: str, field: dataclasses.Field) -> str:
     return f"{head}\n{body}" if body else head
 
 
-def predict_method(method: Callable[..., Any]) -> Any:
+def _has_attributes(cls: type, names: list[str]) -> bool:
+    """Whether fits of a class set these attributes, or the class computes them by properties."""
+    declared = fitted_names(cls)
+    return all(n in declared or isinstance(getattr(cls, n, None), property) for n in names)
+
+
+def predict_method(method: F) -> F:
     """Make a method of a fitted estimator run in `n_jobs` threads and accept data in blocks."""
     in_threads = _in_threads(method)
 
@@ -212,10 +316,10 @@ def predict_method(method: Callable[..., Any]) -> Any:
             return call_on_blocks(self, method.__name__, X, *args[1:], **other_params)
         return in_threads(self, *args, **params)
 
-    return run_method
+    return cast(F, run_method)
 
 
-def _in_threads(method: Callable[..., Any]) -> Any:
+def _in_threads(method: Method) -> Method:
     """Make a method reject masked arrays and run in `n_jobs` threads."""
 
     @wraps(method)
@@ -234,11 +338,35 @@ def _in_threads(method: Callable[..., Any]) -> Any:
     return run
 
 
-def fit_method(method: Callable[..., Any]) -> Any:
+def _replacing(method: Method) -> Method:
+    """Make `fit` remove the attributes of an earlier fit, and restore them if it fails.
+
+    A fit with `warm_start` starts at the earlier result.  Methods such as `partial_fit` update it.
+    """
+    if method.__name__ not in ("fit", "fit_transform"):
+        return method
+
+    @wraps(method)
+    def replace_fitted(self: Any, *args: Any, **params: Any) -> Any:
+        earlier = {} if getattr(self, "warm_start", False) else remove_fitted(self)
+        try:
+            return method(self, *args, **params)
+        except BaseException:
+            if not getattr(self, "warm_start", False):
+                remove_fitted(self)
+            if getattr(self, "_restores_failed_fit", True):
+                vars(self).update(earlier)
+            raise
+
+    return replace_fitted
+
+
+def fit_method(method: F) -> F:
     """Decorate a method `fit(self, X, ...)`.
 
     The decorated method validates the parameters, limits memory reservations to `max_memory`,
-    runs in `n_jobs` threads, and accepts points in blocks.
+    runs in `n_jobs` threads, and accepts points in blocks.  It replaces all fitted attributes of an
+    earlier fit; if it fails, they are restored.
 
     Examples
     --------
@@ -264,7 +392,7 @@ def fit_method(method: Callable[..., Any]) -> Any:
             params["y"] = None  # so that an error says that targets are needed
         return method(self, X, *args, **params)
 
-    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(dispatch))
+    checked = _fit_context(prefer_skip_nested_validation=True)(_in_threads(_replacing(dispatch)))
 
     @wraps(method)
     def fit(self: Any, X: Points, *args: Any, **params: Any) -> Any:
@@ -274,4 +402,4 @@ def fit_method(method: Callable[..., Any]) -> Any:
         with resource_scope(budget), reporting:
             return checked(self, X, *args, **params)
 
-    return fit
+    return cast(F, fit)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import Points, RandomState, reject_structured, seeded_generator
@@ -16,7 +16,7 @@ from ..expansion import Expansion
 from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_sums
 from ._blockwise import in_memory
-from ._parameters import POSITIVE, estimator, fit_method, parameter, predict_method
+from ._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._training_sample import Sample, check_weights
 
 _KERNELS_BY_NAME = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
@@ -78,15 +78,18 @@ class ParzenDensity(DensityMixin, BaseEstimator):
     True
     """
 
-    bandwidth: float | str = parameter(
-        POSITIVE, StrOptions({"scott", "silverman", "loo"}), default=1.0
-    )
+    bandwidth: float | str = parameter("positive", {"scott", "silverman", "loo"}, default=1.0)
     kernel: str | Kernel = parameter(str, Kernel, default="gaussian")
 
+    kernel_: Kernel = fitted()
+    X_fit_: np.ndarray = fitted()
+    bandwidth_: float = fitted()
+    weights_: np.ndarray = fitted()
+    _window: DensityKernel = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Store the points and their weights, and choose the bandwidth.
 
         Parameters
@@ -141,7 +144,7 @@ class ParzenDensity(DensityMixin, BaseEstimator):
             log_kernel_sums(self._window, X, self.X_fit_, self.weights_) - self._window.log_constant
         )
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return the total log likelihood, sum_i log p(x_i)."""
         return float(np.sum(self.score_samples(X)))
 

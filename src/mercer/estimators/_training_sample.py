@@ -21,17 +21,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight
 
-from .._core import (
-    MemoryLimit,
-    NotMercerWarning,
-    Points,
-    as_float64,
-    length,
-    take,
-    warn_caller,
-)
+from .._core import MemoryLimit, NotMercerWarning, Points, as_float64, length, take, warn_caller
 from ..blocks import BlockRows, Blocks, RowSample, map_rows, select_rows
 from ..expansion import Expansion
 from ..gram import memoise_if_affordable, warn_if_cancelled
@@ -242,7 +236,7 @@ class Sample:
         }
         return replace(self, kept=self.kept[rows], **parts)
 
-    def rows(self, index: np.ndarray) -> Any:
+    def rows(self, index: np.ndarray) -> Points:
         """Return rows of the X that was passed to `fit`, selected by `index`, for `predict`."""
         return take(self.given if self.values is None else self.values.matrix, index)
 
@@ -306,7 +300,7 @@ def warn_if_indefinite(kernel: Kernel, X: Points, order: int | None = 0) -> bool
     return True
 
 
-def check_weights(sample_weight: Any, X: Points) -> np.ndarray:
+def check_weights(sample_weight: ArrayLike | None, X: Points) -> np.ndarray:
     """Check that weights are finite, non-negative and not all 0; return one per point."""
     if hasattr(X, "shape"):
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -370,3 +364,49 @@ def weighted_quantile(values: np.ndarray, q: float, weights: np.ndarray | None =
     w = np.ones(len(values)) if weights is None else weights
     cumulative = np.cumsum(w[order]) / w.sum()
     return float(values[order][np.searchsorted(cumulative, q - 1e-12)])
+
+
+def check_positive_numbers(values: Any, name: str) -> np.ndarray:
+    """Return values as a 1-D array; raise an error unless all are positive and finite."""
+    try:
+        values = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}") from None
+    if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError(f"{name} must be positive and finite numbers, got {values!r}")
+    return values
+
+
+def split_folds(
+    cv: Any, X: Points, y: ArrayLike, sample: Sample, *, classifier: bool = False
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the train and test indices of each fold.
+
+    The splitter is applied to all points that were passed to `fit`. The returned indices refer to
+    the points of positive weight only.
+    """
+    splits: list[tuple[np.ndarray, np.ndarray]] = []
+    for split in check_cv(cv, y, classifier=classifier).split(X, y):
+        train, test = (_retained_indices(rows, sample) for rows in split)
+        if not (len(train) and len(test)):
+            raise ValueError(
+                f"fold {len(splits) + 1} has {len(train)} training and {len(test)} test points of "
+                f"positive weight, but needs at least one of each; use fewer folds"
+            )
+        splits.append((train, test))
+    if not splits:
+        raise ValueError(
+            f"cv={cv!r} yields no folds; the usual cause is an exhausted generator. Pass a list of "
+            f"splits instead"
+        )
+    return splits
+
+
+def _retained_indices(rows: Any, sample: Sample) -> np.ndarray:
+    """Convert the rows of a split to indices into the points of positive weight.
+
+    The rows may be indices or a boolean mask. Points of weight 0 are dropped.
+    """
+    index = np.asarray(rows)
+    indices = sample.places[index if index.dtype == bool else index.astype(np.intp)]
+    return indices[indices >= 0]

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
 import sklearn.gaussian_process.kernels as sklearn_kernels
 import sklearn.model_selection as sklearn_splitters
 from sklearn.base import BaseEstimator
@@ -20,14 +21,7 @@ from .. import estimators, gram, kernels, solvers
 from ..expansion import Expansion, Primal
 from ..expansion.reduced_set import Reduction
 from ..kernels import Graph, Graphs
-from ..models import (
-    embedding,
-    gp,
-    kernel_learning,
-    kpca,
-    mean_embedding,
-)
-from ._fitted_state import FITTED
+from ..models import embedding, gp, kernel_learning, kpca, mean_embedding
 
 MAX_KERNEL_CHARACTERS = 10_000  # kernels with longer expressions are stored field by field
 
@@ -191,7 +185,7 @@ def by_name() -> dict[str, StoredClass]:
     ]
     entries += [StoredClass(cls, cls.__name__, _fields(cls)) for cls in _FIELD_CLASSES]
     entries += [
-        StoredClass(cls, cls.__name__, (*FITTED[cls.__name__].split(), *_VALIDATION_ATTRIBUTES))
+        StoredClass(cls, cls.__name__, tuple(stored_types(cls)))
         for cls in (*_estimators(), estimators.SecondView)
     ]
     # scikit-learn objects that can be parameters: Gaussian process kernels and splitters
@@ -203,8 +197,14 @@ def by_name() -> dict[str, StoredClass]:
     return table | {former: table[present] for former, present in FORMER_CLASSES.items()}
 
 
-# Attributes that the input validation of scikit-learn sets.
-_VALIDATION_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+@cache
+def stored_types(cls: type) -> dict[str, Any]:
+    """Return the fitted attributes of an estimator class with their types.
+
+    The names are part of the file format: do not change them without a new format version.
+    """
+    # Two attributes are set by the input validation of scikit-learn.
+    return {**estimators.fitted_types(cls), "n_features_in_": int, "feature_names_in_": np.ndarray}
 
 
 @cache

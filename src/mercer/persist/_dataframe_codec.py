@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._core import ModelFileError
+
+Frame: TypeAlias = Any  # a DataFrame, Series or Index of pandas or polars
+Column: TypeAlias = Any  # the stored values of a column: an array, or a tuple of its parts
 
 _PANDAS_STRINGS = ("str", "string")  # names of dtypes that contain strings
 _POLARS_NUMBERS = {"Boolean", "Float32", "Float64"}
 _POLARS_NUMBERS |= {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 
 
-def table_to_columns(table: Any, where: str) -> dict[str, Any]:
+def table_to_columns(table: Frame, where: str) -> dict[str, Any]:
     """Return a table as a dictionary of plain values: its type, names, columns and index."""
     kind = f"{type(table).__module__.split('.')[0]}.{type(table).__name__}"
     if kind == "pandas.DataFrame":
@@ -36,7 +39,7 @@ def table_to_columns(table: Any, where: str) -> dict[str, Any]:
     raise TypeError(f"{where} is a {kind}; use a pandas or polars table, or an array")
 
 
-def _index(table: Any, where: str) -> Any:
+def _index(table: Frame, where: str) -> Column:
     """Return the index of a pandas table: a slice for a RangeIndex, otherwise its values."""
     index = table.index
     if type(index).__name__ == "RangeIndex":
@@ -46,7 +49,7 @@ def _index(table: Any, where: str) -> Any:
     return _values(index.to_series(), where)
 
 
-def _pandas_column(column: Any, where: str) -> Any:
+def _pandas_column(column: Frame, where: str) -> Column:
     """Return a pandas column as an array, or as a tuple of its dtype and its parts."""
     if str(column.dtype) == "category":
         codes, names = column.cat.codes.to_numpy(), column.cat.categories.to_series()
@@ -54,7 +57,7 @@ def _pandas_column(column: Any, where: str) -> Any:
     return _values(column, where)
 
 
-def _values(column: Any, where: str) -> Any:
+def _values(column: Frame, where: str) -> Column:
     """Return the values of a pandas column that is not categorical."""
     name = str(column.dtype)
     if name in _PANDAS_STRINGS:
@@ -67,7 +70,7 @@ def _values(column: Any, where: str) -> Any:
     return column.to_numpy()
 
 
-def _polars_column(column: Any, where: str) -> Any:
+def _polars_column(column: Frame, where: str) -> Column:
     """Return (dtype, values) of a string column, or (dtype, values, is_null) of a numeric one."""
     name = str(column.dtype)
     if name == "String":
@@ -82,7 +85,7 @@ def _polars_column(column: Any, where: str) -> Any:
 # ---------------------------------------------------------------------- decoding
 
 
-def table_from_columns(kind: str, parts: Any) -> Any:
+def table_from_columns(kind: str, parts: object) -> Frame:
     """Restore a table from the values that `table_to_columns` returned."""
     library, _, shape = kind.partition(".")
     required = {"names", "columns"} | ({"index"} if library == "pandas" else set())
@@ -106,7 +109,7 @@ def table_from_columns(kind: str, parts: Any) -> Any:
         raise ModelFileError(f"the model contains a {library} table; install {library}") from None
 
 
-def _to_pandas(shape: str, names: list[Any], columns: list[Any], index: Any) -> Any:
+def _to_pandas(shape: str, names: list[str], columns: list[Column], index: Column) -> Frame:
     """Create a pandas DataFrame or Series."""
     import pandas as pd
 
@@ -122,7 +125,7 @@ def _to_pandas(shape: str, names: list[Any], columns: list[Any], index: Any) -> 
     return table
 
 
-def _pandas_values(pd: Any, column: Any) -> Any:
+def _pandas_values(pd: Any, column: Column) -> Frame:
     """Return the values of a column for pandas, from the result of `_pandas_column`."""
     if isinstance(column, np.ndarray):
         return column
@@ -135,7 +138,7 @@ def _pandas_values(pd: Any, column: Any) -> Any:
     raise ModelFileError("a table in the file has a column of an unknown kind")
 
 
-def _to_polars(shape: str, names: list[Any], columns: list[Any], index: Any) -> Any:
+def _to_polars(shape: str, names: list[str], columns: list[Column], index: Column) -> Frame:
     """Create a polars DataFrame or Series; polars has no index."""
     import polars as pl
 

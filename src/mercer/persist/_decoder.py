@@ -20,7 +20,7 @@ from ..kernels import parse_kernel
 from ..solvers import Status
 from ._class_registry import FORMER_FIELDS, MAX_KERNEL_CHARACTERS, StoredClass
 from ._dataframe_codec import table_from_columns
-from ._safetensors_file import Tensor
+from ._safetensors_file import Json, JsonObject, Tensor
 from ._schema_checks import check_consistent, check_fields, is_valid_csr
 
 _MAX_DEPTH = 150  # maximum nesting depth, so that Python's recursion limit is not exceeded
@@ -61,10 +61,10 @@ class Decoder:
     def __init__(self, tensors: dict[str, Tensor], classes: dict[str, StoredClass]) -> None:
         self.tensors, self.classes = tensors, classes
         self.used: set[str] = set()
-        self._by_id: dict[int, tuple[Any, int]] = {}
+        self._by_id: dict[int, tuple[object, int]] = {}
         self._count = self._repeated = self._depth = 0
 
-    def decode(self, node: Any, where: str = "") -> Any:
+    def decode(self, node: Json, where: str = "") -> Any:
         """Return the value of a JSON node; `where` is its path in the model, for messages."""
         self._count += 1
         if node is None or type(node) in (bool, int, float, str):
@@ -100,7 +100,7 @@ class Decoder:
         """Return the error for a problem at a path in the model."""
         return ModelFileError(f"at {where[-200:] or 'the top level'} there is {problem}")
 
-    def _ref(self, node: Any, where: str) -> Any:
+    def _ref(self, node: JsonObject, where: str) -> object:
         """Return an earlier value, and limit how many values are repeated in total."""
         if type(node["ref"]) is not int or node["ref"] not in self._by_id:
             raise self._error(where, "a reference to a value that was not defined before")
@@ -117,57 +117,57 @@ class Decoder:
 
     # ------------------------------------------------------------------ plain values
 
-    def _float(self, node: Any, where: str) -> float:
+    def _float(self, node: JsonObject, where: str) -> float:
         if node["float"] not in ("nan", "inf", "-inf"):
             raise self._error(where, "an invalid float")
         return float(node["float"])
 
-    def _complex(self, node: Any, where: str) -> complex:
+    def _complex(self, node: JsonObject, where: str) -> complex:
         real, imaginary = (self.decode(part, where) for part in node["complex"])
         return complex(float(real), float(imaginary))
 
-    def _bytes(self, node: Any, where: str) -> bytes:
+    def _bytes(self, node: JsonObject, where: str) -> bytes:
         return bytes.fromhex(node["bytes"])
 
-    def _slice(self, node: Any, where: str) -> slice:
+    def _slice(self, node: JsonObject, where: str) -> slice:
         ends = [self.decode(end, where) for end in node["slice"]]
         if len(ends) != 3 or not all(type(end) in (int, str, type(None)) for end in ends):
             raise self._error(where, "an invalid slice")
         return slice(*ends)
 
-    def _dtype(self, node: Any, where: str) -> np.dtype:
+    def _dtype(self, node: JsonObject, where: str) -> np.dtype:
         return self._element(node["dtype"], where)
 
-    def _status(self, node: Any, where: str) -> Status:
+    def _status(self, node: JsonObject, where: str) -> Status:
         return Status.__members__[node["status"]]
 
-    def _list(self, node: Any, where: str) -> list[Any]:
+    def _list(self, node: JsonObject, where: str) -> list[object]:
         return self._items(node["list"], where)
 
-    def _tuple(self, node: Any, where: str) -> tuple[Any, ...]:
+    def _tuple(self, node: JsonObject, where: str) -> tuple[object, ...]:
         return tuple(self._items(node["tuple"], where))
 
-    def _set(self, node: Any, where: str) -> set[Any]:
+    def _set(self, node: JsonObject, where: str) -> set[object]:
         return set(self._hashable(node["set"], where))
 
-    def _frozenset(self, node: Any, where: str) -> frozenset[Any]:
+    def _frozenset(self, node: JsonObject, where: str) -> frozenset[object]:
         return frozenset(self._hashable(node["frozenset"], where))
 
-    def _dict(self, node: Any, where: str) -> dict[Any, Any]:
+    def _dict(self, node: JsonObject, where: str) -> dict[object, object]:
         keys = self._hashable(node["dict"], where)
         result = dict(zip(keys, self._items(node["values"], where), strict=True))
         if len(result) < len(keys):
             raise self._error(where, "a dictionary that contains a key twice")
         return result
 
-    def _hashable(self, nodes: Any, where: str) -> list[Any]:
+    def _hashable(self, nodes: Json, where: str) -> list[object]:
         """Return the elements of a set, or the keys of a dictionary."""
         values = self._items(nodes, where)
         if not all(isinstance(value, _HASHABLE) for value in values):
             raise self._error(where, "a set or dictionary with a key that is not hashable")
         return values
 
-    def _items(self, nodes: Any, where: str) -> list[Any]:
+    def _items(self, nodes: Json, where: str) -> list[object]:
         """Return the values of a collection: a list of nodes, or strings stored in tensors."""
         if type(nodes) is list:
             return [self.decode(one, f"{where}.{i}") for i, one in enumerate(nodes)]
@@ -184,7 +184,7 @@ class Decoder:
 
     # ------------------------------------------------------------------ arrays
 
-    def _block(self, name: Any, where: str) -> np.ndarray:
+    def _block(self, name: Json, where: str) -> np.ndarray:
         """Return the bytes of a tensor by name."""
         if not isinstance(name, str) or name not in self.tensors:
             raise self._error(
@@ -193,12 +193,12 @@ class Decoder:
         self.used.add(name)
         return self.tensors[name].block
 
-    def _tensor(self, name: Any, where: str) -> np.ndarray:
+    def _tensor(self, name: Json, where: str) -> np.ndarray:
         """Return a tensor by name, as an array of its element type and shape."""
         block = self._block(name, where)
         return block.view(self.tensors[name].dtype).reshape(self.tensors[name].shape)
 
-    def _element(self, text: Any, where: str) -> np.dtype:
+    def _element(self, text: Json, where: str) -> np.dtype:
         """Parse an element type such as <U5 or >f8."""
         is_simple = isinstance(text, str) and 2 < len(text) < 30 and text[1] in "biufcUSMm"
         dtype = np.dtype(text) if is_simple and "," not in text and "(" not in text else None
@@ -206,7 +206,7 @@ class Decoder:
             raise self._error(where, f"an array with an unknown element type: {str(text)[:40]!r}")
         return dtype
 
-    def _array(self, node: Any, where: str) -> np.ndarray:
+    def _array(self, node: JsonObject, where: str) -> np.ndarray:
         block = self._block(node["array"], where)
         dtype = self.tensors[node["array"]].dtype
         if "type" in node:
@@ -225,14 +225,14 @@ class Decoder:
         value = block.view(dtype) if dtype.itemsize else np.empty(0, dtype)
         return self._ordered(value.reshape(shape), node, where)
 
-    def _objects(self, node: Any, where: str) -> np.ndarray:
+    def _objects(self, node: JsonObject, where: str) -> np.ndarray:
         items, shape = self._items(node["objects"], where), self._shape(node, where)
         value = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             value[i] = item
         return self._ordered(value.reshape(shape), node, where)
 
-    def _shape(self, node: Any, where: str) -> tuple[int, ...]:
+    def _shape(self, node: JsonObject, where: str) -> tuple[int, ...]:
         """Return the shape of an array or sparse matrix."""
         shape = node["shape"]
         if type(shape) is not list or len(shape) > 32:
@@ -241,7 +241,7 @@ class Decoder:
             raise self._error(where, "an array whose shape is not a list of sizes")
         return tuple(shape)
 
-    def _ordered(self, value: np.ndarray, node: Any, where: str) -> np.ndarray:
+    def _ordered(self, value: np.ndarray, node: JsonObject, where: str) -> np.ndarray:
         """Restore the order of the axes and the write protection of an array."""
         axes = node.get("axes", list(range(value.ndim)))
         if type(axes) is not list or sorted(axes) != list(range(value.ndim)):
@@ -251,7 +251,7 @@ class Decoder:
             value.setflags(write=False)
         return value
 
-    def _scalar(self, node: Any, where: str) -> Any:
+    def _scalar(self, node: JsonObject, where: str) -> object:
         dtype, value = self._element(node["scalar"], where), self.decode(node["value"], where)
         is_json_number = dtype.kind in "biuU" or (dtype.kind == "f" and dtype.itemsize <= 8)
         if is_json_number:
@@ -263,7 +263,7 @@ class Decoder:
             array = np.frombuffer(bytes.fromhex(value), dtype=dtype).reshape(())
         return array[()]
 
-    def _sparse(self, node: Any, where: str) -> Any:
+    def _sparse(self, node: JsonObject, where: str) -> object:
         kind, shape = node["sparse"], self._shape(node, where)
         cls = _SPARSE_CLASSES[kind]
         names = ("data", "indices", "indptr")
@@ -276,7 +276,7 @@ class Decoder:
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
-    def _random(self, node: Any, where: str) -> Any:
+    def _random(self, node: JsonObject, where: str) -> object:
         state = self.decode(node["state"], where)
         if node["random"] == "RandomState":
             generator = np.random.RandomState()
@@ -286,17 +286,17 @@ class Decoder:
         bit_generator.state = state
         return np.random.Generator(bit_generator)
 
-    def _table(self, node: Any, where: str) -> Any:
+    def _table(self, node: JsonObject, where: str) -> object:
         return table_from_columns(str(node["table"]), self.decode(node["parts"], where))
 
     # ------------------------------------------------------------------ objects
 
-    def _kernel(self, node: Any, where: str) -> Any:
+    def _kernel(self, node: JsonObject, where: str) -> object:
         if len(node["kernel"]) > MAX_KERNEL_CHARACTERS:
             raise self._error(where, f"a kernel of more than {MAX_KERNEL_CHARACTERS} characters")
         return parse_kernel(node["kernel"])
 
-    def _class(self, node: Any, where: str) -> Any:
+    def _class(self, node: JsonObject, where: str) -> object:
         stored = self.classes.get(node["class"]) if isinstance(node["class"], str) else None
         if stored is None:
             raise self._error(
@@ -307,7 +307,7 @@ class Decoder:
         groups = ("parameters", "fitted") if stored.estimator else ("fields",)
         if node.keys() - {"id"} != {"class", *groups}:
             raise self._error(where, f"a {stored.name} without its {' and '.join(groups)}")
-        fields: dict[str, Any] = {}
+        fields: dict[str, object] = {}
         for group in groups:
             allowed = stored.parameters if group == "parameters" else stored.attributes
             values = node[group]
@@ -341,7 +341,7 @@ for _keys in (
     _KINDS[_first] = (_required | _optional.get(_first, set()) | {"id"}, _required)
 
 
-def _create(stored: StoredClass, fields: dict[str, Any]) -> Any:
+def _create(stored: StoredClass, fields: dict[str, object]) -> object:
     """Create an object with these attributes.
 
     Kernels and similar values are created by their constructor, which checks its arguments.  For

@@ -9,7 +9,7 @@ as {"ref": id}.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 from numbers import Real
@@ -24,7 +24,7 @@ from ..kernels import Kernel, parse_kernel, unwrap
 from ..solvers import Status
 from ._class_registry import MAX_KERNEL_CHARACTERS, StoredClass, by_class, with_user_classes
 from ._dataframe_codec import table_to_columns
-from ._safetensors_file import TENSORS
+from ._safetensors_file import TENSORS, Json, JsonObject
 from ._schema_checks import check_fields
 
 _MAX_INLINE_STRINGS = 16  # longer lists of strings are stored in a tensor, not in the header
@@ -46,11 +46,11 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.classes: dict[str, int] = {}
-        self._encoded: dict[int, tuple[Any, dict[str, Any] | None]] = {}
+        self._encoded: dict[int, tuple[object, JsonObject | None]] = {}
         self._blocks: dict[tuple[int, int, str], str] = {}
         self._n_ids = 0
 
-    def encode(self, value: Any, where: str = "") -> Any:
+    def encode(self, value: object, where: str = "") -> Json:
         """Return a value as JSON; `where` is its path in the model, such as "kernel_.scale"."""
         if value is None or value is True or value is False or type(value) in (str, int):
             return value
@@ -64,7 +64,7 @@ class Encoder:
         self._encoded[id(value)] = (value, node)
         return node
 
-    def _reference(self, node: dict[str, Any] | None, where: str) -> Any:
+    def _reference(self, node: JsonObject | None, where: str) -> Json:
         """Return a reference to a node; the node is None if the value contains itself."""
         if node is None:
             raise TypeError(f"{where} contains itself, which cannot be stored")
@@ -73,7 +73,7 @@ class Encoder:
             self._n_ids += 1
         return {"ref": node["id"]}
 
-    def _encode_value(self, value: Any, where: str) -> dict[str, Any]:
+    def _encode_value(self, value: Any, where: str) -> JsonObject:
         """Return the JSON object for a value that is not a JSON scalar."""
         if isinstance(value, np.ndarray):
             return self._array(value, where)
@@ -109,7 +109,7 @@ class Encoder:
 
     # ------------------------------------------------------------------ collections
 
-    def _items(self, values: Any, where: str) -> Any:
+    def _items(self, values: Sequence[Any], where: str) -> Json:
         """Return the JSON of a sequence; a long list of strings is stored in two tensors."""
         if len(values) > _MAX_INLINE_STRINGS and all(type(v) is str for v in values):
             parts = [v.encode("utf-8", "surrogatepass") for v in values]
@@ -121,7 +121,7 @@ class Encoder:
             }
         return [self.encode(v, f"{where}.{i}") for i, v in enumerate(values)]
 
-    def _encode_set(self, values: Iterable[Any], where: str) -> Any:
+    def _encode_set(self, values: Iterable[Any], where: str) -> Json:
         """Return the JSON of a set, in an order that does not depend on hashes."""
         values = list(values)
         if all(type(v) is str for v in values):
@@ -131,7 +131,7 @@ class Encoder:
 
     # ------------------------------------------------------------------ arrays
 
-    def _array(self, value: np.ndarray, where: str) -> dict[str, Any]:
+    def _array(self, value: np.ndarray, where: str) -> JsonObject:
         if type(value) not in (np.ndarray, np.memmap) or value.dtype.kind not in "biufcOUSMm":
             raise TypeError(
                 f"{where} is a {type(value).__name__} of {value.dtype}, which cannot be stored; "
@@ -165,7 +165,7 @@ class Encoder:
         self.arrays[name] = np.ascontiguousarray(block)
         return name
 
-    def _scalar(self, value: np.generic, where: str) -> dict[str, Any]:
+    def _scalar(self, value: np.generic, where: str) -> JsonObject:
         kind = value.dtype.kind
         if kind in "OV":
             raise TypeError(f"{where} is a {type(value).__name__}, which cannot be stored")
@@ -173,13 +173,13 @@ class Encoder:
             return {"scalar": value.dtype.str, "value": self.encode(value.item(), where)}
         return {"scalar": value.dtype.str, "value": value.tobytes().hex()}
 
-    def _sparse(self, value: Any, where: str) -> dict[str, Any]:
+    def _sparse(self, value: Any, where: str) -> JsonObject:
         if value.ndim != 2:
             raise TypeError(f"{where} is a one-dimensional sparse array; use a matrix with one row")
         parts = {n: self.encode(getattr(value, n), f"{where}.{n}") for n in _SPARSE_PARTS}
         return {"sparse": type(value).__name__, "shape": [int(m) for m in value.shape], **parts}
 
-    def _random_state(self, value: Any, where: str) -> dict[str, Any]:
+    def _random_state(self, value: Any, where: str) -> JsonObject:
         if isinstance(value, np.random.RandomState):
             return {"random": "RandomState", "state": self.encode(value.get_state(), where)}
         state = value.bit_generator.state
@@ -187,7 +187,7 @@ class Encoder:
 
     # ------------------------------------------------------------------ objects
 
-    def _kernel(self, value: Kernel, where: str) -> dict[str, Any]:
+    def _kernel(self, value: Kernel, where: str) -> JsonObject:
         """Store a kernel as an expression if that restores it exactly, otherwise by its fields."""
         value = unwrap(value) if value.domain.costly else value
         text = repr(value)
@@ -199,7 +199,7 @@ class Encoder:
                 pass
         return self._object(value, where)
 
-    def _object(self, value: Any, where: str) -> dict[str, Any]:
+    def _object(self, value: object, where: str) -> JsonObject:
         stored = by_class().get(type(value))
         if stored is None and isinstance(value, Kernel):  # the kernel is of a user-defined class
             stored = with_user_classes([type(value)])[type(value).__name__]
@@ -221,7 +221,7 @@ class Encoder:
         check_fields(stored, fields)
         return {"class": stored.name, "fields": self._fields(fields, where)}
 
-    def _fields(self, values: dict[str, Any], where: str) -> dict[str, Any]:
+    def _fields(self, values: dict[str, object], where: str) -> JsonObject:
         return {n: self.encode(v, f"{where}.{n}".lstrip(".")) for n, v in values.items()}
 
 
@@ -236,7 +236,7 @@ def _axes(value: np.ndarray) -> tuple[int, ...]:
     return axes if value.transpose(axes).flags.c_contiguous else tuple(range(value.ndim))
 
 
-def _state(value: Any, stored: StoredClass, where: str) -> dict[str, Any]:
+def _state(value: Any, stored: StoredClass, where: str) -> dict[str, object]:
     """Return the attributes of an object that are stored, without cached properties."""
     if isinstance(value, tuple) or not hasattr(value, "__dict__"):
         return {name: getattr(value, name) for name in stored.attributes}
@@ -253,7 +253,7 @@ def _state(value: Any, stored: StoredClass, where: str) -> dict[str, Any]:
     return {name: state[name] for name in stored.attributes if name in state}
 
 
-def _refuse_unknown(values: dict[str, Any], stored: StoredClass, where: str) -> None:
+def _refuse_unknown(values: dict[str, object], stored: StoredClass, where: str) -> None:
     """Raise a TypeError if an object has attributes that would not be stored."""
     unknown = sorted(values.keys() - set(stored.attributes))
     if unknown:
@@ -282,7 +282,7 @@ def _is_identical(a: Any, b: Any) -> bool:
     return all(_is_identical(x, y) for (_, x), (_, y) in zip(a._items(), b._items(), strict=True))
 
 
-def _refusal_message(value: Any, where: str) -> str:
+def _refusal_message(value: object, where: str) -> str:
     """Return an error message for a value that cannot be stored, and what to do instead."""
     what = f"{where or 'this model'} is {_brief(value)}"
     if callable(value) and not isinstance(value, (type, BaseEstimator)):
@@ -306,7 +306,7 @@ def _refusal_message(value: Any, where: str) -> str:
     )
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     """Return the representation of a value in one line, truncated if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."

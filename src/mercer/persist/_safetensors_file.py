@@ -9,6 +9,9 @@ Tensors named padding.0, padding.1, ... fill the space between them.  The metada
 fingerprint: the SHA-256 of the whole file, computed with 64 zeros in place of the fingerprint.
 """
 
+# The library safetensors (0.8) is not used, because it is less strict: it accepts headers with
+# repeated names and with unknown keys.  It also sorts tensors, which prevents their alignment.
+
 from __future__ import annotations
 
 import hashlib
@@ -18,11 +21,15 @@ import mmap
 import os
 import secrets
 from contextlib import suppress
-from typing import Any
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 import numpy as np
 
 from .._core import ModelFileError
+
+Json: TypeAlias = Any  # a value that was read from JSON text, and is checked before it is used
+JsonObject: TypeAlias = dict[str, Json]
+FilePath: TypeAlias = str | os.PathLike[str]
 
 TENSORS = {  # the element types of the safetensors format
     "BOOL": np.dtype("?"),
@@ -48,7 +55,7 @@ class Tensor:
 # ---------------------------------------------------------------------- writing
 
 
-def write(path: Any, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
+def write(path: FilePath, metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> None:
     """Write a file, and replace an existing one.
 
     The data are written to a temporary file, which is renamed when it is complete and on disk.  If
@@ -94,7 +101,7 @@ def _layout(
     metadata: dict[str, str], arrays: dict[str, np.ndarray]
 ) -> tuple[bytes, list[memoryview]]:
     """Return the header without its fingerprint, and the blocks of bytes that follow it."""
-    entries: dict[str, Any] = {"__metadata__": {"fingerprint": _EMPTY_FINGERPRINT, **metadata}}
+    entries: JsonObject = {"__metadata__": {"fingerprint": _EMPTY_FINGERPRINT, **metadata}}
     blocks, offset = [], 0
     for name, array in arrays.items():
         gap = -offset % _ALIGNMENT
@@ -119,11 +126,10 @@ def _layout(
 
 def _bytes(array: np.ndarray) -> memoryview:
     """Return the bytes of a contiguous array without a copy."""
-    flat: Any = array.reshape(-1).view(np.uint8)
-    return memoryview(flat)
+    return array.reshape(-1).view(np.uint8).data
 
 
-def _entry(array: np.ndarray, offset: int) -> dict[str, Any]:
+def _entry(array: np.ndarray, offset: int) -> JsonObject:
     """Return the header entry of a tensor whose data begin at `offset`."""
     return {
         "dtype": _DTYPE_NAMES[array.dtype],
@@ -135,7 +141,7 @@ def _entry(array: np.ndarray, offset: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------- reading
 
 
-def read(path: Any, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]:
+def read(path: FilePath, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Read a file, and return its metadata and tensors.
 
     The header is checked before anything else is read.  The fingerprint is checked only if
@@ -188,7 +194,7 @@ def read(path: Any, *, mapped: bool) -> tuple[dict[str, str], dict[str, Tensor]]
     return metadata, _without_padding(tensors)
 
 
-def _map_tensors(file: Any, tensors: dict[str, Tensor], start: int) -> None:
+def _map_tensors(file: BinaryIO, tensors: dict[str, Tensor], start: int) -> None:
     """Memory-map the data of all tensors, which begin at byte `start` of the file."""
     pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     data = np.frombuffer(pages, dtype=np.uint8)
@@ -231,7 +237,7 @@ def _parse_header(header: bytes, size: int) -> tuple[dict[str, str], dict[str, T
     return metadata, tensors
 
 
-def _parse_tensor(name: str, entry: Any) -> Tensor:
+def _parse_tensor(name: str, entry: Json) -> Tensor:
     """Parse the header entry of a tensor; raise a ModelFileError if it is not valid."""
     problem = f"tensor {name[:80]!r} has missing or inconsistent dtype, shape and data_offsets"
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
@@ -247,12 +253,12 @@ def _parse_tensor(name: str, entry: Any) -> Tensor:
     return Tensor(dtype, tuple(shape), begin, end)
 
 
-def _are_sizes(values: Any) -> bool:
+def _are_sizes(values: Json) -> bool:
     """Whether the values are a list of integers from 0 to 2^62 - 1."""
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**62 for v in values)
 
 
-def strict_json(text: bytes | str, what: str) -> Any:
+def strict_json(text: bytes | str, what: str) -> Json:
     """Parse JSON; reject repeated keys, NaN, infinities and numbers that overflow.
 
     Parameters
@@ -268,13 +274,13 @@ def strict_json(text: bytes | str, what: str) -> Any:
         The parsed value.
     """
 
-    def check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def check_unique(pairs: list[tuple[str, Json]]) -> JsonObject:
         values = dict(pairs)
         if len(values) < len(pairs):
             raise ModelFileError(f"{what} contains a key twice")
         return values
 
-    def reject_constant(name: str) -> Any:
+    def reject_constant(name: str) -> NoReturn:
         raise ModelFileError(f"{what} contains {name}, which is not valid JSON")
 
     def parse_number(digits: str) -> float:

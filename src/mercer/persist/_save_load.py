@@ -16,15 +16,13 @@ from ..kernels import Kernel
 from ._class_registry import StoredClass, by_class, by_name, with_user_classes
 from ._decoder import Decoder
 from ._encoder import Encoder
-from ._safetensors_file import read, strict_json, write
+from ._safetensors_file import FilePath, Json, Tensor, read, strict_json, write
 
 _FORMAT = 1  # version of the file format; in addition, each class has its own version
 _MAX_SHOWN_KERNEL = 2000  # maximum length of the kernel in the metadata, which is only informative
 
 
-def save(
-    model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, str] | None = None
-) -> None:
+def save(model: object, path: FilePath, *, notes: Mapping[str, str] | None = None) -> None:
     """Save a fitted model to a file; `load` restores it bit for bit.
 
     The file is a safetensors file: arrays are stored as they are, and everything else as JSON in
@@ -76,7 +74,7 @@ def save(
     write(path, metadata, encoder.arrays)
 
 
-def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[type] = ()) -> Any:
+def load(path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()) -> Any:
     """Load a model that `save` has written.
 
     Nothing in the file is executed or imported: classes are looked up in a fixed table, and all
@@ -132,7 +130,7 @@ def load(path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[
 
 
 def load_with_notes(
-    path: str | os.PathLike[str], mmap: bool = False, *, classes: Iterable[type] = ()
+    path: FilePath, mmap: bool = False, *, classes: Iterable[type] = ()
 ) -> tuple[Any, dict[str, str]]:
     """Return a model and its notes; the parameters are those of `load`."""
     table = with_user_classes(classes) if classes else by_name()
@@ -143,7 +141,7 @@ def load_with_notes(
         raise ModelFileError(f"{os.fspath(path)!s}: {error}") from error.__cause__
 
 
-def _prepared_columns(notes: dict[str, str], place: Any) -> str:
+def _prepared_columns(notes: dict[str, str], place: FilePath) -> str:
     """Describe how the model's preprocessing changes columns; "" if it does not change them.
 
     The preprocessing is stored in the note "recipe", by `mercer.app.tables.Recipe.to_json`.
@@ -164,7 +162,7 @@ def _prepared_columns(notes: dict[str, str], place: Any) -> str:
     )
 
 
-def read_notes(path: str | os.PathLike[str]) -> dict[str, str]:
+def read_notes(path: FilePath) -> dict[str, str]:
     """Return the notes that were saved with a model, without loading the model.
 
     Parameters
@@ -192,7 +190,9 @@ def _notes(metadata: dict[str, str]) -> dict[str, str]:
     return notes
 
 
-def _decode_model(metadata: dict[str, str], tensors: Any, table: dict[str, StoredClass]) -> Any:
+def _decode_model(
+    metadata: dict[str, str], tensors: dict[str, Tensor], table: dict[str, StoredClass]
+) -> Any:
     """Return the model of a file, whose classes are looked up in `table`."""
     if metadata.get("format") != "mercer" or metadata.get("format_version") != str(_FORMAT):
         raise ModelFileError(
@@ -223,7 +223,7 @@ def _decode_model(metadata: dict[str, str], tensors: Any, table: dict[str, Store
     return model
 
 
-def _kernel_of(model: Any) -> str:
+def _kernel_of(model: object) -> str:
     """Return the kernel of a model as a string for the metadata, which `load` does not read."""
     kernel = getattr(model, "kernel_", None)
     kernel = getattr(model, "kernel", "") if kernel is None else kernel
@@ -231,5 +231,5 @@ def _kernel_of(model: Any) -> str:
     return text if len(text) <= _MAX_SHOWN_KERNEL else str(kernel)[:_MAX_SHOWN_KERNEL]
 
 
-def _json(value: Any) -> str:
+def _json(value: Json) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -22,13 +22,13 @@ from ..expansion import Expansion, Primal
 from ..gram import NystroemMap
 from ..kernels import Graph, Graphs
 from ..solvers import Moments, OnlineLearner
-from ._class_registry import StoredClass
-from ._fitted_state import TYPES
+from ._class_registry import StoredClass, stored_types
 
+T = typing.TypeVar("T")
 _NUMBER_TYPES = {int: Integral, float: Real, complex: Complex}
 
 
-def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
+def check_fields(stored: StoredClass, fields: dict[str, object]) -> None:
     """Raise a ModelFileError if a required attribute is missing or has the wrong type.
 
     Fields that are missing in the file, but have a default, are added to `fields`.
@@ -37,7 +37,7 @@ def check_fields(stored: StoredClass, fields: dict[str, Any]) -> None:
     missing = [name for name in needed if name not in fields and name not in _defaults(stored.cls)]
     if missing:
         raise ModelFileError(f"the {stored.name} in the file has no {', '.join(missing)}")
-    hints = TYPES if stored.estimator else _hints(stored.cls)
+    hints = stored_types(stored.cls) if stored.estimator else _hints(stored.cls)
     for name in needed:
         # The file may have been written before a field was added to the class.  The default of such
         # a field means the old behaviour.
@@ -73,7 +73,7 @@ def _hints(cls: Any) -> dict[str, Any]:
         return {}
 
 
-def has_type(value: Any, hint: Any) -> bool:
+def has_type(value: object, hint: Any) -> bool:
     """Return True if a value has the type of an annotation.
 
     Parameters
@@ -103,13 +103,16 @@ def has_type(value: Any, hint: Any) -> bool:
         return any(has_type(value, one) for one in arguments)
     if origin is typing.ClassVar:
         return True
+    if origin is typing.Annotated:  # a checked type that is wider than that of type checkers
+        return has_type(value, hint.__metadata__[0])
     if origin is typing.Literal:
         return value in arguments
     if origin in (list, set, frozenset) or (origin is tuple and arguments[-1:] == (...,)):
         return isinstance(value, origin) and all(has_type(one, arguments[0]) for one in value)
     if origin is tuple:
-        has_length = isinstance(value, tuple) and len(value) == len(arguments)
-        return has_length and all(map(has_type, value, arguments))
+        if not isinstance(value, tuple) or len(value) != len(arguments):
+            return False
+        return all(map(has_type, value, arguments))
     if origin is not None:
         hint = origin
     if not isinstance(hint, type):
@@ -122,7 +125,7 @@ def has_type(value: Any, hint: Any) -> bool:
 # ---------------------------------------------------------------------- consistent sizes
 
 
-def check_consistent(value: Any) -> Any:
+def check_consistent(value: T) -> T:
     """Return the object itself; raise a ModelFileError if its array sizes are inconsistent."""
     if not _is_consistent(value):
         raise ModelFileError(
@@ -132,12 +135,12 @@ def check_consistent(value: Any) -> Any:
 
 
 @singledispatch
-def _is_consistent(value: Any) -> bool:
+def _is_consistent(value: object) -> bool:
     """Whether the parameters of an estimator are valid and its arrays have consistent sizes."""
     if not isinstance(value, BaseEstimator):
         return True
     value._validate_params()
-    state: dict[str, Any] = vars(value)
+    state = vars(value)
     if "_learner" in state:  # the arrays of a learner have one row for each retained point
         return "_kept" in state and length(state["_kept"]) == len(state["_learner"].support)
     return True
@@ -243,7 +246,7 @@ def is_valid_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -
     )
 
 
-def _is_float_array(A: Any, *shape: int) -> bool:
+def _is_float_array(A: object, *shape: int) -> bool:
     """Whether A is a float64 array of this shape."""
     return type(A) is np.ndarray and A.shape == shape and A.dtype == np.float64
 
@@ -254,7 +257,7 @@ def _is_index_array(A: Any, count: int, below: int | None) -> bool:
     return is_integer and (below is None or not A.size or (A.min() >= 0 and A.max() < below))
 
 
-def _are_offsets(A: Any, last: int) -> bool:
+def _are_offsets(A: object, last: int) -> bool:
     """Whether A contains valid row offsets: from 0 to `last`, and not decreasing."""
     if type(A) is not np.ndarray or A.ndim != 1 or A.dtype != np.int64 or not len(A):
         return False

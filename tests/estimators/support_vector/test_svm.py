@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes, load_digits, make_moons
 from svm_cases import SHARP, each_svm, fitted, output, points_of_iris, theirs
 
 from mercer import SVC, SVR, KernelMachineRegressor, NuSVC, NuSVR, OneClassSVM
-from mercer.estimators.support_vector._one_vs_one import values_of_pairs
+from mercer.estimators.support_vector._svm_training import values_of_pairs
 from mercer.kernels import RBF, Callable, Precomputed
 
 # Relative tolerances.  mercer satisfies the optimality conditions to 1e-11 here.  LIBSVM stores K

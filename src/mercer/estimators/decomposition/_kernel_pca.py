@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import KW_ONLY, replace
-from numbers import Integral, Real
-from typing import Any, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,17 +32,26 @@ from ...models.kpca import (
     reduced_components,
     same_feature_map,
 )
+from ...solvers import Certificate
 from .._blockwise import draw_candidates, require_products
-from .._kernel_estimator import ExploreMixin, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import (
+    ExpansionEstimator,
+    ExploreMixin,
+    FeatureMixin,
+    LandmarkMixin,
+    NamedKernelEstimator,
+    precision,
+)
 from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
+    FittedFunction,
+    FittedPoints,
     estimator,
     exact_as_auto,
     fit_method,
-    fitted_attribute,
+    fitted,
     parameter,
     predict_method,
+    remove_fitted,
     solver,
 )
 from .._training_sample import weighted_quantile
@@ -52,20 +61,11 @@ _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `Compon
     *("n_components", "tol", "max_iter", "iterated_power", "storage"),
     *("indefinite", "max_memory"),
 )
-# Attributes that depend on individual training points; `compress` deletes or recomputes them.
-_POINT_ATTRIBUTES = (
-    *("eigenvectors_", "offset_", "dual_coef_", "X_transformed_fit_"),
-    *("inverse_kernel_", "inverse_alpha_", "_inverse"),
-)
 
 
 @estimator()
 class KernelPCA(
-    ExploreMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    LandmarkMixin,
-    NamedKernelEstimator,
+    ExploreMixin, FeatureMixin, LandmarkMixin, NamedKernelEstimator, ExpansionEstimator
 ):
     """Principal component analysis in the feature space of a kernel.
 
@@ -143,9 +143,9 @@ class KernelPCA(
         eigenvalues_[j].
     certificate_ : Certificate
         All error bounds, and whether it is proved that no leading eigenvalue was missed.
-    components_ : Expansion
-        The components w_j, of unit norm in the RKHS; the same as `expansion_`.  With random
-        features they are functions of the feature vectors.
+    components_, expansion_ : Expansion
+        The components w_j, of unit norm in the RKHS.  With random features they are functions of
+        the feature vectors.
     training_scores_ : ndarray of shape (n, n_components_)
         The scores of the training points of positive weight, as `fit_transform` returns them.
     mean_ : Expansion
@@ -156,8 +156,6 @@ class KernelPCA(
         The training points or landmarks of the expansion.
     gamma_ : float, str or None
         The value of gamma that was used.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     n_components_ : int
         Number of components.
     solver_, report_
@@ -196,35 +194,51 @@ class KernelPCA(
     """
 
     n_components: int | float | None = parameter(
-        POSITIVE_INTEGER, Interval(Real, 0, 1, closed="neither"), None, default=None
+        "positive integer", Interval(Real, 0, 1, closed="neither"), None, default=None
     )
     _: KW_ONLY
-    alpha: float | str = parameter(NON_NEGATIVE, StrOptions({"auto"}), default=1.0)
+    alpha: float | str = parameter("non-negative", {"auto"}, default=1.0)
     fit_inverse_transform: bool = parameter("boolean", default=False)
     eigen_solver: Any = solver(
         *("dense", "arpack", "randomized", "krylov", "power", "nystroem", "features"),
         given=[HasMethods(["eigenpairs"])],
         default="auto",
     )
-    tol: float = parameter(NON_NEGATIVE, default=0)
-    max_iter: int | None = parameter(POSITIVE_INTEGER, None, default=None)
-    iterated_power: int | str = parameter(
-        Interval(Integral, 0, None, closed="left"), StrOptions({"auto"}), default="auto"
-    )
+    tol: float = parameter("non-negative", default=0)
+    max_iter: int | None = parameter("positive integer", None, default=None)
+    iterated_power: int | str = parameter("non-negative integer", {"auto"}, default="auto")
     remove_zero_eig: bool = parameter("boolean", default=False)
     copy_X: bool = parameter("boolean", default=True)
     whiten: bool = parameter("boolean", default=False)
-    indefinite: str = parameter(StrOptions(set(INDEFINITE_POLICIES)), default="raise")
+    indefinite: str = parameter(set(INDEFINITE_POLICIES), default="raise")
     contamination: float = parameter(Interval(Real, 0, 0.5, closed="right"), default=0.05)
-    storage: str = parameter(StrOptions({"auto", "dense", "tiled"}), default="auto")
+    storage: str = parameter({"auto", "dense", "tiled"}, default="auto")
 
-    kernel_: Kernel = fitted_attribute()
-    offset_: float = fitted_attribute()
-    explained_variance_: np.ndarray = fitted_attribute()
-    n_components_: int = fitted_attribute()
-    _components: Components = fitted_attribute()
-    _inverse: LearnedInverse = fitted_attribute()
-    _dtype: np.dtype = fitted_attribute()
+    n_components_: int = fitted()
+    eigenvalues_: np.ndarray = fitted()
+    eigenvectors_: np.ndarray = fitted(per_point=True)
+    eigenvalue_bounds_: np.ndarray = fitted()
+    residuals_: np.ndarray = fitted()
+    certificate_: Certificate = fitted()
+    explained_variance_: np.ndarray = fitted()
+    explained_variance_ratio_: np.ndarray = fitted()
+    total_variance_: float = fitted()
+    mean_: FittedFunction = fitted()
+    gamma_: Any = fitted()
+    solver_: Any = fitted()
+    offset_: float = fitted(per_point=True)
+    X_fit_: FittedPoints = fitted(per_point=True)
+    dual_coef_: np.ndarray = fitted(per_point=True)
+    X_transformed_fit_: np.ndarray = fitted(per_point=True)
+    inverse_kernel_: Kernel = fitted(per_point=True)
+    inverse_alpha_: float = fitted(per_point=True)
+    _components: Components = fitted()
+    _inverse: LearnedInverse = fitted(per_point=True)
+    _dtype: np.dtype = fitted()
+    _held: str = fitted()
+    _whole: bool = fitted()
+    # The earlier model is discarded before the fit, because both may be large.
+    _restores_failed_fit: ClassVar[bool] = False
 
     # ------------------------------------------------------------------ fitting
 
@@ -235,7 +249,7 @@ class KernelPCA(
         return 1 if self.indefinite == "raise" else None
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the principal components of the points X.
 
         If the fit is interrupted, the estimator is not fitted.
@@ -262,7 +276,6 @@ class KernelPCA(
                 "fit_inverse_transform=True needs all points at once; for blocks, use "
                 "inverse_transform(X, method='auto'), which does not need a learned inverse"
             )
-        self._reset()
         copy_points = self.copy_X and not search.by_features
         sample = self._sample(X, sample_weight=sample_weight, copy=copy_points)
         kernel = sample.resolve_centred(self._make_kernel(self.gamma))
@@ -273,7 +286,7 @@ class KernelPCA(
             moments = search.moments(phi, sample.points, sample.weights)
             self._whole = False
             components = search.components_from_moments(solver, phi, moments)
-            self._set_fitted(components, kernel, _precision(seen))
+            self._set_fitted(components, kernel, precision(seen))
             return self
         if sample.workers is not None:
             workers = sample.workers
@@ -283,14 +296,10 @@ class KernelPCA(
             result = result._replace(components=result.components.in_terms_of(kernel))
         values = sample.points if sample.values is None else sample.values.matrix
         self._whole = sample.whole
-        self._set_fitted(result, kernel, _precision(values))
+        self._set_fitted(result, kernel, precision(values))
         self.offset_ = self._threshold(result.components, result.errors, sample.weights)
         if self.fit_inverse_transform:
-            try:
-                self._learn_inverse(values, sample.weights)
-            except BaseException:
-                self._reset()
-                raise
+            self._learn_inverse(values, sample.weights)
         return self
 
     @property
@@ -315,7 +324,9 @@ class KernelPCA(
 
     @available_if(_can_stream)
     @fit_method
-    def partial_fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Points, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Update the components with new points, which are not stored.
 
         The first block determines the landmarks or random features and, if gamma depends on the
@@ -345,7 +356,7 @@ class KernelPCA(
             _refuse_compressed_models(self)
             basis = self._components.basis
         if basis is None:
-            self._reset()
+            remove_fitted(self)
         sample = self._sample(X, sample_weight=sample_weight, copy=False, reset=basis is None)
         if basis is None:
             kernel = sample.resolve_centred(self._make_kernel(self.gamma))
@@ -358,7 +369,7 @@ class KernelPCA(
         self._set_fitted(
             search.components_from_moments(solver, phi, moments),
             kernel,
-            _precision(sample.points),
+            precision(sample.points),
             gamma,
         )
         return self
@@ -415,8 +426,7 @@ class KernelPCA(
         self, result: ComponentSearchResult, kernel: Kernel, dtype: np.dtype, gamma: Any = None
     ) -> None:
         """Set all fitted attributes at the end of a fit, so that an interrupted fit sets none."""
-        for name in _POINT_ATTRIBUTES:
-            self.__dict__.pop(name, None)  # remove attributes of an earlier fit
+        remove_fitted(self, per_point=True)  # of an earlier fit, in partial_fit and merge
         n = result.components.rows
         count = max(n, result.weight or n)  # number of points, counting weights as repetitions
         divisor = n * (count - 1) / count if count > 1 else 1
@@ -465,7 +475,7 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ scores and errors
 
-    def fit_transform(self, X: Points, y: Any = None, **params: Any) -> np.ndarray:
+    def fit_transform(self, X: Points, y: object = None, **params: Any) -> np.ndarray:
         """Fit to X and return the scores of its points, of shape (n, n_components_)."""
         self.fit(X, **params)
         # `training_scores_` does not contain points of weight 0, but the result must.
@@ -477,10 +487,9 @@ class KernelPCA(
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         scores = self._components.score(X)
-        return self._whiten_and_cast(scores, np.result_type(self._dtype, _precision(X)))
+        return self._whiten_and_cast(scores, np.result_type(self._dtype, precision(X)))
 
     @predict_method
     def reconstruction_error(self, X: Points) -> np.ndarray:
@@ -488,8 +497,7 @@ class KernelPCA(
 
         The error is |phi(x) - mu - sum_j score_j w_j|^2, with the components w_j.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         if self._precomputed:
             raise ValueError(
                 "the reconstruction error needs k(x, x), which a precomputed matrix does not "
@@ -507,7 +515,7 @@ class KernelPCA(
         """
         return -self.reconstruction_error(X)
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return the mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
@@ -604,7 +612,7 @@ class KernelPCA(
         """
         return self._feature_space().preimage(self._check_scores(X), method, **options)
 
-    def denoise(self, X: Points, method: str | None = None, **options: Any) -> Any:
+    def denoise(self, X: Points, method: str | None = None, **options: Any) -> Points:
         """Return the pre-image of the projection of each point on the components.
 
         Parameters
@@ -641,7 +649,7 @@ class KernelPCA(
         return self._cast(preimages.points)
 
     @predict_method
-    def inverse_transform(self, X: Points, method: str | None = None, **options: Any) -> Any:
+    def inverse_transform(self, X: Points, method: str | None = None, **options: Any) -> Points:
         """Return points for the scores X.
 
         Parameters
@@ -799,8 +807,7 @@ class KernelPCA(
             )
         parts, errors = reduced_components(old, shrink)
         divisor = old.total / self.total_variance_ if old.total > 0 else 1.0
-        for name in _POINT_ATTRIBUTES:
-            self.__dict__.pop(name, None)
+        remove_fitted(self, per_point=True)
         self._set_spectrum(parts, divisor)
         if errors is not None:
             weights = old.expansion.coefficients[:, -1]
@@ -813,16 +820,8 @@ class KernelPCA(
             )
         self._components = self._components.to_primal(max_memory)
         self.expansion_, self.mean_ = self._components.functions, self._components.mean
-        for name in ("X_fit_", *_POINT_ATTRIBUTES):
-            if name != "offset_":  # the threshold stays, because scores and errors do not change
-                self.__dict__.pop(name, None)
-
-    def _reset(self) -> None:
-        """Delete the fitted attributes of an earlier fit."""
-        for name in [v for v in vars(self) if v.endswith("_") and not v.startswith("_")]:
-            delattr(self, name)
-        for name in ("_components", "_inverse", "_held", "_dtype"):
-            self.__dict__.pop(name, None)
+        # The threshold stays, because scores and errors do not change.
+        remove_fitted(self, "offset_", per_point=True)
 
     def _whiten_and_cast(self, scores: np.ndarray, dtype: Any) -> np.ndarray:
         """Return the scores in the requested dtype, whitened if `whiten` is True."""
@@ -830,18 +829,13 @@ class KernelPCA(
             scores = scores * inverse_sqrt(self.explained_variance_)
         return scores.astype(dtype, copy=False)
 
-    def _cast(self, Z: Points) -> Any:
+    def _cast(self, Z: Points) -> Points:
         """Convert floating-point pre-images to the precision of the training points."""
         numbers = isinstance(Z, np.ndarray) and Z.dtype.kind == "f"
         return Z.astype(self._dtype, copy=False) if numbers else Z
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_components")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     @property
     def _n_features_out(self) -> int:
@@ -855,9 +849,3 @@ def _refuse_compressed_models(*models: KernelPCA) -> None:
             "a compressed model cannot be updated or merged, because it no longer has the moments "
             "of its points; update the original model, and compress it again"
         )
-
-
-def _precision(X: Points) -> np.dtype:
-    """Return float32 for points in float32, otherwise float64."""
-    single = getattr(X, "dtype", None) == np.float32
-    return np.dtype(np.float32 if single else np.float64)

@@ -91,10 +91,7 @@ def _explain_bounds(c: Any, exact: bool, k: int) -> list[str]:
         "  - The angle between each exact component and the computed one is below the printed",
         "    bound.",
         fill(
-            f"- {str(c)[0].upper()}{str(c)[1:]}.",
-            96,
-            initial_indent="  ",
-            subsequent_indent="    ",
+            f"- {str(c)[0].upper()}{str(c)[1:]}.", 96, initial_indent="  ", subsequent_indent="    "
         ),
     ]
     if not c.nothing_missed:

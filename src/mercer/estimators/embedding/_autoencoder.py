@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._core import Points, is_count, progress, reject_structured, seeded_generator
 from ...models.embedding import ACTIVATIONS, MLP, fit_autoencoder
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, Seed
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-)
+from .._parameters import estimator, fit_method, fitted, parameter
 from ._latent_model import check_latent_coordinates, require_distinct_rows, resolve_n_components
 
 
@@ -96,24 +86,24 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     True
     """
 
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_components: int | None = parameter("positive integer", None, default=None)
     _: KW_ONLY
     hidden_layer_sizes: Any = parameter("array-like", default=(20,))
-    activation: str = parameter(StrOptions(set(ACTIVATIONS)), default="tanh")
-    alpha: float = parameter(NON_NEGATIVE, default=1e-4)
-    n_init: int = parameter(POSITIVE_INTEGER, default=3)
-    tol: float = parameter(POSITIVE, default=1e-4)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=5000)
+    activation: str = parameter(set(ACTIVATIONS), default="tanh")
+    alpha: float = parameter("non-negative", default=1e-4)
+    n_init: int = parameter("positive integer", default=3)
+    tol: float = parameter("positive", default=1e-4)
+    max_iter: int = parameter("positive integer", default=5000)
     random_state: Seed = parameter("random_state", default=None)
-    verbose: int = parameter("boolean", Interval(Integral, 0, None, closed="left"), default=0)
+    verbose: int = parameter("boolean", "non-negative integer", default=0)
 
-    encoder_: MLP = fitted_attribute()
-    decoder_: MLP = fitted_attribute()
-    losses_: np.ndarray = fitted_attribute()
-    report_: Report = fitted_attribute()
+    encoder_: MLP = fitted()
+    decoder_: MLP = fitted()
+    losses_: np.ndarray = fitted()
+    report_: Report = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Train the encoder and the decoder on the rows of X."""
         X = self._check(X, reset=True, ensure_min_samples=2)
         q = resolve_n_components(self.n_components, X.shape[1])
@@ -160,7 +150,7 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X = self._check(X)
         return np.asarray(-np.mean((X - self.decoder_(self.encoder_(X))) ** 2, axis=1))
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return minus the mean squared error, -sum_i |x_i - g(f(x_i))|^2 / (n d)."""
         return float(self.score_samples(X).mean())
 

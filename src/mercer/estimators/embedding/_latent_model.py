@@ -1,33 +1,23 @@
-"""Base classes of the latent variable models: ProbabilisticPCA, GPLVM and BayesianGPLVM.
+"""Probabilistic PCA, and the base class of all latent variable models.
 
 `LatentModelMixin` implements `transform`, `inverse_transform`, `score_samples` and `sample` with a
-fitted `model_`.  `GPLVMBase`, for models that optimise the latent coordinates, adds validation of
-the data, the initial coordinates and the summary.
+fitted `model_`, for ProbabilisticPCA, GPLVM and BayesianGPLVM.
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from ..._core import Points, RandomState, is_count, reject_structured, seeded_generator
-from ...kernels import Kernel
-from ...models.embedding import pca_scores, scale_to_unit_variance
-from ...solvers import Report
-from .._kernel_estimator import ExploreMixin, KernelEstimator
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
-from ..decomposition._kernel_pca import KernelPCA
+from ..._core import Points, RandomState, is_count, progress, reject_structured, seeded_generator
+from ...models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
+from .._kernel_estimator import ExploreMixin
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 
 
 def resolve_n_components(n_components: int | None, d: int) -> int:
@@ -91,7 +81,7 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         check_is_fitted(self)
         return np.asarray(self.model_.log_density(self._check(X)))
 
-    def score(self, X: Points, y: Any = None) -> float:
+    def score(self, X: Points, y: object = None) -> float:
         """Return the mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
@@ -133,106 +123,147 @@ class LatentModelMixin(ExploreMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             )
         return X
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         tags.input_tags.allow_nan = self._accepts_nan
         return tags
 
 
-@estimator(kw_only=True)
-class GPLVMBase(LatentModelMixin, KernelEstimator):
-    """Base class of the GPLVMs, which optimise the latent coordinates of the training points.
+# Values above this, or columns that vary by less than its reciprocal, are rejected, because their
+# squares would overflow or underflow float64.
+_MAX_MAGNITUDE = 1e140
+
+
+@estimator()
+class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
+    """Probabilistic PCA: a linear-Gaussian latent variable model that accepts missing values.
+
+        x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)
+
+    The maximum-likelihood W spans the subspace of the leading principal components, and the noise
+    is the mean variance outside it.  Missing values (NaN) are allowed in all methods, and are
+    integrated out. ``inverse_transform(transform(X))`` contains the expected values of missing
+    entries.
 
     Parameters
     ----------
-    init : {"pca", "kernel_pca"} or array of shape (n, n_components)
-        Initial latent coordinates.  "pca" and "kernel_pca" are scaled to variance 1 in each
-        dimension.  The objective has many local optima, and random initial coordinates
-        usually lead to a bad one.
+    n_components : int or None
+        The number of latent dimensions, smaller than the number of columns.  None means 2, or 1
+        if there are only two columns.
     tol : float
-        The optimisation stops when each of ten iterations improves the log likelihood per entry of
-        X by less than this.
+        If values are missing, the EM algorithm stops when an iteration improves the log likelihood
+        per row by less than this.
     max_iter : int
-        Maximum number of iterations.
+        Maximum number of EM iterations.
+    verbose : int
+        Whether to print the progress of EM and the result.
+
+    Attributes
+    ----------
+    model_ : LinearGaussian
+        The model with mu, W and the noise.
+    mean_ : ndarray of shape (n_features,)
+        The mean mu.
+    loadings_ : ndarray of shape (n_features, n_components)
+        The matrix W, with orthogonal columns in descending order of length.
+    noise_variance_ : float
+        The maximum-likelihood estimate of the noise variance, with divisor n (scikit-learn's `PCA`
+        uses n - 1).
+    log_likelihoods_ : ndarray of shape (n_iter_,)
+        The mean log likelihood per row after each iteration.
+    n_iter_ : int
+        Number of EM iterations; 1 if no values are missing.
+    n_features_in_ : int
+        Number of columns of X.
+
+    References
+    ----------
+    Tipping & Bishop (1999), Probabilistic principal component analysis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import ProbabilisticPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 1)) * [2.0, 1.0, 1.0] + 0.1 * rng.normal(size=(300, 3))
+    >>> model = ProbabilisticPCA(1).fit(X)
+    >>> round(model.noise_variance_, 3), model.transform(X[:3]).shape
+    (0.009, (3, 1))
+    >>> X[5, 0] = np.nan  # column 0 is about twice column 1
+    >>> model = ProbabilisticPCA(1).fit(X)
+    >>> filled = model.inverse_transform(model.transform(X))
+    >>> bool(abs(filled[5, 0] - 2.0 * X[5, 1]) < 0.2)
+    True
     """
 
-    kernel: Any = parameter(None, Kernel, str, default=None)
-    init: Any = parameter(StrOptions({"pca", "kernel_pca"}), "array-like", default="pca")
-    tol: float = parameter(POSITIVE, default=1e-4)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
+    n_components: int | None = parameter("positive integer", None, default=None)
+    _: KW_ONLY
+    tol: float = parameter("positive", default=1e-6)
+    max_iter: int = parameter("positive integer", default=1000)
+    verbose: int = parameter("boolean", "non-negative integer", default=0)
 
-    kernel_: Kernel = fitted_attribute()
-    report_: Report = fitted_attribute()
-    log_likelihood_: float = fitted_attribute()
+    model_: LinearGaussian = fitted()
+    log_likelihoods_: np.ndarray = fitted()
+    n_iter_: int = fitted()
+    _accepts_nan: ClassVar[bool] = True
 
-    def summary(self) -> str:
-        """Return a string with the kernel, the number of points and the report of the optimiser."""
-        check_is_fitted(self)
-        n, q = self.embedding_.shape
-        head = f"{type(self).__name__} of {n} points in {q} dimension{'s' if q != 1 else ''}"
-        lines = [f"kernel     {self.kernel_}", *self._words(), *str(self.report_).splitlines()]
-        return "\n  ".join([head, *lines])
-
-    def _words(self) -> list[str]:
-        """Return the lines of the summary that are specific to the estimator."""
-        return []
-
-    @property
-    def embedding_(self) -> np.ndarray:
-        """The latent coordinates of the training points, shape (n, n_components)."""
-        return np.asarray(self.model_.places)
-
-    @property
-    def n_iter_(self) -> int:
-        """The number of iterations of the optimiser."""
-        return self.report_.n_iter
-
-    def _check_training_data(self, X: Points) -> np.ndarray:
-        """Check the training data and return a copy; raise an error if all rows are equal."""
-        X = self._check(X, reset=True, copy=True, ensure_min_samples=2)
-        require_distinct_rows(len(X), not np.ptp(X, axis=0).any())
-        return X
-
-    def _settle(self, result: Any) -> Self:
-        """Set the fitted attributes from the result of the optimiser, and log progress."""
-        self.model_, self.log_likelihood_, self.report_ = result
-        self.expansion_ = self.model_.expansion
-        self.kernel_ = self.expansion_.kernel
-        name = next(iter(self.report_.certificate))
-        self._log_progress(
-            "; ".join([f"{name} {self.log_likelihood_:.6g}, {self.kernel_}", *self._words()])
-        )
+    @fit_method
+    def fit(self, X: Points, y: object = None) -> Self:
+        """Fit the model by maximum likelihood; NaN marks missing values, and y is ignored."""
+        X = self._check(X, reset=True, ensure_min_samples=2)
+        (_, d), is_observed = X.shape, np.isfinite(X)
+        q = self.n_components or max(1, min(2, d - 1))
+        if q >= d:
+            raise ValueError(
+                f"n_components={q} must be smaller than n_features={d}, "
+                f"because the noise variance is estimated from the remaining dimensions"
+            )
+        if not is_observed.any(axis=0).all():
+            empty = np.flatnonzero(~is_observed.any(axis=0))
+            raise ValueError(f"all values in columns {empty.tolist()} are missing; remove them")
+        if np.all(np.nanmin(X, axis=0) == np.nanmax(X, axis=0)):
+            raise ValueError(
+                f"all {len(X)} rows of X are equal, so there is no variance to explain; the usual "
+                f"cause is constant columns"
+            )
+        _check_magnitude(X)
+        if is_observed.all():
+            result = fit_ppca(X, q)
+        else:
+            with progress(type(self).__name__, self.verbose) as log:
+                result = fit_ppca_missing(X, q, self.tol, self.max_iter, log)
+        self.model_, self.log_likelihoods_ = result
+        self.n_iter_ = len(self.log_likelihoods_)
+        with progress(type(self).__name__, self.verbose) as log:
+            if log is not None:
+                log(
+                    f"{q} of {d} dimensions, log likelihood {self.log_likelihoods_[-1]:.6g} per row"
+                )
         return self
 
-    def _start(self, X: np.ndarray, q: int) -> np.ndarray:
-        """Return the initial latent coordinates, shape (n, q)."""
-        n, d = X.shape
-        if not isinstance(self.init, str):
-            start = check_array(self.init, dtype=np.float64, input_name="init", estimator=self)
-            if start.shape != (n, q):
-                raise ValueError(
-                    f"init has shape {start.shape}, but the embedding has shape {(n, q)}"
-                )
-            return start
-        if self.init == "kernel_pca":
-            if q >= n:
-                raise ValueError(
-                    f"n_components={q}, but kernel PCA of {n} points has at most {n - 1} "
-                    f"dimensions; pass initial coordinates as init"
-                )
-            model = KernelPCA(n_components=q, kernel="rbf", gamma="median")
-            return scale_to_unit_variance(model.fit_transform(X))
-        if q > min(n, d):
-            raise ValueError(
-                f"n_components={q}, but PCA of {n} points has at most {min(n, d)} dimensions for "
-                f"n_features={d}; pass initial coordinates as init, or init='kernel_pca'"
-            )
-        return scale_to_unit_variance(pca_scores(X, q))
+    @property
+    def mean_(self) -> np.ndarray:
+        """The mean mu, shape (n_features,)."""
+        return self.model_.mean
 
-    def _is_precomputed_kernel(self, kernel: Any) -> bool:
-        return False  # the kernel compares latent coordinates, so X is never a kernel matrix
+    @property
+    def loadings_(self) -> np.ndarray:
+        """The matrix W, shape (n_features, n_components)."""
+        return self.model_.loadings
 
-    def _compress(self, shrink: Any) -> None:
-        name = type(self).__name__
-        raise TypeError(f"a {name} cannot be compressed; fit it to fewer points instead")
+    @property
+    def noise_variance_(self) -> float:
+        """The variance of the noise e in each dimension."""
+        return self.model_.noise
+
+
+def _check_magnitude(X: np.ndarray) -> None:
+    """Raise an error if squares of the values would overflow or underflow; NaN is ignored."""
+    largest = float(np.nanmax(np.abs(X)))
+    widest = float(np.nanmax(np.nanmax(X, axis=0) - np.nanmin(X, axis=0)))
+    if largest > _MAX_MAGNITUDE or widest < 1.0 / _MAX_MAGNITUDE:
+        raise ValueError(
+            f"X has values up to {largest:.1e}, and no column varies by more than {widest:.1e}: "
+            f"the squares overflow or underflow. Rescale X"
+        )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import squareform
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._core import Points, check_budget, length, seeded_generator, slices, take
@@ -24,15 +25,7 @@ from ...models.embedding import (
 )
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, NamedKernelEstimator, Seed
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._latent_model import require_distinct_rows, resolve_n_components
 
 # `transform` processes new points in blocks of at most this many dissimilarities, to limit memory.
@@ -122,28 +115,30 @@ class MetricMDS(
     True
     """
 
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_components: int | None = parameter("positive integer", None, default=None)
     _: KW_ONLY
-    stress: str = parameter(StrOptions({"raw", "sammon"}), default="raw")
-    dissimilarity: str = parameter(StrOptions({"kernel", "precomputed"}), default="kernel")
-    n_init: int = parameter(POSITIVE_INTEGER, default=1)
-    tol: float = parameter(POSITIVE, default=1e-5)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
+    stress: str = parameter({"raw", "sammon"}, default="raw")
+    dissimilarity: str = parameter({"kernel", "precomputed"}, default="kernel")
+    n_init: int = parameter("positive integer", default=1)
+    tol: float = parameter("positive", default=1e-5)
+    max_iter: int = parameter("positive integer", default=1000)
     random_state: Seed = parameter("random_state", default=None)
 
-    embedding_: np.ndarray = fitted_attribute()
-    stress_: float = fitted_attribute()
-    stresses_: np.ndarray = fitted_attribute()
-    report_: Report = fitted_attribute()
-    kernel_: Kernel | None = fitted_attribute()
-    _norms: Any = fitted_attribute()
+    embedding_: np.ndarray = fitted()
+    stress_: float = fitted()
+    stresses_: np.ndarray = fitted()
+    report_: Report = fitted()
+    kernel_: Kernel | None = fitted()  # type: ignore[assignment]
+    X_fit_: Annotated[Any, Sized | None] = fitted()
+    _norms: Annotated[Any, np.ndarray | None] = fitted()
+    _least: float = fitted()
 
     @property
     def _required_cpd_order(self) -> int | None:
         return 1  # order 1 is sufficient, because the embedding uses only distances
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, weights: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, weights: ArrayLike | None = None) -> Self:
         """Compute the embedding.
 
         Parameters
@@ -200,12 +195,14 @@ class MetricMDS(
         self._log_progress(f"stress {self.stress_:.4g} in {q} dimensions")
         return self
 
-    def fit_transform(self, X: Points, y: Any = None, weights: Any = None) -> np.ndarray:
+    def fit_transform(
+        self, X: Points, y: object = None, weights: ArrayLike | None = None
+    ) -> np.ndarray:
         """Compute the embedding and return it, of shape (n, n_components)."""
         return self.fit(X, y, weights).embedding_.copy()
 
     @predict_method
-    def transform(self, X: Points, weights: Any = None) -> np.ndarray:
+    def transform(self, X: Points, weights: ArrayLike | None = None) -> np.ndarray:
         """Return coordinates of new points that minimise their stress to the training points.
 
         The stress of a new point may have local minima, so three starts are tried for each point.
@@ -229,7 +226,7 @@ class MetricMDS(
         return np.concatenate(blocks)
 
     @predict_method
-    def score(self, X: Points, y: Any = None, weights: Any = None) -> float:
+    def score(self, X: Points, y: object = None, weights: ArrayLike | None = None) -> float:
         """Return minus the stress between the points and the training points.
 
         The points have the coordinates that `transform` returns. Parameters are those of
@@ -263,7 +260,7 @@ class MetricMDS(
     def _n_features_out(self) -> int:
         return int(self.embedding_.shape[1])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise |= self.dissimilarity == "precomputed"
         return tags
@@ -292,7 +289,7 @@ class MetricMDS(
         """Yield, block by block, the dissimilarities to the training points and their weights."""
         check_is_fitted(self)
         n, kernel = len(self.embedding_), self.kernel_
-        X = self._check_points(X, reset=False) if kernel is None else self._check_new(X)
+        X = self._check_points(X, reset=False) if kernel is None else self._check_new_float64(X)
         m = length(X)
         pair_weights = None if weights is None else self._check_pair_weights(weights, (m, n))
         if pair_weights is not None and not pair_weights.max(axis=1).min() > 0.0:

@@ -1,9 +1,7 @@
 """Transformers to features phi(x) whose inner products equal or approximate a kernel."""
 
-from ._chi2_sampler import AdditiveChi2Sampler
-from ._explicit_transformer import ExplicitFeatures
-from ._indefinite_nystroem import FlippedMap
-from ._nystroem import Nystroem
+from ._explicit_transformer import AdditiveChi2Sampler, ExplicitFeatures
+from ._nystroem import FlippedMap, Nystroem
 from ._polynomial_count_sketch import CountSketchMap, PolynomialCountSketch
 from ._random_fourier import RandomFeatures, RBFSampler, SkewedChi2Sampler
 

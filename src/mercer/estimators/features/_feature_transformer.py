@@ -6,19 +6,26 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..._core import Points
 from ...blocks import Blocks
 from ...gram import FeatureMap
 from .._blockwise import draw_candidates
-from .._kernel_estimator import Seed, points_need_no_validation, record_n_features
-from .._parameters import estimator, fitted_attribute, parameter, predict_method
+from .._kernel_estimator import (
+    FeatureMixin,
+    Seed,
+    points_need_no_validation,
+    precision,
+    record_n_features,
+)
+from .._parameters import estimator, fitted, parameter, predict_method
 
 
 @estimator(kw_only=True)
-class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureTransformer(FeatureMixin, BaseEstimator):
     """Base class of the transformers of vectors whose feature map does not depend on the data.
 
     Parameters
@@ -32,7 +39,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state: Seed = parameter("random_state", default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
 
-    _map: FeatureMap = fitted_attribute()
+    _map: FeatureMap = fitted()
     _sparse: ClassVar[bool] = True  # whether sparse matrices are accepted
     _accepts_blocks: ClassVar[bool] = True
 
@@ -43,7 +50,7 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X = self._map_input(self._check(X, reset=False))
         return self._map.features(X, dtype=precision(X))
 
-    def _check(self, X: Points, *, reset: bool) -> Any:
+    def _check(self, X: Points, *, reset: bool) -> Points:
         """Check X and return it as float32 or float64; of `Blocks`, a random sample of the rows."""
         if isinstance(X, Blocks):
             names, X = X.names, self._check(draw_candidates(X).X, reset=reset)
@@ -56,27 +63,21 @@ class FeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)
 
-    def _map_input(self, X: Points) -> Any:
+    def _map_input(self, X: Points) -> Points:
         """Convert points to the input of the feature map; subclasses may override this."""
         return X
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_map")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._sparse
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     @property
     def _n_features_out(self) -> int:
         return len(self._map)
-
-
-def precision(X: Points) -> np.dtype:
-    """Return the dtype of the features of X: float32 for float32 points, otherwise float64."""
-    return np.dtype(np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
 
 
 def check_features(X: Points, m: int) -> np.ndarray:

@@ -1,42 +1,70 @@
-"""Nyström features: phi(x) = L^-1 k_S(x), where L L^T = K_SS for landmarks S."""
+"""Nyström features: phi(x) = L^-1 k_S(x), where L L^T = K_SS for landmarks S.
+
+For an indefinite kernel, the signs of negative eigenvalues of K_SS are changed:
+
+    phi(x) = |K_SS|^-1/2 sgn(K_SS) k_S(x),     so that  phi(s) . phi(t) = |K_SS|_st
+
+K_SS is the kernel matrix of the landmarks S, and k_S(x) are the kernel values between x and S.
+|K_SS| has the eigenvectors of K_SS and the absolute values of its eigenvalues ("spectrum flip";
+Chen, Garcia, Gupta, Rahimi and Cazzanti, JMLR 2009).  scikit-learn's `Nystroem` is equivalent; it
+uses the singular values of K_SS.
+"""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
-from functools import partial
-from numbers import Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import NotPositiveDefiniteError, Points, Stopwatch, check_budget, length, warn_caller
+from ..._core import (
+    NotPositiveDefiniteError,
+    Points,
+    Stopwatch,
+    as_csr,
+    as_float64,
+    check_budget,
+    entry_point,
+    length,
+    not_finite_error,
+    take,
+    warn_caller,
+)
+from ..._core.linalg import eigh
 from ...blocks import Blocks, RowSample
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages
-from ...gram import LANDMARK_METHODS, Landmarks, LowRankGram, NystroemMap, supports_kmeans_landmarks
-from ...kernels import Callable, Kernel, as_kernel, unwrap
+from ...gram import (
+    LANDMARK_METHODS,
+    FeatureMap,
+    Landmarks,
+    LowRankGram,
+    NystroemMap,
+    fill_gram,
+    residual_tolerances,
+    supports_kmeans_landmarks,
+)
+from ...kernels import Callable, Kernel, Prepared, as_kernel, unwrap
 from ...solvers import Report, Status
 from .._blockwise import draw_candidates
-from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
+from .._kernel_estimator import (
+    ExpansionEstimator,
+    FeatureMixin,
+    NamedKernelEstimator,
+    Seed,
+    Shrink,
+    SklearnGPKernel,
+    precision,
 )
+from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
-from ._feature_transformer import check_features, precision
-from ._indefinite_nystroem import FlippedMap
+from ._feature_transformer import check_features
 
 
 @estimator()
-class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
     """Nyström features of any kernel, computed from its values at landmarks.
 
         phi(x) = L^-1 k_S(x),     L L^T = K_SS,     phi(x) . phi(z)  is close to  k(x, z)
@@ -92,8 +120,6 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         and if k is not positive semidefinite.
     expansion_ : Expansion
         The features as functions in the RKHS, which are linear combinations of k(s, .).
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         The solver, its time, and the approximation error.
 
@@ -118,24 +144,25 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     kernel: Any = "rbf"
     _: KW_ONLY
     gamma: float | str | None = None
-    coef0: Any = parameter(Interval(Real, None, None, closed="neither"), None, default=None)
-    degree: Any = parameter(NON_NEGATIVE, None, default=None)
+    coef0: Any = parameter("finite", None, default=None)
+    degree: Any = parameter("non-negative", None, default=None)
     kernel_params: dict | None = None
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    n_components: int = parameter("positive integer", default=100)
     random_state: Seed = parameter("random_state", default=None)
-    landmarks: Any = parameter(
-        StrOptions(set(LANDMARK_METHODS)), "array-like", "sparse matrix", default="auto"
-    )
+    landmarks: Any = parameter(set(LANDMARK_METHODS), "array-like", "sparse matrix", default="auto")
 
-    kernel_: Kernel = fitted_attribute()
-    component_indices_: np.ndarray | None = fitted_attribute()
+    components_: FittedPoints = fitted()
+    component_indices_: np.ndarray | None = fitted()
+    normalization_: np.ndarray = fitted()
+    approximation_error_: float | None = fitted()
+    _map: Annotated[Any, FeatureMap | None] = fitted()  # None for a precomputed kernel
 
     @property
     def _required_cpd_order(self) -> int | None:
         return None  # `_fit_landmarks` handles indefinite kernels, with a warning
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Choose landmarks among the points X; y is ignored.
 
         Only kernel values that are needed to choose the landmarks are computed.
@@ -153,7 +180,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         return draw_candidates(blocks, landmarks)
 
     @fit_method
-    def fit_transform(self, X: Points, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Points, y: object = None) -> np.ndarray:
         """Fit to X and return its features; also sets `approximation_error_`."""
         sample = self._sample(X, copy=False)
         F = self._fit_landmarks(sample, with_features=True)
@@ -166,8 +193,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
 
         For a precomputed kernel, X is the kernel matrix between the points and the training points.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         if self._precomputed:
             return self.expansion_(X).astype(precision(X), copy=False)
         return self._map.features(X, dtype=precision(X))
@@ -198,7 +224,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         f = Expansion(self.kernel_, self.components_, self._map.expansion_coefficients(F.T))
         return f.preimage(method, max_memory=self.max_memory, **options)
 
-    def inverse_transform(self, X: Points, method: str = "auto", **options: Any) -> Any:
+    def inverse_transform(self, X: Points, method: str = "auto", **options: Any) -> Points:
         """Return points for the features X.
 
         Parameters
@@ -270,7 +296,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         self.expansion_ = Expansion(self.kernel_, phi.points, coefficients)
         self.components_, self.component_indices_ = phi.points, indices
         self.normalization_ = np.ascontiguousarray(coefficients.T)
-        self._map: Any = None if self._precomputed else phi
+        self._map = None if self._precomputed else phi
 
     def _landmark_method(self, kernel: Kernel, X: Points) -> Landmarks:
         """Return the number of landmarks and the method to choose them among the points."""
@@ -319,7 +345,7 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
             return Callable(function, contract="matrix")
         return as_kernel(self.kernel, gamma=params.get("gamma"), degree=degree, coef0=coef0)
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         raise TypeError(
             "Nystroem cannot be compressed or converted to the primal; choose a smaller "
             "n_components, or convert the model that is fitted to the features"
@@ -328,11 +354,82 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "normalization_")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     @property
     def _n_features_out(self) -> int:
         return len(self.normalization_)
+
+
+@entry_point
+@dataclass(frozen=True, eq=False)
+class FlippedMap(FeatureMap):
+    """Nyström features on landmarks S, for kernels that may be indefinite.
+
+    phi(x) = U |l|^-1/2 sgn(l) U^T k_S(x) with the eigendecomposition K_SS = U diag(l) U^T of the
+    kernel matrix of the landmarks, and the kernel values k_S(x) between x and the landmarks.  If k
+    is positive semidefinite, these are the features of `NystroemMap` up to a rotation.  Make one
+    with `FlippedMap.on(kernel, points)`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : points
+        The landmarks S.
+    normalization : ndarray of shape (m, m)
+        The matrix U |l|^-1/2 sgn(l) U^T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.estimators import FlippedMap
+    >>> from mercer.kernels import Callable
+    >>> k = Callable(lambda x, z: 0.0 if x == z else -1.0)
+    >>> F = FlippedMap.on(k, ["a", "b"]).features(["a", "b"])
+    >>> np.abs(F @ F.T).round(6)  # K has the eigenvalues -1 and 1
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    kernel: Kernel
+    points: Any
+    normalization: np.ndarray
+
+    @classmethod
+    def on(cls, kernel: Kernel, points: Points, n_threads: int | None = None) -> Self:
+        """Return the map for these landmarks; eigenvalues below rounding errors are dropped."""
+        points = as_float64(as_csr(points))
+        P = kernel.prepare(points)
+        K = np.empty((len(P), len(P)))
+        fill_gram(kernel, P, P, K, n_threads)
+        if not np.isfinite(K.sum()):
+            raise not_finite_error(kernel, "K_SS", "the landmarks")
+        values, U = eigh(0.5 * (K + K.T))
+        magnitudes = np.abs(values)
+        significant = magnitudes > residual_tolerances(P.dtype)[0] * magnitudes.max()
+        scale = np.zeros(len(values))
+        scale[significant] = np.sign(values[significant]) / np.sqrt(magnitudes[significant])
+        return cls(kernel, points, (U * scale) @ U.T)
+
+    @property
+    def report_remarks(self) -> list[str]:
+        """Remarks on the landmarks for a solver report."""
+        return ["features of |K_SS|, because k is not positive semidefinite"]
+
+    def __len__(self) -> int:
+        return len(self.normalization)
+
+    def __repr__(self) -> str:
+        return f"<FlippedMap on {len(self)} landmarks, {self.kernel}>"
+
+    def expansion_coefficients(self, V: np.ndarray) -> np.ndarray:
+        """Return the coefficients of phi(.)^T V in terms of k(s, .) for the landmarks s."""
+        return np.asarray(self.normalization @ V)
+
+    def _fill(self, X: Points, rows: slice, out: np.ndarray, whiten: bool = True) -> None:
+        P = self.kernel.prepare(as_float64(take(X, rows)), like=self._landmarks)
+        self.kernel.tile(P, self._landmarks, out)
+        if whiten:
+            out[...] = out @ self.normalization
+
+    @cached_property
+    def _landmarks(self) -> Prepared:
+        return self.kernel.prepare(self.points)

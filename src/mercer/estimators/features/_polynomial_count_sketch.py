@@ -13,15 +13,7 @@ from scipy.fft import irfft, rfft
 from ..._core import Points, as_vectors, entry_point, jit, seeded_generator, take
 from ...gram import FeatureMap
 from ...kernels import Polynomial
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-)
+from .._parameters import estimator, fit_method, fitted, parameter
 from ._feature_transformer import FeatureTransformer
 
 
@@ -68,16 +60,17 @@ class PolynomialCountSketch(FeatureTransformer):
     """
 
     _: KW_ONLY
-    gamma: float = parameter(POSITIVE, default=1.0)
-    degree: int = parameter(POSITIVE_INTEGER, default=2)
-    coef0: float = parameter(NON_NEGATIVE, default=0)
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    gamma: float = parameter("positive", default=1.0)
+    degree: int = parameter("positive integer", default=2)
+    coef0: float = parameter("non-negative", default=0)
+    n_components: int = parameter("positive integer", default=100)
 
-    indexHash_: np.ndarray = fitted_attribute()
-    bitHash_: np.ndarray = fitted_attribute()
+    kernel_: Polynomial = fitted()
+    indexHash_: np.ndarray = fitted()
+    bitHash_: np.ndarray = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Assign columns to buckets; only the number of columns of X is used, and y is ignored."""
         X = self._check(X, reset=True)
         self.kernel_ = Polynomial(self.degree, self.coef0, self.gamma)

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, seeded_generator
-from ...gram import FourierMap
-from ...kernels import RBF, RULES, Features, FourierBasis, Kernel, random_features, skewed_features
-from .._kernel_estimator import NamedKernelEstimator, Seed
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
-from ._feature_transformer import FeatureTransformer, precision
+from ...gram import FeatureMap, FourierMap
+from ...kernels import RBF, RULES, Features, FourierBasis, random_features, skewed_features
+from .._kernel_estimator import FeatureMixin, NamedKernelEstimator, Seed, precision
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from ._feature_transformer import FeatureTransformer
 
-METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
+METHODS = {"auto", "orthogonal", "qmc", "iid"}
 
 
 @estimator(kw_only=True)
@@ -42,11 +31,11 @@ class _RandomFourierSampler(FeatureTransformer):
         How frequencies are sampled; see `mercer.kernels.random_features`.
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    n_components: int = parameter("positive integer", default=100)
     method: str = parameter(METHODS, default="auto")
 
-    random_weights_: np.ndarray = fitted_attribute()
-    random_offset_: np.ndarray = fitted_attribute()
+    random_weights_: np.ndarray = fitted()
+    random_offset_: np.ndarray = fitted()
 
     def _set_map(self, basis: FourierBasis, rng: np.random.Generator, dtype: Any) -> Self:
         """Set the feature map for these frequencies, `random_weights_` and `random_offset_`."""
@@ -98,13 +87,15 @@ class RBFSampler(_RandomFourierSampler):
     """
 
     _: KW_ONLY
-    gamma: float | str = parameter(POSITIVE, StrOptions(set(RULES)), default=1.0)
+    gamma: float | str = parameter("positive", set(RULES), default=1.0)
+
+    kernel_: Annotated[Any, RBF] = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         X = self._check(X, reset=True)
-        self.kernel_: Any = RBF.from_gamma(self.gamma).resolve(X)
+        self.kernel_ = RBF.from_gamma(self.gamma).resolve(X)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         basis = random_features(self.kernel_, X.shape[1], even, **options)
@@ -148,19 +139,19 @@ class SkewedChi2Sampler(_RandomFourierSampler):
     """
 
     _: KW_ONLY
-    skewedness: float = parameter(POSITIVE, default=1.0)
+    skewedness: float = parameter("positive", default=1.0)
 
     _sparse: ClassVar[bool] = False
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Draw the frequencies; only the number of columns of X is used."""
         X = self._check(X, reset=True)
         rng, even = seeded_generator(self.random_state), self.n_components + self.n_components % 2
         options: dict[str, Any] = {"method": self.method, "random_state": rng}
         return self._set_map(skewed_features(X.shape[1], even, **options), rng, precision(X))
 
-    def _map_input(self, X: Points) -> Any:
+    def _map_input(self, X: Points) -> Points:
         """Return log(X + skewedness)."""
         if (-self.skewedness >= X).any():
             raise ValueError(
@@ -171,7 +162,7 @@ class SkewedChi2Sampler(_RandomFourierSampler):
 
 
 @estimator()
-class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class RandomFeatures(FeatureMixin, NamedKernelEstimator):
     """Random Fourier features of any kernel that is a function of x - z.
 
         phi(x) = [a_j cos(w_j.x), ..., a_j sin(w_j.x), ...],     E phi(x) . phi(z) = k(x, z)
@@ -213,17 +204,18 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     True
     """
 
-    n_components: int = parameter(POSITIVE_INTEGER, default=100)
+    n_components: int = parameter("positive integer", default=100)
     _: KW_ONLY
     kernel: Any = "rbf"
     method: str = parameter(METHODS, default="auto")
     random_state: Seed = parameter("random_state", default=None)
 
-    kernel_: Kernel = fitted_attribute()
+    basis_: FourierBasis = fitted()
+    _map: FeatureMap = fitted()
     _accepts_blocks: ClassVar[bool] = True
 
     @fit_method
-    def fit(self, X: Points, y: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None) -> Self:
         """Draw the frequencies; X determines their dimension and, if gamma is a rule, gamma."""
         sample = self._sample(X, copy=False).subsample
         if len(np.shape(sample.points)) != 2:
@@ -243,17 +235,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
         """Return the features phi(x), shape (n, n_components)."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         return self._map.features(X, dtype=precision(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "basis_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     @property
     def _n_features_out(self) -> int:

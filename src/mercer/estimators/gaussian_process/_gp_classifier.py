@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted
@@ -19,15 +19,8 @@ from ...expansion import Expansion
 from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
 from ...solvers import Report, worst_report
-from .._kernel_estimator import Seed, SklearnGPKernel
-from .._parameters import (
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-)
+from .._kernel_estimator import Seed, Shrink, SklearnGPKernel
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
 
@@ -154,19 +147,22 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
 
     kernel: Any = None
     _: KW_ONLY
-    max_iter_predict: int = parameter(POSITIVE_INTEGER, default=100)
+    max_iter_predict: int = parameter("positive integer", default=100)
     warm_start: bool = parameter("boolean", default=False)
     random_state: Seed = parameter("random_state", default=None)
     multi_class: str = parameter(
-        StrOptions({"one_vs_rest", "one_vs_one", "multinomial"}), default="one_vs_rest"
+        {"one_vs_rest", "one_vs_one", "multinomial"}, default="one_vs_rest"
     )
 
-    classes_: np.ndarray = fitted_attribute()
-    n_classes_: int = fitted_attribute()
-    report_: Report = fitted_attribute()
+    classes_: np.ndarray = fitted()
+    n_classes_: int = fitted()
+    expansions_: list[Expansion] = fitted()
+    reports_: list[Report] = fitted()
+    _latents: list[LatentProcess] = fitted()
+    _form: str = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Optimise theta and find the mode of each latent function.
 
         Parameters
@@ -190,7 +186,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         sample = self._sample(X, y, labels=True, copy=self.copy_X_train).doubled()
         latents = [self._latent(problem) for problem in self._problems(sample)]
         self.classes_, self.n_classes_ = sample.classes, len(sample.classes)
-        self._latents: list[LatentProcess] = latents
+        self._latents = latents
         self._form = self.multi_class
         self._set_fitted_attributes()
         return self
@@ -234,12 +230,12 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         """Set the fitted attributes from the latent processes."""
         latents = self._latents
         kernels = [latent.kernel for latent in latents]
-        self.kernel_: Any = kernels[0] if len(latents) == 1 else tuple(kernels)
+        self.kernel_ = kernels[0] if len(latents) == 1 else tuple(kernels)
         if len(latents) > 1 and isinstance(self.kernel, SklearnGPKernel):
             from sklearn.gaussian_process.kernels import CompoundKernel
 
             self.kernel_ = CompoundKernel(kernels)
-        self.expansions_: list[Expansion] = [latent.posterior.expansion for latent in latents]
+        self.expansions_ = [latent.posterior.expansion for latent in latents]
         self.__dict__.pop("expansion_", None)
         if len(latents) == 1:
             self.expansion_ = self.expansions_[0]
@@ -249,7 +245,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
             np.mean([latent.value for latent in latents])
         )
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Raise an error, because the covariance of f cannot be reduced to fewer points."""
         raise ValueError(
             "a Gaussian process classifier also needs the covariance of f, which cannot be "
@@ -261,8 +257,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @predict_method
     def predict(self, X: Points) -> np.ndarray:
         """Return the most probable class of each point."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         if self.n_classes_ == 2:
             f = self.expansion_(X)  # the last column belongs to the second class
             return self.classes_[(f[:, -1] >= (f[:, 0] if len(f.T) > 1 else 0.0)).astype(int)]
@@ -285,8 +280,7 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
     @predict_method
     def predict_proba(self, X: Points) -> np.ndarray:
         """Return the probability of each class, of shape (n, n_classes)."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         P = np.column_stack([latent.probability(X) for latent in self._latents])
         if len(P.T) == 1:
             return np.column_stack([1.0 - P, P])

@@ -19,23 +19,15 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core import (
-    NotPositiveDefiniteError,
-    Points,
-    ProgressCallback,
-    ProgressStep,
-    warn_caller,
-)
+from ..._core import NotPositiveDefiniteError, Points, ProgressCallback, ProgressStep, warn_caller
 from ...kernels import (
     RBF,
     Kernel,
@@ -47,8 +39,8 @@ from ...kernels import (
 )
 from ...models.gp import Capabilities, Objective, Optimum, Posterior, first_steps, maximise
 from ...solvers import Status
-from .._kernel_estimator import KernelEstimator, Seed, SklearnGPKernel
-from .._parameters import estimator, fitted_attribute, parameter
+from .._kernel_estimator import ExpansionEstimator, Seed, SklearnGPKernel
+from .._parameters import estimator, fitted, parameter
 from .._training_sample import Sample
 
 # Possible factors between log-parameters of both kernels: 1 if the parameters are the same, 2 or
@@ -414,7 +406,7 @@ class ReparametrisedObjective:
 
 
 @estimator(kw_only=True)
-class GaussianProcess(KernelEstimator):
+class GaussianProcess(ExpansionEstimator):
     """Base class of estimators that optimise the hyper-parameters theta of their kernel.
 
     Parameters
@@ -433,13 +425,12 @@ class GaussianProcess(KernelEstimator):
     """
 
     kernel: Any = parameter(None, Kernel, SklearnGPKernel, str, default=None)
-    optimizer: Any = parameter(
-        StrOptions({"fmin_l_bfgs_b"}), callable, None, default="fmin_l_bfgs_b"
-    )
-    n_restarts_optimizer: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
+    optimizer: Any = parameter({"fmin_l_bfgs_b"}, callable, None, default="fmin_l_bfgs_b")
+    n_restarts_optimizer: int = parameter("non-negative integer", default=0)
     copy_X_train: bool = parameter("boolean", default=True)
 
-    log_marginal_likelihood_value_: np.float64 = fitted_attribute()
+    kernel_: Any = fitted()  # a Kernel, a scikit-learn GP kernel, or a tuple of kernels
+    log_marginal_likelihood_value_: float = fitted()
 
     def _is_precomputed_kernel(self, kernel: Any) -> bool:
         """Return True if X is a matrix of kernel values for this kernel specification."""

@@ -6,8 +6,9 @@ from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, RandomState, check_budget, length
@@ -16,20 +17,23 @@ from ...gram import memoise_if_affordable
 from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
-from ...solvers import Report
-from .._kernel_estimator import LandmarkMixin
+from .._kernel_estimator import LandmarkMixin, Shrink
 from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE_INTEGER,
+    FittedPoints,
     estimator,
     fit_method,
-    fitted_attribute,
+    fitted,
     parameter,
     predict_method,
     solver,
 )
 from .._training_sample import Sample
-from ._gp_kernel_parameters import GaussianProcess, ThetaMap, default_kernel
+from ._gp_kernel_parameters import (
+    GaussianProcess,
+    ReparametrisedObjective,
+    ThetaMap,
+    default_kernel,
+)
 
 _EPS = np.finfo(float).eps
 
@@ -118,24 +122,26 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
 
     kernel: Any = None
     _: KW_ONLY
-    alpha: float | np.ndarray | list = parameter(NON_NEGATIVE, "array-like", default=1e-10)
+    alpha: float | np.ndarray | list = parameter("non-negative", "array-like", default=1e-10)
     normalize_y: bool = parameter("boolean", default=False)
-    n_targets: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    n_targets: int | None = parameter("positive integer", None, default=None)
     solver: str = solver("cholesky", "nystroem", "cg", default="auto")
 
-    X_train_: Any = fitted_attribute()
-    y_train_: np.ndarray = fitted_attribute()
-    kernel_: Any = fitted_attribute()
-    covariance_: Kernel = fitted_attribute()
-    report_: Report = fitted_attribute()
-    _y_train_std: np.ndarray = fitted_attribute()
+    X_train_: FittedPoints = fitted()
+    y_train_: np.ndarray = fitted()
+    L_: np.ndarray = fitted()
+    alpha_: np.ndarray = fitted()
+    covariance_: Kernel = fitted()
+    _spelled: ReparametrisedObjective = fitted()
+    _y_train_mean: np.ndarray = fitted()
+    _y_train_std: np.ndarray = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False  # before `fit`, predictions are those of the prior
         return tags
 
-    def _compress(self, shrink: Any) -> None:
+    def _compress(self, shrink: Shrink) -> None:
         """Reduce the expansion of the mean to fewer points; the covariance is not changed."""
         super()._compress(shrink)
         if isinstance(self.expansion_, Primal):
@@ -151,7 +157,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
     _accepts_blocks: ClassVar[bool] = False
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Optimise theta and compute the posterior.
 
         Parameters

@@ -7,27 +7,18 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, check_budget
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
-from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, Report, RidgePath
-from .._kernel_estimator import KernelEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
+from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, RidgePath
+from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import DecisionMixin
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
 
 _RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these times the mean of k(x, x)
@@ -49,11 +40,7 @@ class IndicatorRegression:
 
 @estimator()
 class KernelFisherDiscriminant(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    DecisionMixin,
-    LandmarkMixin,
-    NamedKernelEstimator,
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DecisionMixin, LandmarkMixin
 ):
     """Fisher discriminant analysis in the feature space of a kernel.
 
@@ -117,8 +104,6 @@ class KernelFisherDiscriminant(
         The directions; scores are ``expansion_(X) + intercept_``.
     X_fit_, dual_coef_, intercept_
         The points, coefficients and intercepts of the directions.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         How the regression was solved.
 
@@ -140,21 +125,28 @@ class KernelFisherDiscriminant(
     True
     """
 
-    alpha: float | str = parameter(POSITIVE, StrOptions({"auto"}), default="auto")
+    alpha: float | str = parameter("positive", {"auto"}, default="auto")
     _: KW_ONLY
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     priors: Any = parameter("array-like", None, default=None)
-    n_components: int | None = parameter(POSITIVE_INTEGER, None, default=None)
-    within: str = parameter(StrOptions({"leave_one_out", "fit"}), default="leave_one_out")
+    n_components: int | None = parameter("positive integer", None, default=None)
+    within: str = parameter({"leave_one_out", "fit"}, default="leave_one_out")
     solver: Any = solver("nystroem", default="auto")
 
-    alpha_: float = fitted_attribute()
-    kernel_: Kernel = fitted_attribute()
-    report_: Report = fitted_attribute()
+    priors_: np.ndarray = fitted()
+    means_: np.ndarray = fitted()
+    discriminant_ratios_: np.ndarray = fitted()
+    explained_variance_ratio_: np.ndarray = fitted()
+    alpha_: float = fitted()
+    leave_one_out_: np.ndarray = fitted()
+    alphas_: np.ndarray = fitted()
+    scores_: np.ndarray = fitted()
+    _decide: tuple = fitted()
+    _n_features_out: int = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Fit the discriminant directions.
 
         Parameters
@@ -211,8 +203,6 @@ class KernelFisherDiscriminant(
             self._decide = discriminants.left_out(priors, regression.errors, sample.labels, w)
         else:
             self._decide = discriminants.decisions(priors)
-        for name in ("alphas_", "scores_", "leave_one_out_"):
-            self.__dict__.pop(name, None)  # remove results of an earlier fit
         if regression.errors is not None:
             self.leave_one_out_ = sample.scatter(sample.targets - regression.errors)
             self.alphas_, self.scores_ = regression.alphas, regression.scores
@@ -296,7 +286,7 @@ class KernelFisherDiscriminant(
         """Return log-probabilities of the classes up to a constant; for two classes, log-odds."""
         check_is_fitted(self)
         G, g = self._decide
-        return np.asarray(KernelEstimator._values(self, X) @ G + g)
+        return np.asarray(super()._values(X) @ G + g)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:
@@ -306,7 +296,7 @@ class KernelFisherDiscriminant(
         including the contribution of alpha, is the identity.
         """
         check_is_fitted(self)
-        return np.asarray(KernelEstimator._values(self, X)[:, : self._n_features_out])
+        return np.asarray(super()._values(X)[:, : self._n_features_out])
 
 
 def _check_priors(priors: Any, class_frequencies: np.ndarray) -> np.ndarray:

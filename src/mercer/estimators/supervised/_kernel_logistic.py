@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import Points, budget_in_bytes, check_threads, length, warn_caller
@@ -26,9 +27,9 @@ from ...solvers import (
     WhitenedCoordinates,
     whiten,
 )
-from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import WeightedClassifierMixin, encode_targets
-from .._parameters import POSITIVE, POSITIVE_INTEGER, estimator, fit_method, parameter, solver
+from .._parameters import estimator, fit_method, fitted, parameter, solver
 from .._training_sample import Sample
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
@@ -65,7 +66,7 @@ def _encode_labels(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 @estimator(kw_only=True)
-class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstimator):
+class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin):
     """Base class of kernel logistic regression; see KernelLogisticRegression.
 
     Parameters
@@ -86,11 +87,14 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin, NamedKernelEstim
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
-    tol: float = parameter(POSITIVE, default=1e-10)
-    max_iter: int | None = parameter(POSITIVE_INTEGER, None, default=None)
+    tol: float = parameter("positive", default=1e-10)
+    max_iter: int | None = parameter("positive integer", None, default=None)
     solver: Any = solver(
         *("newton", "path", "nystroem", "gradient"), given=[Newton, GradientDescent], default="auto"
     )
+
+    n_iter_: int = fitted()
+    solver_: Any = fitted()
 
     _in_passes: ClassVar[bool] = True  # whether the coordinates of points in blocks are not stored
     _extra_copies_of_F: ClassVar[int] = 0  # additional copies of the coordinates F in memory
@@ -297,8 +301,6 @@ class KernelLogisticRegression(LogisticEstimator):
         The number of Newton steps, that is, of factorisations of the Hessian. Each factorisation
         is reused for several search directions; ``report_.certificate["corrections"]`` counts the
         directions after the first.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     solver_, report_
         The solver and its report. ``report_.certificate`` contains the objective, the last Newton
         decrement, and the gap, an upper bound of the objective minus its minimum over the span of
@@ -318,12 +320,12 @@ class KernelLogisticRegression(LogisticEstimator):
     True
     """
 
-    C: float = parameter(POSITIVE, default=1.0)
+    C: float = parameter("positive", default=1.0)
     _: KW_ONLY
     warm_start: bool = parameter("boolean", default=False)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -8,17 +8,16 @@ from numbers import Integral
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, get_scorer_names, log_loss, make_scorer
-from sklearn.utils._param_validation import StrOptions
 
 from ..._core import Points, warn_caller
 from ...solvers import Minimum, RegularisedRisk, Report, Status
 from .._blockwise import in_memory
 from .._label_encoding import encode_targets
-from .._parameters import POSITIVE_INTEGER, estimator, fit_method, parameter
-from .._training_sample import check_weights
-from ..model_selection._cross_validation import check_positive_numbers, split_folds
+from .._parameters import estimator, fit_method, fitted, parameter
+from .._training_sample import check_positive_numbers, check_weights, split_folds
 from ._kernel_logistic import KernelLogisticRegression, LogisticEstimator, LogisticProblem
 
 
@@ -75,19 +74,22 @@ class KernelLogisticRegressionCV(LogisticEstimator):
     (5, 3)
     """
 
-    Cs: int | np.ndarray | list = parameter(POSITIVE_INTEGER, "array-like", default=10)
+    Cs: int | np.ndarray | list = parameter("positive integer", "array-like", default=10)
     _: KW_ONLY
     cv: Any = parameter("cv_object", default=None)
-    scoring: Any = parameter(
-        StrOptions(set(get_scorer_names())), callable, None, default="neg_log_loss"
-    )
+    scoring: Any = parameter(set(get_scorer_names()), callable, None, default="neg_log_loss")
     refit: bool = parameter("boolean", default=True)
+
+    C_: float = fitted()
+    Cs_: np.ndarray = fitted()
+    scores_: np.ndarray = fitted()
+    best_score_: float = fitted()
 
     _in_passes = False  # each fold selects rows of the coordinates F
     _extra_copies_of_F = 1  # each fold makes a copy of its training rows of F
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose C by cross-validation and fit the model.
 
         Parameters

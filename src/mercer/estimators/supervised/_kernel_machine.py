@@ -12,8 +12,10 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import column_or_1d
 
 from ..._core import Points, check_threads
@@ -34,18 +36,9 @@ from ...solvers import (
     Status,
     whiten,
 )
-from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    parameter,
-    predict_method,
-    solver,
-)
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
 from .._training_sample import Sample
 
 # Parameter constraint: a user-defined loss is an object with these methods.
@@ -53,7 +46,7 @@ CUSTOM_LOSS = HasMethods(["value", "gradient", "curvature"])
 
 
 @estimator(kw_only=True)
-class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
+class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
     """Base class of estimators that minimise a convex loss plus a penalty of the norm of f.
 
     See KernelMachineRegressor.
@@ -80,19 +73,35 @@ class RegularisedRiskEstimator(LandmarkMixin, NamedKernelEstimator):
         constant prediction.
     max_iter : int
         The maximum number of Newton or interior-point iterations.
+
+    Attributes
+    ----------
+    X_fit_ : points
+        The points of the expansion (their indices for a precomputed kernel). These are the training
+        points of positive weight, or a subset that spans the others if all of them would be
+        numerically unstable; with "nystroem", the landmarks.
+    expansion_ : Expansion
+        The fitted functions without intercepts.
+    loss_ : Loss
+        The loss that was minimised.
+    n_iter_ : int
+        The number of iterations.
     """
 
     loss: Any = parameter(CUSTOM_LOSS, default="squared")
-    alpha: float = parameter(POSITIVE, default=1.0)
+    alpha: float = parameter("positive", default=1.0)
     penalty: Any = parameter(
-        StrOptions({"ridge", "norm"}), tuple, HasMethods(["value", "derivative"]), default="ridge"
+        {"ridge", "norm"}, tuple, HasMethods(["value", "derivative"]), default="ridge"
     )
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     fit_intercept: bool = parameter("boolean", default=True)
     solver: Any = solver("nystroem", given=[NormPenaltySolver], default="auto")
-    tol: float = parameter(POSITIVE, default=1e-9)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=100)
+    tol: float = parameter("positive", default=1e-9)
+    max_iter: int = parameter("positive integer", default=100)
+
+    loss_: Loss = fitted()
+    n_iter_: int = fitted()
 
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
         """Fit f and the intercept to the targets Y of the points of positive weight.
@@ -201,20 +210,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, n_functions)
         The coefficients of the expansion.
-    X_fit_ : points
-        The points of the expansion (their indices for a precomputed kernel). These are the training
-        points of positive weight, or a subset that spans the others if all of them would be
-        numerically unstable; with "nystroem", the landmarks.
     intercept_ : float or ndarray of shape (n_functions,)
         The intercepts b.
-    expansion_ : Expansion
-        The fitted functions without intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
-    loss_ : Loss
-        The loss that was minimised.
-    n_iter_ : int
-        The number of iterations.
     report_ : Report
         Its `certificate` contains the objective, |f|, the ridge parameter mu for which a squared
         penalty has the same minimum, the relative stationarity, and an upper bound of the objective
@@ -242,13 +239,15 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
     True
     """
 
-    loss: Any = parameter(StrOptions(_REGRESSION_LOSSES), CUSTOM_LOSS, default="squared")
+    loss: Any = parameter(_REGRESSION_LOSSES, CUSTOM_LOSS, default="squared")
     alpha: float = 1.0
     _: KW_ONLY
     quantile: float | np.ndarray | list = parameter(Real, "array-like", default=0.5)
-    epsilon: float | None = parameter(NON_NEGATIVE, None, default=None)
+    epsilon: float | None = parameter("non-negative", None, default=None)
 
-    def __sklearn_tags__(self) -> Any:
+    _columns: np.ndarray | None = fitted()
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self._has_count_targets
         tags.target_tags.multi_output = not self._has_count_targets
@@ -260,7 +259,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
         return isinstance(self.loss, str) and self.loss == "poisson"
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -311,7 +310,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, RegularisedRiskEs
                 values = np.exp(values)
         return values
 
-    def score(self, X: Points, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return R^2, or for loss="quantile" the D^2 score of the pinball loss.
 
         Both are 1 minus the ratio of the loss to the loss of the best constant prediction. With
@@ -400,7 +399,7 @@ def _check_counts(Y: np.ndarray, intercept: bool) -> None:
 
 
 @estimator()
-class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator):
+class KernelMachineClassifier(RegularisedRiskEstimator, WeightedClassifierMixin):
     """Kernel classification with any convex loss and any increasing penalty.
 
     Minimises  sum_i w_i loss(y_i, f(x_i) + b) + alpha g(|f|)  over functions f in the RKHS of the
@@ -432,20 +431,8 @@ class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator)
         The class labels that have points of positive weight.
     dual_coef_ : ndarray of shape (n, n_functions)
         The coefficients of the expansion. n_functions is 1 for two classes, otherwise n_classes.
-    X_fit_ : points
-        The points of the expansion (their indices for a precomputed kernel). These are the training
-        points of positive weight, or a subset that spans the others if all of them would be
-        numerically unstable; with "nystroem", the landmarks.
     intercept_ : ndarray of shape (n_functions,)
         The intercepts b.
-    expansion_ : Expansion
-        The fitted functions without intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
-    loss_ : Loss
-        The loss that was minimised.
-    n_iter_ : int
-        The number of iterations.
     report_ : Report
         Its `certificate` has the same entries as in KernelMachineRegressor.
 
@@ -459,11 +446,15 @@ class KernelMachineClassifier(WeightedClassifierMixin, RegularisedRiskEstimator)
     True
     """
 
-    loss: Any = parameter(StrOptions(CLASSIFICATION_LOSSES), CUSTOM_LOSS, default="log_loss")
+    loss: Any = parameter(CLASSIFICATION_LOSSES, CUSTOM_LOSS, default="log_loss")
     alpha: float = 1.0
 
+    @property
+    def _decision_loss(self) -> str | Loss:
+        return getattr(self, "loss_", self.loss)
+
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters

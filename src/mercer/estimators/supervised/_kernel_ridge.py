@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,12 +15,12 @@ from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
 from ...solvers import ExactRidge, LandmarkRidge
 from .._blockwise import require_products
-from .._kernel_estimator import LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import DualRegressor, LandmarkMixin
 from .._parameters import (
-    NON_NEGATIVE,
     estimator,
     exact_as_auto,
     fit_method,
+    fitted,
     parameter,
     predict_method,
     solver,
@@ -29,7 +29,7 @@ from .._training_sample import Sample
 
 
 @estimator(kw_only=True)
-class RidgeEstimator(MultiOutputMixin, RegressorMixin, LandmarkMixin, NamedKernelEstimator):
+class RidgeEstimator(LandmarkMixin, DualRegressor):
     """Base class of KernelRidge and KernelRidgeCV.
 
     Parameters
@@ -109,8 +109,6 @@ class KernelRidge(RidgeEstimator):
         The training points (their indices for a precomputed kernel), or the landmarks.
     expansion_ : Expansion
         The fitted f; predictions are f + intercept_.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     solver_, report_
         The solver that was used, and its report.
 
@@ -127,13 +125,17 @@ class KernelRidge(RidgeEstimator):
     True
     """
 
-    alpha: float | np.ndarray | list = parameter(NON_NEGATIVE, "array-like", default=1)
+    alpha: float | np.ndarray | list = parameter("non-negative", "array-like", default=1)
     _: KW_ONLY
     solver: Any = solver(
         *("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill"),
         given=[HasMethods(["factorize"])],
         default="auto",
     )
+
+    solver_: Any = fitted()
+    _ridge: ExactRidge | LandmarkRidge = fitted(per_point=True)
+    _places: np.ndarray = fitted(per_point=True)
 
     @property
     def _gathers_blocks(self) -> bool:
@@ -150,7 +152,7 @@ class KernelRidge(RidgeEstimator):
         return int(self.fit_intercept)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -169,20 +171,19 @@ class KernelRidge(RidgeEstimator):
         sample = self._sample(X, y, sample_weight)
         solver = self.solver if sample.workers is None else "cg"
         alphas = _check_alpha(self.alpha, sample.targets.shape[1])
-        self.kernel_: Kernel = self._resolve_kernel(sample, self.gamma)
+        self.kernel_ = self._resolve_kernel(sample, self.gamma)
         evaluated = sample.evaluated(self.kernel_, self.max_memory)
-        self._ridge = self._problem(evaluated, sample, alphas, solver)
-        ridge = self._ridge
+        ridge = self._problem(evaluated, sample, alphas, solver)
         A, b = ridge.solve(sample.workers) if isinstance(ridge, ExactRidge) else ridge.solve()
-        self._ridge.kernel = unwrap(evaluated)
-        if isinstance(self._ridge, LandmarkRidge):
-            self.expansion_ = Expansion(self.kernel_, self._ridge.points, A)
+        ridge.kernel = unwrap(evaluated)
+        if isinstance(ridge, LandmarkRidge):
+            f = Expansion(self.kernel_, ridge.points, A)
         else:
-            self.expansion_, self._places = sample.expansion(self.kernel_, A), sample.places
-        self._set_expansion(self.expansion_, b, sample.flat)
-        self.solver_, self.report_ = self._ridge.chosen, self._ridge.report
-        if sample.values is not None:
-            del self._ridge  # it contains the precomputed matrix, which must not be stored
+            f, self._places = sample.expansion(self.kernel_, A), sample.places
+        self._set_expansion(f, b, sample.flat)
+        self.solver_, self.report_ = ridge.chosen, ridge.report
+        if sample.values is None:  # otherwise it contains the matrix, which must not be stored
+            self._ridge = ridge
         return self
 
     # ------------------------------------------------------------------ predictions
@@ -207,8 +208,7 @@ class KernelRidge(RidgeEstimator):
         std : ndarray of the same shape
             Only if `return_std` is True.
         """
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+        X = self._check_new(X)
         flat = self._has_single_target
         values = self.expansion_(X) + self.intercept_
         if not return_std:
@@ -277,11 +277,6 @@ class KernelRidge(RidgeEstimator):
             positions[selected[has_weight]]
         )
         return Expansion(self.kernel_, self.X_fit_, coefficients)
-
-    def _compress(self, shrink: Any) -> None:
-        super()._compress(shrink)
-        for part in ("_ridge", "_places"):  # state of the uncompressed model, now invalid
-            self.__dict__.pop(part, None)
 
     def _require_points(self, what: str) -> None:
         """Raise an error if the training points, needed for `what`, are not stored."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer_names
-from sklearn.utils._param_validation import StrOptions
+from sklearn.metrics import check_scoring, get_scorer_names
 
 from ..._core import Points, as_float64, check_budget, take, warn_caller
 from ...blocks import Blocks
@@ -17,16 +18,8 @@ from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel
 from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
-from .._parameters import estimator, fit_method, parameter, predict_method
-from .._training_sample import Sample
-from ..model_selection._cross_validation import (
-    AlphaSearchResult,
-    ExpansionSolution,
-    best_indices,
-    check_positive_numbers,
-    score_predictions,
-    split_folds,
-)
+from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter
+from .._training_sample import Sample, check_positive_numbers, split_folds
 from ._kernel_ridge import RidgeEstimator
 
 _DEFAULT_ALPHAS = np.geomspace(1e-8, 1e2, 30)  # values in units of the mean of k(x, x)
@@ -100,13 +93,21 @@ class KernelRidgeCV(RidgeEstimator):
     alphas: Any = parameter("array-like", None, default=None)
     _: KW_ONLY
     gammas: Any = parameter("array-like", None, default=None)
-    scoring: Any = parameter(StrOptions(set(get_scorer_names())), callable, None, default=None)
-    cv: Any = parameter(StrOptions({"gcv"}), "cv_object", default=None)
+    scoring: Any = parameter(set(get_scorer_names()), callable, None, default=None)
+    cv: Any = parameter({"gcv"}, "cv_object", default=None)
     alpha_per_target: bool = parameter("boolean", default=False)
     store_cv_results: bool = parameter("boolean", default=False)
 
+    alpha_: NumberOrArray = fitted()
+    alphas_: np.ndarray = fitted()
+    gamma_: Any = fitted()
+    scores_: np.ndarray = fitted()
+    best_score_: NumberOrArray = fitted()
+    leave_one_out_: np.ndarray = fitted(per_point=True)
+    cv_results_: np.ndarray = fitted(per_point=True)
+
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Try all alphas and gammas, and fit with the best combination.
 
         Parameters
@@ -170,15 +171,6 @@ class KernelRidgeCV(RidgeEstimator):
             path.points, *path.solve_each(self.alphas_[chosen], warn=False)
         )
         return AlphaSearchResult(scores, chosen, solution)
-
-    @predict_method
-    def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point.
-
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        """
-        values = self._values(X)
-        return values[:, 0] if self._has_single_target else values
 
     # ------------------------------------------------------------------ the search
 
@@ -360,7 +352,6 @@ class KernelRidgeCV(RidgeEstimator):
 
     def _set_point_attributes(self, best: AlphaSearchResult, X: Points, sample: Sample) -> None:
         """Set `leave_one_out_` and `cv_results_`, if leave-one-out errors were computed."""
-        self._delete_point_attributes()
         if best.errors is None:
             return
         Y, indices, flat = sample.targets, sample.kept, sample.flat
@@ -378,11 +369,74 @@ class KernelRidgeCV(RidgeEstimator):
             results = results.transpose(1, 2, 0)
             self.cv_results_ = results[:, 0] if flat else results
 
-    def _compress(self, shrink: Any) -> None:
-        super()._compress(shrink)
-        self._delete_point_attributes()  # state of the uncompressed model, now invalid
 
-    def _delete_point_attributes(self) -> None:
-        """Delete `cv_results_` and `leave_one_out_`, which have one entry per training point."""
-        for learned in ("cv_results_", "leave_one_out_"):
-            self.__dict__.pop(learned, None)
+class ExpansionSolution(NamedTuple):
+    """Fitted functions f = sum_i A_i k(points_i, .) + b, and the report of the solver."""
+
+    points: Any
+    A: np.ndarray
+    b: np.ndarray
+    report: Any
+
+
+class AlphaSearchResult(NamedTuple):
+    """The result of a search over alpha for one kernel.
+
+    Contains the scores of all candidates and the index of the best alpha for each target.
+    """
+
+    scores: np.ndarray  # shape (n_alphas,), or (n_alphas, q) with one alpha per target
+    chosen: np.ndarray  # index of the best alpha for each target, of shape (q,)
+    solution: ExpansionSolution | None = None
+    errors: np.ndarray | None = None  # leave-one-out errors, of shape (n_alphas, n, q)
+
+    @property
+    def best(self) -> float:
+        """The best score; if each target has its own scores, the mean of their best scores."""
+        return float(np.mean(self.scores.max(axis=0)))
+
+
+class _IdentityModel(RegressorMixin, BaseEstimator):
+    """A model that returns its input as prediction, so that scorers can score predictions."""
+
+    def fit(self, X: Points, y: object = None) -> Self:
+        """Return self; there is nothing to fit."""
+        return self
+
+    def predict(self, X: Points) -> Points:
+        """Return X."""
+        return X
+
+
+def score_predictions(
+    scoring: Any, predictions: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """Return the score of predictions.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        A scorer; None means "neg_mean_squared_error".
+    predictions : ndarray of shape (n, q)
+    Y : ndarray of shape (n, q)
+        Targets.
+    weights : ndarray of shape (n,) or None
+        Sample weights.
+    """
+    scorer = check_scoring(_IdentityModel(), scoring or "neg_mean_squared_error")
+    if Y.shape[1] == 1:
+        predictions, Y = predictions[:, 0], Y[:, 0]
+    if weights is None:
+        return float(scorer(_IdentityModel(), predictions, Y))
+    try:
+        return float(scorer(_IdentityModel(), predictions, Y, sample_weight=weights))
+    except TypeError as error:
+        raise TypeError(
+            f"scoring={scoring!r} does not accept sample_weight ({error}); omit the weights, or "
+            f"choose a scorer that accepts them"
+        ) from error
+
+
+def best_indices(scores: np.ndarray, q: int) -> np.ndarray:
+    """Return the index of the best alpha for each of q targets, the first one in case of ties."""
+    return np.broadcast_to(np.argmax(scores, axis=0), (q,))

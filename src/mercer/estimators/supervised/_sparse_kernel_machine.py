@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import KW_ONLY
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._core import NotDifferentiableError, Points, budget_in_bytes, check_budget, format_bytes
 from ...blocks import Blocks
@@ -22,21 +20,14 @@ from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
 from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
-from .._kernel_estimator import KernelLike, NamedKernelEstimator, Seed
+from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
-from .._parameters import (
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    parameter,
-    predict_method,
-)
+from .._parameters import estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
 
 
 @estimator()
-class SparseKernelEstimator(NamedKernelEstimator):
+class SparseKernelEstimator(DualEstimator):
     """Base class of SparseKernelRegressor and SparseKernelClassifier.
 
     Parameters
@@ -63,21 +54,36 @@ class SparseKernelEstimator(NamedKernelEstimator):
         The solver stops when ten iterations reduce the objective by less than this fraction.
     random_state : int, RandomState or None
         Seed for the choice of initial vectors; None means 0.
+
+    Attributes
+    ----------
+    vectors_, X_fit_ : ndarray of shape (m, d)
+        The learned vectors z_j.
+    kernel_ : Kernel
+        The kernel with all parameters resolved or learned.
+    objective_curve_ : ndarray of shape (n_iter_ + 1,)
+        The objective at the initial vectors and after each iteration; it never increases.
+    n_iter_ : int
+        Number of L-BFGS iterations.
+    solver_, report_
+        The solver that was used, and its report.
     """
 
-    n_vectors: int | str = parameter(POSITIVE_INTEGER, str, default=100)
+    n_vectors: int | str = parameter("positive integer", str, default=100)
     _: KW_ONLY
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
-    alpha: float = parameter(POSITIVE, default=1e-4)
+    alpha: float = parameter("positive", default=1e-4)
     fit_intercept: bool = parameter("boolean", default=True)
-    init: Any = parameter(
-        StrOptions({"auto", "kmeans", "rpcholesky", "uniform"}), "array-like", default="auto"
-    )
+    init: Any = parameter({"auto", "kmeans", "rpcholesky", "uniform"}, "array-like", default="auto")
     learn_kernel: bool = parameter("boolean", default=False)
-    max_iter: int = parameter(Interval(Integral, 0, None, closed="left"), default=1000)
-    tol: float = parameter(POSITIVE, default=1e-3)
+    max_iter: int = parameter("non-negative integer", default=1000)
+    tol: float = parameter("positive", default=1e-3)
     random_state: Seed = parameter("random_state", default=None)
+
+    n_iter_: int = fitted()
+    objective_curve_: np.ndarray = fitted()
+    solver_: LearnedVectors = fitted()
 
     _accepts_blocks: ClassVar[bool] = True
 
@@ -109,7 +115,7 @@ class SparseKernelEstimator(NamedKernelEstimator):
         sample = sample.doubled()
         X, w = sample.points, sample.counts
         (n, d), q = X.shape, Y.shape[1]
-        self.kernel_: Kernel = sample.resolve(self._make_kernel(self.gamma))
+        self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         _require_gradient(self.kernel_, type(self).__name__, d)
         by_method = isinstance(self.init, str)
         m = (
@@ -192,7 +198,7 @@ def _require_gradient(kernel: Kernel, name: str, d: int) -> None:
 
 
 @estimator()
-class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstimator):
+class SparseKernelRegressor(SparseKernelEstimator, DualRegressor):
     """Kernel ridge regression with a small number of learned expansion vectors.
 
         minimise  mean_i |y_i - f(x_i)|^2 + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
@@ -214,22 +220,12 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
 
     Attributes
     ----------
-    vectors_ : ndarray of shape (m, d)
-        The learned vectors z_j.
     dual_coef_ : ndarray of shape (m,) or (m, n_targets)
         The weights b_j.
     intercept_ : float or ndarray of shape (n_targets,)
         The intercept c.
     expansion_ : Expansion
         The fitted f without the intercept.
-    kernel_ : Kernel
-        The kernel with all parameters resolved or learned.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the initial vectors and after each iteration; it never increases.
-    n_iter_ : int
-        Number of L-BFGS iterations.
-    solver_, report_
-        The solver that was used, and its report.
 
     See Also
     --------
@@ -249,7 +245,7 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
     """
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -270,15 +266,9 @@ class SparseKernelRegressor(MultiOutputMixin, RegressorMixin, SparseKernelEstima
         self._learn(sample, sample.targets, Squared(), flat=sample.flat)
         return self
 
-    @predict_method
-    def predict(self, X: Points) -> np.ndarray:
-        """Return the predictions f(x), shape (n,) or (n, n_targets)."""
-        values = self._values(X)
-        return values[:, 0] if self._has_single_target else values
-
 
 @estimator()
-class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
+class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
     """Kernel classifier with a small number of learned expansion vectors.
 
         minimise  mean_i loss(y_i, f(x_i)) + alpha |f|^2   over   f = sum_j b_j k(z_j, .) + c
@@ -310,22 +300,12 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels of the points of positive weight, sorted.
-    vectors_ : ndarray of shape (m, d)
-        The learned vectors z_j.
     dual_coef_ : ndarray of shape (m, n_functions)
         The weights b_j.  n_functions is 1 for two classes, otherwise the number of classes.
     intercept_ : ndarray of shape (n_functions,)
         The intercepts c.
     expansion_ : Expansion
         The fitted functions without intercepts.
-    kernel_ : Kernel
-        The kernel with all parameters resolved or learned.
-    objective_curve_ : ndarray of shape (n_iter_ + 1,)
-        The objective at the initial vectors and after each iteration; it never increases.
-    n_iter_ : int
-        Number of L-BFGS iterations.
-    solver_, report_
-        The solver that was used, and its report.
 
     Examples
     --------
@@ -340,10 +320,14 @@ class SparseKernelClassifier(WeightedClassifierMixin, SparseKernelEstimator):
     """
 
     _: KW_ONLY
-    loss: str = parameter(StrOptions(CLASSIFICATION_LOSSES), default="logistic")
+    loss: str = parameter(CLASSIFICATION_LOSSES, default="logistic")
+
+    @property
+    def _decision_loss(self) -> str:
+        return self.loss
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the labels y.
 
         Parameters

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin, RegressorMixin
-from sklearn.utils._param_validation import Interval
 
 from ..._core import Points
 from ...solvers import Dual, Duals, DualSolutions
-from .._parameters import NON_NEGATIVE, POSITIVE, estimator, fit_method, parameter, predict_method
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from ._svm_base import SupportVectorMachine
 from ._svm_training import SVMProblem
 
@@ -25,7 +24,7 @@ class _SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
     """Base class of SVR and NuSVR."""
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit f to the targets y.
 
         Parameters
@@ -118,8 +117,8 @@ class SVR(_SupportVectorRegressor):
     True
     """
 
-    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
-    epsilon: float = parameter(NON_NEGATIVE, default=0.1)
+    C: float = parameter("positive or infinite", default=1.0)
+    epsilon: float = parameter("non-negative", default=0.1)
 
     @property
     def _penalty(self) -> float:
@@ -169,8 +168,10 @@ class NuSVR(_SupportVectorRegressor):
     True
     """
 
-    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
-    C: float = parameter(POSITIVE, default=1.0)
+    nu: float = parameter("fraction", default=0.5)
+    C: float = parameter("positive", default=1.0)
+
+    epsilon_: float = fitted()
 
     @property
     def _penalty(self) -> float:
@@ -231,10 +232,12 @@ class OneClassSVM(OutlierMixin, SupportVectorMachine):
     array([ 1, -1])
     """
 
-    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+    nu: float = parameter("fraction", default=0.5)
+
+    offset_: np.ndarray = fitted()
 
     @fit_method
-    def fit(self, X: Points, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the region that contains most of the points.
 
         Parameters

@@ -5,22 +5,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import Points, warn_caller
 from ...solvers import BlockSMO, Dual, Duals, DualSolution, DualSolutions
-from .._parameters import estimator, fit_method, fitted_attribute, parameter, predict_method
+from .._parameters import estimator, fit_method, fitted, parameter, predict_method
 from .._training_sample import Sample, class_weights
-from ._one_vs_one import class_pairs, votes_of_pairs
 from ._svm_base import SupportVectorMachine
-from ._svm_training import SVMProblem
+from ._svm_training import SVMProblem, class_pairs, votes_of_pairs
 
 _MIN_RELATIVE_MARGIN = 1e-12  # smaller margins rho, relative to max |f|, are rounding errors
 
@@ -41,18 +39,19 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         Whether ties in the vote are broken by the values of f.
     """
 
-    class_weight: dict | str | None = parameter(StrOptions({"balanced"}), dict, None, default=None)
-    decision_function_shape: str = parameter(StrOptions({"ovr", "ovo"}), default="ovr")
+    class_weight: dict | str | None = parameter({"balanced"}, dict, None, default=None)
+    decision_function_shape: str = parameter({"ovr", "ovo"}, default="ovr")
     break_ties: bool = parameter("boolean", default=False)
 
-    classes_: np.ndarray = fitted_attribute()
+    classes_: np.ndarray = fitted()
+    class_weight_: np.ndarray = fitted()
 
     _one_class_left: ClassVar[str] = (
         "Invalid input - all samples with positive weights belong to the same class: {!r}"
     )
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit a function f to each pair of classes.
 
         Parameters
@@ -77,7 +76,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
     def _duals(self, problem: SVMProblem) -> Duals:
         """Return the dual problem of each pair of classes."""
 
-    def _classification_problem(self, X: Points, y: Any, sample_weight: Any) -> SVMProblem:
+    def _classification_problem(
+        self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> SVMProblem:
         """Check the data and return the training problem."""
         sample = self._training_sample(X, y, sample_weight, labels=True)
         classes, labels, factors = sample.classes, sample.labels, np.ones(len(sample.classes))
@@ -225,8 +226,6 @@ class SVC(SupportVectorClassifier):
         The shape of X in `fit`.
     gamma_ : float, str or None
         The value of gamma that was used.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     solver_
         The solver that was used.
 
@@ -253,14 +252,16 @@ class SVC(SupportVectorClassifier):
     True
     """
 
-    C: float = parameter(Interval(Real, 0, None, closed="right"), default=1.0)
+    C: float = parameter("positive or infinite", default=1.0)
 
     @property
     def _penalty(self) -> float:
         return self.C
 
     @fit_method
-    def path(self, X: Points, y: Any, Cs: Sequence[float], sample_weight: Any = None) -> list[Self]:
+    def path(
+        self, X: Points, y: ArrayLike, Cs: Sequence[float], sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
         """Return one fitted SVC for each value of C, in the order of `Cs`.
 
         This is faster than separate fits: all models share the cache of rows of K, and each solver
@@ -371,7 +372,9 @@ class NuSVC(SupportVectorClassifier):
     array([2])
     """
 
-    nu: float = parameter(Interval(Real, 0, 1, closed="right"), default=0.5)
+    nu: float = parameter("fraction", default=0.5)
+
+    nu_: np.ndarray = fitted()
 
     _one_class_left: ClassVar[str] = (
         "specified nu is infeasible: all samples with positive weights belong to the same class, "

@@ -7,16 +7,16 @@ The dual of each SVM is a quadratic program with box constraints; see `mercer.so
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval
 
 from ..._core import Points, budget_in_bytes, check_budget, length, warn_caller
 from ...expansion import Expansion, Primal
@@ -28,7 +28,7 @@ from ...solvers import (
     Duals,
     DualSolutions,
     FallbackChain,
-    Report,
+    Reports,
     SMOThenInteriorPoint,
     Status,
     StopReason,
@@ -36,19 +36,24 @@ from ...solvers import (
     choose_linear_svm_solver,
 )
 from .._blockwise import require_landmarks
-from .._kernel_estimator import NO_TARGETS, KernelLike, LandmarkMixin, NamedKernelEstimator
+from .._kernel_estimator import (
+    NO_TARGETS,
+    ExpansionEstimator,
+    KernelLike,
+    LandmarkMixin,
+    NamedKernelEstimator,
+)
 from .._parameters import (
-    POSITIVE,
+    FittedPoints,
     estimator,
     exact_as_auto,
-    fitted_attribute,
+    fitted,
     parameter,
     predict_method,
     solver,
 )
 from .._training_sample import Sample
-from ._one_vs_one import PairExpansion
-from ._svm_training import SVMProblem, describe_scales, merge_reports
+from ._svm_training import PairExpansion, SVMProblem, describe_scales, merge_reports
 
 # The kernel is reported as indefinite if some k(x, x) + k(z, z) - 2 k(x, z) is negative and larger
 # in magnitude than this fraction of the largest k(x, x); smaller ones may be rounding errors.
@@ -59,7 +64,7 @@ _MIN_CACHE_BYTES = 2**24
 
 
 @estimator(kw_only=True)
-class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
+class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimator):
     """Base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM.
 
     Parameters
@@ -90,9 +95,9 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     kernel: KernelLike = "rbf"
     gamma: float | str | None = "scale"
     coef0: float = 0.0
-    tol: float = parameter(POSITIVE, default=1e-3)
+    tol: float = parameter("positive", default=1e-3)
     shrinking: bool = parameter("boolean", default=True)
-    cache_size: float | str = parameter(POSITIVE, StrOptions({"auto"}), default=200)
+    cache_size: float | str = parameter("positive", {"auto"}, default=200)
     max_iter: int = parameter(Interval(Integral, -1, None, closed="left"), default=-1)
     solver: Any = solver(
         *("smo", "primal", "nystroem"), given=[BlockSMO, BoxInterior], default="auto"
@@ -107,9 +112,22 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     }
     _target_validation: ClassVar[dict[str, Any]] = {"y_numeric": True}
 
-    n_support_: np.ndarray = fitted_attribute()
+    support_: np.ndarray = fitted(per_point=True)
+    support_vectors_: FittedPoints = fitted(per_point=True)
+    n_support_: np.ndarray = fitted(per_point=True)
+    dual_coef_: np.ndarray = fitted(per_point=True)
+    at_bound_: np.ndarray = fitted(per_point=True)
+    intercept_: np.ndarray = fitted()
+    n_iter_: int | np.ndarray = fitted()
+    fit_status_: int = fitted()
+    reports_: Annotated[Any, Reports | list] = fitted()  # a list in files of earlier versions
+    shape_fit_: tuple = fitted()
+    gamma_: Any = fitted()
+    solver_: Any = fitted()
+    _given_expansion: Annotated[Any, Expansion | Primal | None] = fitted()
+    _sparse: bool = fitted()
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         return tags
@@ -123,7 +141,12 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         return True
 
     def _training_sample(
-        self, X: Points, y: Any = NO_TARGETS, sample_weight: Any = None, *, labels: bool = False
+        self,
+        X: Points,
+        y: Any = NO_TARGETS,
+        sample_weight: ArrayLike | None = None,
+        *,
+        labels: bool = False,
     ) -> Sample:
         """Check the data of a fit and return them as a sample."""
         if self._precomputed:
@@ -142,7 +165,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             _check_size(sample.given)
         return sample
 
-    def _check_weights(self, sample_weight: Any, X: Points) -> np.ndarray:
+    def _check_weights(self, sample_weight: ArrayLike | None, X: Points) -> np.ndarray:
         """Check the weights and set negative ones to 0; error messages are those of LIBSVM."""
         w, n = np.asarray(sample_weight, dtype=float), length(X)
         w = np.full(n, float(w)) if w.ndim == 0 else w
@@ -265,7 +288,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
 
     def _set_extra_attributes(self, problem: SVMProblem, solutions: DualSolutions) -> str:
         """Set the fitted attributes that depend on the type of SVM; return a remark."""
-        self.n_iter_: int | np.ndarray = int(solutions.reports.n_iter[0])
+        self.n_iter_ = int(solutions.reports.n_iter[0])
         return ""
 
     @property
@@ -307,7 +330,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         self.dual_coef_ = np.ascontiguousarray(D[support].T)
         self.at_bound_ = is_at_bound[support]
         self.intercept_ = intercepts
-        self._given_expansion: Expansion | None = None
+        self._given_expansion = None
         if problem.phi is not None:
             A = problem.phi.coefficients(problem.phi.F.T @ pairs.functions(D))
             self.expansion_ = Expansion(self.kernel_, problem.phi.points, A)
@@ -321,7 +344,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     ) -> None:
         """Set the report; warn if the solver did not converge or the kernel is indefinite."""
         self.reports_ = solutions.reports
-        self.report_: Report = merge_reports(problem, self.reports_, counts_before, note)
+        self.report_ = merge_reports(problem, self.reports_, counts_before, note)
         self.fit_status_ = int(self.report_.status is Status.NOT_CONVERGED)
         certificate, pairs = self.report_.certificate, len(solutions)
         if self.verbose:
@@ -393,13 +416,11 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
     @predict_method
     def _values(self, X: Points) -> np.ndarray:
         """Return f(x) + b for each point, shape (n, n_functions)."""
-        X = self._check_prediction_points(X)
+        X = self._check_new(X)
         return self.expansion_(X) + self.intercept_
 
-    def _check_prediction_points(self, X: Points) -> Points:
-        """Check points for a prediction and return them."""
-        check_is_fitted(self)
-        X = self._check_points(X, reset=False)
+    def _check_new(self, X: Points) -> Points:
+        X = super()._check_new(X)
         if sp.issparse(X) and not self._sparse and not callable(self.kernel):
             raise ValueError(
                 f"cannot use sparse input in {type(self).__name__!r} trained on dense data; use "
@@ -422,11 +443,6 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         if isinstance(f, Primal):
             return f.weights.T
         return np.asarray((f.points.T @ f.coefficients).T)
-
-    def _compress(self, shrink: Callable[[Expansion], Expansion | Primal]) -> None:
-        super()._compress(shrink)
-        for part in ("support_", "support_vectors_", "n_support_", "dual_coef_", "at_bound_"):
-            self.__dict__.pop(part, None)  # a compressed model has no support vectors
 
     # ------------------------------------------------------------------ private scikit-learn names
     # Code written for scikit-learn (its tests, converters to other formats) also reads and sets

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -13,13 +14,13 @@ from ..._core import Points
 from ...solvers import BudgetPerceptron, Perceptron, Schedule
 from .._kernel_estimator import Seed
 from .._label_encoding import WeightedClassifierMixin, encode_targets
-from .._parameters import NON_NEGATIVE, POSITIVE_INTEGER, estimator, fit_method, parameter
+from .._parameters import estimator, fit_method, parameter
 from .._training_sample import Sample, class_weights
-from ._online_estimator import OnlineEstimator
+from ._online_learning import OnlineEstimator
 
 
 @estimator()
-class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
+class KernelPerceptron(OnlineEstimator, WeightedClassifierMixin):
     """Perceptron classifier with a kernel, for batches and streams.
 
     Each misclassified point is added to the expansion:
@@ -79,8 +80,6 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
         Number of passes, or of calls of `partial_fit`.
     t_ : int
         Number of points processed; each pass counts all points again.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         Its certificate contains the number of points in the expansion.  With a budget, it also
         contains the number of removed points, and the sum of the RKHS norms of the changes of f by
@@ -104,9 +103,9 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
     average: bool = parameter("boolean", default=False)
     _: KW_ONLY
     fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
-    tol: float | None = parameter(NON_NEGATIVE, None, default=1e-3)
-    n_iter_no_change: int = parameter(POSITIVE_INTEGER, default=5)
+    max_iter: int = parameter("positive integer", default=1000)
+    tol: float | None = parameter("non-negative", None, default=1e-3)
+    n_iter_no_change: int = parameter("positive integer", default=5)
     shuffle: bool = parameter("boolean", default=True)
     random_state: Seed = parameter("random_state", default=None)
 
@@ -126,7 +125,7 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
         )
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Make passes over the points until there are no mistakes, or the loss stops decreasing."""
         sample = self._sample(X, y, labels=True).doubled()
         n_classes = len(sample.classes)
@@ -142,7 +141,7 @@ class KernelPerceptron(WeightedClassifierMixin, OnlineEstimator):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Points, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         Only misclassified points are stored.

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..._core import (
+from .._core import (
     MemoryLimit,
     Points,
     as_vectors,
@@ -22,9 +23,9 @@ from ..._core import (
     resource_scope,
     take,
 )
-from ...kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
-from ...models.kernel_learning import ExpressionSearch, SearchLog
-from ..gaussian_process._gp_regressor import GaussianProcessRegressor
+from ..kernels import RBF, Bounded, Kernel, Linear, Periodic, RationalQuadratic, Select, as_kernel
+from ..models.kernel_learning import ExpressionSearch, SearchLog
+from .gaussian_process._gp_regressor import GaussianProcessRegressor
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class FoundKernel:
 @entry_point
 def search_kernels(
     X: Points,
-    y: Any,
+    y: ArrayLike,
     base: Sequence[Kernel] | None = None,
     *,
     max_levels: int = 5,

@@ -1,44 +1,159 @@
-"""Online regressors: kernel recursive least squares and stochastic gradient descent (NORMA)."""
+"""Estimators that learn from one point at a time, with `fit` in several passes and `partial_fit`.
+
+`OnlineEstimator` is the base class of the regressors of this module, kernel recursive least squares
+and stochastic gradient descent (NORMA), and of the kernel perceptron.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import deepcopy
 from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils._param_validation import StrOptions
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..._core import Points
-from ...kernels import Kernel
-from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Schedule
-from .._kernel_estimator import Seed
-from .._parameters import (
-    NON_NEGATIVE,
-    POSITIVE,
-    POSITIVE_INTEGER,
-    estimator,
-    fit_method,
-    fitted_attribute,
-    parameter,
-)
+from ..._core import Points, concatenate, length, take, warn_caller
+from ...expansion import Expansion
+from ...gram import gram
+from ...kernels import Kernel, unwrap
+from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Report, Schedule, Status
+from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
+from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
-from ._online_estimator import OnlineEstimator
+
+# With at most this many points, K is stored for several passes if it fits the memory budget
+# (128 MB in float64); with more points, entries of K are evaluated again in each pass.
+_MAX_POINTS_STORED_GRAM = 4096
 
 
 @estimator(kw_only=True)
-class OnlineRegressor(MultiOutputMixin, RegressorMixin, OnlineEstimator):
+class OnlineEstimator(DualEstimator):
+    """Base class of the estimators that learn from one point at a time.
+
+    Parameters
+    ----------
+    budget : int or None
+        Maximum number of points in the expansion of f; None means no limit.  A smaller budget makes
+        predictions faster and less accurate.
+    """
+
+    kernel: KernelLike = "rbf"
+    gamma: float | str | None = "scale"
+    budget: int | None = parameter("positive integer", None, default=None)
+
+    n_iter_: int = fitted()
+    t_: int = fitted()
+    mistakes_: np.ndarray = fitted()
+    _learner: OnlineLearner = fitted(per_point=True)
+    _kept: FittedPoints = fitted(per_point=True)
+    _flat: bool = fitted()
+
+    def _can_stream(self) -> bool:
+        """Return True if `partial_fit` is available; raise AttributeError otherwise."""
+        if self._precomputed:
+            raise AttributeError(
+                "partial_fit does not support kernel='precomputed', because kernel values between "
+                "new and old points would be missing; use kernel=Precomputed(K) and indices as "
+                "points"
+            )
+        return True
+
+    def _resolve_kernel(self, sample: Sample) -> Kernel:
+        """Return the kernel with its parameters resolved on the points of the sample."""
+        return sample.resolve(self._make_kernel(self.gamma))
+
+    def _learn_passes(
+        self,
+        learner: OnlineLearner,
+        sample: Sample,
+        Y: np.ndarray,
+        kernel: Kernel,
+        schedule: Schedule,
+    ) -> None:
+        """Learn from points in memory, in as many passes as the schedule specifies."""
+        learner.max_memory = self.max_memory
+        evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
+        store_gram = sample.values is not None or (
+            n <= _MAX_POINTS_STORED_GRAM and schedule.max_iter > 1
+        )
+        K = gram(
+            evaluated,
+            sample.points,
+            storage="auto" if store_gram else "tiled",
+            max_memory=self.max_memory,
+        )
+        report, mistakes = schedule.run(learner, K, Y, sample.counts, self._progress_callback)
+        unwrap(evaluated)
+        if report.status is Status.NOT_CONVERGED:
+            warn_caller(report.message, ConvergenceWarning)
+        self._set_fitted(learner, sample, sample.points, kernel, report, mistakes)
+
+    def _learn_stream(self, sample: Sample, Y: np.ndarray, make_learner: Any) -> None:
+        """Learn from new points in one pass; the first call creates the learner."""
+        new_points, is_continued = sample.points, hasattr(self, "_learner")
+        if is_continued:
+            # Update a copy, so that an interrupted call leaves the estimator unchanged.
+            learner, kernel, past_mistakes = deepcopy(self._learner), self.kernel_, self.mistakes_
+            points = concatenate(self._kept, new_points)
+        else:
+            kernel, past_mistakes = self._resolve_kernel(sample), np.zeros(0)
+            learner, points = make_learner(kernel), new_points
+        learner.max_memory = self.max_memory
+        indices = np.arange(length(points))
+        K = gram(kernel, points, storage="tiled", max_memory=self.max_memory)
+        first = len(indices) - len(sample)
+        _, mistakes = learner.learn(K, indices[first:], Y, sample.counts)
+        counts = np.append(past_mistakes, mistakes.sum())
+        report = Report(
+            type(learner).__name__,
+            Status.APPROXIMATE,
+            len(counts),
+            message=f"{int(learner.seen.max())} points processed, one at a time",
+            certificate=learner.certificate,
+        )
+        self._log_progress(
+            f"{counts[-1]:.0f} {learner.counted} at {len(sample)} new points; "
+            f"{len(learner.support)} points are stored"
+        )
+        self._set_fitted(learner, sample, points, kernel, report, counts)
+
+    def _set_fitted(
+        self,
+        learner: OnlineLearner,
+        sample: Sample,
+        points: Points,
+        kernel: Kernel,
+        report: Report,
+        mistakes: np.ndarray,
+    ) -> None:
+        """Set the fitted attributes; only the points in the expansion of f are stored."""
+        A, b = learner.solution()
+        flat = sample.targets is not None and sample.flat
+        self._kept = take(points, learner.support)
+        learner.support = np.arange(len(learner.support))
+        expansion_points = self._kept
+        if not len(A):  # f = 0, but an expansion needs at least one point
+            expansion_points, A = take(points, np.arange(1)), np.zeros((1, A.shape[1]))
+        self._learner, self.kernel_, self.report_ = learner, kernel, report
+        self.n_iter_, self.t_, self.mistakes_ = report.n_iter, int(learner.seen.max()), mistakes
+        self._flat = flat
+        self._set_expansion(Expansion(kernel, expansion_points, A), b, flat)
+
+    def _refuse_compressed(self) -> None:
+        """Raise an error if the model was compressed, because it cannot be updated."""
+        if hasattr(self, "expansion_") and not hasattr(self, "_learner"):
+            raise ValueError(
+                "a compressed model cannot be updated by partial_fit; use the original model"
+            )
+
+
+@estimator(kw_only=True)
+class OnlineRegressor(OnlineEstimator, DualRegressor):
     """Base class of the regressors that learn from one point at a time."""
-
-    def predict(self, X: Points) -> np.ndarray:
-        """Return f(x) + b for each point.
-
-        For a precomputed kernel, X is the kernel matrix between the points and the training points.
-        """
-        values = self._values(X)
-        return values[:, 0] if self._flat else values
 
     @abstractmethod
     def _make_learner(self, sample: Sample, kernel: Kernel) -> OnlineLearner:
@@ -104,12 +219,14 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
         The dictionary.
     expansion_ : Expansion
         The fitted f.
+    intercept_ : float or ndarray of shape (n_targets,)
+        Zero, because f has no intercept.
+    mistakes_ : ndarray of shape (n_iter_,)
+        Number of points processed in each call, because each of them changes f.
     n_iter_ : int
         Number of calls of `partial_fit`; 1 after `fit`.
     t_ : int
         Number of points processed.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         The report of the learner, with the number of points in the expansion.
 
@@ -123,12 +240,12 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
     (22, array([1.]))
     """
 
-    nu: float = parameter(NON_NEGATIVE, default=1e-3)
+    nu: float = parameter("non-negative", default=1e-3)
     _: KW_ONLY
-    alpha: float = parameter(POSITIVE, default=1e-3)
+    alpha: float = parameter("positive", default=1e-3)
 
     @fit_method
-    def fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from the points in one pass, in the given order.
 
         Sample weights multiply the squared errors.
@@ -139,7 +256,7 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Points, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         The first call also computes parameters that depend on the data, such as gamma="scale", from
@@ -210,12 +327,12 @@ class OnlineKernelRegressor(OnlineRegressor):
         The fitted f, without the intercept.
     eta0_ : float
         The initial step size that was used.
+    mistakes_ : ndarray of shape (n_iter_,)
+        Number of updates of f in each pass, or in each call of `partial_fit`.
     n_iter_ : int
         Number of passes, or of calls of `partial_fit`.
     t_ : int
         Number of points processed; each pass counts all points again.
-    kernel_ : Kernel
-        The kernel with all parameters resolved.
     report_ : Report
         The report of the learner, with the number of points in the expansion.
 
@@ -229,24 +346,25 @@ class OnlineKernelRegressor(OnlineRegressor):
     (200, True)
     """
 
-    _learner: Norma = fitted_attribute()
+    eta0_: float = fitted()
+    _learner: Norma = fitted(per_point=True)
 
     loss: str = parameter(
-        StrOptions({"squared_error", "huber", "epsilon_insensitive"}), default="squared_error"
+        {"squared_error", "huber", "epsilon_insensitive"}, default="squared_error"
     )
     _: KW_ONLY
-    epsilon: float = parameter(NON_NEGATIVE, default=0.1)
-    alpha: float = parameter(NON_NEGATIVE, default=1e-4)
-    eta0: float | None = parameter(POSITIVE, None, default=None)
+    epsilon: float = parameter("non-negative", default=0.1)
+    alpha: float = parameter("non-negative", default=1e-4)
+    eta0: float | None = parameter("positive", None, default=None)
     fit_intercept: bool = parameter("boolean", default=True)
-    max_iter: int = parameter(POSITIVE_INTEGER, default=1000)
-    tol: float | None = parameter(NON_NEGATIVE, None, default=1e-2)
-    n_iter_no_change: int = parameter(POSITIVE_INTEGER, default=5)
+    max_iter: int = parameter("positive integer", default=1000)
+    tol: float | None = parameter("non-negative", None, default=1e-2)
+    n_iter_no_change: int = parameter("positive integer", default=5)
     shuffle: bool = parameter("boolean", default=True)
     random_state: Seed = parameter("random_state", default=None)
 
     @fit_method
-    def fit(self, X: Points, y: Any) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Make passes over the points until the loss stops decreasing."""
         sample = self._sample(X, y).doubled()
         schedule = Schedule(
@@ -263,7 +381,7 @@ class OnlineKernelRegressor(OnlineRegressor):
 
     @available_if(lambda model: model._can_stream())
     @fit_method
-    def partial_fit(self, X: Points, y: Any) -> Self:
+    def partial_fit(self, X: Points, y: ArrayLike) -> Self:
         """Update the model with new points, in one pass and in the given order.
 
         The first call also computes parameters that depend on the data, such as gamma="scale" and

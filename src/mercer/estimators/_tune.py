@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import (
+from .._core import (
     Points,
     as_float64,
     blas_threads,
@@ -21,9 +22,9 @@ from ..._core import (
     resource_scope,
     warn_caller,
 )
-from ...gram import memoise_if_affordable
-from ...kernels import Fixed, Kernel, Sum, White, as_kernel, unwrap
-from ...models.gp import (
+from ..gram import memoise_if_affordable
+from ..kernels import Fixed, Kernel, Sum, White, as_kernel, unwrap
+from ..models.gp import (
     Capabilities,
     LeaveOneOut,
     MarginalLikelihood,
@@ -32,14 +33,14 @@ from ...models.gp import (
     RidgeCriterion,
     maximise,
 )
-from ...models.kernel_learning import TargetAlignment
-from .._kernel_estimator import KernelEstimator, NamedKernelEstimator
-from .._training_sample import Sample
-from ..gaussian_process._gp_kernel_parameters import GaussianProcess, default_kernel
-from ..gaussian_process._gp_regressor import GaussianProcessRegressor
-from ..supervised._kernel_logistic import KernelLogisticRegression
-from ..supervised._kernel_ridge import KernelRidge
-from ..support_vector import SVC, SVR
+from ..models.kernel_learning import TargetAlignment
+from ._kernel_estimator import KernelEstimator, NamedKernelEstimator
+from ._training_sample import Sample
+from .gaussian_process._gp_kernel_parameters import GaussianProcess, default_kernel
+from .gaussian_process._gp_regressor import GaussianProcessRegressor
+from .supervised._kernel_logistic import KernelLogisticRegression
+from .supervised._kernel_ridge import KernelRidge
+from .support_vector import SVC, SVR
 
 # Estimators whose regularisation is tuned, in addition to the kernel.
 _WITH_RIDGE = (KernelRidge, GaussianProcessRegressor, SVC, SVR, KernelLogisticRegression)
@@ -131,10 +132,10 @@ class Tuned:
 def tune(
     estimator: Any,
     X: Points,
-    y: Any,
+    y: ArrayLike,
     objective: str = "loo",
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     subsample: int | str | None = "auto",
     random_state: int = 0,
     verbose: int = 0,

@@ -1,1 +1,0 @@
-"""Search for kernels and hyperparameters."""

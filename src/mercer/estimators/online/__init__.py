@@ -1,1 +1,0 @@
-"""Estimators that learn from one point at a time."""

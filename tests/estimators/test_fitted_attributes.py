@@ -1,0 +1,85 @@
+"""Fitted attributes are declared once: fits, documentation and types agree."""
+
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+import zoo
+from sklearn.base import clone, is_classifier
+
+import mercer
+from mercer import KernelFisherDiscriminant, KernelKMeans, KernelRidge
+from mercer.estimators._parameters import fitted_names, fitted_types
+
+CLASSES = sorted({type(model) for model in zoo.ESTIMATORS}, key=lambda cls: cls.__name__)
+VALIDATION = {"n_features_in_", "feature_names_in_"}  # set by scikit-learn
+X = np.random.default_rng(0).uniform(0.1, 2.0, size=(40, 3))
+Y = X[:, 0] + np.sin(3 * X[:, 1]) + 1.0
+
+
+def by_name(model):
+    return f"{type(model).__name__}-{zoo.ESTIMATORS.index(model)}"
+
+
+@pytest.mark.parametrize("model", zoo.ESTIMATORS, ids=by_name)
+def test_every_attribute_of_a_fitted_estimator_is_declared(model):
+    model = clone(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = (np.median(Y) < Y).astype(int) if is_classifier(model) else Y
+        model.fit(X, y) if "y" in inspect.signature(model.fit).parameters else model.fit(X)
+    found = vars(model).keys() - model.get_params(deep=False).keys() - VALIDATION
+    assert found <= set(fitted_names(type(model)))
+
+
+def documented(cls):
+    """Return the names in the section "Attributes" of a docstring."""
+    section = re.search(
+        r"^Attributes\n-+\n(.*?)(?=\n\n|\Z)", inspect.cleandoc(cls.__doc__), re.M | re.S
+    )
+    heads = [line for line in section[1].splitlines() if not line.startswith(" ")]
+    return {name.strip() for head in heads for name in head.split(" : ")[0].split(",")}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_the_documentation_lists_the_public_fitted_attributes(cls):
+    computed = {
+        name
+        for name in dir(cls)
+        if name.endswith("_") and isinstance(inspect.getattr_static(cls, name), property)
+    }
+    public = {name for name in {*fitted_names(cls), *computed} if not name.startswith("_")}
+    # `compress` documents `reduction_`
+    assert documented(cls) - VALIDATION == public - {"reduction_"}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_the_types_of_fitted_attributes_can_be_resolved(cls):
+    assert fitted_types(cls).keys() == set(fitted_names(cls))
+
+
+def test_a_fit_removes_the_attributes_of_an_earlier_one():
+    y = np.median(Y) < Y
+    model = KernelFisherDiscriminant().fit(X, y)
+    assert hasattr(model, "leave_one_out_") and hasattr(model, "scores_")
+    model.set_params(alpha=1.0, within="fit").fit(X, y)
+    assert not hasattr(model, "leave_one_out_") and not hasattr(model, "scores_")
+    ridge = KernelRidge().fit(X, Y).set_params(solver="nystroem", rank=5).fit(X, Y)
+    assert not hasattr(ridge, "_places")
+
+
+def test_a_failed_fit_restores_the_earlier_one():
+    model = KernelKMeans(2).fit(X)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="init has 2 columns"):
+        model.set_params(init=X[:2, :2]).fit(X)
+    assert vars(model) == before | {"init": model.init}
+
+
+def test_conversions_delete_what_refers_to_training_points():
+    model = KernelRidge(kernel="poly", degree=2).fit(X, Y)
+    assert set(fitted_names(KernelRidge, per_point=True)) <= vars(model).keys()
+    small = mercer.to_primal(model)
+    assert not set(fitted_names(KernelRidge, per_point=True)) & vars(small).keys()
