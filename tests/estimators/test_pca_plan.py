@@ -49,24 +49,21 @@ def test_the_table():
     head, names, *rows = text.splitlines()
     assert head == "Kernel PCA of 50000 points, 10 components, budget 4.0 GiB"
     assert re.split(r"  +", names.strip()) == [
-        "eigen_solver",
-        "storage",
-        "memory",
-        "passes over K",
-        "entries of K",
-        "time",
-        "result",
+        *("solver", "storage", "rank", "memory", "passes over K", "entries of K"),
+        *("time", "result", "reason"),
     ]
-    assert [row.split()[-1] for row in rows] == ["budget", "budget", "exact", "approximate"]
+    assert [row.split()[-1] for row in rows] == ["budget", "budget", "fastest", "approximate"]
     assert [row[0] for row in rows] == [" ", " ", ">", " "]
     assert re.match(
-        r"  dense +dense +18\.\d GiB +1 +1\.2e\+09 +\d+x +does not fit the budget", rows[0]
+        r"  dense +dense +18\.\d GiB +1 +1\.2e\+09 +\d+x +exact +does not fit the budget", rows[0]
     )
     assert re.match(
-        r"  krylov +dense +19\.\d GiB +3-6, stored +1\.2e\+09 +\d\.\dx +does not", rows[1]
+        r"  krylov +dense +19\.\d GiB +3-6, stored +1\.2e\+09 +\d\.\dx +exact +does not", rows[1]
     )
     assert re.match(r"> krylov +tiled +\d+\.\d MiB +3-6 +6\.2e\+09 +1\.0x +exact", rows[2])
-    assert re.match(r"  nystroem +low rank +\d+\.\d MiB +- +1\.0e\+08 +- +approximate", rows[3])
+    assert re.match(
+        r"  nystroem +low rank +1000 +\d+\.\d MiB +- +1\.0e\+08 +\d.\dx +approximate", rows[3]
+    )
     assert str(plan(100, 0.9)).startswith("Kernel PCA of 100 points, 0.9 components, budget")
     assert str(plan(100, None)).startswith("Kernel PCA of 100 points, all components, budget")
 
@@ -105,7 +102,7 @@ def test_a_plan_allocates_nothing(k, tmp_path):
     model = KernelPCA(k, kernel="rbf", max_memory="2 GiB")
     for X in (zeros(1_000_000, 20), on_disk, sp.csr_array((1_000_000, 30))):
         made, peak = traced(lambda X=X: model.plan(X))
-        assert peak < 200_000, peak
+        assert peak < 20 * 1_000_000, peak  # a few vectors, but not a copy of the points
         assert made.n == 1_000_000
         assert len(str(made).splitlines()) >= 6
     assert not hasattr(model, "n_features_in_")

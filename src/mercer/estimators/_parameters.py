@@ -18,7 +18,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, dataclass_transform
@@ -32,6 +34,7 @@ from sklearn.utils._param_validation import (
 )
 
 from .._core import (
+    MemoryBudgetError,
     Points,
     budget_in_bytes,
     entry_point,
@@ -234,6 +237,14 @@ def _in_threads(method: Callable[..., Any]) -> Any:
     return run
 
 
+def _plan_of(model: Any, X: Points, y: Any = None, *_: Any, **__: Any) -> Any:
+    """Return the plan of a fit; None if it is not available or the arguments are not valid."""
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.plan(X, y)
+    return None
+
+
 def fit_method(method: Callable[..., Any]) -> Any:
     """Decorate a method `fit(self, X, ...)`.
 
@@ -271,7 +282,17 @@ def fit_method(method: Callable[..., Any]) -> Any:
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # raises an error if max_memory is not a valid size
         reporting = progress(type(self).__name__, getattr(self, "verbose", False))
-        with resource_scope(budget), reporting:
-            return checked(self, X, *args, **params)
+        with resource_scope(budget), reporting as log:
+            if method.__name__ != "fit":
+                return checked(self, X, *args, **params)
+            if log is not None and (plan := _plan_of(self, X, *args, **params)) is not None:
+                log(plan.summary)
+            try:
+                return checked(self, X, *args, **params)
+            except MemoryBudgetError as error:
+                plan = _plan_of(self, X, *args, **params)
+                if plan is None or str(plan) in str(error):
+                    raise
+                raise MemoryBudgetError(f"{error}\n{plan}") from error
 
     return fit

@@ -118,11 +118,16 @@ class KernelCCA(TwoViewEstimator):
         -------
         self : KernelCCA
         """
-        alpha_y = self.alpha if self.alpha_y is None else self.alpha_y
-        solver = CanonicalCorrelations(int(self.n_components), float(self.alpha), float(alpha_y))
+        solver = self._two_view_solver()
         relation = self._fit_views(*self._samples(X, y, sample_weight), solver)
         self.canonical_correlations_ = relation.values
         return self
+
+    _planned_arrays = 9.0, (2.0, 1.0, 8.0)
+
+    def _two_view_solver(self) -> CanonicalCorrelations:
+        alpha_y = self.alpha if self.alpha_y is None else self.alpha_y
+        return CanonicalCorrelations(int(self.n_components), float(self.alpha), float(alpha_y))
 
     def correlations(self, X: Points, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Return the correlation between f_j(x) and g_j(y) over these points, for each pair j.

@@ -115,8 +115,7 @@ class KernelPLS(TwoViewEstimator):
         self : KernelPLS
         """
         sample, second = self._samples(X, y, sample_weight)
-        solver = PartialLeastSquares(int(self.n_components), self.mode)
-        relation = self._fit_views(sample, second, solver)
+        relation = self._fit_views(sample, second, self._two_view_solver())
         self.covariances_ = relation.values
         self._regression = None
         targets = in_memory(second.points)
@@ -124,6 +123,11 @@ class KernelPLS(TwoViewEstimator):
             self._regression = relation.regression(np.asarray(targets, dtype=float))
             self._flat = second.flat
         return self
+
+    _planned_arrays = 3.0, (2.0, 0.5, 3.0)
+
+    def _two_view_solver(self) -> PartialLeastSquares:
+        return PartialLeastSquares(int(self.n_components), self.mode)
 
     def _can_predict(self) -> bool:
         """Return True in the regression mode; raise AttributeError otherwise."""

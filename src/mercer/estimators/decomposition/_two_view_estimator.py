@@ -6,6 +6,7 @@ f_j and g_j, j = 1, 2, ...
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -26,12 +27,15 @@ from ...kernels import Kernel, as_kernel
 from ...solvers import (
     CanonicalCorrelations,
     PartialLeastSquares,
+    Plan,
     Report,
     Status,
     TwoViewResult,
     View,
     columnwise_correlations,
+    plan_exact_or_landmarks,
     two_view_coordinates,
+    two_view_memory,
 )
 from .._kernel_estimator import KernelLike, LandmarkMixin, NamedKernelEstimator
 from .._parameters import (
@@ -42,6 +46,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample, check_weights
 
 
@@ -139,6 +144,8 @@ class TwoViewEstimator(
     _second: SecondView = fitted_attribute()
 
     _kernels: ClassVar[tuple[str, ...]] = ("kernel", "kernel_y")
+    # Numbers of n x n arrays, and of arrays on landmarks (see `landmark_bytes`), for `plan`.
+    _planned_arrays: ClassVar[tuple[float, tuple[float, float, float]]]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -206,6 +213,35 @@ class TwoViewEstimator(
                 f"n_samples = {len(sample)}"
             )
         return sample, second
+
+    @abstractmethod
+    def _two_view_solver(self) -> CanonicalCorrelations | PartialLeastSquares:
+        """Return the solver with the parameters of this estimator."""
+
+    def _plan_sample(self, X: Points, y: Any) -> Sample:
+        if y is not None and not isinstance(X, Blocks):
+            return self._samples(X, y, None)[0]
+        return super()._plan_sample(X, None)
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, k, solver = len(sample), self.n_components, self._two_view_solver()
+        kernel, points = self._planned_kernel(sample), sample.points
+        landmarks = Landmarks(self.rank, self.landmarks_y, self.random_state)
+        needed = two_view_memory(
+            *((kernel, kernel), (points, points), n, landmarks),
+            lambda n, m, m_y: solver.workspace(n, m, m_y, k),
+        )
+        squares, features = self._planned_arrays
+        return plan_exact_or_landmarks(
+            f"two views of {n} points, {n_of(k, 'component')}",
+            *(kernel, points, self.solver, self._chosen),
+            squares=squares,
+            features=features,
+            needed=lambda name, m: needed(name, m, m),
+            limit="exact",
+            steps=6.0,
+            max_memory=self.max_memory,
+        )
 
     def _fit_views(
         self,

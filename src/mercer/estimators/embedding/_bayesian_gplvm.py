@@ -8,10 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from ..._core import Points, progress, seeded_generator
-from ...kernels import as_kernel
+from ...kernels import RBF, as_kernel
 from ...models.embedding import BayesianGPLVMModel, default_ard_kernel, fit_bayesian_gplvm
+from ...models.gp import LatentBound
 from .._kernel_estimator import Seed
 from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from .._plan_method import n_of
+from .._training_sample import Sample
 from ._latent_model import GPLVMBase
 
 
@@ -122,6 +125,14 @@ class BayesianGPLVM(GPLVMBase):
                 log=log,
             )
         return self._settle(result)
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n, m = len(sample), min(self.n_inducing, len(sample))
+        q = self.n_components or min(_DEFAULT_MAX_COMPONENTS, *sample.points.shape)
+        bound = LatentBound(RBF(np.ones(q)), sample.points, q, m)
+        option = {"solver": "lbfgs", "storage": "low rank", "exact": False, "rank": m}
+        problem = f"latent variables of {n} points, {n_of(m, 'inducing point')}"
+        return problem, {**option, "extra": bound.workspace(), "required": bound.workspace()}
 
     @property
     def variances_(self) -> np.ndarray:

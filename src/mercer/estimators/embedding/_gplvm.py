@@ -9,6 +9,7 @@ from ..._core import Points, progress
 from ...kernels import RBF, Constant, White, as_kernel
 from ...models.embedding import GPLVMModel, fit_gplvm
 from .._parameters import POSITIVE_INTEGER, estimator, fit_method, fitted_attribute, parameter
+from .._training_sample import Sample
 from ._latent_model import GPLVMBase
 
 _DEFAULT_KERNEL = 1.0 * RBF(1.0) + Constant(0.1) + White(0.1)
@@ -101,3 +102,8 @@ class GPLVM(GPLVMBase):
                 log=log,
             )
         return self._settle(result)
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n = len(sample)
+        option = {"solver": "lbfgs", "storage": "dense", "exact": False, "extra": 46 * n * n}
+        return f"latent variables of {n} points", {**option, "required": 64 * n * n}

@@ -20,6 +20,7 @@ from .._parameters import (
     fitted_attribute,
     parameter,
 )
+from .._plan_method import PlanMixin
 from ._latent_model import LatentModelMixin
 
 # Values above this, or columns that vary by less than its reciprocal, are rejected, because their
@@ -28,7 +29,7 @@ _MAX_MAGNITUDE = 1e140
 
 
 @estimator()
-class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
+class ProbabilisticPCA(LatentModelMixin, PlanMixin, BaseEstimator):
     """Probabilistic PCA: a linear-Gaussian latent variable model that accepts missing values.
 
         x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)

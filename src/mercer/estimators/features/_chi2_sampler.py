@@ -25,13 +25,15 @@ from .._parameters import (
     parameter,
     predict_method,
 )
+from .._plan_method import PlanMixin
+from .._training_sample import Sample
 
 # Default sampling interval for each number of steps: Vedaldi and Zisserman (2012), figure 3.
 _DEFAULT_INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 
 
 @estimator()
-class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
+class AdditiveChi2Sampler(TransformerMixin, PlanMixin, BaseEstimator):
     """Approximate features of the additive chi-squared kernel, for non-negative data.
 
         phi(x) . phi(z)  is close to  sum_c 2 x_c z_c / (x_c + z_c),    x_c, z_c >= 0
@@ -112,6 +114,11 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=dtypes, reset=reset)
         check_non_negative(X, f"X in {type(self).__name__}")
         return X
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        m = (2 * self.sample_steps - 1) * sample.points.shape[1]
+        option = {"solver": "sampled", "storage": "features", "exact": False, "rank": m}
+        return f"{m} features of {len(sample)} points", {**option, "copies": 0.0}
 
     def _interval(self) -> float:
         """Return the sampling interval L."""

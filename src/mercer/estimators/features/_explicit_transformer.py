@@ -11,6 +11,7 @@ from ..._core import Points
 from ...kernels import Kernel, finite_features
 from .._kernel_estimator import NamedKernelEstimator
 from .._parameters import estimator, fit_method, fitted_attribute, predict_method
+from .._training_sample import Sample
 from ._feature_transformer import precision
 
 
@@ -80,6 +81,12 @@ class ExplicitFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedK
         self._n_features_out = int(phi.shape[1])
         self._log_progress(f"{self._n_features_out} features of {len(sample)} points")
         return phi.astype(precision(sample.points), copy=False)
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        option: dict[str, Any] = {"solver": "explicit", "storage": "features", "copies": 1.0}
+        if self._planned_kernel(sample).on_vectors:
+            option["copies"] = 0.0  # one point determines the features
+        return f"explicit features of {len(sample)} points", option
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_frame")

@@ -18,7 +18,7 @@ from ...expansion import Expansion
 from ...expansion.preimage import PreImages
 from ...gram import LANDMARK_METHODS, Landmarks, LowRankGram, NystroemMap, supports_kmeans_landmarks
 from ...kernels import Callable, Kernel, as_kernel, unwrap
-from ...solvers import Report, Status
+from ...solvers import Report, Status, tile_bytes
 from .._blockwise import draw_candidates
 from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
 from .._parameters import (
@@ -30,6 +30,7 @@ from .._parameters import (
     parameter,
     predict_method,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample
 from ._feature_transformer import check_features, precision
 from ._indefinite_nystroem import FlippedMap
@@ -271,6 +272,16 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         self.components_, self.component_indices_ = phi.points, indices
         self.normalization_ = np.ascontiguousarray(coefficients.T)
         self._map: Any = None if self._precomputed else phi
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n = len(sample)
+        m, method = min(self.n_components, n), self.landmarks
+        method = "medoids" if isinstance(method, str) and method == "auto" else method
+        required = Landmarks(m, method).workspace(n) + 16 * m * m
+        tiles = tile_bytes(self._planned_kernel(sample), sample.points)
+        option = {"extra": required + tiles, "required": required, "rank": m, "copies": 0.0}
+        option |= {"solver": "nystroem", "storage": "low rank", "exact": False}
+        return f"{n_of(m, 'landmark')} of {n} points", option
 
     def _landmark_method(self, kernel: Kernel, X: Points) -> Landmarks:
         """Return the number of landmarks and the method to choose them among the points."""

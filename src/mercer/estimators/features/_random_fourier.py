@@ -23,7 +23,8 @@ from .._parameters import (
     parameter,
     predict_method,
 )
-from ._feature_transformer import FeatureTransformer, precision
+from .._training_sample import Sample
+from ._feature_transformer import FeatureTransformer, planned_features, precision
 
 METHODS = StrOptions({"auto", "orthogonal", "qmc", "iid"})
 
@@ -239,6 +240,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKer
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         self._log_progress(f"{len(self._map)} features of {self.kernel_}")
         return self
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        return planned_features(sample, self.n_components)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:

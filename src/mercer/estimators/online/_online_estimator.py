@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core import Points, concatenate, length, take, warn_caller
+from ..._core import Points, budget_in_bytes, concatenate, length, take, warn_caller
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
-from ...solvers import OnlineLearner, Report, Schedule, Status
+from ...solvers import OnlineLearner, Report, Schedule, Status, tile_bytes
 from .._kernel_estimator import KernelLike, NamedKernelEstimator
 from .._parameters import POSITIVE_INTEGER, estimator, fitted_attribute, parameter
 from .._training_sample import Sample
@@ -20,6 +20,7 @@ from .._training_sample import Sample
 # With at most this many points, K is stored for several passes if it fits the memory budget
 # (128 MB in float64); with more points, entries of K are evaluated again in each pass.
 _MAX_POINTS_STORED_GRAM = 4096
+_BLOCK_ROWS = 256  # number of points whose kernel values are computed together
 
 
 @estimator(kw_only=True)
@@ -70,9 +71,7 @@ class OnlineEstimator(NamedKernelEstimator):
         """Learn from points in memory, in as many passes as the schedule specifies."""
         learner.max_memory = self.max_memory
         evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
-        store_gram = sample.values is not None or (
-            n <= _MAX_POINTS_STORED_GRAM and schedule.max_iter > 1
-        )
+        store_gram = sample.values is not None or self._stores_gram(n, schedule.max_iter)
         K = gram(
             evaluated,
             sample.points,
@@ -84,6 +83,26 @@ class OnlineEstimator(NamedKernelEstimator):
         if report.status is Status.NOT_CONVERGED:
             warn_caller(report.message, ConvergenceWarning)
         self._set_fitted(learner, sample, sample.points, kernel, report, mistakes)
+
+    @staticmethod
+    def _stores_gram(n: int, max_iter: int) -> bool:
+        """Whether K is stored, if it fits the memory budget, because it is read several times."""
+        return n <= _MAX_POINTS_STORED_GRAM and max_iter > 1
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n, kernel = len(sample), self._planned_kernel(sample)
+        m = min(n, getattr(self, "budget", None) or n)
+        tiles, matrix = tile_bytes(kernel, sample.points), 8 * n * n
+        stored = self._stores_gram(n, getattr(self, "max_iter", 1))
+        stored &= matrix + tiles <= budget_in_bytes(self.max_memory)
+        memory = tiles + matrix * stored + self._workspace(m)
+        option = {"solver": "online", "storage": "dense" if stored else "tiled", "exact": False}
+        rank = None if m == n else m
+        return f"{type(self).__name__} of {n} points", {**option, "extra": memory, "rank": rank}
+
+    def _workspace(self, m: int) -> int:
+        """Return the memory for m points in the expansion, in bytes."""
+        return 16 * m * _BLOCK_ROWS
 
     def _learn_stream(self, sample: Sample, Y: np.ndarray, make_learner: Any) -> None:
         """Learn from new points in one pass; the first call creates the learner."""

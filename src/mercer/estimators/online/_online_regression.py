@@ -151,6 +151,9 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
         self._learn_new(sample)
         return self
 
+    def _workspace(self, m: int) -> int:
+        return 33 * m * m + super()._workspace(m)  # triangular factors, which are copied to grow
+
     def _make_learner(self, sample: Sample, kernel: Kernel) -> RecursiveLeastSquares:
         budget = None if self.budget is None else int(self.budget)
         # nu is at least 1e-10, so that rounding errors alone do not enlarge the dictionary.

@@ -28,12 +28,14 @@ from ...solvers import (
     Duals,
     DualSolutions,
     FallbackChain,
+    Plan,
     Report,
     SMOThenInteriorPoint,
     Status,
     StopReason,
     WhitenedCoordinates,
-    choose_linear_svm_solver,
+    choose_svm_solver,
+    plan_svm,
 )
 from .._blockwise import require_landmarks
 from .._kernel_estimator import NO_TARGETS, KernelLike, LandmarkMixin, NamedKernelEstimator
@@ -46,6 +48,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample
 from ._one_vs_one import PairExpansion
 from ._svm_training import SVMProblem, describe_scales, merge_reports
@@ -171,21 +174,25 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             name = "smo"
         elif isinstance(name, BoxInterior):
             name = "primal"
-        elif name == "auto":
-            name = self._automatic_solver(kernel, sample)
+        else:
+            name = choose_svm_solver(kernel, sample.points, name, sample.labels, self.max_memory)
         # If SMO needs too much memory, the interior point method may still be possible.
         chain = FallbackChain(["either", "primal"] if name == "either" else [name])
         return chain.run(lambda name: self._problem_for(name, kernel, sample))
 
-    def _automatic_solver(self, kernel: Kernel, sample: Sample) -> str:
-        """Return "smo", "primal", or "either" if the solver may switch from one to the other."""
-        if not (isinstance(kernel, Linear) and isinstance(sample.points, np.ndarray)):
-            return "smo"
-        n, m = sample.points.shape
-        largest = n  # number of points of the largest two-class problem
-        if sample.classes is not None:
-            largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
-        return choose_linear_svm_solver(n, m, largest, self.max_memory)
+    def _plan(self, sample: Sample) -> Plan:
+        n, labels = len(sample), sample.labels
+        spec: Any = exact_as_auto(self.solver)
+        if not isinstance(spec, str):
+            spec = "smo" if isinstance(spec, BlockSMO) else "primal"
+        classes = "" if labels is None else f", {n_of(len(sample.classes), 'class')}"
+        return plan_svm(
+            f"{type(self).__name__} of {n} points{classes}",
+            *(self._planned_kernel(sample), sample.points, spec, self._chosen),
+            labels=labels,
+            cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
+            max_memory=self.max_memory,
+        )
 
     def _problem_for(self, name: str, kernel: Kernel, sample: Sample) -> SVMProblem:
         """Return the training problem for the solver with this name."""

@@ -3,7 +3,6 @@
 from ._component_search import ComponentSearch, ComponentSearchResult, same_feature_map
 from ._components import Components
 from ._indefinite_spectrum import INDEFINITE_POLICIES, inverse_sqrt
-from ._kpca_plan import Option, Plan
 from ._learned_inverse import LearnedInverse
 from ._reduced_components import reduced_components
 
@@ -13,8 +12,6 @@ __all__ = [
     "ComponentSearchResult",
     "Components",
     "LearnedInverse",
-    "Option",
-    "Plan",
     "inverse_sqrt",
     "reduced_components",
     "same_feature_map",

@@ -1,0 +1,695 @@
+"""Plans of each family of problems: their options, with predicted memory and time.
+
+The functions list the options.  Which of them is chosen is decided by the functions in
+`_choose_solver.py`, which the solvers call as well.  The constants of the memory predictions were
+fitted to measured peaks; `python -m benchmarks.plan` compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._core import MemoryLimit, Points, budget_in_bytes, check_threads, format_bytes, length
+from ..blocks import Blocks
+from ..gram import KernelRows, Landmarks, working_bytes
+from ..kernels import Kernel, Linear, Precomputed
+from ._choose_solver import (
+    EIGEN,
+    MAX_DIRECT_POINTS,
+    MAX_EXACT_POINTS,
+    affordable_landmarks,
+    cheapest,
+    choose,
+    choose_svm_solver,
+    eigen_costs,
+    linear_solver_sequence,
+    use_landmarks,
+)
+from ._cost_model import Cost, cost_of_entries, cost_of_storing_and_reading
+from ._plan import Option, Plan, make_plan
+from .eigen import BlockKrylov, DenseEigen, LowRankEigen
+from .kmeans import Lloyd, stores_cluster_gram
+from .linear import Cholesky, ConjugateGradient, MixedCholesky
+from .ridge import Krill
+from .svm import BoxInterior
+
+
+@dataclass(frozen=True)
+class _PlanTuning:
+    """Assumptions of the memory and time estimates."""
+
+    # The low-memory block Krylov solver takes this many times as long as the default one, because
+    # it needs more passes over K.
+    low_memory_passes: float = 1.5
+    # Number of points in a block of features.
+    feature_block: int = 2**15
+    # Features on landmarks are computed in blocks of this many bytes.
+    feature_block_bytes: int = 2**25
+    # Number of rows of K that are evaluated at a time for weighted sums of rows.
+    sum_strip: int = 512
+    # If K takes more bytes than this, it is stored only if this clearly saves time.
+    large_matrix: int = 2**31
+    # When solvers are compared, the time of those that store a K of more than `large_matrix` bytes
+    # is multiplied by this.
+    large_matrix_penalty: float = 1.25
+    # Up to this many points, LAPACK is the fastest eigensolver in all cases.
+    dense_eigen_points: int = 500
+    # Typical numbers of passes over K of block Krylov, and of steps of conjugate gradients.
+    krylov_passes: int = 5
+    cg_steps: int = 20
+    # Typical number of iterations of k-means for one start.
+    lloyd_rounds: int = 20
+    # Network bandwidth between workers, in bytes per second.
+    bandwidth: float = 1e9
+    # Typical number of SMO steps per point.
+    smo_steps: float = 1.0
+    # Memory of the allocator and of compiled loops, in addition to arrays.
+    overhead: int = 2**22
+
+
+_TUNING = _PlanTuning()
+LOW_MEMORY_KRYLOV = BlockKrylov(rank=0, prove=False)  # block Krylov with the smallest workspace
+
+
+class FeatureSolver(Protocol):
+    """An eigensolver on landmarks or random features, such as `LowRankEigen`."""
+
+    def workspace(self, n: int, k: int) -> int:
+        """Return the memory for k components of n points, in bytes."""
+        ...
+
+    def features(self, n: int, k: int) -> int:
+        """Return the number of features for k components of n points."""
+        ...
+
+
+def tile_bytes(kernel: Kernel, X: Points, columns: int = 0) -> int:
+    """Return the memory for evaluating tiles of K, and products with `columns` columns."""
+    return working_bytes(kernel, X, None, columns, check_threads(None))
+
+
+def n_columns(X: Points) -> int:
+    """Return the number of columns of vectors; 1 for other points."""
+    return X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
+
+
+def plan_stored_points(
+    problem: str,
+    X: Points,
+    solver: str = "exact",
+    *,
+    storage: str = "points",
+    extra: int = 0,
+    required: int = 0,
+    exact: bool = True,
+    rank: int | None = None,
+    cost: Cost = Cost(),  # noqa: B008
+    copies: float = 1.0,
+    max_memory: MemoryLimit = None,
+) -> Plan:
+    """Plan a fit without alternatives, which stores the points.
+
+    Parameters
+    ----------
+    problem : str
+        The problem in words.
+    X : points
+    solver, storage, exact, rank, cost
+        Attributes of the only `Option`.
+    extra : int
+        Bytes in addition to the copies of the points.
+    required : int
+        The smallest budget in bytes that the fit accepts; 0 if it does not check the budget.
+    copies : float
+        Number of copies of the points.
+    max_memory : int, str or None
+        Memory budget.
+    """
+    points = int(8 * copies * length(X) * n_columns(X))
+    memory = points + extra
+    option = Option(solver, storage, memory, cost, exact, rank, required)
+    return make_plan(problem, length(X), [option], max_memory=max_memory)
+
+
+def landmark_bytes(n: int, m: int, stored: float, blocks: float, squares: float) -> int:
+    """Return the memory of a fit on m landmarks.
+
+    Parameters
+    ----------
+    n, m : int
+        Numbers of points and landmarks.
+    stored : float
+        Number of n x m arrays that are stored.
+    blocks : float
+        Number of blocks of rows of such arrays.
+    squares : float
+        Number of m x m arrays.
+    """
+    block = min(8 * n * m, _TUNING.feature_block_bytes)
+    return int(8 * n * m * stored + block * blocks + 8 * m * m * squares) + _TUNING.overhead
+
+
+def plan_exact_or_landmarks(
+    problem: str,
+    kernel: Kernel,
+    X: Points,
+    spec: str,
+    landmarks: Landmarks,
+    *,
+    squares: float,
+    features: tuple[float, float, float],
+    needed: Callable[[str, int], int] | None = None,
+    limit: str | None = None,
+    exact: str = "exact",
+    others: Sequence[Option] = (),
+    steps: float = 1.0,
+    max_memory: MemoryLimit = None,
+) -> Plan:
+    """Plan a fit on all points, which stores matrices of their size, or on landmarks.
+
+    Parameters
+    ----------
+    problem : str
+        The problem in words.
+    kernel, X : Kernel and points
+    spec : str
+        The requested solver: "auto", "nystroem", or the name of an exact solver.
+    landmarks : Landmarks
+        The requested landmarks.
+    squares : float
+        Number of n x n arrays of the exact solver.
+    features : tuple of float
+        The arguments `stored`, `blocks` and `squares` of `landmark_bytes`.
+    needed : function, optional
+        `needed(solver, m)` returns the smallest budget, in bytes, that a solver with m coordinates
+        accepts.  By default, it is the predicted memory.
+    limit : str, optional
+        The key of `MAX_EXACT_POINTS` up to which "auto" is exact.
+    exact : str, default="exact"
+        The name of the exact solver.
+    others : sequence of Option, default=()
+        Other options, which are used only on request.
+    steps : float, default=1.0
+        Number of factorisations that the solver needs.
+    max_memory : int, str or None
+        Memory budget.
+    """
+    n, budget = length(X), budget_in_bytes(max_memory)
+    tiles = tile_bytes(kernel, X)
+    if needed is None:
+
+        def needed(solver: str, m: int) -> int:
+            if solver == "nystroem":
+                return landmark_bytes(n, m, *features)
+            return int(8 * n * n * squares) + tiles
+
+    is_other = [option.solver == spec for option in others]
+    name = exact if spec in ("auto", "exact", "nystroem") or any(is_other) else spec
+    fits = spec != "auto" or needed(exact, n) <= budget
+    on_landmarks = use_landmarks(spec, n, limit, fits)
+    if on_landmarks:
+        landmarks = affordable_landmarks(
+            landmarks, spec, n, lambda m: needed("nystroem", m), budget
+        )
+    m = landmarks.count(n)
+    storing, _ = cost_of_storing_and_reading(kernel, X, n, stored=True)
+    too_many = ""
+    if spec == "auto" and limit is not None and n > MAX_EXACT_POINTS[limit]:
+        too_many = f"more than {MAX_EXACT_POINTS[limit]} points"
+    in_blocks = "points are in blocks" if isinstance(X, Blocks) else ""
+    options = [
+        Option(
+            name,
+            "dense",
+            int(8 * n * n * squares) + tiles + _TUNING.overhead,
+            storing + Cost(factors=steps * n**3 / 3.0),
+            required=needed(name, n),
+            rejection=in_blocks or too_many,
+        ),
+        Option(
+            "nystroem",
+            "low rank",
+            landmark_bytes(n, m, *features) + tiles,
+            cost_of_entries(kernel, X, 2.0 * n * m)
+            + Cost(products=(2.0 + 2.0 * steps) * n * m * m),
+            exact=False,
+            rank=m,
+            required=needed("nystroem", m),
+        ),
+    ]
+    chosen = 2 + is_other.index(True) if any(is_other) else int(on_landmarks)
+    because = ""
+    if spec == "auto" and limit is not None:
+        because = options[0].within(budget).rejection or f"up to {MAX_EXACT_POINTS[limit]} points"
+    return make_plan(
+        *(problem, n, [*options, *others], chosen),
+        spec=spec,
+        because=because,
+        max_memory=max_memory,
+        advice=_ADVICE,
+    )
+
+
+_ADVICE = (
+    "no method fits: increase max_memory, or use solver='nystroem' with a smaller rank, which is "
+    "approximate"
+)
+
+
+# --- Linear systems
+
+
+def plan_ridge(
+    problem: str,
+    kernel: Kernel,
+    X: Points,
+    spec: object,
+    landmarks: Landmarks,
+    *,
+    columns: int = 1,
+    alphas: int = 1,
+    weighted: bool = False,
+    max_memory: MemoryLimit = None,
+) -> Plan:
+    """Plan a kernel ridge regression.
+
+    Parameters
+    ----------
+    problem : str
+        The problem in words.
+    kernel, X : Kernel and points
+        Points in `Blocks` are gathered, and their workers compute products with K.
+    spec : str or solver
+        The requested solver.
+    landmarks : Landmarks
+        The requested landmarks; their rank is also the rank of the preconditioner.
+    columns : int, default=1
+        Number of targets.
+    alphas : int, default=1
+        Number of different ridge parameters.
+    weighted : bool, default=False
+        Whether points have weights.
+    max_memory : int, str or None
+        Memory budget.
+    """
+    n, tiles = length(X), tile_bytes(kernel, X)
+    is_precomputed, in_blocks = isinstance(kernel, Precomputed), isinstance(X, Blocks)
+    products = tile_bytes(kernel, X, 1)
+    m, matrix = landmarks.count(n), 8 * n * n
+    cg = ConjugateGradient(rank=landmarks.rank)
+    storing, dense = cost_of_storing_and_reading(kernel, X, n, stored=True)
+    tiled = cost_of_storing_and_reading(kernel, X, n, stored=False)[1]
+    setup, step = cg.cost(n, tiled, columns)
+    copies = 1 + (alphas > 1) + (is_precomputed and weighted) - is_precomputed
+    stored = matrix * copies + (0 if is_precomputed else tiles)
+    cg_bytes = products + cg.workspace(n, columns) + 8 * n * n_columns(X) * in_blocks
+    mixed_bytes = products + MixedCholesky().workspace(n)
+    entries = cost_of_entries(kernel, X, 2.0 * n * m)
+    features = landmark_bytes(n, m, 0.0, 3.0, 4.0)
+    krill = Krill(landmarks.rank, landmarks.method)
+    options = [
+        Option("cholesky", "dense", stored, storing + Cholesky.cost(n, dense, columns)),
+        Option(
+            "mixed", "tiled", mixed_bytes, tiled + MixedCholesky.cost(n, tiled, columns), rank=None
+        ),
+        Option(
+            "cg",
+            "distributed" if in_blocks else "tiled",
+            cg_bytes,
+            setup + float(_TUNING.cg_steps) * step,
+        ),
+        Option(
+            "lstsq",
+            "dense",
+            stored + matrix * (alphas == 1),
+            storing + Cost(reductions=4.0 * n**3, products=2.0 * n**3),
+        ),
+        Option(
+            "nystroem",
+            "low rank",
+            features,
+            entries + Cost(products=4.0 * n * m * m),
+            exact=False,
+            rank=m,
+            required=LowRankEigen(m).workspace(n, 1),
+        ),
+        Option(
+            "krill",
+            "low rank",
+            features,
+            entries + Cost(products=2.0 * n * m * m, factors=2.0 * m**3),
+            exact=False,
+            rank=m,
+            required=krill.workspace(n),
+        ),
+    ]
+    chosen, note, because, requested = spec, "", "", spec
+    if in_blocks and spec != "nystroem":
+        chosen, requested = "cg", "cg"
+    elif not isinstance(spec, str):
+        options = [Option(f"{type(spec).__name__}", getattr(spec, "storage", "dense"), stored)]
+        chosen = 0
+    elif spec in ("auto", "exact"):
+        available = max(1, budget_in_bytes(max_memory) - products)
+        sequence, _, reads = linear_solver_sequence(
+            n, kernel, X, columns, available, True if is_precomputed else None
+        )
+        chosen, requested = ", ".join(sequence), "auto"
+        if sequence == ["cholesky"]:
+            because = f"up to {MAX_DIRECT_POINTS} points"
+        by_name = {option.solver: option for option in options}
+        if len(sequence) > 1:
+            # Conjugate gradients are tried first, on tiles unless K is stored anyway.
+            storage = "tiled" if "tiled" in reads else "dense"
+            first, last = by_name["cg"], by_name[sequence[1]]
+            memory = first.memory + (stored if storage == "dense" else 0)
+            options.insert(0, Option(chosen, storage, memory, first.cost))
+            note = (
+                f"{chosen} are tried in this order; {last.solver}, which needs "
+                f"{format_bytes(max(memory, last.memory))}, follows if cg would take too many steps"
+            )
+    return make_plan(
+        problem,
+        n,
+        options,
+        chosen,
+        spec=requested,
+        because=because,
+        max_memory=max_memory,
+        note=note,
+        advice="no exact method fits: increase max_memory, or use solver='nystroem'",
+    )
+
+
+# --- Eigenproblems
+
+
+def prefers_dense_eigen(
+    kernel: Kernel, X: Points, storage: str = "auto", max_memory: MemoryLimit = None
+) -> bool:
+    """Whether there are so few points that LAPACK is the fastest eigensolver in all cases."""
+    n = length(X)
+    if n > _TUNING.dense_eigen_points or storage != "auto" or isinstance(X, Blocks):
+        return False
+    needed = tile_bytes(kernel, X) + 24 * n * n + dense_eigen_bytes(n, n)
+    return needed <= budget_in_bytes(max_memory)
+
+
+def plan_eigenproblem(
+    kernel: Kernel,
+    X: Points,
+    wanted: int | float | None,
+    storage: str = "auto",
+    *,
+    spec: object = "auto",
+    features: FeatureSolver | None = None,
+    rank: int | None = None,
+    max_memory: MemoryLimit = None,
+) -> Plan:
+    """Plan a kernel PCA: which eigensolver, and how the kernel matrix K is stored.
+
+    Parameters
+    ----------
+    kernel, X : Kernel and points
+        If the points are `Blocks`, K is never stored.
+    wanted : int, float or None
+        The number of components, a fraction of the variance, or None for all components.
+    storage : {"auto", "dense", "tiled"}, default="auto"
+        How K may be stored.
+    spec : str or solver, default="auto"
+        The requested eigensolver.
+    features : LowRankEigen or FourierEigen, optional
+        The eigensolver on features, if it is requested.
+    rank : int, optional
+        The number of landmarks for "nystroem", if `features` is not given.
+    max_memory : int, str or None
+        Memory budget.
+    """
+    n, budget = length(X), budget_in_bytes(max_memory)
+    k = n if wanted is None else max(1, min(n, int(wanted) if wanted >= 1 else min(n, 100)))
+    is_precomputed, in_blocks = isinstance(kernel, Precomputed), isinstance(X, Blocks)
+    solvers: dict[str, Any] = {"dense": DenseEigen(), "krylov": BlockKrylov()}
+    solvers["nystroem"] = LowRankEigen(rank=rank)
+    name = spec if isinstance(spec, str) else type(spec).__name__
+    if features is not None:
+        name = "nystroem" if isinstance(features, LowRankEigen) else "features"
+        solvers[name] = features
+    other = name not in ("auto", "exact", "features", *solvers)
+    if other:
+        solvers[name] = choose(EIGEN, None, spec)
+    costs = eigen_costs(kernel, X, n, k, n if wanted is not None and wanted < 1 else k)
+    options = []
+    for solver, storage_kind in (
+        *(("dense", "dense"), ("krylov", "dense"), ("krylov", "tiled"), ("nystroem", "low rank")),
+        *(("features", "features"),) * ("features" in solvers),
+        *((name, kind) for kind in ("dense", "tiled") if other),
+    ):
+        if storage_kind == "tiled" and is_precomputed:
+            continue
+        option = _eigen_option(
+            solver, solvers[solver], storage_kind, kernel, X, k, wanted, costs, budget
+        )
+        if storage_kind in ("dense", "tiled") and storage not in ("auto", storage_kind):
+            option = replace(option, rejection=f"storage is {storage!r}")
+        options.append(option.within(budget))
+    candidates = {}
+    for i, option in enumerate(options):
+        if not option.fits or not option.exact or (in_blocks and option.storage == "dense"):
+            continue  # for points in blocks, K is never stored as a whole
+        is_large = 8 * n * n > _TUNING.large_matrix and not is_precomputed
+        is_penalised = option.storage == "dense" and is_large
+        candidates[i] = (_TUNING.large_matrix_penalty if is_penalised else 1.0) * option.cost
+    if name not in ("auto", "exact"):
+        # A requested solver stores K if that is possible, because it may need many passes.
+        named = [i for i, option in enumerate(options) if option.solver == name]
+        fitting = [i for i in named if options[i].fits and (i in candidates or not in_blocks)]
+        chosen, because = next(iter(fitting or named), None), ""
+    elif prefers_dense_eigen(kernel, X, storage, max_memory):
+        chosen, because = 0, f"fastest for up to {_TUNING.dense_eigen_points} points"
+    else:
+        chosen, because = cheapest(candidates), ""
+    components = "all" if wanted is None else f"{wanted:g}"
+    return make_plan(
+        f"Kernel PCA of {n} points, {components} components",
+        n,
+        options,
+        chosen,
+        spec=spec,
+        parameter="eigen_solver",
+        because=because,
+        max_memory=max_memory,
+        advice=(
+            "no exact method fits: increase max_memory, request fewer components, or use\n"
+            "eigen_solver='nystroem', whose error is certified"
+        ),
+        note=_distributed_estimate(X, costs, k),
+    )
+
+
+def _eigen_option(
+    name: str,
+    solver: Any,
+    storage: str,
+    kernel: Kernel,
+    X: Points,
+    k: int,
+    wanted: int | float | None,
+    costs: dict[tuple[str, str], Cost],
+    budget: int,
+) -> Option:
+    """Return an option of `plan_eigenproblem`; `costs` are those of the exact solvers."""
+    n, is_precomputed = length(X), isinstance(kernel, Precomputed)
+    if storage in ("low rank", "features"):
+        m = int(solver.features(n, k))
+        # The features have n m entries; features and moments take 2 n m^2 flops each.
+        cost = cost_of_entries(kernel, X, float(n * m)) + Cost(products=4.0 * n * m * m)
+        memory = feature_solver_bytes(solver, X, k, wanted, is_precomputed)
+        details: dict[str, Any] = {"exact": False, "rank": m, "passes": "-", "entries": 2.0 * n * m}
+        return Option(name, storage, memory, cost, **details)
+    # A fraction of the variance requires all n components of the dense solver.
+    n_computed = n if wanted is not None and wanted < 1 else k
+    fill_bytes = 0 if is_precomputed else tile_bytes(kernel, X)
+    if name == "dense":
+        # Weighted sums of rows need this memory; a precomputed K is also validated and needs more.
+        strip_bytes = 8 * n * min(n, _TUNING.sum_strip) * (3 if is_precomputed else 1)
+        memory = fill_bytes + strip_bytes + dense_eigen_bytes(n, n_computed)
+        return Option(name, storage, memory, costs[name, storage], passes="1", entries=n**2 / 2)
+    stored = storage == "dense"
+    K_bytes = fill_bytes + 8 * n * n if stored else tile_bytes(kernel, X, k + 16)
+    # User-defined solvers may not have a method `workspace`.
+    memory = K_bytes + getattr(solver, "workspace", lambda n, k: 0)(n, k)
+    cost = costs.get((name, storage), Cost(calls=np.inf))
+    passes, entries, low_memory = "3-6, stored" if stored else "3-6", 0.5 * n**2, False
+    if name == "krylov" and memory > budget:  # the smallest workspace needs more passes
+        reduced_memory = K_bytes + LOW_MEMORY_KRYLOV.workspace(n, k)
+        if reduced_memory <= budget:
+            memory, passes, low_memory = reduced_memory, "5-20", True
+            cost = _TUNING.low_memory_passes * cost
+    return Option(
+        name,
+        storage,
+        memory,
+        cost,
+        passes=passes if name == "krylov" else "many",
+        entries=entries if stored else 5.0 * entries,
+        low_memory=low_memory,
+    )
+
+
+def _distributed_estimate(X: Points, costs: dict[tuple[str, str], Cost], k: int) -> str:
+    """Return a text with the time and network traffic for points in `Blocks`; "" for other points.
+
+    The estimated time is passes * (n^2 / (2 p r) + 16 n c / B), for p cores that evaluate r kernel
+    values per second, c columns per product, and a network bandwidth of B bytes per second.
+    """
+    if not isinstance(X, Blocks):
+        return ""
+    p, n = X.cores, len(X)
+    transferred, points = 16.0 * n * (k + 16), 8 * n * ((X.width or 1) + 3)
+    seconds = (
+        costs["krylov", "tiled"].seconds / p
+        + _TUNING.krylov_passes * transferred / _TUNING.bandwidth
+    )
+    return (
+        f"distributed over {p} cores, krylov: about {seconds:.0f} s; every worker stores "
+        f"{format_bytes(points)} of points, and each pass transfers {format_bytes(transferred)}"
+    )
+
+
+def dense_eigen_bytes(n: int, k: int) -> int:
+    """Return the memory for k components of a dense n x n eigenproblem, in bytes.
+
+    It is the larger of the memory of two phases: LAPACK on the whole matrix, and seven n x k arrays
+    for eigenvectors, scores, coefficients and temporary results.
+    """
+    return max(8 * n * n + DenseEigen().workspace(n, k), 8 * n * 7 * k)
+
+
+def feature_solver_bytes(
+    solver: FeatureSolver, X: Points, k: int, wanted: int | float | None, is_precomputed: bool
+) -> int:
+    """Return the memory of a solver on landmarks or random features, in bytes.
+
+    It includes the workspace of the solver, blocks of points, and four arrays of n numbers per
+    component.  If `wanted` is None or a fraction, there are as many components as features.
+    """
+    n = length(X)
+    n_computed = k if wanted is not None and wanted >= 1 else solver.features(n, k)
+    # memory of two blocks of points, or of three copies of a precomputed matrix
+    block = 16 * min(n, _TUNING.feature_block) * (n_columns(X) + 3)
+    points = 24 * n * n if is_precomputed else block
+    return int(solver.workspace(n, k) + 32 * n * n_computed + points)
+
+
+# --- Support vector machines
+
+
+def plan_svm(
+    problem: str,
+    kernel: Kernel,
+    X: Points,
+    spec: str,
+    landmarks: Landmarks,
+    *,
+    labels: np.ndarray | None = None,
+    cache_bytes: int | None = None,
+    max_memory: MemoryLimit = None,
+) -> Plan:
+    """Plan the fit of a support vector machine.
+
+    Parameters
+    ----------
+    problem : str
+        The problem in words.
+    kernel, X : Kernel and points
+    spec : {"auto", "smo", "primal", "nystroem"}
+        The requested solver.
+    landmarks : Landmarks
+        The requested landmarks.
+    labels : ndarray of int, shape (n,), optional
+        The class of each point, if there is a problem for each pair of classes.
+    cache_bytes : int, optional
+        The size of the cache for rows of K; the whole budget by default.
+    max_memory : int, str or None
+        Memory budget.
+    """
+    n, d, m = length(X), n_columns(X), landmarks.count(length(X))
+    counts = np.array([n]) if labels is None else np.bincount(labels)
+    largest = int(np.sort(counts)[-2:].sum())
+    rows, minimum = KernelRows.workspace(kernel, X, len(counts), cache_bytes, max_memory)
+    is_linear = isinstance(kernel, Linear)
+    entries = cost_of_entries(kernel, X, 0.3 * n * n)
+    smo = entries + Cost(moves=_TUNING.smo_steps * n, read=8.0 * n * n)
+    inside, low_rank = BoxInterior.workspace(n, d, 2 * n), BoxInterior.workspace(n, m, 2 * n)
+    not_linear = "" if is_linear else "the kernel is not linear"
+    options = [
+        Option("smo", "rows", rows, smo, required=minimum),
+        Option(
+            *("primal", "features", inside, BoxInterior.cost(n, d)), rejection=not_linear, rank=d
+        ),
+        Option(
+            "nystroem",
+            "low rank",
+            8 * n * m + max(low_rank, landmark_bytes(n, m, 0.0, 1.0, 5.0)),
+            cost_of_entries(kernel, X, 2.0 * n * m) + BoxInterior.cost(n, m),
+            exact=False,
+            rank=m,
+            required=8 * (n * m + 3 * m * m),
+        ),
+    ]
+    name = choose_svm_solver(kernel, X, spec, labels, max_memory)
+    because = ""
+    if name == "either":
+        both = Option("smo, primal", "rows", rows + inside, options[1].cost, rank=d)
+        options.insert(0, both)
+        name, because = both.solver, "smo first, and primal if smo takes too long"
+    elif name == "smo" and spec == "auto" and not is_linear:
+        because = "the only exact method"
+    elif spec == "auto":
+        because = f"fastest for {largest} points and {d} columns"
+    return make_plan(
+        problem, n, options, name, spec=spec, because=because, max_memory=max_memory, advice=_ADVICE
+    )
+
+
+# --- Clusters
+
+
+def plan_clusters(
+    problem: str, kernel: Kernel, X: Points, lloyd: Lloyd, spec: str, landmarks: Landmarks
+) -> Plan:
+    """Plan a kernel k-means; the arguments are those of `cluster`."""
+    n, m, budget = length(X), landmarks.count(length(X)), budget_in_bytes(lloyd.max_memory)
+    C, tiles = lloyd.n_clusters, tile_bytes(kernel, X, lloyd.n_clusters)
+    work = min(lloyd.workspace(n, lloyd.n_init), max(lloyd.workspace(n), budget // 4))
+    storing, reading = cost_of_storing_and_reading(kernel, X, n, stored=True)
+    tiled = cost_of_storing_and_reading(kernel, X, n, stored=False)[1]
+    products = Cost(products=2.0 * n * n * C)
+    rounds = float(_TUNING.lloyd_rounds * lloyd.n_init)
+    too_many = ""
+    if spec == "auto" and use_landmarks(spec, n, "clusters"):
+        too_many = f"more than {MAX_EXACT_POINTS['clusters']} points"
+    exact = {"rejection": "points are in blocks" if isinstance(X, Blocks) else too_many}
+    options = [
+        Option("exact", "dense", 8 * n * n + tiles + work, storing + rounds * reading, **exact),
+        Option("exact", "tiled", tiles + work, rounds * (tiled + products), **exact),
+        Option(
+            "nystroem",
+            "low rank",
+            landmark_bytes(n, m, 1.0, 0.2, 3.0) + work,
+            cost_of_entries(kernel, X, 2.0 * n * m)
+            + Cost(products=2.0 * n * m * m + rounds * 2.0 * n * m * C),
+            exact=False,
+            rank=m,
+            required=landmarks.workspace(n) + 16 * m * m,
+        ),
+    ]
+    stored = stores_cluster_gram(kernel, n) and 8 * n * n + tiles + lloyd.workspace(n) <= budget
+    chosen = 2 if use_landmarks(spec, n, "clusters") else 1 - int(stored)
+    return make_plan(
+        problem, n, options, chosen, spec=spec, max_memory=lloyd.max_memory, advice=_ADVICE
+    )
