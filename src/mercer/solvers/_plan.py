@@ -138,6 +138,11 @@ class Plan:
             return f"{self.problem}: no method fits the budget of {format_bytes(self.budget)}"
         return f"{self.problem}: {self._describe(self.chosen)}"
 
+    @property
+    def seconds(self) -> float:
+        """The predicted seconds of the chosen option on one core; infinity if there is none."""
+        return np.inf if self.chosen is None else self.chosen.cost.seconds
+
     def require(self) -> Option:
         """Return the chosen option, or raise a MemoryBudgetError that lists all options."""
         if self.chosen is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class _PlanTuning:
     lloyd_rounds: int = 20
     # Network bandwidth between workers, in bytes per second.
     bandwidth: float = 1e9
+    # Typical numbers of passes over K per component, of eigensolvers that are used on request.
+    eigen_passes: ClassVar[dict[str, int]] = {"power": 50, "arpack": 8, "randomized": 4}
     # Typical number of SMO steps per point.
     smo_steps: float = 1.0
     # Memory of the allocator and of compiled loops, in addition to arrays.
@@ -366,8 +368,12 @@ def plan_ridge(
             # Conjugate gradients are tried first, on tiles unless K is stored anyway.
             storage = "tiled" if "tiled" in reads else "dense"
             first, last = by_name["cg"], by_name[sequence[1]]
-            memory = first.memory + (stored if storage == "dense" else 0)
-            options.insert(0, Option(chosen, storage, memory, first.cost))
+            extra = stored if storage == "dense" else 0
+            # A stage that does not fit the budget is given up.
+            required = max(extra, min(by_name[name].memory for name in sequence))
+            memory = min(first.memory + extra, max(required, budget_in_bytes(max_memory)))
+            both = Option(chosen, storage, memory, first.cost, required=required)
+            options.insert(0, both)
             note = (
                 f"{chosen} are tried in this order; {last.solver}, which needs "
                 f"{format_bytes(max(memory, last.memory))}, follows if cg would take too many steps"
@@ -522,7 +528,11 @@ def _eigen_option(
     K_bytes = fill_bytes + 8 * n * n if stored else tile_bytes(kernel, X, k + 16)
     # User-defined solvers may not have a method `workspace`.
     memory = K_bytes + getattr(solver, "workspace", lambda n, k: 0)(n, k)
-    cost = costs.get((name, storage), Cost(calls=np.inf))
+    if name == "krylov":
+        cost = costs[name, storage]
+    else:
+        storing, read = cost_of_storing_and_reading(kernel, X, n, stored=stored)
+        cost = storing + float(_TUNING.eigen_passes.get(name, 100) * k) * read
     passes, entries, low_memory = "3-6, stored" if stored else "3-6", 0.5 * n**2, False
     if name == "krylov" and memory > budget:  # the smallest workspace needs more passes
         reduced_memory = K_bytes + LOW_MEMORY_KRYLOV.workspace(n, k)
