@@ -113,14 +113,14 @@ def test_a_million_points():
     assert (roomy.chosen.eigen_solver, roomy.chosen.storage) == ("krylov", "tiled")
     assert not roomy.chosen.low_memory and roomy.chosen.exact
     assert option(roomy, "dense", "dense").memory > 8 * 10**12
-    tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.memory // 2)
+    tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.required // 2)
     assert (
         tight.chosen.low_memory
         and tight.chosen.storage == "tiled"
         and tight.chosen.passes == "5-20"
     )
-    assert tight.chosen.memory < roomy.chosen.memory / 2
-    least = tight.chosen.memory
+    assert tight.chosen.required < roomy.chosen.required / 2
+    least = tight.chosen.required
     assert plan(1_000_000, 10, columns=20, max_memory=least).chosen.low_memory
     assert plan(1_000_000, 10, columns=20, max_memory=least - 1).chosen is None
     assert plan(1_000_000, 10, columns=20, max_memory="1 GiB").chosen is None
@@ -225,7 +225,7 @@ def test_the_lean_option_is_exact_too():
     A = points(2600, 4)
     options = {"kernel": "rbf", "n_jobs": 2}
     roomy = KernelPCA(4, eigen_solver="krylov", storage="tiled", **options).fit(A)
-    enough = option(roomy.plan(A), "krylov", "tiled").memory
+    enough = option(roomy.plan(A), "krylov", "tiled").required
     options["max_memory"] = (2 * enough) // 3
     assert options["max_memory"] < 8 * 2600**2  # K does not fit, either
     tight = KernelPCA(4, **options)
@@ -250,7 +250,7 @@ def test_the_lean_option_is_exact_too():
 def test_a_solver_by_name_stays_within_the_budget():
     A = points(2600, 4)
     model = KernelPCA(4, kernel="rbf", eigen_solver="krylov", storage="tiled", n_jobs=2)
-    enough = option(model.plan(A), "krylov", "tiled").memory
+    enough = option(model.plan(A), "krylov", "tiled").required
     assert "rank=None" in model.fit(A).report_.solver
     tight, peak = traced(lambda: model.set_params(max_memory=(2 * enough) // 3).fit(A))
     assert "rank=0" in tight.report_.solver and peak < (2 * enough) // 3
@@ -298,7 +298,7 @@ def test_a_fit_stays_below_the_estimate(solver, storage, n, k, columns, weighted
         pytest.skip("once per solver")
     w = 1.0 + np.arange(n) % 3 if weighted else None
     model = KernelPCA(k, kernel="rbf", gamma=0.05, eigen_solver=solver, n_jobs=2, **options)
-    expected = option(model.plan(A), solver, storage).memory
+    expected = option(model.plan(A), solver, storage).required
     model, peak = traced(lambda: model.fit(A, sample_weight=w))
     assert peak < expected, (peak, expected)
     assert peak > 0.1 * expected  # the estimate is not too pessimistic
@@ -309,7 +309,7 @@ def test_precomputed_values_stay_below_the_estimate(kind):
     K = RBF(2.0)(points(1200, 4))
     options = {"rank": 50} if kind == "nystroem" else {}
     model = KernelPCA(4, kernel="precomputed", eigen_solver=kind, n_jobs=2, **options)
-    expected = option(model.plan(K), kind, "low rank" if kind == "nystroem" else "dense").memory
+    expected = option(model.plan(K), kind, "low rank" if kind == "nystroem" else "dense").required
     model, peak = traced(lambda: model.fit(K))
     assert peak < expected, (peak, expected)
 
@@ -320,7 +320,7 @@ def test_a_budget_of_the_estimate_is_enough():
         storage = {"nystroem": "low rank", "krylov": "tiled"}.get(solver, "dense")
         model = KernelPCA(3, kernel="rbf", eigen_solver=solver, rank=60, n_jobs=2)
         model.set_params(**({} if solver == "nystroem" else {"storage": storage}))
-        needed = option(model.plan(A), solver, storage).memory
+        needed = option(model.plan(A), solver, storage).required
         model.set_params(max_memory=needed).fit(A)
         assert model.n_components_ == 3
     with pytest.raises(MemoryBudgetError, match=r"LowRankEigen.* of 1200 points needs \d+\.\d MiB"):

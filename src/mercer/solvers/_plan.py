@@ -34,7 +34,9 @@ class Option:
     rank : int or None
         The number of landmarks or features.
     required : int or None
-        The smallest memory budget that the fit accepts, in bytes; None means `memory`.
+        The smallest memory budget that the fit accepts, in bytes.  It may be larger than `memory`,
+        because it is an upper bound, or smaller, because the fit uses more memory if it can.  None
+        means `memory`; in a `Plan`, it is always a number.
     rejection : str
         Why the option cannot be used; empty if it can.
     reason : str
@@ -79,10 +81,9 @@ class Option:
     def within(self, budget: int) -> Option:
         """Return the option, rejected if it needs more memory than the budget in bytes."""
         needed = self.memory if self.required is None else self.required
-        if self.rejection or needed <= budget:
-            return self
         text = _NO_FIT if self.memory > budget else f"needs a budget of {format_bytes(needed)}"
-        return replace(self, rejection=text)
+        rejection = self.rejection or ("" if needed <= budget else text)
+        return replace(self, required=needed, rejection=rejection)
 
 
 @dataclass(frozen=True)

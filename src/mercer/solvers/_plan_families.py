@@ -513,8 +513,12 @@ def _eigen_option(
         m = int(solver.features(n, k))
         # The features have n m entries; features and moments take 2 n m^2 flops each.
         cost = cost_of_entries(kernel, X, float(n * m)) + Cost(products=4.0 * n * m * m)
-        memory = feature_solver_bytes(solver, X, k, wanted, is_precomputed)
+        required = feature_solver_bytes(solver, X, k, wanted, is_precomputed)
+        n_scores = k if wanted is not None and wanted >= 1 else m
+        memory = landmark_bytes(n, m, 0.0, 2.0, 5.0 if storage == "low rank" else 0.0)
+        memory = min(required, memory + 32 * n * n_scores + 24 * n * n * is_precomputed)
         details: dict[str, Any] = {"exact": False, "rank": m, "passes": "-", "entries": 2.0 * n * m}
+        details["required"] = required
         return Option(name, storage, memory, cost, **details)
     # A fraction of the variance requires all n components of the dense solver.
     n_computed = n if wanted is not None and wanted < 1 else k
@@ -527,23 +531,28 @@ def _eigen_option(
     stored = storage == "dense"
     K_bytes = fill_bytes + 8 * n * n if stored else tile_bytes(kernel, X, k + 16)
     # User-defined solvers may not have a method `workspace`.
-    memory = K_bytes + getattr(solver, "workspace", lambda n, k: 0)(n, k)
+    required = K_bytes + getattr(solver, "workspace", lambda n, k: 0)(n, k)
+    # The proof that no eigenvalue was missed usually needs few columns.
+    memory = (
+        K_bytes + replace(solver, prove=False).workspace(n, k) if name == "krylov" else required
+    )
     if name == "krylov":
         cost = costs[name, storage]
     else:
         storing, read = cost_of_storing_and_reading(kernel, X, n, stored=stored)
         cost = storing + float(_TUNING.eigen_passes.get(name, 100) * k) * read
     passes, entries, low_memory = "3-6, stored" if stored else "3-6", 0.5 * n**2, False
-    if name == "krylov" and memory > budget:  # the smallest workspace needs more passes
+    if name == "krylov" and required > budget:  # the smallest workspace needs more passes
         reduced_memory = K_bytes + LOW_MEMORY_KRYLOV.workspace(n, k)
         if reduced_memory <= budget:
-            memory, passes, low_memory = reduced_memory, "5-20", True
+            memory, required, passes, low_memory = reduced_memory, reduced_memory, "5-20", True
             cost = _TUNING.low_memory_passes * cost
     return Option(
         name,
         storage,
         memory,
         cost,
+        required=required,
         passes=passes if name == "krylov" else "many",
         entries=entries if stored else 5.0 * entries,
         low_memory=low_memory,
