@@ -5,7 +5,7 @@
 Each fit runs in a fresh process, after the data were created and after a fit to a few points that
 loads the compiled loops.  The peak is relative to the resident memory before the fit.  The second
 table forces each option of a plan in turn, and compares the order of the predicted times with the
-order of the processor times.
+order of the processor times (`--times`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 import warnings
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -167,11 +168,73 @@ def compare_memory(names: list[str], sizes: list[int]) -> None:
     print(f"within a factor of {TOLERANCE}: {sum(right)} of {len(right)}")
 
 
+# For each estimator: the data, its parameters, and the parameters that force each option.
+FORCED: dict[str, tuple[str, dict[str, Any], list[dict[str, Any]]]] = {
+    "KernelRidge": (
+        "targets",
+        {"kernel": "rbf", "rank": 300},
+        [{"solver": name} for name in ("cholesky", "mixed", "cg", "lstsq", "nystroem", "krill")],
+    ),
+    "KernelPCA": (
+        "",
+        {"n_components": 5, "kernel": "rbf", "rank": 300},
+        [
+            *({"eigen_solver": "krylov", "storage": storage} for storage in ("dense", "tiled")),
+            *({"eigen_solver": name} for name in ("dense", "nystroem")),
+        ],
+    ),
+    "KernelLogisticRegression": (
+        "labels",
+        {"rank": 300},
+        [{"solver": name} for name in ("newton", "nystroem")],
+    ),
+    "GaussianProcessRegressor": (
+        "targets",
+        {"optimizer": None, "rank": 300, "alpha": 0.1},
+        [{"solver": name} for name in ("cholesky", "nystroem", "cg")],
+    ),
+    "KernelKMeans": (
+        "",
+        {"n_clusters": 5, "kernel": "rbf", "rank": 300, "n_init": 1},
+        [{"solver": name} for name in ("exact", "nystroem")],
+    ),
+    "SVC": (
+        "labels",
+        {"kernel": "linear", "rank": 300},
+        [{"solver": name} for name in ("smo", "primal", "nystroem")],
+    ),
+}
+
+
+def compare_times(names: list[str], sizes: list[int]) -> None:
+    """Print predicted and measured times of the options, and how many pairs are in order."""
+    import mercer.estimators
+
+    warnings.simplefilter("ignore")
+    right = total = 0
+    for name, n in ((name, n) for name in names if name in FORCED for n in sizes):
+        kind, options, forced = FORCED[name]
+        data, times = make_data(kind, n), []
+        for choice in forced:
+            model = getattr(mercer.estimators, name)(n_jobs=1, **options | choice)
+            model.fit(*make_data(kind, WARM_UP_POINTS))
+            predicted, start = model.plan(*data).seconds, time.process_time()
+            model.fit(*data)
+            times.append((predicted, time.process_time() - start))
+            title = ", ".join(map(str, choice.values()))
+            print(f"{name:26} {n:6}  {title:16} {predicted:8.3f} s predicted {times[-1][1]:8.3f} s")
+        pairs = list(combinations(times, 2))
+        right += sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs)
+        total += len(pairs)
+    print(f"pairs of options in the right order: {right} of {total}")
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="estimators; all by default")
     parser.add_argument("--sizes", type=int, nargs="*", default=[2000, 4000, 8000])
+    parser.add_argument("--times", action="store_true", help="compare times instead of memory")
     parser.add_argument("--run", nargs=2, metavar=("NAME", "POINTS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
@@ -179,7 +242,10 @@ def main() -> None:
         return
     wanted = options.names or list(MODELS)
     names = [name for name in MODELS if name in wanted or name.partition(",")[0] in wanted]
-    compare_memory(names, options.sizes)
+    if options.times:
+        compare_times(options.names or list(FORCED), options.sizes)
+    else:
+        compare_memory(names, options.sizes)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class PlanMixin:
         return plan_stored_points(problem, sample.points, max_memory=budget, **option)
 
     def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
-        """Return the problem in words, and arguments of `plan_stored_points`.
+        """Return a description of the problem, and arguments of `plan_stored_points`.
 
         By default, the points are only stored.
         """

@@ -95,7 +95,7 @@ class Plan:
     Attributes
     ----------
     problem : str
-        The problem in words.
+        A description of the problem.
     n : int
         The number of points.
     budget : int
@@ -208,7 +208,7 @@ def make_plan(
     Parameters
     ----------
     problem : str
-        The problem in words.
+        A description of the problem.
     n : int
         The number of points.
     options : sequence of Option

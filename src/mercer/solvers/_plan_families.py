@@ -118,7 +118,7 @@ def plan_stored_points(
     Parameters
     ----------
     problem : str
-        The problem in words.
+        A description of the problem.
     X : points
     solver, storage, exact, rank, cost
         Attributes of the only `Option`.
@@ -176,7 +176,7 @@ def plan_exact_or_landmarks(
     Parameters
     ----------
     problem : str
-        The problem in words.
+        A description of the problem.
     kernel, X : Kernel and points
     spec : str
         The requested solver: "auto", "nystroem", or the name of an exact solver.
@@ -282,7 +282,7 @@ def plan_ridge(
     Parameters
     ----------
     problem : str
-        The problem in words.
+        A description of the problem.
     kernel, X : Kernel and points
         Points in `Blocks` are gathered, and their workers compute products with K.
     spec : str or solver
@@ -349,12 +349,12 @@ def plan_ridge(
             required=krill.workspace(n),
         ),
     ]
-    chosen, note, because, requested = spec, "", "", spec
+    chosen: int | str = spec if isinstance(spec, str) else 0
+    note, because, requested = "", "", spec
     if in_blocks and spec != "nystroem":
         chosen, requested = "cg", "cg"
     elif not isinstance(spec, str):
         options = [Option(f"{type(spec).__name__}", getattr(spec, "storage", "dense"), stored)]
-        chosen = 0
     elif spec in ("auto", "exact"):
         available = max(1, budget_in_bytes(max_memory) - products)
         sequence, _, reads = linear_solver_sequence(
@@ -623,7 +623,7 @@ def plan_svm(
     Parameters
     ----------
     problem : str
-        The problem in words.
+        A description of the problem.
     kernel, X : Kernel and points
     spec : {"auto", "smo", "primal", "nystroem"}
         The requested solver.
@@ -692,7 +692,9 @@ def plan_clusters(
     too_many = ""
     if spec == "auto" and use_landmarks(spec, n, "clusters"):
         too_many = f"more than {MAX_EXACT_POINTS['clusters']} points"
-    exact = {"rejection": "points are in blocks" if isinstance(X, Blocks) else too_many}
+    exact: dict[str, Any] = {
+        "rejection": "points are in blocks" if isinstance(X, Blocks) else too_many
+    }
     options = [
         Option("exact", "dense", 8 * n * n + tiles + work, storing + rounds * reading, **exact),
         Option("exact", "tiled", tiles + work, rounds * (tiled + products), **exact),

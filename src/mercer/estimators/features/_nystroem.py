@@ -279,7 +279,12 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         method = "medoids" if isinstance(method, str) and method == "auto" else method
         required = Landmarks(m, method).workspace(n) + 16 * m * m
         tiles = tile_bytes(self._planned_kernel(sample), sample.points)
-        option = {"extra": required + tiles, "required": required, "rank": m, "copies": 0.0}
+        option: dict[str, Any] = {
+            "extra": required + tiles,
+            "required": required,
+            "rank": m,
+            "copies": 0.0,
+        }
         option |= {"solver": "nystroem", "storage": "low rank", "exact": False}
         return f"{n_of(m, 'landmark')} of {n} points", option
 
