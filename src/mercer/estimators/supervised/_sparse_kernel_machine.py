@@ -21,7 +21,14 @@ from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
-from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared, landmark_bytes
+from ...solvers import (
+    LearnedVectors,
+    Loss,
+    ReducedExpansionRisk,
+    Squared,
+    landmark_bytes,
+    tile_bytes,
+)
 from .._kernel_estimator import KernelLike, NamedKernelEstimator, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
 from .._parameters import (
@@ -145,7 +152,8 @@ class SparseKernelEstimator(NamedKernelEstimator):
             q = sample.targets.shape[1]
         m = self._count_vectors(n, d, q)
         required = _learning_bytes(n, d, q, m, squared=sample.labels is None)
-        memory = required + landmark_bytes(n, m, 0.0, 1.0, 0.0)
+        tiles = tile_bytes(self._planned_kernel(sample), sample.points)
+        memory = required + landmark_bytes(n, m, 0.0, 1.0, 0.0) + tiles
         option = {"solver": "vectors", "storage": "low rank", "exact": False, "rank": m}
         problem = f"{n_of(m, 'vector')} learned from {n} points"
         return problem, {**option, "extra": memory, "required": required, "copies": 0.0}
