@@ -11,23 +11,23 @@ from ._choose_solver import use_landmarks as use_landmarks
 from ._cost_model import Cost
 from ._cost_model import cost_of_entries as cost_of_entries
 from ._cost_model import cost_of_storing_and_reading as cost_of_storing_and_reading
+from ._eigen_plan import LOW_MEMORY_KRYLOV as LOW_MEMORY_KRYLOV
+from ._eigen_plan import dense_eigen_bytes as dense_eigen_bytes
+from ._eigen_plan import feature_solver_bytes as feature_solver_bytes
+from ._eigen_plan import plan_eigenproblem as plan_eigenproblem
+from ._eigen_plan import prefers_dense_eigen as prefers_dense_eigen
 from ._fallback import FallbackChain as FallbackChain
 from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from ._fallback import GivenUp as GivenUp
 from ._plan import Option, Plan
 from ._plan import make_plan as make_plan
-from ._plan_families import LOW_MEMORY_KRYLOV as LOW_MEMORY_KRYLOV
-from ._plan_families import dense_eigen_bytes as dense_eigen_bytes
-from ._plan_families import feature_solver_bytes as feature_solver_bytes
 from ._plan_families import landmark_bytes as landmark_bytes
 from ._plan_families import n_columns as n_columns
 from ._plan_families import plan_clusters as plan_clusters
-from ._plan_families import plan_eigenproblem as plan_eigenproblem
 from ._plan_families import plan_exact_or_landmarks as plan_exact_or_landmarks
 from ._plan_families import plan_ridge as plan_ridge
 from ._plan_families import plan_stored_points as plan_stored_points
 from ._plan_families import plan_svm as plan_svm
-from ._plan_families import prefers_dense_eigen as prefers_dense_eigen
 from ._plan_families import tile_bytes as tile_bytes
 from ._report import Report, Status, residual_floor, status_of
 from ._report import worst_report as worst_report
