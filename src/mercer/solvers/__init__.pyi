@@ -21,6 +21,7 @@ from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from ._fallback import GivenUp as GivenUp
 from ._plan import Option, Plan
 from ._plan import make_plan as make_plan
+from ._plan_families import MIN_SVM_CACHE_BYTES as MIN_SVM_CACHE_BYTES
 from ._plan_families import landmark_bytes as landmark_bytes
 from ._plan_families import n_columns as n_columns
 from ._plan_families import plan_clusters as plan_clusters

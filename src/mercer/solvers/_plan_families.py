@@ -358,6 +358,11 @@ def plan_ridge(
 # --- Support vector machines
 
 
+# If the solver may switch from SMO to the interior point method, the cache for rows of K is limited
+# to this many bytes, or to the size of X if that is larger.
+MIN_SVM_CACHE_BYTES = 2**24
+
+
 def plan_svm(
     problem: str,
     kernel: Kernel,
@@ -414,7 +419,12 @@ def plan_svm(
     name = choose_svm_solver(kernel, X, spec, labels, max_memory)
     because = ""
     if name == "either":
-        both = Option("smo, primal", "rows", rows + inside, options[1].cost, rank=d)
+        # SMO needs few rows until the solver switches; if it does not fit, primal is used alone.
+        cache = max(8 * n * d, MIN_SVM_CACHE_BYTES)
+        cache = cache if cache_bytes is None else min(cache, cache_bytes)
+        rows, _ = KernelRows.workspace(kernel, X, len(counts), cache, max_memory)
+        memory, cost = min(rows + inside, budget_in_bytes(max_memory)), options[1].cost
+        both = Option("smo, primal", "rows", memory, cost, rank=d, required=inside)
         options.insert(0, both)
         name, because = both.solver, "smo first, and primal if smo takes too long"
     elif name == "smo" and spec == "auto" and not is_linear:

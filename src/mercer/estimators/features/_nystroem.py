@@ -18,7 +18,7 @@ from ...expansion import Expansion
 from ...expansion.preimage import PreImages
 from ...gram import LANDMARK_METHODS, Landmarks, LowRankGram, NystroemMap, supports_kmeans_landmarks
 from ...kernels import Callable, Kernel, as_kernel, unwrap
-from ...solvers import Report, Status, tile_bytes
+from ...solvers import Report, Status
 from .._blockwise import draw_candidates
 from .._kernel_estimator import NamedKernelEstimator, Seed, SklearnGPKernel
 from .._parameters import (
@@ -278,14 +278,8 @@ class Nystroem(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEst
         m, method = min(self.n_components, n), self.landmarks
         method = "medoids" if isinstance(method, str) and method == "auto" else method
         required = Landmarks(m, method).workspace(n) + 16 * m * m
-        tiles = tile_bytes(self._planned_kernel(sample), sample.points)
-        option: dict[str, Any] = {
-            "extra": required + tiles,
-            "required": required,
-            "rank": m,
-            "copies": 0.0,
-        }
-        option |= {"solver": "nystroem", "storage": "low rank", "exact": False}
+        option: dict[str, Any] = {"extra": required, "required": required, "rank": m}
+        option |= {"copies": 0.0, "solver": "nystroem", "storage": "low rank", "exact": False}
         return f"{n_of(m, 'landmark')} of {n} points", option
 
     def _landmark_method(self, kernel: Kernel, X: Points) -> Landmarks:

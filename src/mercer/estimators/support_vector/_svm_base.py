@@ -23,6 +23,7 @@ from ...expansion import Expansion, Primal
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import (
+    MIN_SVM_CACHE_BYTES,
     BlockSMO,
     BoxInterior,
     Duals,
@@ -56,9 +57,6 @@ from ._svm_training import SVMProblem, describe_scales, merge_reports
 # The kernel is reported as indefinite if some k(x, x) + k(z, z) - 2 k(x, z) is negative and larger
 # in magnitude than this fraction of the largest k(x, x); smaller ones may be rounding errors.
 _NEGATIVE_CURVATURE = 1e-5
-# If the solver may switch from SMO to the interior point method, the cache for rows of K is limited
-# to this many bytes, or to the size of X if that is larger.
-_MIN_CACHE_BYTES = 2**24
 
 
 @estimator(kw_only=True)
@@ -207,7 +205,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
         if name == "either":  # SMO needs few rows of K until the solver switches
             n, m = sample.points.shape
             reserved = interior_point.workspace(n, m, 2 * n)
-            max_cache = max(sample.points.nbytes, _MIN_CACHE_BYTES)
+            max_cache = max(sample.points.nbytes, MIN_SVM_CACHE_BYTES)
             rows, sample = self._kernel_rows(values, sample, max_cache, reserved)
             relay = SMOThenInteriorPoint(smo, interior_point)
             return SVMProblem(sample, kernel, relay, (rows, sample.points))
