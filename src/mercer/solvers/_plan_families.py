@@ -371,6 +371,7 @@ def plan_svm(
     landmarks: Landmarks,
     *,
     labels: np.ndarray | None = None,
+    regression: bool = False,
     cache_bytes: int | None = None,
     max_memory: MemoryLimit = None,
 ) -> Plan:
@@ -387,6 +388,8 @@ def plan_svm(
         The requested landmarks.
     labels : ndarray of int, shape (n,), optional
         The class of each point, if there is a problem for each pair of classes.
+    regression : bool, default=False
+        Whether each point has two variables, one for each sign of the error.
     cache_bytes : int, optional
         The size of the cache for rows of K; the whole budget by default.
     max_memory : int, str or None
@@ -399,7 +402,9 @@ def plan_svm(
     is_linear = isinstance(kernel, Linear)
     entries = cost_of_entries(kernel, X, 0.3 * n * n)
     smo = entries + Cost(moves=_TUNING.smo_steps * n, read=8.0 * n * n)
-    inside, low_rank = BoxInterior.workspace(n, d, 2 * n), BoxInterior.workspace(n, m, 2 * n)
+    inside = BoxInterior.workspace(n, d, 2 * n)
+    if regression:  # twice as many variables need another block of K
+        rows += min(8 * n * n, _TUNING.feature_block_bytes)
     not_linear = "" if is_linear else "the kernel is not linear"
     options = [
         Option("smo", "rows", rows, smo, required=minimum),
@@ -409,7 +414,7 @@ def plan_svm(
         Option(
             "nystroem",
             "low rank",
-            8 * n * m + max(low_rank, landmark_bytes(n, m, 0.0, 1.0, 5.0)),
+            landmark_bytes(n, m, 1.0, 1.0, 6.0),
             cost_of_entries(kernel, X, 2.0 * n * m) + BoxInterior.cost(n, m),
             exact=False,
             rank=m,
@@ -423,6 +428,7 @@ def plan_svm(
         cache = max(8 * n * d, MIN_SVM_CACHE_BYTES)
         cache = cache if cache_bytes is None else min(cache, cache_bytes)
         rows, _ = KernelRows.workspace(kernel, X, len(counts), cache, max_memory)
+        rows += cache // 2  # such a small cache is filled
         memory, cost = min(rows + inside, budget_in_bytes(max_memory)), options[1].cost
         both = Option("smo, primal", "rows", memory, cost, rank=d, required=inside)
         options.insert(0, both)

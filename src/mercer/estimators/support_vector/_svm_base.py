@@ -188,6 +188,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator):
             f"{type(self).__name__} of {n} points{classes}",
             *(self._planned_kernel(sample), sample.points, spec, self._chosen),
             labels=labels,
+            regression=sample.targets is not None,
             cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
             max_memory=self.max_memory,
         )
