@@ -44,6 +44,8 @@ class _PlanTuning:
     cg_steps: int = 20
     # Typical number of iterations of k-means for one start.
     lloyd_rounds: int = 20
+    # Pairs of classes with at most this many points are solved in threads, as in `BlockSMO`.
+    max_streamed_points: int = 2200
     # Typical number of SMO steps per point.
     smo_steps: float = 1.0
     # Memory of the allocator and of compiled loops, in addition to arrays.
@@ -403,6 +405,8 @@ def plan_svm(
     entries = cost_of_entries(kernel, X, 0.3 * n * n)
     smo = entries + Cost(moves=_TUNING.smo_steps * n, read=8.0 * n * n)
     inside = BoxInterior.workspace(n, d, 2 * n)
+    if len(counts) > 2 and largest <= _TUNING.max_streamed_points:
+        rows = max(rows, check_threads(None) * 16 * largest**2)  # each thread solves one pair
     if regression:  # twice as many variables need another block of K
         rows += min(8 * n * n, _TUNING.feature_block_bytes)
     not_linear = "" if is_linear else "the kernel is not linear"
