@@ -44,6 +44,15 @@ def release_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def peak_memory(call: Call) -> int | None:
+    """Return the peak resident memory of one call, relative to the memory before, in bytes."""
+    if not _reset_peak_memory():
+        return None
+    before = _memory_status("VmRSS")
+    call()
+    return max(0, _memory_status("VmHWM") - before)
+
+
 def measure(call: Call) -> tuple[np.ndarray | None, float, int | None]:
     """Return the result, the seconds of one call, and its scratch memory in bytes."""
     peak_available = _reset_peak_memory()

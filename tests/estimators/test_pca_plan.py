@@ -49,24 +49,21 @@ def test_the_table():
     head, names, *rows = text.splitlines()
     assert head == "Kernel PCA of 50000 points, 10 components, budget 4.0 GiB"
     assert re.split(r"  +", names.strip()) == [
-        "eigen_solver",
-        "storage",
-        "memory",
-        "passes over K",
-        "entries of K",
-        "time",
-        "result",
+        *("solver", "storage", "rank", "memory", "passes over K", "entries of K"),
+        *("time", "result", "reason"),
     ]
-    assert [row.split()[-1] for row in rows] == ["budget", "budget", "exact", "approximate"]
+    assert [row.split()[-1] for row in rows] == ["budget", "budget", "fastest", "approximate"]
     assert [row[0] for row in rows] == [" ", " ", ">", " "]
     assert re.match(
-        r"  dense +dense +18\.\d GiB +1 +1\.2e\+09 +\d+x +does not fit the budget", rows[0]
+        r"  dense +dense +18\.\d GiB +1 +1\.2e\+09 +\d+x +exact +does not fit the budget", rows[0]
     )
     assert re.match(
-        r"  krylov +dense +19\.\d GiB +3-6, stored +1\.2e\+09 +\d\.\dx +does not", rows[1]
+        r"  krylov +dense +19\.\d GiB +3-6, stored +1\.2e\+09 +\d\.\dx +exact +does not", rows[1]
     )
     assert re.match(r"> krylov +tiled +\d+\.\d MiB +3-6 +6\.2e\+09 +1\.0x +exact", rows[2])
-    assert re.match(r"  nystroem +low rank +\d+\.\d MiB +- +1\.0e\+08 +- +approximate", rows[3])
+    assert re.match(
+        r"  nystroem +low rank +1000 +\d+\.\d MiB +- +1\.0e\+08 +\d.\dx +approximate", rows[3]
+    )
     assert str(plan(100, 0.9)).startswith("Kernel PCA of 100 points, 0.9 components, budget")
     assert str(plan(100, None)).startswith("Kernel PCA of 100 points, all components, budget")
 
@@ -105,7 +102,7 @@ def test_a_plan_allocates_nothing(k, tmp_path):
     model = KernelPCA(k, kernel="rbf", max_memory="2 GiB")
     for X in (zeros(1_000_000, 20), on_disk, sp.csr_array((1_000_000, 30))):
         made, peak = traced(lambda X=X: model.plan(X))
-        assert peak < 200_000, peak
+        assert peak < 20 * 1_000_000, peak  # a few vectors, but not a copy of the points
         assert made.n == 1_000_000
         assert len(str(made).splitlines()) >= 6
     assert not hasattr(model, "n_features_in_")
@@ -116,14 +113,14 @@ def test_a_million_points():
     assert (roomy.chosen.eigen_solver, roomy.chosen.storage) == ("krylov", "tiled")
     assert not roomy.chosen.low_memory and roomy.chosen.exact
     assert option(roomy, "dense", "dense").memory > 8 * 10**12
-    tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.memory // 2)
+    tight = plan(1_000_000, 10, columns=20, max_memory=roomy.chosen.required // 2)
     assert (
         tight.chosen.low_memory
         and tight.chosen.storage == "tiled"
         and tight.chosen.passes == "5-20"
     )
-    assert tight.chosen.memory < roomy.chosen.memory / 2
-    least = tight.chosen.memory
+    assert tight.chosen.required < roomy.chosen.required / 2
+    least = tight.chosen.required
     assert plan(1_000_000, 10, columns=20, max_memory=least).chosen.low_memory
     assert plan(1_000_000, 10, columns=20, max_memory=least - 1).chosen is None
     assert plan(1_000_000, 10, columns=20, max_memory="1 GiB").chosen is None
@@ -228,7 +225,7 @@ def test_the_lean_option_is_exact_too():
     A = points(2600, 4)
     options = {"kernel": "rbf", "n_jobs": 2}
     roomy = KernelPCA(4, eigen_solver="krylov", storage="tiled", **options).fit(A)
-    enough = option(roomy.plan(A), "krylov", "tiled").memory
+    enough = option(roomy.plan(A), "krylov", "tiled").required
     options["max_memory"] = (2 * enough) // 3
     assert options["max_memory"] < 8 * 2600**2  # K does not fit, either
     tight = KernelPCA(4, **options)
@@ -253,7 +250,7 @@ def test_the_lean_option_is_exact_too():
 def test_a_solver_by_name_stays_within_the_budget():
     A = points(2600, 4)
     model = KernelPCA(4, kernel="rbf", eigen_solver="krylov", storage="tiled", n_jobs=2)
-    enough = option(model.plan(A), "krylov", "tiled").memory
+    enough = option(model.plan(A), "krylov", "tiled").required
     assert "rank=None" in model.fit(A).report_.solver
     tight, peak = traced(lambda: model.set_params(max_memory=(2 * enough) // 3).fit(A))
     assert "rank=0" in tight.report_.solver and peak < (2 * enough) // 3
@@ -301,7 +298,7 @@ def test_a_fit_stays_below_the_estimate(solver, storage, n, k, columns, weighted
         pytest.skip("once per solver")
     w = 1.0 + np.arange(n) % 3 if weighted else None
     model = KernelPCA(k, kernel="rbf", gamma=0.05, eigen_solver=solver, n_jobs=2, **options)
-    expected = option(model.plan(A), solver, storage).memory
+    expected = option(model.plan(A), solver, storage).required
     model, peak = traced(lambda: model.fit(A, sample_weight=w))
     assert peak < expected, (peak, expected)
     assert peak > 0.1 * expected  # the estimate is not too pessimistic
@@ -312,7 +309,7 @@ def test_precomputed_values_stay_below_the_estimate(kind):
     K = RBF(2.0)(points(1200, 4))
     options = {"rank": 50} if kind == "nystroem" else {}
     model = KernelPCA(4, kernel="precomputed", eigen_solver=kind, n_jobs=2, **options)
-    expected = option(model.plan(K), kind, "low rank" if kind == "nystroem" else "dense").memory
+    expected = option(model.plan(K), kind, "low rank" if kind == "nystroem" else "dense").required
     model, peak = traced(lambda: model.fit(K))
     assert peak < expected, (peak, expected)
 
@@ -323,7 +320,7 @@ def test_a_budget_of_the_estimate_is_enough():
         storage = {"nystroem": "low rank", "krylov": "tiled"}.get(solver, "dense")
         model = KernelPCA(3, kernel="rbf", eigen_solver=solver, rank=60, n_jobs=2)
         model.set_params(**({} if solver == "nystroem" else {"storage": storage}))
-        needed = option(model.plan(A), solver, storage).memory
+        needed = option(model.plan(A), solver, storage).required
         model.set_params(max_memory=needed).fit(A)
         assert model.n_components_ == 3
     with pytest.raises(MemoryBudgetError, match=r"LowRankEigen.* of 1200 points needs \d+\.\d MiB"):

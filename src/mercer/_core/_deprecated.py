@@ -87,6 +87,10 @@ FORMER_NAMES: dict[str, dict[str, str]] = {
     "mercer.models.kernel_learning": {
         "Story": "SearchLog",
     },
+    "mercer.models.kpca": {
+        "Option": "mercer.solvers.Option",
+        "Plan": "mercer.solvers.Plan",
+    },
     "mercer.models.mean_embedding": {
         "Window": "DensityKernel",
         "log_sums": "log_kernel_sums",

@@ -38,7 +38,7 @@ def check_block_support(model: Any, method: str, X: Points) -> Blocks:
         )
     if getattr(model, "_precomputed", False):
         raise ValueError(f"{name} does not support a precomputed matrix in blocks; pass points")
-    if method not in ("fit", "fit_transform"):
+    if method not in ("fit", "fit_transform", "plan"):
         raise TypeError(f"{name}.{method} takes arrays; call `fit` with all blocks at once")
     blocks = as_blocks(X)
     if blocks.ndim != 2:

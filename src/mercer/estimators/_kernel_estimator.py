@@ -59,6 +59,7 @@ from ._parameters import (
     predict_method,
     remove_fitted,
 )
+from ._plan_method import PlanMixin
 from ._training_sample import Sample, check_weights
 
 # Default of y in `_sample` for unsupervised models; y=None is a user error in supervised ones.
@@ -71,7 +72,7 @@ Shrink: TypeAlias = Function[[Expansion], Expansion | Primal]
 
 
 @estimator(kw_only=True)
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(PlanMixin, BaseEstimator):
     """Base class of estimators with a kernel whose fitted functions are kernel expansions.
 
     Parameters
@@ -300,6 +301,12 @@ class KernelEstimator(BaseEstimator):
         """Draw the rows from which kernel parameters and landmarks are computed."""
         return draw_candidates(blocks)
 
+    def _planned_kernel(self, sample: Sample) -> Kernel:
+        """Return the kernel of a plan, whose parameters need not be resolved."""
+        if sample.values is not None:
+            return sample.values
+        return as_kernel("rbf" if self.kernel is None else self.kernel)  # None is a default RBF
+
     def _expects_matrix(self, X: Points) -> bool:
         """Return True if X must be a numeric matrix.
 
@@ -437,6 +444,9 @@ class NamedKernelEstimator(KernelEstimator):
             coef0=self.coef0,
             kernel_params=self.kernel_params,
         )
+
+    def _planned_kernel(self, sample: Sample) -> Kernel:
+        return self._make_kernel(self.gamma) if sample.values is None else sample.values
 
     def _resolved_gamma(self, kernel: Kernel) -> Any:
         """Return the numeric gamma of the resolved kernel; `self.gamma` if it has no gamma."""

@@ -13,9 +13,10 @@ from .._core import Points, as_vectors, length
 from ..blocks import is_chunked
 from ..expansion import Expansion
 from ..kernels import Kernel
-from ..solvers import Lloyd, cluster
+from ..solvers import Lloyd, Plan, cluster, plan_clusters
 from ._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin, Shrink
 from ._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
+from ._plan_method import n_of
 from ._training_sample import Sample, check_weights
 
 _DEFAULT_N_INIT = 10  # number of starts for n_init="auto", unless `init` is an array
@@ -183,6 +184,17 @@ class KernelKMeans(
                 self.labels_[zero_weight] = distances.argmin(axis=1)
         self._log_progress(f"inertia {self.inertia_:.6g}: {self.report_.status.value}")
         return self
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, C = len(sample), self.n_clusters
+        return plan_clusters(
+            f"k-means of {n} points in {n_of(C, 'cluster')}",
+            self._planned_kernel(sample),
+            sample.points,
+            self._make_lloyd(),
+            self.solver if isinstance(self.solver, str) else "exact",
+            self._chosen,
+        )
 
     def fit_predict(self, X: Points, y: object = None, **params: Any) -> Any:
         """Cluster the points and return their labels, as lazy blocks if the data are in blocks.

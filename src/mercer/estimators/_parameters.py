@@ -25,7 +25,9 @@ import dataclasses
 import inspect
 import re
 import typing
+import warnings
 from collections.abc import Callable, Sized
+from contextlib import suppress
 from functools import cache, wraps
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_transform
@@ -35,6 +37,7 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from .._core import (
+    MemoryBudgetError,
     Points,
     budget_in_bytes,
     entry_point,
@@ -361,6 +364,14 @@ def _replacing(method: Method) -> Method:
     return replace_fitted
 
 
+def _plan_of(model: Any, X: Points, y: object = None, *_: Any, **__: Any) -> Any:
+    """Return the plan of a fit; None if it is not available or the arguments are not valid."""
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.plan(X, y)
+    return None
+
+
 def fit_method(method: F) -> F:
     """Decorate a method `fit(self, X, ...)`.
 
@@ -399,7 +410,17 @@ def fit_method(method: F) -> F:
         budget = getattr(self, "max_memory", None)
         budget_in_bytes(budget)  # raises an error if max_memory is not a valid size
         reporting = progress(type(self).__name__, getattr(self, "verbose", False))
-        with resource_scope(budget), reporting:
-            return checked(self, X, *args, **params)
+        with resource_scope(budget), reporting as log:
+            if method.__name__ != "fit":
+                return checked(self, X, *args, **params)
+            if log is not None and (plan := _plan_of(self, X, *args, **params)) is not None:
+                log(plan.summary)
+            try:
+                return checked(self, X, *args, **params)
+            except MemoryBudgetError as error:
+                plan = _plan_of(self, X, *args, **params)
+                if plan is None or str(plan) in str(error):
+                    raise
+                raise MemoryBudgetError(f"{error}\n{plan}") from error
 
     return cast(F, fit)

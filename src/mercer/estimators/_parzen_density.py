@@ -17,13 +17,14 @@ from ..kernels import RBF, Kernel, Laplacian, Matern, Scale, as_kernel
 from ..models.mean_embedding import DensityKernel, choose_bandwidth, log_kernel_sums
 from ._blockwise import in_memory
 from ._parameters import estimator, fit_method, fitted, parameter, predict_method
+from ._plan_method import PlanMixin
 from ._training_sample import Sample, check_weights
 
 _KERNELS_BY_NAME = {"gaussian": RBF(), "exponential": Matern(nu=0.5), "laplacian": Laplacian()}
 
 
 @estimator(kw_only=True)
-class ParzenDensity(DensityMixin, BaseEstimator):
+class ParzenDensity(DensityMixin, PlanMixin, BaseEstimator):
     """Kernel density estimation (Parzen windows).
 
     The density is the weighted mean of normalised kernels centred at the training points,

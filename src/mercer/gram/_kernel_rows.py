@@ -35,7 +35,13 @@ from .._core import (
     run_in_threads,
     slices,
 )
-from ..kernels import Kernel, Precomputed, Prepared, float32_error_bound
+from ..kernels import (
+    Kernel,
+    Precomputed,
+    Prepared,
+    float32_error_bound,
+    has_float32_error_bound,
+)
 from ._tiled import TiledGram, working_bytes
 
 
@@ -160,6 +166,29 @@ class KernelRows:
         if isinstance(kernel, Precomputed) and len(self.sizes) == 1:
             self._use_precomputed(kernel, X)
         self.entries = self.requests = self.hits = self.generation = 0
+
+    @staticmethod
+    def workspace(
+        kernel: Kernel,
+        X: Points,
+        n_classes: int = 1,
+        cache_bytes: int | None = None,
+        max_memory: MemoryLimit = None,
+    ) -> tuple[int, int]:
+        """Return the predicted memory, and the smallest budget that is accepted, in bytes.
+
+        The prediction assumes that half of the rows are used, unless K is small and stored.
+        """
+        n, budget = length(X), budget_in_bytes(max_memory)
+        fixed_bytes = _fixed_bytes(kernel, X, None)
+        limit = budget if cache_bytes is None else int(cache_bytes)
+        small = 8 * n**2 <= min(_TUNING.small_matrix_bytes, (budget - fixed_bytes) // 2, limit)
+        itemsize = 8 if small or not has_float32_error_bound(kernel) else 4
+        min_bytes = _TUNING.min_cached_rows * n * itemsize * (2 if n_classes > 1 else 1)
+        block_bytes = 0 if small else min(_TUNING.max_block_bytes, itemsize * n * n // 4)
+        cached = min(itemsize * n * n, limit, max(0, budget - fixed_bytes - block_bytes))
+        cached = cached if small else cached // 2
+        return fixed_bytes + cached + block_bytes, fixed_bytes + min_bytes + _TUNING.min_block_bytes
 
     def _use_precomputed(self, kernel: Precomputed, X: Points) -> None:
         """Use a precomputed matrix as the cache if X contains all of its indices in order."""

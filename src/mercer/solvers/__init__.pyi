@@ -2,15 +2,34 @@ from ._choose_solver import EIGEN as EIGEN
 from ._choose_solver import LINEAR as LINEAR
 from ._choose_solver import MAX_EXACT_POINTS as MAX_EXACT_POINTS
 from ._choose_solver import ProblemKind, choose
+from ._choose_solver import affordable_landmarks as affordable_landmarks
 from ._choose_solver import cheapest as cheapest
 from ._choose_solver import choose_linear_svm_solver as choose_linear_svm_solver
+from ._choose_solver import choose_svm_solver as choose_svm_solver
 from ._choose_solver import eigen_costs as eigen_costs
+from ._choose_solver import use_landmarks as use_landmarks
 from ._cost_model import Cost
 from ._cost_model import cost_of_entries as cost_of_entries
 from ._cost_model import cost_of_storing_and_reading as cost_of_storing_and_reading
+from ._eigen_plan import LOW_MEMORY_KRYLOV as LOW_MEMORY_KRYLOV
+from ._eigen_plan import dense_eigen_bytes as dense_eigen_bytes
+from ._eigen_plan import feature_solver_bytes as feature_solver_bytes
+from ._eigen_plan import plan_eigenproblem as plan_eigenproblem
+from ._eigen_plan import prefers_dense_eigen as prefers_dense_eigen
 from ._fallback import FallbackChain as FallbackChain
 from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from ._fallback import GivenUp as GivenUp
+from ._plan import Option, Plan
+from ._plan import make_plan as make_plan
+from ._plan_families import MIN_SVM_CACHE_BYTES as MIN_SVM_CACHE_BYTES
+from ._plan_families import landmark_bytes as landmark_bytes
+from ._plan_families import n_columns as n_columns
+from ._plan_families import plan_clusters as plan_clusters
+from ._plan_families import plan_exact_or_landmarks as plan_exact_or_landmarks
+from ._plan_families import plan_ridge as plan_ridge
+from ._plan_families import plan_stored_points as plan_stored_points
+from ._plan_families import plan_svm as plan_svm
+from ._plan_families import tile_bytes as tile_bytes
 from ._protocols import DualSolver as DualSolver
 from ._protocols import RiskSolver as RiskSolver
 from ._report import Report, Status, residual_floor, status_of
@@ -112,6 +131,7 @@ from .svm import StopReason as StopReason
 from .two_view import CanonicalCorrelations, PartialLeastSquares, TwoViewResult, View
 from .two_view import columnwise_correlations as columnwise_correlations
 from .two_view import two_view_coordinates as two_view_coordinates
+from .two_view import two_view_memory as two_view_memory
 
 from .svm import Duals as Duals  # isort: skip
 from .svm import DualSolutions as DualSolutions  # isort: skip
@@ -162,10 +182,12 @@ __all__ = [
     "Norma",
     "NystroemPath",
     "OnlineLearner",
+    "Option",
     "PartialLeastSquares",
     "Penalty",
     "Perceptron",
     "PiecewiseQuadratic",
+    "Plan",
     "Poisson",
     "PowerDeflation",
     "ProblemKind",

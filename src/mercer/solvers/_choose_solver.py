@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from .._core import MemoryLimit, Points, budget_in_bytes
-from ..kernels import has_float32_error_bound
+from ..gram import DEFAULT_RANK, Landmarks
+from ..kernels import Kernel, Linear, has_float32_error_bound
 from ._cost_model import Cost, cost_of_storing_and_reading
 from ._fallback import FallbackSolver, SMOThenInteriorPoint
 from .eigen import (
@@ -44,16 +46,20 @@ LINEAR, EIGEN = ProblemKind.LINEAR, ProblemKind.EIGEN
 # Largest numbers of points for which solver="auto" chooses an exact solver.  "newton" applies to
 # Newton's method for log-losses, "ordered" to ordered outputs (non-crossing quantiles), and "exact"
 # to all other regularised risks; at these limits, a fit takes about a minute on one core.
-# "clusters" applies to kernel k-means.
-MAX_EXACT_POINTS = {"newton": 5000, "exact": 3000, "ordered": 1000, "clusters": 50_000}
+# "clusters" applies to kernel k-means, and "likelihood" to Gaussian processes, where one evaluation
+# of the likelihood takes about a minute.
+MAX_EXACT_POINTS = {
+    **{"newton": 5000, "exact": 3000, "ordered": 1000},
+    **{"clusters": 50_000, "likelihood": 10_000},
+}
+# Up to this many points, a float64 Cholesky factorisation is cheap and is always preferred.
+MAX_DIRECT_POINTS = 2000
 
 
 @dataclass(frozen=True)
 class _ChooserTuning:
     """Tuning constants of the choice of a solver."""
 
-    # Up to this many points, a float64 Cholesky factorisation is cheap and is always preferred.
-    max_direct_points: int = 2000
     # Conjugate gradients may spend this fraction of the cost of a factorisation on their
     # preconditioner, a pivoted Cholesky factor.
     max_pivot_cost: float = 0.05
@@ -223,8 +229,11 @@ def choose(
         name, _ = cheapest({way: costs[way] for way in costs if way[1] == storage or k is None})
         return make(name)
     n = n if gram is None else gram.shape[0]
-    sequence, storing, reads = _linear_solver_sequence(
-        n or 0, gram, kernel, X, columns, budget_in_bytes(max_memory)
+    stored = None
+    if gram is not None:
+        kernel, X, stored = gram.kernel, gram.X, hasattr(gram, "release")
+    sequence, storing, reads = linear_solver_sequence(
+        n or 0, kernel, X, columns, budget_in_bytes(max_memory), stored
     )
     if len(sequence) == 1:
         return make(sequence[0])
@@ -234,12 +243,13 @@ def choose(
     return FallbackSolver(stages, hold if "cholesky" in sequence and "tiled" in reads else np.inf)
 
 
-def _linear_solver_sequence(
-    n: int, gram: Any, kernel: Any, X: Points, columns: int, budget: int
+def linear_solver_sequence(
+    n: int, kernel: Any, X: Points, columns: int, budget: int, stored: bool | None = None
 ) -> tuple[list[str], Cost, dict[str, Cost]]:
     """Return which linear solvers to try, and the costs of storing and reading K.
 
-    If K is not stored yet, and both a float64 and a float32 factorisation fit in memory,
+    `stored` is whether K is an array, or None if K does not exist yet and its storage is to be
+    chosen.  If K does not exist yet, and both a float64 and a float32 factorisation fit in memory,
     `MixedCholesky` is tried before `Cholesky` only if it is cheaper.
 
     Returns
@@ -251,16 +261,14 @@ def _linear_solver_sequence(
     reads : dict
         The cost of one pass over K for each possible storage, "dense" or "tiled".
     """
-    has_gram = gram is not None
-    kernel, X = (gram.kernel, gram.X) if has_gram else (kernel, X)
     storing, dense = cost_of_storing_and_reading(kernel, X, n, stored=True)
     tiled = cost_of_storing_and_reading(kernel, X, n, stored=False)[1]
     float32_bytes = MixedCholesky().workspace(n)
-    use_array = hasattr(gram, "release") if has_gram else 8 * n * n <= budget
-    if use_array and n <= _TUNING.max_direct_points:
+    use_array = 8 * n * n <= budget if stored is None else stored
+    if use_array and n <= MAX_DIRECT_POINTS:
         return ["cholesky"], storing, {"dense": dense}
     both_fit = 8 * n * n + float32_bytes <= budget
-    if use_array and (has_gram or not both_fit):
+    if use_array and (stored is not None or not both_fit):
         return (
             ["cg", "mixed", "cholesky"] if both_fit else ["cg", "cholesky"],
             storing,
@@ -406,3 +414,93 @@ def choose_linear_svm_solver(
     if largest <= _TUNING.max_smo_points or m >= largest or not fits:
         return "smo"
     return "either" if largest < n or SMOThenInteriorPoint.can_afford_smo(n, m) else "primal"
+
+
+def choose_svm_solver(
+    kernel: Kernel,
+    X: Points,
+    spec: str = "auto",
+    labels: np.ndarray | None = None,
+    max_memory: MemoryLimit = None,
+) -> str:
+    """Return the name of the solver of a support vector machine.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : points
+    spec : {"auto", "smo", "primal", "nystroem"}
+        The requested solver.  "auto" is "smo", unless the kernel is linear and X is an array.
+    labels : ndarray of int, shape (n,), optional
+        The class of each point, if there is a problem for each pair of classes.
+    max_memory : int, str or None
+        Memory budget; None for half of the memory of the computer.
+
+    Returns
+    -------
+    name : {"smo", "primal", "either", "nystroem"}
+        See `choose_linear_svm_solver`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF, Linear
+    >>> from mercer.solvers import choose_svm_solver
+    >>> X = np.zeros((100_000, 10))
+    >>> choose_svm_solver(RBF(), X), choose_svm_solver(Linear(), X)
+    ('smo', 'primal')
+    """
+    if spec != "auto":
+        return spec
+    if not (isinstance(kernel, Linear) and isinstance(X, np.ndarray)):
+        return "smo"
+    n, m = X.shape
+    largest = n if labels is None else int(np.sort(np.bincount(labels))[-2:].sum())
+    return choose_linear_svm_solver(n, m, largest, max_memory)
+
+
+def use_landmarks(spec: str, n: int, limit: str | None = None, fits: bool = True) -> bool:
+    """Whether a fit is restricted to the span of landmarks, which is an approximation.
+
+    Parameters
+    ----------
+    spec : str
+        The requested solver.  "nystroem" uses landmarks; all other names except "auto" do not.
+    n : int
+        Number of points.
+    limit : str, optional
+        A key of `MAX_EXACT_POINTS`.  "auto" uses landmarks for more points; without a limit, "auto"
+        never uses them.
+    fits : bool, default=True
+        Whether the exact problem fits the memory budget; if it does not, "auto" uses landmarks.
+
+    Examples
+    --------
+    >>> from mercer.solvers import use_landmarks
+    >>> use_landmarks("auto", 3000, "exact"), use_landmarks("auto", 3001, "exact")
+    (False, True)
+    """
+    if spec != "auto" or limit is None:
+        return spec == "nystroem"
+    return n > MAX_EXACT_POINTS[limit] or not fits
+
+
+def affordable_landmarks(
+    landmarks: Landmarks, spec: str, n: int, needed: Callable[[int], int], budget: int
+) -> Landmarks:
+    """Return the landmarks, with fewer of them if "auto" must reduce their number.
+
+    `needed(m)` is the memory in bytes for m landmarks.  A number of landmarks that the user
+    specified is not changed.
+
+    Examples
+    --------
+    >>> from mercer.gram import Landmarks
+    >>> from mercer.solvers import affordable_landmarks
+    >>> affordable_landmarks(Landmarks(), "auto", 5000, lambda m: 8 * m * m, 10**6).rank
+    353
+    """
+    if spec != "auto" or landmarks.rank is not None or landmarks.given:
+        return landmarks
+    ranks = (m for m in range(min(n, DEFAULT_RANK), 0, -1) if needed(m) <= budget)
+    return replace(landmarks, rank=next(ranks, 1))

@@ -427,3 +427,23 @@ def test_a_file_that_nobody_here_wrote(mercer, tmp_path):
     assert told["component1"] == [repr(value) for value in here[:, 0].tolist()]
     code = mercer("pca", path, *options, "--show-code").out
     assert python(code, tmp_path) == (tmp_path / "out" / "embedding.csv").read_text()
+
+
+def test_plan_of_each_method(mercer, people):
+    for method, target in (("svc", "kind"), ("ridge", "price"), ("gp", "price"), ("kmeans", None)):
+        options = ["--columns", "age", *(["--target", target] if target else [])]
+        printed = mercer("plan", method, people, *options)
+        assert printed.code == 0 and "80 points" in printed.out
+        assert sum(line.startswith(">") for line in printed.out.splitlines()) == 1
+    found = mercer("plan", "svc", people, "--columns", "age", "--target", "kind", "--json")
+    result = json.loads(found.out)
+    assert result["chosen"] == "smo"
+    assert [option["reason"] for option in result["options"]] == [
+        *("the only exact method", "the kernel is not linear", "approximate")
+    ]
+    small = mercer("plan", "pca", people, "--columns", "age", "--max-memory", "10 kB")
+    assert "no exact method fits" in small.out
+    failed = mercer(
+        *("fit", "svc", people, "--columns", "age", "--target", "kind"), "--max-memory", "10 kB"
+    )
+    assert failed.code == 1 and "SVC of 80 points, 2 classes, budget 9.8 KiB" in failed.err

@@ -236,8 +236,9 @@ def test_pairs_are_named_and_lines_are_few(capsys):
     X, y = load_iris(return_X_y=True)
     SVC(verbose=True).fit(X, np.array(["x", "y", "z"])[y])
     lines = [line for line in capsys.readouterr().out.splitlines() if "compiling" not in line]
-    assert 2 <= len(lines) <= 6
-    assert lines[0].startswith("[SVC] x vs. y (1 of 3): ")
+    assert 3 <= len(lines) <= 7
+    assert lines[0].startswith("[SVC] SVC of 150 points, 3 classes: smo, rows, about ")
+    assert lines[1].startswith("[SVC] x vs. y (1 of 3): ")
     SVR(kernel="linear", solver="primal", verbose=1).fit(X, y)
     assert "violation" in capsys.readouterr().out
     SVC().fit(X, y)

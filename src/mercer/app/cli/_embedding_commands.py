@@ -7,13 +7,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from ... import estimators
 from .. import comparison, explorer, tables
 from ._console import INTERRUPTED, OutputPath, Session, atomic_write, session_options
+from ._fit_commands import METHODS, MethodOptions
 from ._main import app
 from ._options import (
     EmbeddingOptions,
@@ -31,6 +32,9 @@ from ._options import (
     seed_option,
     set_option,
 )
+
+if TYPE_CHECKING:
+    from ...solvers import Plan
 
 STREAMED = ("nystroem", "features")  # these methods read the file block by block
 COMPARISON_FILES = ("comparison.csv", "comparison.png", "maps.csv")
@@ -92,20 +96,66 @@ def pca(
         run.fit_in_memory()
 
 
-@app.command()
+class PlanCommand(click.Command):
+    """A command with the arguments METHOD and DATA, where METHOD may be omitted."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert the default method, pca, unless the first argument is a method."""
+        has_method = bool(args) and args[0] in ("pca", *METHODS)
+        return super().parse_args(ctx, args if has_method or not args else ["pca", *args])
+
+
+@app.command(cls=PlanCommand)
 @session_options
+@click.argument("method", type=click.Choice(["pca", *METHODS]), metavar="[METHOD]")
 @embedding_options(components="Number of components.", color="Column not to use as a feature.")
-@click.option(
-    "--rank", type=click.IntRange(1), help="Number of landmarks for nystroem, such as 1000."
-)
+@option("--target", "Column to predict.", "NAME")
+@set_option()
+@option("--rank", "Number of landmarks for nystroem, such as 1000.", type=click.IntRange(1))
 @memory_option("Available memory")
 def plan(
-    session: Session, options: EmbeddingOptions, rank: int | None, max_memory: str | None
+    session: Session,
+    method: str,
+    options: EmbeddingOptions,
+    target: str | None,
+    rank: int | None,
+    max_memory: str | None,
 ) -> None:
-    """Estimate the memory and time of each method of `mercer pca` on DATA.
+    r"""Print how a fit to DATA would be computed: memory and time of each solver.
 
-    The kernel matrix is not computed.
+    METHOD is pca (the default), or a method of `mercer fit`. The kernel matrix is not computed.
+
+    \b
+    Examples:
+      mercer plan data.csv -k 10 --max-memory 4GB
+      mercer plan svc cells.parquet --target kind --set C=10
     """
+    if method == "pca":
+        parameters = options.pca_parameters(rank=rank, max_memory=max_memory)
+        made = _plan_pca(session, options, parameters)
+    else:
+        more = options.more if rank is None else (*options.more, f"rank={rank}")
+        chosen = MethodOptions(
+            options.data, options.kernel, more, target=target, max_memory=max_memory
+        )
+        cls, parameters, targets = chosen.estimator(method)
+        source, recipe = chosen.open(session, parameters)
+        table, recipe = read_table(session, source, recipe)
+        y = recipe.targets(table, labels=targets == "labels") if targets else None
+        made = cls(**parameters).plan(recipe.transform(table), y)
+    names = {"method": "solver", "storage": "storage", "bytes": "memory", "rank": "rank"}
+    names |= {"exact": "exact", "fits": "fits", "reason": "reason"}
+    session.result(
+        str(made),
+        rows=made.n,
+        budget=made.budget,
+        chosen=made.chosen and made.chosen.solver,
+        options=[{key: getattr(o, name) for key, name in names.items()} for o in made.options],
+    )
+
+
+def _plan_pca(session: Session, options: EmbeddingOptions, parameters: dict[str, Any]) -> Plan:
+    """Return the plan of a kernel PCA; numeric tables are not loaded into memory."""
     import numpy as np
 
     source, recipe = options.open(session)
@@ -117,17 +167,7 @@ def plan(
         table = source.table()
         report_dropped_rows(recipe, table, session)
         points = recipe.transform(table)
-    model = estimators.KernelPCA(**options.pca_parameters(rank=rank, max_memory=max_memory))
-    costs = model.plan(points)
-    names = {"method": "eigen_solver", "storage": "storage", "bytes": "memory"}
-    names |= {"exact": "exact", "fits": "fits"}
-    session.result(
-        str(costs),
-        rows=costs.n,
-        budget=costs.budget,
-        chosen=costs.chosen and costs.chosen.eigen_solver,
-        options=[{key: getattr(o, name) for key, name in names.items()} for o in costs.options],
-    )
+    return estimators.KernelPCA(**parameters).plan(points)
 
 
 # ---------------------------------------------------------------------- explore
@@ -211,10 +251,11 @@ def explore(
         source, recipe = options.open(session)
         table, recipe = read_table(session, source, recipe, describe=False)
         requested = estimators.KernelPCA(**options.pca_parameters())
-        model, _ = explorer.affordable_kernel_pca(requested, recipe.transform(table))
+        model, planned = explorer.affordable_kernel_pca(requested, recipe.transform(table))
         if model is not requested:
             session.note(
-                "exact kernel PCA would take too long; using a Nyström approximation instead"
+                f"exact kernel PCA would take too long; using a Nyström approximation instead: "
+                f"{planned.summary}"
             )
         with session.progress("embeddings"), session.capture_warnings():
             scene = explorer.scene_from_table(

@@ -440,7 +440,8 @@ class Controller:
             eigen_solver="auto",
             **old._named_kernel_defaults(),
         )
-        return affordable_kernel_pca(model, self.scene.training_points)
+        model, plan = affordable_kernel_pca(model, self.scene.training_points)
+        return model, plan.seconds
 
     def _run_fit(self, number: int, fit_request: FitRequest, request: dict) -> None:
         """Fit the requested models, or ask the user to press Run if this would take long."""

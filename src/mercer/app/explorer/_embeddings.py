@@ -13,7 +13,7 @@ from ... import estimators
 from ..._core import Points, is_table, length, same_points, take
 from ...estimators import KernelPCA
 from ...kernels import Kernel
-from ...solvers import Cost, cost_of_entries
+from ...solvers import Plan
 from ._serialize import Message
 
 _GRID_SIZE = 97  # contours are computed on a grid with this many positions per axis
@@ -287,22 +287,17 @@ def as_vectors(X: Points) -> np.ndarray | None:
     return None
 
 
-def affordable_kernel_pca(model: KernelPCA, X: Points) -> tuple[KernelPCA, float]:
-    """Return a kernel PCA that can be fitted in acceptable time, and its expected seconds.
+def affordable_kernel_pca(model: KernelPCA, X: Points) -> tuple[KernelPCA, Plan]:
+    """Return a kernel PCA that can be fitted in acceptable time, and the plan of its fit.
 
     Returns `model` itself if its exact fit takes at most `MAX_EXACT_SECONDS` or if it specifies an
     `eigen_solver`, and otherwise a copy that uses the Nyström approximation.
     """
     plan = model.plan(X)
-    exact = np.inf if plan.chosen is None else plan.chosen.cost.seconds
-    if model.eigen_solver != "auto" or exact <= MAX_EXACT_SECONDS:
-        return model, float(exact)
+    if model.eigen_solver != "auto" or plan.seconds <= MAX_EXACT_SECONDS:
+        return model, plan
     model = clone(model).set_params(eigen_solver="nystroem")
-    # The kernel matrix of n points and m landmarks has n m entries.
-    entries = next(o.entries for o in plan.options if o.eigen_solver == "nystroem") / 2.0
-    features = entries / plan.n  # = m; features and moments take 2 n m^2 flops each
-    cost = cost_of_entries(None, X, entries) + Cost(products=4.0 * entries * features)
-    return model, cost.seconds
+    return model, model.plan(X)
 
 
 def embedding_of(

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core import MemoryLimit, NotDifferentiableError, Points
-from ...blocks import Blocks, RowSample, as_blocks, is_chunked
+from ...blocks import Blocks, RowSample
 from ...expansion import Expansion
 from ...expansion.preimage import PreImages, local_preimage_method
 from ...expansion.reduced_set import Reduction
@@ -27,12 +27,11 @@ from ...models.kpca import (
     ComponentSearch,
     ComponentSearchResult,
     LearnedInverse,
-    Plan,
     inverse_sqrt,
     reduced_components,
     same_feature_map,
 )
-from ...solvers import Certificate
+from ...solvers import Certificate, Plan
 from .._blockwise import draw_candidates, require_products
 from .._kernel_estimator import (
     ExpansionEstimator,
@@ -54,7 +53,7 @@ from .._parameters import (
     remove_fitted,
     solver,
 )
-from .._training_sample import weighted_quantile
+from .._training_sample import Sample, weighted_quantile
 from ._kpca_summary import summary
 
 _SEARCH_PARAMETERS = (  # parameters of the estimator that are passed to `ComponentSearch`
@@ -732,30 +731,8 @@ class KernelPCA(
 
     # ------------------------------------------------------------------ cost and summary
 
-    def plan(self, X: Points) -> Plan:
-        """Return the estimated time and memory of each eigensolver for the points X.
-
-        The model is not fitted, and no kernel matrix is computed.  For points in blocks, the
-        estimated time depends on the number of cores.
-
-        Parameters
-        ----------
-        X : points or blocks
-            The points that would be passed to `fit`.
-
-        Returns
-        -------
-        Plan
-            A table to print.
-        """
-        return self._make_plan(as_blocks(X)) if is_chunked(X) else self._plan_threaded(X)
-
-    @predict_method
-    def _plan_threaded(self, X: Points) -> Plan:
-        return self._make_plan(X)
-
-    def _make_plan(self, X: Points) -> Plan:
-        return self._search.plan(self._make_kernel(self.gamma), X)
+    def _plan(self, sample: Sample) -> Plan:
+        return self._search.plan(self._planned_kernel(sample), sample.points)
 
     def summary(self) -> str:
         """Return a string with the solver, the explained variances and their error bounds."""

@@ -6,6 +6,7 @@ f_j and g_j, j = 1, 2, ...  Kernel CCA maximises their correlations, kernel PLS 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
@@ -24,11 +25,14 @@ from ...kernels import Kernel, as_kernel
 from ...solvers import (
     CanonicalCorrelations,
     PartialLeastSquares,
+    Plan,
     Status,
     TwoViewResult,
     View,
     columnwise_correlations,
+    plan_exact_or_landmarks,
     two_view_coordinates,
+    two_view_memory,
 )
 from .._blockwise import in_memory
 from .._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin, NamedKernelEstimator
@@ -41,6 +45,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample, check_weights
 
 
@@ -203,6 +208,38 @@ class TwoViewEstimator(
 
     # ------------------------------------------------------------------ fitting
 
+    # Numbers of n x n arrays, and of arrays on landmarks (see `landmark_bytes`), for `plan`.
+    _planned_arrays: ClassVar[tuple[float, tuple[float, float, float]]]
+
+    @abstractmethod
+    def _two_view_solver(self) -> CanonicalCorrelations | PartialLeastSquares:
+        """Return the solver with the parameters of this estimator."""
+
+    def _plan_sample(self, X: Points, y: Any) -> Sample:
+        if y is not None and not isinstance(X, Blocks):
+            return self._samples(X, y, None)[0]
+        return super()._plan_sample(X, None)
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, k, solver = len(sample), self.n_components, self._two_view_solver()
+        kernel, points = self._planned_kernel(sample), sample.points
+        landmarks = Landmarks(self.rank, self.landmarks_y, self.random_state)
+        needed = two_view_memory(
+            *((kernel, kernel), (points, points), n, landmarks),
+            lambda n, m, m_y: solver.workspace(n, m, m_y, k),
+        )
+        squares, features = self._planned_arrays
+        return plan_exact_or_landmarks(
+            f"two views of {n} points, {n_of(k, 'component')}",
+            *(kernel, points, self.solver, self._chosen),
+            squares=squares,
+            features=features,
+            needed=lambda name, m: needed(name, m, m),
+            limit="exact",
+            steps=6.0,
+            max_memory=self.max_memory,
+        )
+
     def _samples(
         self, X: Points, y: Points, sample_weight: ArrayLike | None
     ) -> tuple[Sample, Sample]:
@@ -360,6 +397,12 @@ class KernelCCA(TwoViewEstimator):
 
     canonical_correlations_: np.ndarray = fitted()
 
+    _planned_arrays = 9.0, (2.0, 1.0, 8.0)
+
+    def _two_view_solver(self) -> CanonicalCorrelations:
+        alpha_y = self.alpha if self.alpha_y is None else self.alpha_y
+        return CanonicalCorrelations(int(self.n_components), float(self.alpha), float(alpha_y))
+
     @fit_method
     def fit(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> Self:
         """Find correlated functions of two views of the same points.
@@ -377,8 +420,7 @@ class KernelCCA(TwoViewEstimator):
         -------
         self : KernelCCA
         """
-        alpha_y = self.alpha if self.alpha_y is None else self.alpha_y
-        solver = CanonicalCorrelations(int(self.n_components), float(self.alpha), float(alpha_y))
+        solver = self._two_view_solver()
         relation = self._fit_views(*self._samples(X, y, sample_weight), solver)
         self.canonical_correlations_ = relation.values
         return self
@@ -474,6 +516,11 @@ class KernelPLS(TwoViewEstimator):
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
+    _planned_arrays = 3.0, (2.0, 0.5, 3.0)
+
+    def _two_view_solver(self) -> PartialLeastSquares:
+        return PartialLeastSquares(int(self.n_components), self.mode)
+
     @fit_method
     def fit(self, X: Points, y: Points, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the components of two views of the same points.
@@ -492,7 +539,7 @@ class KernelPLS(TwoViewEstimator):
         self : KernelPLS
         """
         sample, second = self._samples(X, y, sample_weight)
-        solver = PartialLeastSquares(int(self.n_components), self.mode)
+        solver = self._two_view_solver()
         relation = self._fit_views(sample, second, solver)
         self.covariances_ = relation.values
         self._regression = None

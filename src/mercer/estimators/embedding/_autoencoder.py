@@ -14,11 +14,15 @@ from ...models.embedding import ACTIVATIONS, MLP, fit_autoencoder
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, Seed
 from .._parameters import estimator, fit_method, fitted, parameter
+from .._plan_method import PlanMixin, n_of
+from .._training_sample import Sample
 from ._latent_model import check_latent_coordinates, require_distinct_rows, resolve_n_components
 
 
 @estimator()
-class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Autoencoder(
+    ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PlanMixin, BaseEstimator
+):
     """Nonlinear dimensionality reduction with a small neural network.
 
     An encoder z = f(x) maps points to a low-dimensional embedding, and a decoder x = g(z) maps
@@ -178,6 +182,12 @@ class Autoencoder(ExploreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     @property
     def _n_features_out(self) -> int:
         return int(self.encoder_.weights[-1].shape[1])
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n, d = sample.points.shape
+        units = sum(2 * int(units) for units in self.hidden_layer_sizes) + d
+        problem = f"an autoencoder of {n} points, {n_of(self.n_init, 'start')}"
+        return problem, {"solver": "lbfgs", "exact": False, "extra": 24 * n * units, "copies": 2.0}
 
     def _check(self, X: Points, reset: bool = False, **options: Any) -> np.ndarray:
         """Return X as a validated float64 array."""

@@ -23,8 +23,11 @@ from ...models.embedding import (
     pca_scores,
     scale_to_unit_variance,
 )
+from ...models.gp import LatentBound
 from .._kernel_estimator import ExpansionEstimator, Seed, Shrink
 from .._parameters import estimator, fit_method, fitted, parameter
+from .._plan_method import n_of
+from .._training_sample import Sample
 from ..decomposition._kernel_pca import KernelPCA
 from ._latent_model import LatentModelMixin, require_distinct_rows
 
@@ -217,6 +220,11 @@ class GPLVM(GPLVMBase):
             )
         return self._settle(result)
 
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n = len(sample)
+        option = {"solver": "lbfgs", "storage": "dense", "exact": False, "extra": 46 * n * n}
+        return f"latent variables of {n} points", {**option, "required": 64 * n * n}
+
 
 @estimator()
 class BayesianGPLVM(GPLVMBase):
@@ -317,6 +325,14 @@ class BayesianGPLVM(GPLVMBase):
                 log=log,
             )
         return self._settle(result)
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n, m = len(sample), min(self.n_inducing, len(sample))
+        q = self.n_components or min(_DEFAULT_MAX_COMPONENTS, *sample.points.shape)
+        bound = LatentBound(RBF(np.ones(q)), sample.points, q, m)
+        option = {"solver": "lbfgs", "storage": "low rank", "exact": False, "rank": m}
+        problem = f"latent variables of {n} points, {n_of(m, 'inducing point')}"
+        return problem, {**option, "extra": bound.workspace(), "required": bound.workspace()}
 
     @property
     def variances_(self) -> np.ndarray:

@@ -18,6 +18,7 @@ from ..._core import Points, RandomState, is_count, progress, reject_structured,
 from ...models.embedding import LinearGaussian, fit_ppca, fit_ppca_missing
 from .._kernel_estimator import ExploreMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._plan_method import PlanMixin
 
 
 def resolve_n_components(n_components: int | None, d: int) -> int:
@@ -136,7 +137,7 @@ _MAX_MAGNITUDE = 1e140
 
 
 @estimator()
-class ProbabilisticPCA(LatentModelMixin, BaseEstimator):
+class ProbabilisticPCA(LatentModelMixin, PlanMixin, BaseEstimator):
     """Probabilistic PCA: a linear-Gaussian latent variable model that accepts missing values.
 
         x = W z + mu + e,    z ~ N(0, I),    e ~ N(0, noise I)

@@ -26,6 +26,7 @@ from ...models.embedding import (
 from ...solvers import Report
 from .._kernel_estimator import ExploreMixin, NamedKernelEstimator, Seed
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._training_sample import Sample
 from ._latent_model import require_distinct_rows, resolve_n_components
 
 # `transform` processes new points in blocks of at most this many dissimilarities, to limit memory.
@@ -157,9 +158,8 @@ class MetricMDS(
         n, q = len(sample), self._number_of_components(sample.points)
         if n < 2:
             raise ValueError("an embedding needs at least 2 points, got n_samples=1")
-        # The number of arrays with one entry for each pair of points, about n^2 / 2 each.
-        n_condensed = 3 + (weights is not None) + (self.stress == "sammon")
-        check_budget(4 * n_condensed * n * n, self.max_memory, f"all pairs of {n} points")
+        required = self._pair_bytes(n, weights is not None)
+        check_budget(required, self.max_memory, f"all pairs of {n} points")
         if precomputed:
             delta = _to_condensed(sample.points, "dissimilarities", zero_diagonal=True)
             self.kernel_, self.X_fit_, self._norms = None, None, None
@@ -194,6 +194,18 @@ class MetricMDS(
         self.stress_ = float(scaling.stresses.min())
         self._log_progress(f"stress {self.stress_:.4g} in {q} dimensions")
         return self
+
+    def _pair_bytes(self, n: int, weighted: bool) -> int:
+        """Return the memory for all pairs of n points, in bytes."""
+        # The number of arrays with one entry for each pair of points, about n^2 / 2 each.
+        n_condensed = 3 + weighted + (self.stress == "sammon")
+        return 4 * n_condensed * n * n
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n = len(sample)
+        memory = self._pair_bytes(n, weighted=False)
+        option = {"solver": "smacof", "storage": "pairs", "exact": False, "required": memory}
+        return f"metric scaling of {n} points", {**option, "extra": memory}
 
     def fit_transform(
         self, X: Points, y: object = None, weights: ArrayLike | None = None

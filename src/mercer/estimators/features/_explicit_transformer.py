@@ -20,6 +20,8 @@ from ..._core import Points
 from ...kernels import additive_chi2_features, finite_features
 from .._kernel_estimator import FeatureMixin, NamedKernelEstimator, precision
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._plan_method import PlanMixin
+from .._training_sample import Sample
 
 
 @estimator()
@@ -89,6 +91,12 @@ class ExplicitFeatures(FeatureMixin, NamedKernelEstimator):
         self._log_progress(f"{self._n_features_out} features of {len(sample)} points")
         return phi.astype(precision(sample.points), copy=False)
 
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        option: dict[str, Any] = {"solver": "explicit", "storage": "features", "copies": 1.0}
+        if self._planned_kernel(sample).on_vectors:
+            option["copies"] = 0.0  # one point determines the features
+        return f"explicit features of {len(sample)} points", option
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_frame")
 
@@ -98,7 +106,7 @@ _DEFAULT_INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 
 
 @estimator()
-class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
+class AdditiveChi2Sampler(TransformerMixin, PlanMixin, BaseEstimator):
     """Approximate features of the additive chi-squared kernel, for non-negative data.
 
         phi(x) . phi(z)  is close to  sum_c 2 x_c z_c / (x_c + z_c),    x_c, z_c >= 0
@@ -140,6 +148,11 @@ class AdditiveChi2Sampler(TransformerMixin, BaseEstimator):
     sample_steps: int = parameter("positive integer", default=2)
     sample_interval: float | None = parameter("positive", None, default=None)
     n_jobs: int | None = parameter(None, Integral, default=None)
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        m = (2 * self.sample_steps - 1) * sample.points.shape[1]
+        option = {"solver": "sampled", "storage": "features", "exact": False, "rank": m}
+        return f"{m} features of {len(sample)} points", {**option, "copies": 0.0}
 
     @fit_method
     def fit(self, X: Points, y: object = None) -> Self:

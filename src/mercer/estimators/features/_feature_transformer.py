@@ -22,10 +22,12 @@ from .._kernel_estimator import (
     record_n_features,
 )
 from .._parameters import estimator, fitted, parameter, predict_method
+from .._plan_method import PlanMixin, n_of
+from .._training_sample import Sample
 
 
 @estimator(kw_only=True)
-class FeatureTransformer(FeatureMixin, BaseEstimator):
+class FeatureTransformer(FeatureMixin, PlanMixin, BaseEstimator):
     """Base class of the transformers of vectors whose feature map does not depend on the data.
 
     Parameters
@@ -63,6 +65,9 @@ class FeatureTransformer(FeatureMixin, BaseEstimator):
         dtypes = [np.float64, np.float32]
         return validate_data(self, X, accept_sparse=formats, dtype=dtypes, reset=reset)
 
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        return planned_features(sample, getattr(self, "n_components", 1))
+
     def _map_input(self, X: Points) -> Points:
         """Convert points to the input of the feature map; subclasses may override this."""
         return X
@@ -78,6 +83,14 @@ class FeatureTransformer(FeatureMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return len(self._map)
+
+
+def planned_features(sample: Sample, m: int) -> tuple[str, dict[str, Any]]:
+    """Return the plan of m random features; see `PlanMixin._planned_option`."""
+    memory = 16 * m * sample.points.shape[1]  # frequencies, which are orthogonalised in a copy
+    option = {"solver": "random", "storage": "features", "exact": False, "rank": m}
+    problem = f"{n_of(m, 'feature')} of {len(sample)} points"
+    return problem, {**option, "extra": memory, "copies": 0.0}
 
 
 def check_features(X: Points, m: int) -> np.ndarray:

@@ -59,6 +59,7 @@ from .._kernel_estimator import (
     precision,
 )
 from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter, predict_method
+from .._plan_method import n_of
 from .._training_sample import Sample
 from ._feature_transformer import check_features
 
@@ -297,6 +298,15 @@ class Nystroem(FeatureMixin, NamedKernelEstimator, ExpansionEstimator):
         self.components_, self.component_indices_ = phi.points, indices
         self.normalization_ = np.ascontiguousarray(coefficients.T)
         self._map = None if self._precomputed else phi
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n = len(sample)
+        m, method = min(self.n_components, n), self.landmarks
+        method = "medoids" if isinstance(method, str) and method == "auto" else method
+        required = Landmarks(m, method).workspace(n) + 16 * m * m
+        option: dict[str, Any] = {"extra": required, "required": required, "rank": m}
+        option |= {"copies": 0.0, "solver": "nystroem", "storage": "low rank", "exact": False}
+        return f"{n_of(m, 'landmark')} of {n} points", option
 
     def _landmark_method(self, kernel: Kernel, X: Points) -> Landmarks:
         """Return the number of landmarks and the method to choose them among the points."""

@@ -12,7 +12,8 @@ from ...gram import FeatureMap, FourierMap
 from ...kernels import RBF, RULES, Features, FourierBasis, random_features, skewed_features
 from .._kernel_estimator import FeatureMixin, NamedKernelEstimator, Seed, precision
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
-from ._feature_transformer import FeatureTransformer
+from .._training_sample import Sample
+from ._feature_transformer import FeatureTransformer, planned_features
 
 METHODS = {"auto", "orthogonal", "qmc", "iid"}
 
@@ -231,6 +232,9 @@ class RandomFeatures(FeatureMixin, NamedKernelEstimator):
         self._map = phi.odd(rng) if self.n_components % 2 else phi
         self._log_progress(f"{len(self._map)} features of {self.kernel_}")
         return self
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        return planned_features(sample, self.n_components)
 
     @predict_method
     def transform(self, X: Points) -> np.ndarray:

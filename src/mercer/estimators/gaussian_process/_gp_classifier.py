@@ -18,9 +18,10 @@ from ..._core import Points, length, optional_type, reserve, slices, take
 from ...expansion import Expansion
 from ...gram import memoise_if_affordable
 from ...models.gp import LaplaceLikelihood, Posterior, expected_probability, expected_softmax
-from ...solvers import Report, worst_report
+from ...solvers import Report, tile_bytes, worst_report
 from .._kernel_estimator import Seed, Shrink, SklearnGPKernel
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method
+from .._plan_method import n_of
 from .._training_sample import Sample
 from ._gp_kernel_parameters import GaussianProcess, ReparametrisedObjective, ThetaMap
 
@@ -190,6 +191,17 @@ class GaussianProcessClassifier(ClassifierMixin, GaussianProcess):
         self._form = self.multi_class
         self._set_fitted_attributes()
         return self
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n, q, kernel = len(sample), len(sample.classes), self._planned_kernel(sample)
+        joint = self.multi_class == "multinomial" and q > 2
+        # A model needs K, its factor and work arrays; the factors of finished models stay stored.
+        arrays, models = q + 4 if joint else 3, 1 if joint or q == 2 else q
+        squares = arrays + (self.optimizer is not None) + models - 1
+        memory = 8 * n * n * squares + tile_bytes(kernel, sample.points)
+        option = {"storage": "dense", "extra": memory, "required": 8 * n * n * arrays}
+        problem = f"Gaussian process classification of {n} points, {n_of(q, 'class')}"
+        return problem, {"solver": "laplace", "exact": False, **option}
 
     def _problems(self, sample: Sample) -> Iterator[Sample]:
         """Yield the sample of each model to fit.

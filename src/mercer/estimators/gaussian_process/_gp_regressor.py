@@ -17,6 +17,14 @@ from ...gram import memoise_if_affordable
 from ...kernels import Kernel, White, expects_precomputed_rows
 from ...models import gp
 from ...models.gp import Conditioned, Posterior
+from ...solvers import (
+    Option,
+    Plan,
+    cost_of_entries,
+    landmark_bytes,
+    plan_exact_or_landmarks,
+    tile_bytes,
+)
 from .._kernel_estimator import LandmarkMixin, Shrink
 from .._parameters import (
     FittedPoints,
@@ -27,6 +35,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample
 from ._gp_kernel_parameters import (
     GaussianProcess,
@@ -209,6 +218,39 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, LandmarkMixin, 
             f"log marginal likelihood {self.log_marginal_likelihood_value_:.6g}, {self.kernel_}"
         )
         return self
+
+    def _plan(self, sample: Sample) -> Plan:
+        (n, q), kernel = sample.targets.shape, self._planned_kernel(sample)
+        m, steps = self._chosen.count(n), 1.0 if self.optimizer is None else 30.0
+        strips, tiles = gp.Projection.workspace(n, m, q), tile_bytes(kernel, sample.points, 16)
+        stochastic = Option(
+            *("cg", "tiled", tiles + landmark_bytes(n, m, 1.0, 0.0, 4.0)),
+            steps * (20.0 * cost_of_entries(kernel, sample.points, n * n / 2.0)),
+            exact=False,
+            rank=m,
+            required=4 * self._chosen.workspace(n),
+        )
+
+        def needed(solver: str, m: int) -> int:
+            if solver == "nystroem":
+                return max(4 * self._chosen.workspace(n), strips)
+            exact = gp.exact_likelihood_memory(n)
+            if self.solver == "auto":
+                return exact
+            return 8 * n * n if self.optimizer is None else exact - 8 * n * n
+
+        return plan_exact_or_landmarks(
+            f"Gaussian process of {n} points, {n_of(q, 'target')}",
+            *(kernel, sample.points, self.solver, self._chosen),
+            squares=1.0 if self.optimizer is None else 2.0,
+            features=(0.0, 1.0, 5.0),
+            needed=needed,
+            limit="likelihood",
+            exact="cholesky",
+            others=[stochastic],
+            steps=steps,
+            max_memory=self.max_memory,
+        )
 
     def _set_posterior(self, theta: np.ndarray, posterior: Posterior) -> None:
         """Set the fitted attributes to those of the posterior at theta."""

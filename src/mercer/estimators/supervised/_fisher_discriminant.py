@@ -15,10 +15,20 @@ from ..._core import Points, check_budget
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
-from ...solvers import Discriminants, ExactPath, ExactRidge, LandmarkRidge, RidgePath
+from ...solvers import (
+    Discriminants,
+    ExactPath,
+    ExactRidge,
+    LandmarkRidge,
+    Plan,
+    RidgePath,
+    plan_exact_or_landmarks,
+    plan_ridge,
+)
 from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import DecisionMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
+from .._plan_method import n_of
 from .._training_sample import Sample
 
 _RELATIVE_ALPHAS = np.logspace(-8, 2, 21)  # alpha="auto" tries these times the mean of k(x, x)
@@ -216,6 +226,23 @@ class KernelFisherDiscriminant(
             f"alpha = {self.alpha_:.3g}, scatter ratios {discriminants.ratios.round(3)}"
         )
         return self
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, needs_path = len(sample), isinstance(self.alpha, str) or self.within != "fit"
+        kernel, q = self._planned_kernel(sample), len(sample.classes)
+        problem = f"discriminants of {n} points, {n_of(q, 'class')}"
+        if not needs_path:
+            spec = "auto" if self.solver == "exact" else self.solver
+            options: dict[str, Any] = {"columns": q, "max_memory": self.max_memory}
+            return plan_ridge(problem, kernel, sample.points, spec, self._chosen, **options)
+        return plan_exact_or_landmarks(
+            *(problem, kernel, sample.points, self.solver, self._chosen),
+            squares=2.0,
+            features=(0.0, 3.0, 4.5),
+            needed=lambda solver, m: 24 * n * n if solver != "nystroem" else 0,
+            steps=4.0,
+            max_memory=self.max_memory,
+        )
 
     def _regress(self, kernel: Kernel, sample: Sample) -> IndicatorRegression:
         """Regress the class indicators on the points; choose the best alpha if it is "auto"."""

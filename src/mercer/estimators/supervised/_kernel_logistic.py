@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core import Points, budget_in_bytes, check_threads, length, warn_caller
+from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import working_bytes
 from ...kernels import Kernel, expects_precomputed_rows
@@ -20,16 +22,19 @@ from ...solvers import (
     Newton,
     OutOfCoreNewton,
     OutOfCoreRisk,
+    Plan,
     RegularisedRisk,
     Report,
     RiskSolver,
     Status,
     WhitenedCoordinates,
+    plan_exact_or_landmarks,
     whiten,
 )
 from .._kernel_estimator import KernelLike, LandmarkMixin
 from .._label_encoding import WeightedClassifierMixin, encode_targets
 from .._parameters import estimator, fit_method, fitted, parameter, solver
+from .._plan_method import n_of
 from .._training_sample import Sample
 
 _PATH_SHIFT_RATIO = 0.1  # solver="path": ratio of successive ridge parameters 1 / C
@@ -108,15 +113,7 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin):
         if sample.drawn is not None and self._in_passes:
             return self._problem_in_passes(sample, kernel)
         values = sample.evaluated(kernel, self.max_memory)
-        tiles = working_bytes(values, sample.subsample.points, None, 0, check_threads(None))
-        spec = self.solver
-        if not isinstance(spec, str):
-            spec = "gradient" if isinstance(spec, GradientDescent) else "newton"
-
-        def needed(solver: str, m: int) -> int:
-            """Return the memory in bytes that a solver needs with m coordinates."""
-            return tiles + self._bytes(solver, n, m, q)
-
+        spec, needed = self._solver_name, self._memory(values, sample)
         phi = whiten(
             values,
             sample.points,
@@ -141,6 +138,34 @@ class LogisticEstimator(WeightedClassifierMixin, LandmarkMixin):
         targets = encode_targets(sample.labels, q)
         risk = RegularisedRisk(phi.F, *targets, sample.counts, intercept=self.fit_intercept)
         return LogisticProblem(kernel, solver, phi, sample.classes, sample.labels, risk)
+
+    @property
+    def _solver_name(self) -> str:
+        """The name of the requested solver, also if a solver object was passed."""
+        if isinstance(self.solver, str):
+            return self.solver
+        return "gradient" if isinstance(self.solver, GradientDescent) else "newton"
+
+    def _memory(self, kernel: Kernel, sample: Sample) -> Callable[[str, int], int]:
+        """Return a function `needed(solver, m)`: the bytes of a solver with m coordinates."""
+        n, q = len(sample), len(sample.classes)
+        tiles = working_bytes(kernel, sample.subsample.points, None, 0, check_threads(None))
+        return lambda solver, m: tiles + self._bytes(solver, n, m, q)
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, kernel = len(sample), self._planned_kernel(sample)
+        in_blocks = isinstance(sample.points, Blocks) and self._in_passes
+        return plan_exact_or_landmarks(
+            f"logistic regression of {n} points, {n_of(len(sample.classes), 'class')}",
+            *(kernel, sample.points, self._solver_name, self._chosen),
+            squares=3.0 if self._solver_name == "gradient" else 5.0,
+            features=(0.0 if in_blocks else 1.0 + self._extra_copies_of_F, 0.6, 5.0),
+            needed=(lambda _, m: 0) if in_blocks else self._memory(kernel, sample),
+            limit="newton",
+            exact="newton",
+            steps=8.0,
+            max_memory=self.max_memory,
+        )
 
     def _problem_in_passes(self, sample: Sample, kernel: Kernel) -> LogisticProblem:
         """Set up the fit for points in blocks, whose coordinates are computed again in each pass.

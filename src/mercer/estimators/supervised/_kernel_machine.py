@@ -7,6 +7,7 @@ RKHS and intercepts b, with sample weights w_i and an increasing function g.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, Self
@@ -21,6 +22,7 @@ from sklearn.utils.validation import column_or_1d
 from ..._core import Points, check_threads
 from ...expansion import Expansion
 from ...gram import working_bytes
+from ...kernels import Kernel
 from ...solvers import (
     Absolute,
     CustomLoss,
@@ -29,16 +31,19 @@ from ...solvers import (
     Loss,
     NormPenaltySolver,
     Penalty,
+    Plan,
     Poisson,
     Quantile,
     RegularisedRisk,
     Squared,
     Status,
+    plan_exact_or_landmarks,
     whiten,
 )
 from .._kernel_estimator import DualEstimator, KernelLike, LandmarkMixin
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
 from .._parameters import estimator, fit_method, fitted, parameter, predict_method, solver
+from .._plan_method import n_of
 from .._training_sample import Sample
 
 # Parameter constraint: a user-defined loss is an object with these methods.
@@ -103,6 +108,34 @@ class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
     loss_: Loss = fitted()
     n_iter_: int = fitted()
 
+    def _memory(self, kernel: Kernel, sample: Sample, q: int) -> Callable[[object, int], int]:
+        """Return a function of the solver and of m: the bytes for m coordinates, q functions."""
+        n = len(sample)
+        tiles = working_bytes(kernel, sample.subsample.points, None, 0, check_threads(None))
+        return lambda _, m: tiles + NormPenaltySolver.workspace(n, m, q)
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, kernel = len(sample), self._planned_kernel(sample)
+        ordered = np.size(getattr(self, "quantile", 0.5)) > 1 and self.loss == "quantile"
+        q = max(1, len(sample.classes) if sample.labels is not None else sample.targets.shape[1])
+        q = np.size(self.quantile) if ordered else 1 if q == 2 and sample.labels is not None else q
+        return plan_exact_or_landmarks(
+            f"{self._loss_name} loss of {n} points, {n_of(q, 'function')}",
+            *(kernel, sample.points),
+            self.solver if isinstance(self.solver, str) else "exact",
+            self._chosen,
+            squares=4.0 + q * (1.0 if ordered else 0.3),
+            features=(1.0, 0.6, 4.0 + q),
+            needed=self._memory(kernel, sample, q),
+            limit="ordered" if ordered else "exact",
+            steps=8.0,
+            max_memory=self.max_memory,
+        )
+
+    @property
+    def _loss_name(self) -> str:
+        return self.loss if isinstance(self.loss, str) else type(self.loss).__name__
+
     def _learn(self, sample: Sample, Y: np.ndarray, loss: Loss, *, ordered: bool = False) -> None:
         """Fit f and the intercept to the targets Y of the points of positive weight.
 
@@ -116,13 +149,12 @@ class RegularisedRiskEstimator(LandmarkMixin, DualEstimator):
         kernel, points = sample.resolve(self._make_kernel(self.gamma)), sample.points
         values = sample.evaluated(kernel, self.max_memory)
         seen = sample.subsample.points
-        tiles = working_bytes(values, seen, None, 0, check_threads(None))
         phi = whiten(
             values,
             points,
             self.solver,
             self._chosen,
-            lambda _, m: tiles + NormPenaltySolver.workspace(n, m, q),
+            self._memory(values, sample, q),
             exact="exact",
             ordered=ordered,
             what=f"the fit of {q} functions of {n} points",

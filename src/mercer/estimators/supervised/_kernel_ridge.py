@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._core import Points, check_budget, length, take
 from ...expansion import Expansion, Primal
 from ...kernels import Kernel, unwrap
-from ...solvers import ExactRidge, LandmarkRidge
+from ...solvers import ExactRidge, LandmarkRidge, Plan, plan_ridge
 from .._blockwise import require_products
 from .._kernel_estimator import DualRegressor, LandmarkMixin
 from .._parameters import (
@@ -25,6 +25,7 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample
 
 
@@ -136,6 +137,19 @@ class KernelRidge(RidgeEstimator):
     solver_: Any = fitted()
     _ridge: ExactRidge | LandmarkRidge = fitted(per_point=True)
     _places: np.ndarray = fitted(per_point=True)
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, q = sample.targets.shape
+        return plan_ridge(
+            f"kernel ridge regression of {n} points, {n_of(q, 'target')}",
+            self._planned_kernel(sample),
+            sample.points,
+            self.solver,
+            self._chosen,
+            columns=q,
+            alphas=len(np.unique(_check_alpha(self.alpha, q))),
+            max_memory=self.max_memory,
+        )
 
     @property
     def _gathers_blocks(self) -> bool:

@@ -17,8 +17,9 @@ from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import DenseGram, TiledGram, can_share_distances, gram, iter_grams
 from ...kernels import Kernel
-from ...solvers import ExactPath, RidgePath, Status, warn_inaccurate
+from ...solvers import ExactPath, Plan, RidgePath, Status, plan_exact_or_landmarks, warn_inaccurate
 from .._parameters import NumberOrArray, estimator, fit_method, fitted, parameter
+from .._plan_method import n_of
 from .._training_sample import Sample, check_positive_numbers, split_folds
 from ._kernel_ridge import RidgeEstimator
 
@@ -229,6 +230,21 @@ class KernelRidgeCV(RidgeEstimator):
                 f"usual causes are targets or scores that overflow, and folds with a single point"
             )
         return best_index, best
+
+    def _plan(self, sample: Sample) -> Plan:
+        n, q = sample.targets.shape
+        n_kernels = 1 if self.gammas is None else len(self.gammas)
+        return plan_exact_or_landmarks(
+            f"kernel ridge regression of {n} points, {n_of(q, 'target')}, many alphas",
+            self._planned_kernel(sample),
+            sample.points,
+            self.solver,
+            self._chosen,
+            squares=2.0 + (n_kernels > 1) + 2.0 * self._uses_folds,
+            features=(0.0, 3.0, 4.5),
+            steps=4.0 * n_kernels,
+            max_memory=self.max_memory,
+        )
 
     def _grams(self, kernels: list[Kernel], data: Sample) -> Iterator[DenseGram | None]:
         """Yield K for each kernel, or None if the solver uses landmarks instead of K."""

@@ -16,11 +16,19 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
-from ..._core import Points, concatenate, length, take, warn_caller
+from ..._core import Points, budget_in_bytes, concatenate, length, take, warn_caller
 from ...expansion import Expansion
 from ...gram import gram
 from ...kernels import Kernel, unwrap
-from ...solvers import Norma, OnlineLearner, RecursiveLeastSquares, Report, Schedule, Status
+from ...solvers import (
+    Norma,
+    OnlineLearner,
+    RecursiveLeastSquares,
+    Report,
+    Schedule,
+    Status,
+    tile_bytes,
+)
 from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
 from .._parameters import FittedPoints, estimator, fit_method, fitted, parameter
 from .._training_sample import Sample
@@ -28,6 +36,7 @@ from .._training_sample import Sample
 # With at most this many points, K is stored for several passes if it fits the memory budget
 # (128 MB in float64); with more points, entries of K are evaluated again in each pass.
 _MAX_POINTS_STORED_GRAM = 4096
+_BLOCK_ROWS = 256  # number of points whose kernel values are computed together
 
 
 @estimator(kw_only=True)
@@ -51,6 +60,26 @@ class OnlineEstimator(DualEstimator):
     _learner: OnlineLearner = fitted(per_point=True)
     _kept: FittedPoints = fitted(per_point=True)
     _flat: bool = fitted()
+
+    @staticmethod
+    def _stores_gram(n: int, max_iter: int) -> bool:
+        """Whether K is stored, if it fits the memory budget, because it is read several times."""
+        return n <= _MAX_POINTS_STORED_GRAM and max_iter > 1
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        n, kernel = len(sample), self._planned_kernel(sample)
+        m = min(n, getattr(self, "budget", None) or n)
+        tiles, matrix = tile_bytes(kernel, sample.points), 8 * n * n
+        stored = self._stores_gram(n, getattr(self, "max_iter", 1))
+        stored &= matrix + tiles <= budget_in_bytes(self.max_memory)
+        memory = tiles + matrix * stored + self._workspace(m)
+        option = {"solver": "online", "storage": "dense" if stored else "tiled", "exact": False}
+        rank = None if m == n else m
+        return f"{type(self).__name__} of {n} points", {**option, "extra": memory, "rank": rank}
+
+    def _workspace(self, m: int) -> int:
+        """Return the memory for m points in the expansion, in bytes."""
+        return 16 * m * _BLOCK_ROWS
 
     def _can_stream(self) -> bool:
         """Return True if `partial_fit` is available; raise AttributeError otherwise."""
@@ -77,9 +106,7 @@ class OnlineEstimator(DualEstimator):
         """Learn from points in memory, in as many passes as the schedule specifies."""
         learner.max_memory = self.max_memory
         evaluated, n = sample.evaluated(kernel, self.max_memory), len(sample)
-        store_gram = sample.values is not None or (
-            n <= _MAX_POINTS_STORED_GRAM and schedule.max_iter > 1
-        )
+        store_gram = sample.values is not None or self._stores_gram(n, schedule.max_iter)
         K = gram(
             evaluated,
             sample.points,
@@ -267,6 +294,9 @@ class KernelRecursiveLeastSquares(OnlineRegressor):
         sample = self._sample(X, y, sample_weight, reset=reset).doubled()
         self._learn_new(sample)
         return self
+
+    def _workspace(self, m: int) -> int:
+        return 33 * m * m + super()._workspace(m)  # triangular factors, which are copied to grow
 
     def _make_learner(self, sample: Sample, kernel: Kernel) -> RecursiveLeastSquares:
         budget = None if self.budget is None else int(self.budget)

@@ -19,10 +19,18 @@ from ...blocks import Blocks
 from ...expansion import Expansion
 from ...gram import Landmarks
 from ...kernels import Kernel
-from ...solvers import LearnedVectors, Loss, ReducedExpansionRisk, Squared
+from ...solvers import (
+    LearnedVectors,
+    Loss,
+    ReducedExpansionRisk,
+    Squared,
+    landmark_bytes,
+    tile_bytes,
+)
 from .._kernel_estimator import DualEstimator, DualRegressor, KernelLike, Seed
 from .._label_encoding import CLASSIFICATION_LOSSES, WeightedClassifierMixin
 from .._parameters import estimator, fit_method, fitted, parameter
+from .._plan_method import n_of
 from .._training_sample import Sample
 
 
@@ -117,15 +125,9 @@ class SparseKernelEstimator(DualEstimator):
         (n, d), q = X.shape, Y.shape[1]
         self.kernel_ = sample.resolve(self._make_kernel(self.gamma))
         _require_gradient(self.kernel_, type(self).__name__, d)
-        by_method = isinstance(self.init, str)
-        m = (
-            min(n, _number_of_vectors(self.n_vectors, d, q))
-            if by_method
-            else np.shape(self.init)[0]
-        )
-        systems = 1 if isinstance(loss, Squared) else q
-        n_floats = n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2
-        check_budget(8 * n_floats, self.max_memory, f"learning {m} vectors from {n} points")
+        m = self._count_vectors(n, d, q)
+        required = _learning_bytes(n, d, q, m, squared=isinstance(loss, Squared))
+        check_budget(required, self.max_memory, f"learning {m} vectors from {n} points")
         Z, is_optimal = self._initial_vectors(X, m)
         risk = ReducedExpansionRisk(
             self.kernel_, X, Y, loss, w / w.sum(), self.alpha, self.fit_intercept, self.max_memory
@@ -141,6 +143,26 @@ class SparseKernelEstimator(DualEstimator):
         f = Expansion(self.kernel_, result.fit.vectors, result.fit.weights)
         self._set_expansion(f, result.fit.intercept, flat)
         self.objective_curve_, self.n_iter_ = result.curve, result.report.n_iter
+
+    def _count_vectors(self, n: int, d: int, q: int) -> int:
+        """Return the number of vectors for n points with d columns, and q functions."""
+        if isinstance(self.init, str):
+            return min(n, _number_of_vectors(self.n_vectors, d, q))
+        return int(np.shape(self.init)[0])
+
+    def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
+        (n, d), q = sample.points.shape, 1
+        if sample.labels is not None:
+            q = 1 if len(sample.classes) == 2 else len(sample.classes)
+        elif sample.targets is not None:
+            q = sample.targets.shape[1]
+        m = self._count_vectors(n, d, q)
+        required = _learning_bytes(n, d, q, m, squared=sample.labels is None)
+        tiles = tile_bytes(self._planned_kernel(sample), sample.points)
+        memory = required + landmark_bytes(n, m, 0.0, 1.0, 0.0) + tiles
+        option = {"solver": "vectors", "storage": "low rank", "exact": False, "rank": m}
+        problem = f"{n_of(m, 'vector')} learned from {n} points"
+        return problem, {**option, "extra": memory, "required": required, "copies": 0.0}
 
     def _initial_vectors(self, X: Points, m: int) -> tuple[np.ndarray, bool]:
         """Return the initial vectors, and whether they are optimal already."""
@@ -347,3 +369,13 @@ class SparseKernelClassifier(SparseKernelEstimator, WeightedClassifierMixin):
         sample = self._sample(X, y, sample_weight, labels=True, copy=False)
         self._learn_labels(sample, self.loss)
         return self
+
+
+def _learning_bytes(n: int, d: int, q: int, m: int, *, squared: bool) -> int:
+    """Return the memory for learning m vectors from n points in d dimensions, in bytes.
+
+    `q` is the number of functions, and `squared` whether the loss is squared, so that all functions
+    have the same linear system.
+    """
+    systems = 1 if squared else q
+    return 8 * (n * (2 * d + 2) + 6 * n * q + (12 * systems + 8) * (m + 1) ** 2)

@@ -23,17 +23,20 @@ from ...expansion import Expansion, Primal
 from ...gram import KernelRows
 from ...kernels import Kernel, Linear
 from ...solvers import (
+    MIN_SVM_CACHE_BYTES,
     BlockSMO,
     BoxInterior,
     Duals,
     DualSolutions,
     FallbackChain,
+    Plan,
     Reports,
     SMOThenInteriorPoint,
     Status,
     StopReason,
     WhitenedCoordinates,
-    choose_linear_svm_solver,
+    choose_svm_solver,
+    plan_svm,
 )
 from .._blockwise import require_landmarks
 from .._kernel_estimator import (
@@ -52,15 +55,13 @@ from .._parameters import (
     predict_method,
     solver,
 )
+from .._plan_method import n_of
 from .._training_sample import Sample
 from ._svm_training import PairExpansion, SVMProblem, describe_scales, merge_reports
 
 # The kernel is reported as indefinite if some k(x, x) + k(z, z) - 2 k(x, z) is negative and larger
 # in magnitude than this fraction of the largest k(x, x); smaller ones may be rounding errors.
 _NEGATIVE_CURVATURE = 1e-5
-# If the solver may switch from SMO to the interior point method, the cache for rows of K is limited
-# to this many bytes, or to the size of X if that is larger.
-_MIN_CACHE_BYTES = 2**24
 
 
 @estimator(kw_only=True)
@@ -194,21 +195,26 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
             name = "smo"
         elif isinstance(name, BoxInterior):
             name = "primal"
-        elif name == "auto":
-            name = self._automatic_solver(kernel, sample)
+        else:
+            name = choose_svm_solver(kernel, sample.points, name, sample.labels, self.max_memory)
         # If SMO needs too much memory, the interior point method may still be possible.
         chain = FallbackChain(["either", "primal"] if name == "either" else [name])
         return chain.run(lambda name: self._problem_for(name, kernel, sample))
 
-    def _automatic_solver(self, kernel: Kernel, sample: Sample) -> str:
-        """Return "smo", "primal", or "either" if the solver may switch from one to the other."""
-        if not (isinstance(kernel, Linear) and isinstance(sample.points, np.ndarray)):
-            return "smo"
-        n, m = sample.points.shape
-        largest = n  # number of points of the largest two-class problem
-        if sample.classes is not None:
-            largest = int(np.sort(np.bincount(sample.labels))[-2:].sum())
-        return choose_linear_svm_solver(n, m, largest, self.max_memory)
+    def _plan(self, sample: Sample) -> Plan:
+        n, labels = len(sample), sample.labels
+        spec: Any = exact_as_auto(self.solver)
+        if not isinstance(spec, str):
+            spec = "smo" if isinstance(spec, BlockSMO) else "primal"
+        classes = "" if labels is None else f", {n_of(len(sample.classes), 'class')}"
+        return plan_svm(
+            f"{type(self).__name__} of {n} points{classes}",
+            *(self._planned_kernel(sample), sample.points, spec, self._chosen),
+            labels=labels,
+            regression=sample.targets is not None,
+            cache_bytes=None if self.cache_size == "auto" else int(self.cache_size * 2**20),
+            max_memory=self.max_memory,
+        )
 
     def _problem_for(self, name: str, kernel: Kernel, sample: Sample) -> SVMProblem:
         """Return the training problem for the solver with this name."""
@@ -223,7 +229,7 @@ class SupportVectorMachine(LandmarkMixin, NamedKernelEstimator, ExpansionEstimat
         if name == "either":  # SMO needs few rows of K until the solver switches
             n, m = sample.points.shape
             reserved = interior_point.workspace(n, m, 2 * n)
-            max_cache = max(sample.points.nbytes, _MIN_CACHE_BYTES)
+            max_cache = max(sample.points.nbytes, MIN_SVM_CACHE_BYTES)
             rows, sample = self._kernel_rows(values, sample, max_cache, reserved)
             relay = SMOThenInteriorPoint(smo, interior_point)
             return SVMProblem(sample, kernel, relay, (rows, sample.points))

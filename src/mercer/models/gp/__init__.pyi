@@ -20,6 +20,7 @@ from ._optimise import Optimum, maximise
 
 from ._optimise import first_steps as first_steps  # isort: skip
 from ._stochastic_likelihood import Estimate, StochasticLikelihood, choose_objective
+from ._stochastic_likelihood import exact_likelihood_memory as exact_likelihood_memory
 
 __all__ = [
     "RIDGE_CRITERIA",

@@ -47,7 +47,7 @@ from ..._core.linalg import cho_solve
 from ...expansion import Expansion
 from ...gram import TiledGram
 from ...kernels import Prepared, node
-from ...solvers import Report, Status
+from ...solvers import Report, Status, use_landmarks
 from ...solvers.linear import CGRecurrence, ShiftedLowRank, columnwise_dot
 from ._exact_likelihood import MarginalLikelihood
 from ._exact_solve import derivatives, pullback_workspace
@@ -346,9 +346,6 @@ class Solved(PosteriorKernel):
 # Tolerance of conjugate gradients for the posterior mean.  It is smaller than the default `tol`,
 # because the mean is part of the result.
 _POSTERIOR_TOL = 1e-8
-# Up to this many points "auto" uses the exact objective.  At this size, evaluating the likelihood
-# once takes about a minute.
-_MAX_EXACT_POINTS = 10_000
 
 
 class Estimate(NamedTuple):
@@ -625,6 +622,14 @@ _OBJECTIVES: dict[str, type[Objective]] = {
 }
 
 
+def exact_likelihood_memory(n: int) -> int:
+    """Return the bytes for the exact likelihood of n points.
+
+    They are the stored Cholesky factor, one n x n array for evaluating the likelihood, and tiles.
+    """
+    return 16 * n * n + pullback_workspace(n)
+
+
 def choose_objective(spec: str, n: int, max_memory: MemoryLimit = None) -> type[Objective]:
     """Return the objective class for a solver name and a number of points.
 
@@ -663,9 +668,8 @@ def choose_objective(spec: str, n: int, max_memory: MemoryLimit = None) -> type[
     """
     if spec != "auto":
         return _OBJECTIVES[spec]
-    # two n x n arrays: the stored Cholesky factor, and one for evaluating the likelihood
-    needed = 16 * n * n + pullback_workspace(n)
-    if n <= _MAX_EXACT_POINTS and needed <= budget_in_bytes(max_memory):
+    needed = exact_likelihood_memory(n)
+    if not use_landmarks(spec, n, "likelihood", needed <= budget_in_bytes(max_memory)):
         return MarginalLikelihood
     warn_caller(
         f"an exact Gaussian process on {n} points takes {format_bytes(needed)} and about "

@@ -1,5 +1,6 @@
 """Kernel PCA: computation of the components, and the fitted components."""
 
+from ..._core import former_names
 from ._component_search import (
     INDEFINITE_POLICIES,
     ComponentSearch,
@@ -8,7 +9,8 @@ from ._component_search import (
     same_feature_map,
 )
 from ._components import Components, LearnedInverse, reduced_components
-from ._kpca_plan import Option, Plan
+
+__getattr__ = former_names(__name__)
 
 __all__ = [
     "INDEFINITE_POLICIES",
@@ -16,8 +18,6 @@ __all__ = [
     "ComponentSearchResult",
     "Components",
     "LearnedInverse",
-    "Option",
-    "Plan",
     "inverse_sqrt",
     "reduced_components",
     "same_feature_map",

@@ -14,33 +14,50 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core import Points, check_budget, entry_point, length, same_points, warn_caller
+from ..._core import (
+    MemoryLimit,
+    Points,
+    budget_in_bytes,
+    check_budget,
+    check_threads,
+    entry_point,
+    length,
+    same_points,
+    warn_caller,
+)
 from ...blocks import Blocks
-from ...gram import CentredGram, FourierMap, Landmarks, gram
+from ...gram import (
+    CentredGram,
+    DistributedGram,
+    FourierMap,
+    Landmarks,
+    TiledGram,
+    gram,
+    working_bytes,
+)
 from ...kernels import Kernel, Precomputed
 from ...solvers import (
     EIGEN,
+    LOW_MEMORY_KRYLOV,
+    BlockKrylov,
     DenseEigen,
     EigenPairs,
     FourierEigen,
     LowRankEigen,
     Moments,
+    Plan,
     canonical_signs,
     certify,
     choose,
+    dense_eigen_bytes,
     eigenpairs_of_moments,
     eigenpairs_of_points,
     feature_moments,
+    feature_solver_bytes,
+    plan_eigenproblem,
+    prefers_dense_eigen,
 )
 from ._components import Components, rounding_floor
-from ._kpca_plan import (
-    LOW_MEMORY_KRYLOV,
-    Plan,
-    feature_solver_bytes,
-    fit_solver_to_budget,
-    fits_dense,
-    make_plan,
-)
 
 # --- Validation of the eigenvalues, and repair of indefinite spectra.
 
@@ -169,7 +186,6 @@ def n_components_for(values: np.ndarray, total: float, wanted: int | float | Non
 # If a fraction of the variance is requested, this many components are computed first; the number is
 # doubled until the fraction is reached.
 _INITIAL_COMPONENTS = 16
-_MAX_DENSE_POINTS = 500  # up to this many points, LAPACK is the fastest solver in all cases
 # If the number of components depends on the spectrum, landmarks are chosen for this many
 # components.
 _EXPECTED_COMPONENTS = 50
@@ -224,9 +240,22 @@ class ComponentSearch:
             )
 
     def plan(self, kernel: Kernel, X: Points) -> Plan:
-        """Estimate the memory and time of each solver for these points, without evaluating K."""
-        rank = self.landmarks.rank
-        return make_plan(kernel, X, self.n_components, self.storage, rank, self.max_memory)
+        """Return the plan that `fit` follows: solver and storage, without evaluating K."""
+        spec, wanted = self.eigen_solver, self.n_components
+        if self.indefinite != "raise":
+            spec, wanted = ("dense" if spec in ("auto", "exact") else spec), None
+        if isinstance(X, Blocks) and not self.by_features:
+            spec = "krylov"
+        return plan_eigenproblem(
+            kernel,
+            X,
+            wanted,
+            self.storage,
+            spec=spec,
+            features=self._feature_solver() if self.by_features else None,
+            rank=self.landmarks.rank,
+            max_memory=self.max_memory,
+        )
 
     def fit(self, kernel: Kernel, X: Points, weights: np.ndarray | None) -> ComponentSearchResult:
         """Compute the components of the points X."""
@@ -262,17 +291,18 @@ class ComponentSearch:
     def _choose_solver_and_storage(self, kernel: Kernel, X: Points) -> tuple[Any, str]:
         """Return the eigensolver and the storage for the parameters and the memory budget."""
         spec, storage = self.eigen_solver, self.storage
-        if isinstance(spec, str) and (spec, storage) == ("krylov", "auto"):
-            fitting = (option for option in self.plan(kernel, X).options if option.fits)
-            storage = next((o.storage for o in fitting if o.eigen_solver == spec), storage)
-        if not (isinstance(spec, str) and spec == "auto"):
+        if not isinstance(spec, str) or spec not in ("auto", "krylov"):
             return spec, storage
-        is_small = length(X) <= _MAX_DENSE_POINTS and storage == "auto"
-        if self.indefinite != "raise" or (is_small and fits_dense(kernel, X, self.max_memory)):
+        if spec == "krylov" and storage != "auto":
+            return spec, storage
+        if spec == "krylov":
+            chosen = self.plan(kernel, X).chosen
+            return spec, storage if chosen is None else chosen.storage
+        if self.indefinite != "raise" or prefers_dense_eigen(kernel, X, storage, self.max_memory):
             return "dense", "dense"
         chosen = self.plan(kernel, X).require()
         if not chosen.low_memory:
-            return chosen.eigen_solver, chosen.storage
+            return chosen.solver, chosen.storage
         return replace(LOW_MEMORY_KRYLOV, **self._iteration), chosen.storage
 
     @property
@@ -488,3 +518,27 @@ def same_feature_map(a: Any, b: Any) -> bool:
     if isinstance(a, FourierMap):
         return bool(a.basis == b.basis)
     return len(a) == len(b) and same_points(a.points, b.points)
+
+
+def fit_solver_to_budget(solver: Any, K: Any, k: int, max_memory: MemoryLimit) -> Any:
+    """Return the solver, with a smaller workspace if the memory budget requires it.
+
+    Raises a MemoryBudgetError if k components of K do not fit at all.
+    """
+    n = K.shape[0]
+    if isinstance(K, (TiledGram, DistributedGram)):
+        matrix_bytes = working_bytes(K.kernel, K.X, None, k + 16, check_threads(K.n_threads))
+    else:
+        matrix_bytes = 8 * n * n
+    # User-defined solvers may not have a method `workspace`.
+    workspace = getattr(solver, "workspace", lambda n, k: 0)
+    if isinstance(solver, BlockKrylov) and matrix_bytes + workspace(n, k) > budget_in_bytes(
+        max_memory
+    ):
+        solver = replace(solver, rank=0, prove=False)
+        workspace = solver.workspace
+    name, needed = f"{solver}", matrix_bytes + workspace(n, k)
+    if isinstance(solver, DenseEigen):
+        name, needed = "a dense eigenproblem", dense_eigen_bytes(n, k)
+    check_budget(needed, max_memory, f"{name} of {n} points, {k} components,")
+    return solver

@@ -31,7 +31,7 @@ from ..._core import (
 from ...blocks import BlockRows, Blocks, reduce_rows
 from ...gram import GramOperator, Landmarks, LowRankGram, NystroemMap, TiledGram, gram
 from ...kernels import Kernel, Precomputed
-from .._choose_solver import MAX_EXACT_POINTS
+from .._choose_solver import MAX_EXACT_POINTS, use_landmarks
 from .._report import Report, Status
 from ._lloyd import Clusters, Lloyd
 
@@ -113,12 +113,13 @@ def cluster(
     check_budget(needed, lloyd.max_memory, f"k-means of {n} points in {lloyd.n_clusters} clusters")
     labels = None if start is None else _initial_labels(kernel, X, lloyd, start)
     message = ""
-    if solver == "auto" and n > (max_exact := MAX_EXACT_POINTS["clusters"]):
+    if solver == "auto" and use_landmarks(solver, n, "clusters"):
         solver = "nystroem"
         message = (
-            f"with more than {max_exact} points (here {n}), centroids are restricted to the span "
-            f"of landmarks, which is an approximation. Set solver='nystroem' to silence this "
-            f"warning, or solver='exact' to avoid the approximation"
+            f"with more than {MAX_EXACT_POINTS['clusters']} points (here {n}), centroids are "
+            f"restricted to the span of landmarks, which is an approximation. Set "
+            f"solver='nystroem' to silence this warning, or solver='exact' to avoid the "
+            f"approximation"
         )
         warn_caller(message)
     quarter = budget_in_bytes(lloyd.max_memory) // 4
@@ -133,9 +134,14 @@ def cluster(
         low_rank = LowRankGram(kernel, X, phi, max_memory=lloyd.max_memory)
         found = lloyd.partition(low_rank, weights, labels, log, _point_keys(X))
         return _expand_on_landmarks(low_rank, found, weights, message)
-    store = n <= _MAX_STORED_POINTS or kernel.domain.costly or isinstance(kernel, Precomputed)
-    K = gram(kernel, X, storage="auto" if store else "tiled", max_memory=lloyd.max_memory)
+    storage = "auto" if stores_cluster_gram(kernel, n) else "tiled"
+    K = gram(kernel, X, storage=storage, max_memory=lloyd.max_memory)
     return lloyd.partition(K, weights, labels, log, _point_keys(X))
+
+
+def stores_cluster_gram(kernel: Kernel, n: int) -> bool:
+    """Whether k-means of n points stores the kernel matrix, if it fits the memory budget."""
+    return n <= _MAX_STORED_POINTS or kernel.domain.costly or isinstance(kernel, Precomputed)
 
 
 def _cluster_in_passes(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -37,9 +38,9 @@ from ..._core import (
 )
 from ..._core.linalg import lapack, solve_triangular
 from ...blocks import BlockRows, Blocks, map_rows
-from ...gram import DEFAULT_RANK, Landmarks, NystroemMap, gram, residual_tolerances
+from ...gram import Landmarks, NystroemMap, gram, residual_tolerances
 from ...kernels import Kernel, as_index_kernel, expects_precomputed_rows
-from .._choose_solver import MAX_EXACT_POINTS
+from .._choose_solver import affordable_landmarks, use_landmarks
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
@@ -244,17 +245,15 @@ def whiten(
     True
     """
     n, budget = length(X), budget_in_bytes(max_memory)
-    max_exact = MAX_EXACT_POINTS["ordered" if ordered else exact]
-    solver = spec
-    if spec == "auto":
-        solver = exact if n <= max_exact and needed(exact, n) <= budget else "nystroem"
-    if solver != "nystroem":
+    limit = "ordered" if ordered else exact
+    fits = spec != "auto" or needed(exact, n) <= budget
+    if not use_landmarks(spec, n, limit, fits):
+        solver = exact if spec == "auto" else spec
         text = f"{what} (solver='nystroem' needs less)"
         check_budget(needed(solver, n), max_memory, text)
         return WhitenedCoordinates.exact(kernel, X, max_memory=max_memory)
-    if spec == "auto" and landmarks.rank is None and not landmarks.given:
-        ranks = (m for m in range(min(n, DEFAULT_RANK), 0, -1) if needed(solver, m) <= budget)
-        landmarks = replace(landmarks, rank=next(ranks, 1))
+    solver = "nystroem"
+    landmarks = affordable_landmarks(landmarks, spec, n, partial(needed, solver), budget)
     m = landmarks.count(n)
     check_budget(needed(solver, m), max_memory, f"{what} on rank={m} landmarks")
     phi = WhitenedCoordinates.nystroem(kernel, X, landmarks, among=among, max_memory=max_memory)

@@ -259,9 +259,33 @@ def two_view_coordinates(
     >>> phi.F.shape, psi.F.shape
     ((5, 5), (5, 1))
     """
-    n, threads = length(points[0]), check_threads(None)
+    n, seen = length(points[0]), among or points
+    needed = two_view_memory(kernels, seen, n, landmarks[1], workspace)
+    common: dict[str, Any] = {"exact": "exact", "max_memory": max_memory}
+    common["what"] = f"two views of {n} points"
+    (k_x, k_y), (X, Y), (landmarks_x, landmarks_y) = kernels, points, landmarks
+    seen_x, seen_y = seen
+    phi = whiten(k_x, X, spec, landmarks_x, lambda s, m: needed(s, m, m), among=seen_x, **common)
+    m = phi.F.shape[1]
+    return phi, whiten(
+        k_y, Y, spec, landmarks_y, lambda s, m_y: needed(s, m, m_y), among=seen_y, **common
+    )
+
+
+def two_view_memory(
+    kernels: tuple[Kernel, Kernel],
+    among: tuple[Points, Points],
+    n: int,
+    landmarks: Landmarks,
+    workspace: Callable[[int, int, int], int],
+) -> Callable[[str, int, int], int]:
+    """Return a function `needed(solver, m, m_y)`: the bytes for m and m_y coordinates.
+
+    The arguments are those of `two_view_coordinates`; `landmarks` are those of the second view.
+    """
+    threads = check_threads(None)
     tile_bytes = max(
-        working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, among or points, strict=True)
+        working_bytes(k, X, None, 0, threads) for k, X in zip(kernels, among, strict=True)
     )
 
     def needed(solver: str, m: int, m_y: int) -> int:
@@ -271,19 +295,11 @@ def two_view_coordinates(
         while the solver uses both views.
         """
         if solver == "nystroem":
-            selection_bytes = replace(landmarks[1], rank=m_y).workspace(n)
+            selection_bytes = replace(landmarks, rank=m_y).workspace(n)
             whitening_bytes = selection_bytes + 8 * (n * m_y + 3 * m_y * m_y)
         else:
             whitening_bytes = 24 * n * n
         solving_bytes = 8 * (n * m_y + m_y * m_y) + workspace(n, m, m_y)
         return tile_bytes + 8 * (n * m + m * m) + max(whitening_bytes, solving_bytes)
 
-    common: dict[str, Any] = {"exact": "exact", "max_memory": max_memory}
-    common["what"] = f"two views of {n} points"
-    (k_x, k_y), (X, Y), (landmarks_x, landmarks_y) = kernels, points, landmarks
-    seen_x, seen_y = among or points
-    phi = whiten(k_x, X, spec, landmarks_x, lambda s, m: needed(s, m, m), among=seen_x, **common)
-    m = phi.F.shape[1]
-    return phi, whiten(
-        k_y, Y, spec, landmarks_y, lambda s, m_y: needed(s, m, m_y), among=seen_y, **common
-    )
+    return needed
