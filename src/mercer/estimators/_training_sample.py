@@ -22,7 +22,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight
 
 from .._core import MemoryLimit, NotMercerWarning, Points, as_float64, length, take, warn_caller
@@ -385,6 +384,8 @@ def split_folds(
     The splitter is applied to all points that were passed to `fit`. The returned indices refer to
     the points of positive weight only.
     """
+    from sklearn.model_selection import check_cv  # slow to import, and rarely needed
+
     splits: list[tuple[np.ndarray, np.ndarray]] = []
     for split in check_cv(cv, y, classifier=classifier).split(X, y):
         train, test = (_retained_indices(rows, sample) for rows in split)

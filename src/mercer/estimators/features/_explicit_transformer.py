@@ -93,7 +93,7 @@ class ExplicitFeatures(FeatureMixin, NamedKernelEstimator):
 
     def _planned_option(self, sample: Sample) -> tuple[str, dict[str, Any]]:
         option: dict[str, Any] = {"solver": "explicit", "storage": "features", "copies": 1.0}
-        if self._planned_kernel(sample).on_vectors:
+        if self._planned_kernel(sample).domain.on_vectors:
             option["copies"] = 0.0  # one point determines the features
         return f"explicit features of {len(sample)} points", option
 
